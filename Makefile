@@ -32,7 +32,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages revision upgrade templates closure bases bases-quick mounts volumes kinds podplane repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages revision upgrade templates closure bases bases-quick mounts volumes kinds docker podplane dev-sync repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -91,7 +91,11 @@ check: firstboot deny workflows ## rustfmt, clippy, rustdoc, unit tests, licence
 	@echo "cargo build, with clippy: must say nothing"
 	@said=$$(cargo build --quiet --release --workspace --all-targets --color always 2>&1) && [ -z "$$said" ] || { echo "$$said" >&2; exit 1; }
 	qemu-tests/checks/rustdoc.py
+	tools/crates.py --check
 	$(plain) cargo test --quiet --release --workspace --lib --bins
+
+graph: ## Draw the dependencies of the crates into docs/architecture.md
+	tools/crates.py
 
 deny: setup ## Ask cargo-deny about licences, duplicates and sources of the dependencies, offline
 	qemu-tests/checks/deny.sh
@@ -102,8 +106,11 @@ workflows: setup ## Check that workflows pin actions and containers, and that jo
 advisories: setup ## Ask it about known vulnerabilities, whose database it fetches
 	qemu-tests/checks/deny.sh advisories
 
-# An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign registry bundles sysext profiles aws docs examples sbom report bases-quick dpkg templates mounts kinds podplane repro rebuild shared refuse offline archive preflight
+# An emulated machine keeps one core busy for minutes, and nodes in containers mostly wait: the other tests run at the same time. None of them
+# writes to the images of the kinds.
+of_kinds    = qemu-tests/checks/kinds.py $(vmbake) "$$base" && qemu-tests/checks/docker_load.py target/kinds/knc.$(OS).amd64.raw
+of_podplane = qemu-tests/checks/podplane.py $(vmbake) "$$base"
+beside := sign registry bundles sysext profiles aws docs examples sbom report bases-quick dpkg templates mounts repro rebuild shared refuse offline archive preflight
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -112,11 +119,12 @@ test: ## All tests; of the machines, knc. Tells at its end what was left out
 all-tests: check integration upstream cosign judge kinds-images
 	qemu-tests/checks/format.py
 	qemu-tests/checks/traffic.py
-	@qemu-tests/run.py --case knc --images target/kinds & boot=$$!; \
+	@base="$$(cat $(amd64))"; { qemu-tests/run.py --case knc --images target/kinds && $(of_kinds) && $(of_podplane); } & boot=$$!; \
 	$(MAKE) --no-print-directory $(beside); others=$$?; wait $$boot && exit $$others
 
+# Many of these tests wait for other processes, so more of them run than there are processors.
 integration: base ## Tests of the crates against real tools
-	$(plain) VMBAKE_TEST_BASE="$$(cat $(amd64))" cargo test --quiet --release --workspace
+	$(plain) RUST_TEST_THREADS=$$((2 * $$(nproc))) VMBAKE_TEST_BASE="$$(cat $(amd64))" cargo test --quiet --release --workspace
 	qemu-tests/checks/firstboot.sh
 
 upstream: builder ## Resolve and fetch from release sites on loopback, and attack them
@@ -193,10 +201,17 @@ volumes: tools ## Read the test volumes of e2fsprogs, ext2 to ext4, and compare 
 	qemu-tests/checks/volumes.py target/release/examples/tree
 
 kinds: base builder ## Bake knd and knc for both architectures, and compare them with nodes that the real tools install
-	qemu-tests/checks/kinds.py $(vmbake) "$$(cat $(amd64))"
+	base="$$(cat $(amd64))"; $(of_kinds)
+
+docker: kinds-images ## Load the container images of knc into Debian's Docker
+	command -v dockerd >/dev/null || apt-get -qq install -y --no-install-recommends docker.io
+	qemu-tests/checks/docker_load.py target/kinds/knc.debian-13.amd64.raw --daemon
 
 podplane: base builder ## Bake knc for Podplane's command line, and download and start it as that does
-	qemu-tests/checks/podplane.py $(vmbake) "$$(cat $(amd64))"
+	base="$$(cat $(amd64))"; $(of_podplane)
+
+dev-sync: kinds-images ## Send changed layers to a baked node over ssh
+	qemu-tests/checks/dev_sync.py $(vmbake) target/kinds/knd.debian-13.amd64.raw
 
 repro: bake ## Bake twice under different conditions and compare every byte
 	qemu-tests/checks/repro.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)
@@ -246,6 +261,7 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 	qemu-tests/checks/sysext.py $(vmbake) $(OUT)/$(name).raw --boot
 	qemu-tests/checks/docs.py $(vmbake) $(OUT) $(store) --boot docs/bundles.md
 	qemu-tests/checks/profiles.py $(vmbake) "$$(cat $(amd64))" $(store) --boot
+	$(MAKE) --no-print-directory dev-sync docker
 	qemu-tests/checks/examples.py --boot $(vmbake) "$$(cat $(amd64))" $(store)
 	qemu-tests/checks/examples.py --boot --arch arm64 --only web $(vmbake) "$$(cat $(amd64).arm64)" $(store)
 	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(amd64).arm64)" arm64

@@ -74,7 +74,7 @@ archives() {
 }
 
 texts() {
-    local data=src/builder/tests/data
+    local data=src/vmbake/tests/data
     printf '\0Package: runc\nVersion: 1.1-2\nArchitecture: amd64\nFilename: pool/r.deb\nSize: 1\nSHA256: %064d\n\nPackage: a\nVersion: 2\n' 0 >"$seeds/packages/plain"
     { printf '\1' && tail -c +2 "$seeds/packages/plain" | gzip; } >"$seeds/packages/gz"
     { printf '\2' && tail -c +2 "$seeds/packages/plain" | xz; } >"$seeds/packages/xz"

@@ -19,7 +19,7 @@ import base64, json, os, subprocess, sys
 from pathlib import Path
 
 vmbake, cosign, top, work = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
-data = top / "src/builder/tests/data/sigstore"
+data = top / "src/vmbake/tests/data/sigstore"
 
 # Nobody is asked but the files: every proxy is a closed port, and the home directory is empty.
 nobody = "http://127.0.0.1:9"

@@ -21,6 +21,12 @@ ELSEWHERE = {"k3s"}
 TIMEOUT = "1200"
 # Of each example: paths that its image must have, the firmware by which it is booted, and what must hold then.
 SMALL = "usr/bin/echo $(find /lib64/ld-linux-*.so.* /lib/ld-linux-*.so.* | head -1) $(find /usr/lib -name libc.so.6)"
+# Two hosts on either side, of which the outer one has no route back: it answers an address of the machine alone.
+TRANSLATED = "; ".join([
+    "for side in in:10.9.0 out:198.51.100", "do name=${side%:*} net=${side#*:}", "ip netns add $name", "ip link add nat-$name type veth peer name eth0 netns $name",
+    "ip addr add $net.1/24 dev nat-$name", "ip link set nat-$name up", "ip -n $name addr add $net.2/24 dev eth0", "ip -n $name link set eth0 up", "done",
+    "ip -n in route add default via 10.9.0.1", "timeout 20 ip netns exec in bash -c '</dev/tcp/198.51.100.2/9' 2>&1 | grep -q refused",
+])
 EXAMPLES = {
     "hello": (["/usr/local/bin/hello"], "bios", ["run=runuser -l greeter </dev/null | grep -q ."]),
     "web": (
@@ -33,6 +39,9 @@ EXAMPLES = {
         ["/etc/docker/daemon.json", "/usr/bin/docker"], "uefi",
         ["unit=docker.service",
          f"run=tar -C / -ch {SMALL} | docker import - small && docker run --rm --network none small /usr/bin/echo it runs | grep -qx 'it runs'"]),
+    "nat": (
+        ["/etc/nftables.conf", "/etc/sysctl.d/60-nat.conf", "/etc/systemd/system/sysinit.target.wants/nftables.service"], "bios",
+        ["unit=nftables.service", f"run={TRANSLATED}"]),
     "bastion": (
         ["/etc/ssh/sshd_config.d/10-bastion.conf", "/etc/systemd/system/sysinit.target.wants/nftables.service"], "uefi",
         ["unit=ssh.service", "unit=nftables.service", "unit=fail2ban.service", "tcp:22",

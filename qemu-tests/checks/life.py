@@ -31,7 +31,7 @@ FAST = "[Unit]\nStartLimitIntervalSec=6s\nStartLimitBurst=3\n[Service]\nRestartS
 SOON = "[Timer]\nOnUnitInactiveSec=\nOnUnitInactiveSec=8s\nAccuracySec=100ms\n"
 
 
-# What bare user data say on each provider, beside what they say on all.
+# User data of each provider, in addition to those of all providers.
 PROVIDERS = {
     "local": {},
     "aws": {"PROVIDER_KIND": "aws", "AWS_ACCOUNT_ID": "123456789012", "PROVIDER_REGION": "eu-west-1", "PROVIDER_ZONE": "eu-west-1a"},

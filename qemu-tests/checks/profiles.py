@@ -3,7 +3,7 @@
 folders, and by two users where it may, bakes it, and looks for what it promises. Then the import must refuse: a version that says something else than before,
 values that mean something to a shell, sites that cheat. With --boot machines of that profile, and of the one of OSM itself, join a fake API server;
 with --compare OSM's own way starts beside it, too. --support tries every provider, version and architecture, and compares with the table of the
-program, src/builder/src/profile/import/support.json; --write writes it. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed."""
+program, src/profile/src/import/support.json; --write writes it. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed."""
 
 import argparse
 import base64

@@ -5,10 +5,12 @@ images; and every way in which a site, a layer or a manifest may lie about them.
 import hashlib
 import json
 import pathlib
+import shutil
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = TOP / "examples"
 K3S = "github.com/k3s-io/k3s/releases/download/v1.34.1+k3s1"
+SSM, SSM_VERSION = "s3.us-east-1.amazonaws.com/amazon-ssm-us-east-1", "3.3.2299.0"
 PAUSE = "registry.k8s.io/pause:3.10.1"
 
 
@@ -126,6 +128,63 @@ def refused(ground, case):
     case("a digest does not take the place of a signature", code == 1 and "demands less than artifact containerd of the sources" in said, said)
 
 
+def signed(ground, case):
+    """The built-in layer amazon-ssm-agent, proven by a detached OpenPGP signature."""
+    lab, site = ground.lab, ground.lab.root / "site"
+    deb = f"/{SSM}/{SSM_VERSION}/debian_amd64/amazon-ssm-agent.deb"
+    ground.layer("box", requires=["amazon-ssm-agent"])
+    code, said = ground.update()
+    entry = ground.pinned()["dependencies"].get("amazon-ssm-agent", {}) if code == 0 else {}
+    proof = entry.get("proof", {})
+    case("a download with an OpenPGP signature is pinned", code == 0 and entry["version"] == SSM_VERSION and proof["type"] == "openpgp"
+         and len(proof["signers"]) == 1 and len(proof["evidence"]) == 1, said)
+    manifest = ground.manifests / "box.debian-13.amd64.json"
+    code, said = lab.run("manifest", "show", manifest, "--store", ground.store)
+    case("and proven anew", code == 0 and f"by the signature of OpenPGP key {proof['signers'][0]}" in said, said)
+    code, said = lab.run("fetch", "box", "--manifests", ground.manifests, "--layers", ground.layers, "--store", ground.work / "empty-signed")
+    case("an empty store gets the file and its signature", code == 0, said)
+
+    def stale(name, fault, expected):
+        lab.fault(fault)
+        code, said = lab.update(ground.manifests, ground.work / f"ssm-{name}", "box", "--layers", ground.layers, "--refresh")
+        lab.fault({})
+        case(f"an OpenPGP signature: {name} is refused", code == 1 and expected in said, said)
+
+    def swap(path):
+        return {"kind": "swap", "file": str(site / path)}
+
+    older = f"{SSM}/3.2.1.0/debian_amd64/amazon-ssm-agent.deb"
+    stale("a flipped byte of the file", {deb: {"kind": "flip"}}, "bad signature")
+    stale("a flipped byte of the signature", {f"{deb}.sig": {"kind": "flip"}}, "does not prove the artifact")
+    stale("the signature of another release", {f"{deb}.sig": swap(f"{older}.sig")}, "bad signature")
+    stale("a missing signature", {f"{deb}.sig": {"kind": "status", "status": 404}}, "404")
+    text = manifest.read_text()
+    for place, found in (("3.2.1.0", "amazon-ssm-agent 3.2.1.0-1"), ("other", f"other {SSM_VERSION}-1")):
+        path = f"{SSM}/{place}/debian_amd64/amazon-ssm-agent.deb"
+        lab.fault({deb: swap(path), f"{deb}.sig": swap(f"{path}.sig")})
+        ground.update("--refresh")
+        lab.fault({})
+        code, said = ground.bake()
+        case(f"a bake refuses the signed package {found} in place of another", code == 1 and
+             f"expected the package amazon-ssm-agent {SSM_VERSION}, found {found}" in said and not list(ground.work.glob("out/*")), said)
+    manifest.write_text(text)
+    for name, change in (("another signer", (proof["signers"][0], "0" * 40)), ("another time of signing", (proof["signed"], "2020-01-01T00:00:00Z")),
+                         ("another keyring", ("amazon-ssm-agent.asc", "fluentbit.asc"))):
+        manifest.write_text(text.replace(*change))
+        code, said = lab.run("manifest", "show", manifest, "--store", ground.store)
+        case(f"a manifest with {name} is refused", code == 1, said)
+    manifest.write_text(text)
+    trust = ground.work / "trust"
+    shutil.copytree(lab.root / "trust", trust)
+    shutil.copy(trust / "fluentbit.asc", trust / "amazon-ssm-agent.asc")
+    code, said = lab.run("manifest", "show", manifest, "--store", ground.store, "--no-builtin=trust", "--trust", trust)
+    case("a key that is not trusted proves nothing", code == 1 and "no good signature of a trusted key" in said, said)
+    ground.layer("box", downloads={"x": {"url": "https://a.example/x", "version": "1", "proof": {"openpgp": {"signature": "{url}.sig", "keyring": "../x"}},
+                                         "install": {"type": "file", "path": "/opt/x", "mode": "0644"}}})
+    code, said = ground.update()
+    case("a keyring outside of trust/ is refused", code == 1 and "keyring is not the name of a file in trust/" in said, said)
+
+
 def images(ground, case):
     """Container images of a layer."""
     ground.layer("box", container_images=[PAUSE])
@@ -151,4 +210,5 @@ def requested(lab, case, work):
     ground = Ground(lab, work)
     stated(ground, case)
     refused(ground, case)
+    signed(ground, case)
     images(ground, case)

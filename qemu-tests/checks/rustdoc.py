@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Render the documentation of the three crates with rustdoc, for which a warning is an error.
+"""Render the documentation of all crates with rustdoc, for which a warning is an error.
 
 `cargo doc` would compile every dependency a second time, in a form that nothing else uses. This hands rustdoc what a build left. Arguments are
 cargo's.
@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 
-CRATES = ("vmbake-disk", "vmbake-firstboot", "vmbake")
 OUT = "target/doc"
 
 
@@ -39,8 +38,8 @@ def main() -> None:
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     libraries, scripts = built()
-    for crate in CRATES:
-        package = next(package for package in metadata["packages"] if package["name"] == crate and package["source"] is None)
+    for package in map(packages.get, metadata["workspace_members"]):
+        crate = package["name"]
         library = next(target for target in package["targets"] if "lib" in target["kind"])
         command = ["rustdoc", "-D", "warnings", "--edition", library["edition"], "--crate-name", library["name"]]
         command += ["--crate-version", package["version"], "-o", OUT, "-L", "dependency=target/release/deps", library["src_path"]]

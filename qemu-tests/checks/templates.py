@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """templates.py VMBAKE: renders templates by `vmbake profile render` and by Go's text/template with sprig, and compares every byte: a
 list, some thousand made by chance, and constraints of versions. Then asks cloud-init whether the user data is valid, and PyYAML whether it
-says what the configuration does. GOPATH names other sources than Debian's, to compare with another release of Masterminds/semver."""
+says what the configuration does; the same of user data that Nstance fills (fleet.py). GOPATH names other sources than Debian's, to compare with another release of Masterminds/semver."""
 
 import base64
 import itertools
@@ -16,6 +16,7 @@ import tempfile
 
 import yaml
 
+from fleet import judge_fleet
 from report import case, failures, skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -199,6 +200,7 @@ def main():
             compare(f"by chance, {part}", vmbake, folder, judge, [text for text, out in zip(made, theirs(judge, made)) if out != "error"])
         judge_constraints(vmbake, folder, judge)
         judge_user_data(vmbake, folder)
+        judge_fleet(vmbake, folder, judge)
     return 1 if failures else 0
 
 

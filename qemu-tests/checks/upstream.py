@@ -85,6 +85,57 @@ def resolve(lab, manifests, store):
     case("--check downloads no artifact", not any("/download/" in request[1] for request in lab.requests()))
 
 
+def foreign(document):
+    """A manifest as a tool writes it that records no proofs."""
+    config = document["vmconfig"]
+    keep = ("version", "url", "type", "digest", "size")
+    own = lambda pinned: {key: pinned[key] for key in keep}
+    config["dependencies"] = {name: own(pinned) for name, pinned in config["dependencies"].items() if "layer" not in pinned}
+    config["dependencies"]["vmconfig"] = {"version": "dev", "url": "", "type": "tar.gz", "digest": "", "size": 0}
+    config["os"]["image"] = own(config["os"]["image"])
+    config["images"] = [{key: image[key] for key in image if key != "proof"} for image in config["images"]]
+    return {"vmconfig": {key: config[key] for key in ("version", "kind", "os", "dependencies", "images")}}
+
+
+def keep(lab, manifests, store, work):
+    """Pins without proofs are kept if they can be proven, though upstreams have something newer."""
+    target = "knc.debian-13.amd64"
+    path, before = work / f"foreign/{target}.json", json.loads((manifests / f"{target}.json").read_text())
+    path.parent.mkdir()
+    pinned = foreign(json.loads(json.dumps(before)))
+    path.write_text(json.dumps(pinned))
+    newer = {f"/api.github.com/repos/{name}/releases/latest": {"kind": "swap", "file": str(lab.root / "attacks/newer")}
+             for name in ("opencontainers/runc", "containerd/containerd", "kubernetes-sigs/cri-tools")}
+    (lab.root / "attacks/newer").write_text(json.dumps({"tag_name": "v99.0.0"}))
+    lab.fault(newer)
+    code, said = lab.update(path.parent, work / "foreign-store", "knc", "--arch", "amd64")
+    after = json.loads(path.read_text())
+    case("pins without proofs are kept where they can be proven", code == 0 and after == before and "renewing" not in said, said)
+    code, said = lab.run("manifest", "show", path, "--store", work / "foreign-store")
+    case("and have proofs then", code == 0 and "NOT PROVEN" not in said, said)
+
+    lab.fault({})
+    entries = pinned["vmconfig"]["dependencies"]
+    wrong = {"runc": "sha256:" + "0" * 64, "uidmap": "sha256:" + "1" * 64, "kube-apiserver": "sha256:" + "2" * 64}
+    for name, digest in wrong.items():
+        entries[name]["digest"] = digest
+    entries["crictl"]["version"] = "0.0.1"
+    entries["netsy"]["version"] = "../1"
+    entries["zot"]["digest"] = "sha512:" + hashlib.sha512(pathlib.Path(lab.run("store", "path", entries["zot"]["digest"], "--store", store)[1].strip()).read_bytes()).hexdigest()
+    pinned["vmconfig"]["images"][0]["index"] = "sha256:" + "3" * 64
+    path.write_text(json.dumps(pinned))
+    code, said = lab.update(path.parent, work / "foreign-store", "knc", "--arch", "amd64")
+    told = {line.split()[2].rstrip(":") for line in said.splitlines() if line.split()[:1] == ["renewing"]}
+    case("others get the newest version, with the reason", code == 0 and json.loads(path.read_text()) == before and
+         told == {*wrong, "crictl", "netsy", "registry.k8s.io/pause"}, f"{told}\n{said}")
+    case("a reason has both digests", re.search(r"runc: .*upstream has [0-9.]+, sha256:\w+, the manifest pins [0-9.]+, sha256:0{64}", said), said)
+    path.write_text(json.dumps(foreign(json.loads(json.dumps(before)))))
+    lab.fault(newer)
+    code, said = lab.update(path.parent, work / "foreign-store", "knc", "--arch", "amd64", "--only", "runc")
+    lab.fault({})
+    case("--only asks for the newest", code == 1 and "99.0.0" in said, said)
+
+
 def fetch(lab, manifests, work):
     target = "knd.debian-13.amd64"
     arguments = ["fetch", "knd", "--manifest", manifests / f"{target}.json", "--store"]
@@ -340,6 +391,7 @@ def main(vmbake):
         try:
             manifests, store = work / "manifests", work / "store"
             resolve(lab, manifests, store)
+            keep(lab, manifests, store, work)
             fetch(lab, manifests, work)
             doors(lab, manifests, work)
             attack(lab, manifests, work)

@@ -9,7 +9,7 @@ import yaml
 from lab import DEPLOYMENT, PROFILE, ROOT
 from report import case
 
-TABLE = ROOT / "src/builder/src/profile/import/support.json"
+TABLE = ROOT / "src/profile/src/import/support.json"
 SYSTEM, ARCHES = "debian-13", ("amd64", "arm64")
 KUBELETS = {"1.33": "1.33.5", "1.34": "1.34.2", "1.35": "1.35.0", "1.36": "1.36.0"}
 # Settings of machines, as far as a layer asks for them.

@@ -1,7 +1,7 @@
 // Renders templates as Go does: a task as JSON on stdin, a list with the text or "error" for each file on stdout.
 //
 // Named templates are rendered first; what they become is defined, with a line end before it and no white space after it, and the
-// files are rendered with those definitions.
+// files are rendered with those definitions. A task for Nstance has the functions of text/template alone, and missing keys are empty.
 package main
 
 import (
@@ -18,10 +18,15 @@ type task struct {
 	Values    map[string]interface{}
 	Templates map[string]string
 	Files     []string
+	Nstance   bool
 }
 
-func render(text string, defined []string, values interface{}) (string, error) {
-	parsed, err := template.New("").Option("missingkey=error").Funcs(sprig.TxtFuncMap()).Parse(text)
+func render(text string, defined []string, work task) (string, error) {
+	empty := template.New("").Option("missingkey=error").Funcs(sprig.TxtFuncMap())
+	if work.Nstance {
+		empty = template.New("").Option("missingkey=zero")
+	}
+	parsed, err := empty.Parse(text)
 	for _, definition := range defined {
 		if err == nil {
 			parsed, err = parsed.Parse(definition)
@@ -29,7 +34,7 @@ func render(text string, defined []string, values interface{}) (string, error) {
 	}
 	var out bytes.Buffer
 	if err == nil {
-		err = parsed.Execute(&out, values)
+		err = parsed.Execute(&out, work.Values)
 	}
 	return out.String(), err
 }
@@ -41,7 +46,7 @@ func main() {
 	}
 	var defined []string
 	for name, text := range work.Templates {
-		out, err := render(text, nil, work.Values)
+		out, err := render(text, nil, work)
 		if err != nil {
 			panic(err)
 		}
@@ -49,7 +54,7 @@ func main() {
 	}
 	results := make([]string, len(work.Files))
 	for at, text := range work.Files {
-		out, err := render(text, defined, work.Values)
+		out, err := render(text, defined, work)
 		if err != nil {
 			out = "error"
 		}

@@ -24,7 +24,7 @@ from programs import Programs, release
 ARCHES = ["amd64", "arm64"]
 VERSIONS = {
     "nstance": "0.4.1", "netsy": "0.7.2", "containerd": "2.2.1", "runc": "1.4.0", "crictl": "1.34.0", "cni-plugins": "1.8.0",
-    "kube2iam": "0.15.0", "zot": "2.1.11", "kubernetes": "1.34.2", "fluent-bit": "4.2.0", "pause": "3.10.1", "image": "20261110-2299", "k3s": "1.34.1+k3s1",
+    "kube2iam": "0.15.0", "zot": "2.1.11", "kubernetes": "1.34.2", "fluent-bit": "4.2.0", "pause": "3.10.1", "image": "20261110-2299", "k3s": "1.34.1+k3s1", "ssm": "3.3.2299.0",
 }
 GITHUB = "https://token.actions.githubusercontent.com"
 CONTAINERD = "https://github.com/containerd/containerd/.github/workflows/release.yml@refs/tags/v{}"
@@ -159,6 +159,9 @@ class Gpg:
     def clearsign(self, text, *options):
         return self.gpg(*options, "--clearsign", stdin=text.encode())
 
+    def detach(self, content, *options):
+        return self.gpg(*options, "--detach-sign", stdin=content)
+
     def close(self):
         subprocess.run(["gpgconf", "--homedir", self.home.name, "--kill", "all"], check=False)
         self.home.cleanup()
@@ -182,32 +185,99 @@ esac
 
 
 def deb(program, version, arch):
-    """A package of fluent-bit, made by dpkg-deb: a program, a unit, configuration files and a script of its own, like the real one."""
+    """A package of fluent-bit: a program, a unit, configuration files and a script of its own, like the real one."""
     files = {
         "opt/fluent-bit/bin/fluent-bit": program,
         "usr/lib/systemd/system/fluent-bit.service": b"[Service]\nExecStart=/opt/fluent-bit/bin/fluent-bit\n",
         "etc/fluent-bit/fluent-bit.conf": b"# stand-in\n",
         "etc/fluent-bit/parsers.conf": b"# stand-in\n",
     }
+    return package("fluent-bit", version, arch, files, {"postinst": POSTINST}, ["opt/fluent-bit/bin/fluent-bit"], "libpq5")
+
+
+def package(name, version, arch, files, scripts, programs, depends, conffiles=None):
+    """A package, made by dpkg-deb; its configuration files are those in /etc, unless others are named."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder) / "root"
         for path, content in files.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(content)
-        (root / "opt/fluent-bit/bin/fluent-bit").chmod(0o755)
+        for path in programs:
+            (root / path).chmod(0o755)
         (root / "DEBIAN").mkdir()
         (root / "DEBIAN/control").write_text(
-            f"Package: fluent-bit\nVersion: {version}\nArchitecture: {arch}\nMaintainer: Test <test@example.org>\n"
-            "Depends: libpq5\nDescription: stand-in\n")
-        (root / "DEBIAN/conffiles").write_text("".join(f"/{path}\n" for path in files if path.startswith("etc/")))
+            f"Package: {name}\nVersion: {version}\nArchitecture: {arch}\nMaintainer: Test <test@example.org>\n"
+            f"Depends: {depends}\nDescription: stand-in\n")
+        # dpkg-deb refuses configuration files that the package has not.
+        options = ["--nocheck"] if conffiles else []
+        conffiles = conffiles or [path for path in files if path.startswith("etc/")]
+        (root / "DEBIAN/conffiles").write_text("".join(f"/{path}\n" for path in conffiles))
         (root / "DEBIAN/md5sums").write_text("".join(f"{hashlib.md5(content).hexdigest()}  {path}\n" for path, content in files.items()
-                                                     if not path.startswith("etc/")))
-        (root / "DEBIAN/postinst").write_text(POSTINST)
-        (root / "DEBIAN/postinst").chmod(0o755)
+                                                     if path not in conffiles))
+        for script, text in scripts.items():
+            (root / "DEBIAN" / script).write_text(text)
+            (root / "DEBIAN" / script).chmod(0o755)
         environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
-        subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", root, f"{folder}/x.deb"], env=environment,
+        subprocess.run(["dpkg-deb", "--root-owner-group", *options, "-Zgzip", "--build", root, f"{folder}/x.deb"], env=environment,
                        check=True, stdout=subprocess.DEVNULL)
         return pathlib.Path(f"{folder}/x.deb").read_bytes()
+
+
+# As those of the real package: they ask which init system runs, and talk to it.
+SSM_SCRIPTS = {
+    "preinst": """#!/bin/bash
+
+echo "Preparing"
+if [ $(cat /proc/1/comm) = init ]
+then
+    stop amazon-ssm-agent || true
+elif [ $(cat /proc/1/comm) = systemd ]
+then
+    systemctl is-active snapd.service
+    if [ $? -eq 0 ]; then
+        snap list | grep "amazon-ssm-agent" && exit 1
+    fi
+    systemctl stop amazon-ssm-agent
+    systemctl daemon-reload
+fi
+""",
+    "postinst": """#!/bin/bash
+
+echo "Starting"
+if [ $(cat /proc/1/comm) = init ]
+then
+    start amazon-ssm-agent || true
+elif [ $(cat /proc/1/comm) = systemd ]
+then
+    systemctl enable amazon-ssm-agent
+    systemctl start amazon-ssm-agent
+    systemctl daemon-reload
+fi
+""",
+}
+# Two of these are not in the package, as in the real one.
+SSM_CONFFILES = ["etc/init/amazon-ssm-agent.conf", "etc/amazon/ssm/amazon-ssm-agent.json", "etc/amazon/ssm/seelog.xml",
+                 "lib/systemd/system/amazon-ssm-agent.service"]
+SSM = "s3.us-east-1.amazonaws.com/amazon-ssm-us-east-1"
+
+
+def ssm_agent(site, programs, versions, key):
+    """The agent of AWS Systems Manager, and what else its key has signed: an older release, and another package."""
+    new, old = versions["ssm"], "3.2.1.0"
+    unit = "[Service]\nExecStart=/usr/bin/amazon-ssm-agent\n[Install]\nWantedBy=multi-user.target\n"
+    for arch in ARCHES:
+        def signed(version, name="amazon-ssm-agent", place=None):
+            files = {"usr/bin/amazon-ssm-agent": programs[arch].standin("amazon-ssm-agent", version),
+                     "etc/init/amazon-ssm-agent.conf": b"# stand-in\n", "etc/amazon/ssm/seelog.xml.template": b"<seelog/>\n",
+                     "etc/amazon/ssm/amazon-ssm-agent.json.template": b"{}\n", "lib/systemd/system/amazon-ssm-agent.service": unit.encode()}
+            content = package(name, f"{version}-1", arch, files, SSM_SCRIPTS, ["usr/bin/amazon-ssm-agent"], "libc6", SSM_CONFFILES)
+            path = f"{SSM}/{place or version}/debian_{arch}/amazon-ssm-agent.deb"
+            site.put(path, content)
+            site.put(f"{path}.sig", key.detach(content))
+        signed(new)
+        signed(old)
+        signed(new, "other", "other")
+    site.put(f"{SSM}/latest/VERSION", f"{new}\n")
 
 
 def release_text(codename, indexes, date):
@@ -366,9 +436,13 @@ def main():
     kubernetes(site, programs, VERSIONS, pki, now)
     indexes = fluentbit(site, programs, VERSIONS, key, now)
     pause(site, programs, VERSIONS)
+    agent = Gpg("Agent <agent@example.org>")
+    ssm_agent(site, programs, VERSIONS, agent)
     cloud(site, VERSIONS)
     (trust / "sigstore-root.json").write_text(json.dumps(pki.trusted_root(), indent=1))
     (trust / "fluentbit.asc").write_bytes(key.public())
+    (trust / "amazon-ssm-agent.asc").write_bytes(agent.public())
+    agent.close()
     shutil.copy(pathlib.Path(__file__).resolve().parents[2] / "trust/debian-archive.asc", trust)
     folder = arguments.out / "attacks"
     folder.mkdir(exist_ok=True)

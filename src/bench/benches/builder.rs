@@ -7,8 +7,8 @@ use std::io::{Seek, SeekFrom, Write};
 use criterion::{Criterion, Throughput};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use vmbake::compose::stage::{ArchiveLimits, archive};
-use vmbake::digest::Digest;
+use vmbake_compose::stage::{ArchiveLimits, archive};
+use vmbake_common::digest::Digest;
 use vmbake_bench::{Failed, file, program_bytes};
 
 const CONTENT: usize = 64 << 20;

@@ -9,7 +9,7 @@ mod edit;
 
 use std::collections::BTreeMap;
 
-pub use path::{Walk, components};
+pub use path::{Arrival, Walk, components};
 
 use crate::source::{Map, MapReader, Sources};
 use checkpoint::Checkpoint;
@@ -20,6 +20,9 @@ pub(crate) const MAX_SYMLINKS: usize = 40;
 /// Most names in the targets of these links together. Linux would follow 80,000, for each of a million links of a hostile tree;
 /// those of honest trees have five each.
 pub(crate) const MAX_LINK_NAMES: usize = 512;
+
+/// Longest file name of Linux, in bytes.
+pub(crate) const NAME_MAX: usize = 255;
 
 /// Why a tree refused an operation.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +60,14 @@ pub enum TreeError {
         wanted: &'static str,
     },
     /// Links lead through links without an end.
-    #[error("{path}: more than {MAX_SYMLINKS} symbolic links, or {MAX_LINK_NAMES} names in them")]
+    #[error("{path}: more than {MAX_SYMLINKS} symbolic links")]
     SymlinkLoop {
+        /// Where the way began.
+        path: String,
+    },
+    /// Links have more names than are followed here.
+    #[error("{path}: symbolic links with more than {MAX_LINK_NAMES} names")]
+    LinkNames {
         /// Where the way began.
         path: String,
     },

@@ -18,6 +18,7 @@ mod image_hostile;
 mod image_qcow2;
 mod image_tools;
 mod layouts;
+mod linux_paths;
 mod mbr_tables;
 mod overlays;
 mod skip;

@@ -326,7 +326,8 @@ struct Mount<'a>(&'a Path);
 
 impl Drop for Mount<'_> {
     fn drop(&mut self) {
-        run("umount", &[arg(self.0)]);
+        // Lazily: a process that another test starts at this moment has a copy of every open file until its exec.
+        run("umount", &["--lazy", arg(self.0)]);
     }
 }
 

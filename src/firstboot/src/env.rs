@@ -26,7 +26,7 @@ use crate::error::Error;
 /// The largest file with variables, in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;
 /// The longest value, in bytes: `MAX_ARG_STRLEN` of linux/binfmts.h.
-const MAX_VALUE_BYTES: usize = 128 << 10;
+pub const MAX_VALUE_BYTES: usize = 128 << 10;
 /// A single quote in a value in single quotes. What is common in shells, `'\''`, is two quotes to systemd.
 const QUOTE: &str = r#"'"'"'"#;
 
@@ -69,8 +69,13 @@ pub fn assignment(name: &str, value: &str, bare: bool) -> Result<String, Error> 
     }
     Ok(match bare && !value.is_empty() && value.bytes().all(is_name_byte) {
         true => format!("{name}={value}\n"),
-        false => format!("{name}='{}'\n", value.replace('\'', QUOTE)),
+        false => format!("{name}='{}'\n", quoted(value)),
     })
+}
+
+/// A text, or part of one, between the quotes of such a line.
+pub fn quoted(text: &str) -> String {
+    text.replace('\'', QUOTE)
 }
 
 /// What a value should be, if it is one that systemd or the kernel refuses.

@@ -118,7 +118,7 @@ fn described(format: Format) -> &'static str {
         Format::Host => "a host name of letters, digits, dots and dashes, or an IP address",
         Format::Addresses => "IP addresses, separated by commas",
         Format::Url => "an http:// or https:// URL",
-        Format::Base64 => "a text in base64",
+        Format::Base64 => "a certificate in PEM or a text in base64",
     }
 }
 

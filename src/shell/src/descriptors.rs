@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::commands::known_path;
 use crate::eval::{Run, Stop};
 use crate::files::{Errno, Follow};
 use crate::shell::Shell;
@@ -26,13 +27,24 @@ pub(crate) struct Input {
     file: Option<InputFile>,
     data: Rc<Vec<u8>>,
     at: usize,
+    /// Whether its lines have an order that is not known.
+    unordered: bool,
     /// Whether a program took more of a pipe than it used: how much depends on how the writer wrote.
     uncertain: bool,
 }
 
+/// Where an open file is.
+pub(crate) struct Location {
+    /// Without links, so that it shows which renamed directories are above it.
+    path: Vec<u8>,
+    /// How many of the shell's renames the path takes into account. Descriptors that a redirection hides, or that another shell has, are
+    /// brought up to date when they are used.
+    renames: usize,
+}
+
 /// A file that is open for reading.
 struct InputFile {
-    path: Vec<u8>,
+    location: Location,
     id: u64,
     /// When its content was read, by the account of [`Watched`](crate::files::Watched): others may write to it.
     seen: Option<u64>,
@@ -43,7 +55,7 @@ const READ_AHEAD: usize = 4 << 10;
 
 /// A file that is open for writing.
 pub(crate) struct OpenFile {
-    path: Vec<u8>,
+    location: Location,
     id: u64,
     at: usize,
     append: bool,
@@ -53,20 +65,27 @@ pub(crate) struct OpenFile {
 
 impl Handle {
     pub(crate) fn bytes(data: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input { file: None, data: Rc::new(data), at: 0, uncertain: false })))
+        Self::pipe(data, false)
     }
 
-    pub(crate) fn input_file(path: Vec<u8>, id: u64) -> Self {
-        let file = Some(InputFile { path, id, seen: None });
-        Self::Input(Rc::new(RefCell::new(Input { file, data: Rc::default(), at: 0, uncertain: false })))
+    /// What a command wrote, perhaps in an order that is not known.
+    pub(crate) fn pipe(data: Vec<u8>, unordered: bool) -> Self {
+        let input = Input { file: None, data: Rc::new(data), at: 0, unordered, uncertain: false };
+        Self::Input(Rc::new(RefCell::new(input)))
     }
 
-    pub(crate) fn output_file(path: Vec<u8>, id: u64, append: bool) -> Self {
-        Self::File(Rc::new(RefCell::new(OpenFile { path, id, at: 0, append, reads: false })))
+    pub(crate) fn input_file(location: Location, id: u64) -> Self {
+        let file = Some(InputFile { location, id, seen: None });
+        let input = Input { file, data: Rc::default(), at: 0, unordered: false, uncertain: false };
+        Self::Input(Rc::new(RefCell::new(input)))
     }
 
-    pub(crate) fn update_file(path: Vec<u8>, id: u64) -> Self {
-        Self::File(Rc::new(RefCell::new(OpenFile { path, id, at: 0, append: false, reads: true })))
+    pub(crate) fn output_file(location: Location, id: u64, append: bool) -> Self {
+        Self::File(Rc::new(RefCell::new(OpenFile { location, id, at: 0, append, reads: false })))
+    }
+
+    pub(crate) fn update_file(location: Location, id: u64) -> Self {
+        Self::File(Rc::new(RefCell::new(OpenFile { location, id, at: 0, append: false, reads: true })))
     }
 
     pub(crate) fn output() -> (Self, Rc<RefCell<Vec<u8>>>) {
@@ -99,11 +118,14 @@ impl Shell<'_> {
     }
 
     pub(crate) fn write_to(&mut self, fd: u32, bytes: &[u8]) -> Run<()> {
+        if !bytes.is_empty() {
+            self.count_write(fd);
+        }
         match self.descriptor(fd) {
             Some(Handle::Null) => Ok(()),
             // A closed descriptor: what is written is lost, with an error of the command that writes.
             None | Some(Handle::Input(_) | Handle::Directory) => {
-                self.lost |= fd == 1 && !bytes.is_empty() && !self.state.language.is_bash();
+                self.lost |= fd == 1 && !bytes.is_empty();
                 Ok(())
             }
             Some(Handle::Output(collected)) => {
@@ -120,13 +142,15 @@ impl Shell<'_> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let (path, id, at, append) = {
+        let path = self.path_of(&mut file.borrow_mut().location);
+        let (id, at, append) = {
             let file = file.borrow();
-            (file.path.clone(), file.id, file.at, file.append)
+            (file.id, file.at, file.append)
         };
-        // One that is gone keeps its descriptors, but nobody sees what is written.
+        // One that is gone keeps its descriptors, but what is written is lost.
         match self.files.lookup(&path, Follow::Yes) {
             Ok(node) if node.id == id => {}
+            _ if self.files.was_linked(id) => return self.unsupported(b"writing to a file that has lost a name"),
             _ => return Ok(()),
         }
         let limit = self.budget.limits.file_bytes;
@@ -146,30 +170,43 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Descriptors follow a file that was renamed, or a directory above it.
-    pub(crate) fn renamed(&mut self, from: &[u8], to: &[u8]) -> Run<()> {
-        let (from, to) = (&crate::builtins::normalize(from)[..], &crate::builtins::normalize(to)[..]);
-        if self.is_inside(from) {
+    /// Where a file is that is opened now, by the path of its name.
+    pub(crate) fn location(&self, path: &[u8]) -> Location {
+        Location { path: known_path(&*self.files, path), renames: self.renames.len() }
+    }
+
+    /// The path that an open file has by now.
+    fn path_of(&self, location: &mut Location) -> Vec<u8> {
+        for (from, to) in self.renames.get(location.renames..).unwrap_or_default() {
+            if let Some(below) = location.path.strip_prefix(&from[..])
+                && (below.is_empty() || below.starts_with(b"/"))
+            {
+                location.path = [to, below].concat();
+            }
+        }
+        location.renames = self.renames.len();
+        location.path.clone()
+    }
+
+    /// rename(2). Descriptors follow the file, or what is below the directory.
+    pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) -> Run<Result<(), Errno>> {
+        if let Err(error) = self.files.rename(from, to) {
+            return Ok(Err(error));
+        }
+        let (old, new) = (self.name_without_links(from), self.name_without_links(to));
+        if self.is_inside(&crate::builtins::normalize(from)) || self.works_below(&old) {
             return self.unsupported(b"moving the working directory");
         }
-        self.moved.push(from.to_vec());
-        let follow = |path: &mut Vec<u8>| {
-            if let Some(below) = path.strip_prefix(from).filter(|below| below.is_empty() || below.starts_with(b"/")) {
-                *path = [to, below].concat();
-            }
-        };
-        for handle in self.state.descriptors.values() {
-            match handle {
-                Handle::File(file) => follow(&mut file.borrow_mut().path),
-                Handle::Input(input) => {
-                    if let Some(file) = &mut input.borrow_mut().file {
-                        follow(&mut file.path);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        self.renames.push((old, new));
+        Ok(Ok(()))
+    }
+
+    /// The path of a name that is not followed itself.
+    fn name_without_links(&self, path: &[u8]) -> Vec<u8> {
+        let path = crate::commands::bare(path);
+        let (directory, name) = path.split_at(path.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
+        let directory = known_path(&*self.files, directory);
+        [directory.strip_suffix(b"/").unwrap_or(&directory), name].concat()
     }
 
     /// Refuses to empty a file that an earlier stage of the pipeline reads at the same time.
@@ -195,6 +232,12 @@ impl Shell<'_> {
     /// Whether the working directory is at or below a path.
     pub(crate) fn is_inside(&self, path: &[u8]) -> bool {
         self.state.cwd.strip_prefix(path).is_some_and(|below| below.is_empty() || below.starts_with(b"/"))
+    }
+
+    /// Whether the working directory, its links resolved, is at or below a path without links.
+    pub(crate) fn works_below(&self, path: &[u8]) -> bool {
+        let cwd = known_path(&*self.files, &self.state.cwd);
+        cwd.strip_prefix(path).is_some_and(|below| below.is_empty() || below.starts_with(b"/"))
     }
 
     /// The file that standard output is written to, if it is the file of this path: its inode's path, place and whether it appends.
@@ -233,8 +276,8 @@ impl Shell<'_> {
     /// The file that a descriptor reads.
     pub(crate) fn input_path(&self, fd: u32) -> Option<Vec<u8>> {
         match self.descriptor(fd) {
-            Some(Handle::Input(input)) => input.borrow().file.as_ref().map(|file| file.path.clone()),
-            Some(Handle::File(file)) => Some(file.borrow().path.clone()),
+            Some(Handle::Input(input)) => input.borrow_mut().file.as_mut().map(|file| self.path_of(&mut file.location)),
+            Some(Handle::File(file)) => Some(self.path_of(&mut file.borrow_mut().location)),
             _ => None,
         }
     }
@@ -261,6 +304,11 @@ impl Shell<'_> {
         input.borrow_mut().at = data.len().max(at);
         self.spend(data.len() - at)?;
         Ok(data[at..].to_vec())
+    }
+
+    /// Whether the lines of standard input have an order that is not known.
+    pub(crate) fn input_is_unordered(&self) -> bool {
+        matches!(self.descriptor(0), Some(Handle::Input(input)) if input.borrow().unordered)
     }
 
     /// Whether standard input is a directory, from which reading fails.
@@ -300,10 +348,8 @@ impl Shell<'_> {
 
     /// What is left to read of a file that is open for reading and writing: what was written by now counts.
     fn left_in(&mut self, file: &Rc<RefCell<OpenFile>>) -> Run<Vec<u8>> {
-        let (path, id, at) = {
-            let file = file.borrow();
-            (file.path.clone(), file.id, file.at)
-        };
+        let path = self.path_of(&mut file.borrow_mut().location);
+        let (id, at) = (file.borrow().id, file.borrow().at);
         if self.files.lookup(&path, Follow::Yes).map(|node| node.id) != Ok(id) {
             return self.unsupported(b"reading from a file that was removed");
         }
@@ -316,9 +362,10 @@ impl Shell<'_> {
     /// What an input has by now, and the place in it.
     fn loaded(&mut self, input: &Rc<RefCell<Input>>) -> Run<(Rc<Vec<u8>>, usize)> {
         self.reads.extend(input.borrow().file.as_ref().map(|file| file.id));
-        let stale = input.borrow().file.as_ref().and_then(|file| {
+        let stale = input.borrow_mut().file.as_mut().and_then(|file| {
             let last = self.files.last_write(file.id);
-            file.seen.is_none_or(|seen| seen < last).then(|| (file.path.clone(), file.id, file.seen.is_some(), last))
+            let is_stale = file.seen.is_none_or(|seen| seen < last);
+            is_stale.then(|| (self.path_of(&mut file.location), file.id, file.seen.is_some(), last))
         });
         if let Some((path, id, seen, last)) = stale {
             match self.files.lookup(&path, Follow::Yes) {
@@ -338,6 +385,9 @@ impl Shell<'_> {
             }
         }
         let input = input.borrow();
+        if input.unordered {
+            self.read_unordered()?;
+        }
         if input.uncertain {
             return self.unsupported(b"reading a pipe of which a program took more than it used");
         }

@@ -194,10 +194,11 @@ impl Shell<'_> {
     pub(crate) fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
         self.step()?;
         let saved = self.state.clone();
-        let moved = self.moved.len();
+        let renames = self.renames.len();
         let (levels, calls) = (self.budget.levels, self.budget.calls);
         crate::builtins::clear_traps(self);
         self.state.bash.subshells += 1;
+        self.state.bash.substitution = None;
         if self.state.language.is_bash() {
             self.state.loops = 0;
         }
@@ -208,7 +209,7 @@ impl Shell<'_> {
         (self.budget.levels, self.budget.calls) = (levels, calls);
         // What ends the whole run passes through functions, which take back what is theirs.
         self.state = saved;
-        if self.moved[moved..].iter().any(|from| self.is_inside(from)) {
+        if self.renames[renames..].iter().any(|(from, _)| self.is_inside(from) || self.works_below(from)) {
             return self.unsupported(b"moving the working directory");
         }
         status
@@ -235,7 +236,7 @@ impl Shell<'_> {
         }
         match self.eval_text(&action, false) {
             Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),
-            Err(Stop::Exit) if self.state.bash.forced => Ok(status),
+            Err(Stop::Exit) if self.state.bash.forced => Ok(if self.state.flags.errexit { 1 } else { status }),
             Err(Stop::Exit | Stop::Error) => Ok(self.state.status),
             Err(Stop::Return) if self.state.language.is_bash() => Ok(self.state.bash.returned.unwrap_or(status)),
             _ => Ok(status),
@@ -287,7 +288,8 @@ impl Shell<'_> {
             if self.state.flags.pipefail && written.len() > PIPE_CAPACITY {
                 return self.unsupported(b"more than 64 KiB in a pipe, with pipefail");
             }
-            input = Some(Handle::bytes(written));
+            let unordered = self.take_mark(&collected);
+            input = Some(Handle::pipe(written, unordered));
         }
         Ok(statuses)
     }

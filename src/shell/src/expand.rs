@@ -11,7 +11,7 @@ mod pathname;
 
 use std::rc::Rc;
 
-pub(crate) use assign::Entry;
+pub(crate) use assign::{Entry, assigns_in_arithmetic};
 pub(crate) use bash::quoting;
 
 use crate::descriptors::Handle;
@@ -89,6 +89,8 @@ pub(crate) struct QuotedLists {
     separate: bool,
     /// An operation on `"$*"` and its like.
     joined: bool,
+    /// A backslash from the word of an operation.
+    backslash: bool,
 }
 
 /// Units of an expansion so far.
@@ -125,6 +127,9 @@ impl Shell<'_> {
             _ => self.units(&word.parts, Mode::WORD, Tilde::Start)?,
         };
         let lists = std::mem::replace(&mut self.quoted_lists, outer);
+        if lists.backslash && lists.separate {
+            return self.unsupported(b"a word in quotes with $@ or its like and with a backslash in an operation");
+        }
         if lists.joined && lists.separate {
             return self.unsupported(b"a word in quotes with $@ or its like and with an operation on $* or its like");
         }
@@ -242,8 +247,8 @@ impl Shell<'_> {
                     push(out, &text, mode.value_mark());
                 }
                 Part::Process { input: true, node } => {
-                    let output = self.output_of(node, true)?;
-                    let path = self.process_path(output)?;
+                    let (output, unordered) = self.output_of(node, true)?;
+                    let path = self.process_path(output, unordered)?;
                     push(out, &path, Unit::QUOTED);
                 }
                 Part::Process { .. } => return self.unsupported(b">( )"),
@@ -284,7 +289,10 @@ impl Shell<'_> {
     /// `$(…)`: what a subshell writes, without newlines at its end.
     pub(crate) fn substitute(&mut self, node: &Rc<Node>) -> Run<Vec<u8>> {
         let errexit = !self.state.language.is_bash() || self.state.bash.shopt("inherit_errexit");
-        let mut text = self.output_of(node, errexit)?;
+        let (mut text, unordered) = self.output_of(node, errexit)?;
+        if unordered {
+            self.expand_unordered()?;
+        }
         self.state.substituted = self.state.output_status;
         if self.state.language.is_bash() {
             self.state.status = self.state.output_status;
@@ -296,26 +304,30 @@ impl Shell<'_> {
         Ok(self.commands.substituted(text))
     }
 
-    /// What a subshell writes; without `errexit` it does not end by failures.
-    fn output_of(&mut self, node: &Rc<Node>, errexit: bool) -> Run<Vec<u8>> {
+    /// What a subshell writes, and whether in an order that is not known; without `errexit` it does not end by failures.
+    fn output_of(&mut self, node: &Rc<Node>, errexit: bool) -> Run<(Vec<u8>, bool)> {
         let (handle, collected) = Handle::output();
         let (line, command_line) = (self.state.line, self.state.command_line);
         let bash = self.state.language.is_bash();
         let tested = bash && self.tested;
         let nothing_quoted = self.nothing_quoted;
         let ends = tested && self.state.flags.errexit;
-        let status = self.subshell(|shell| {
-            shell.set_descriptor(1, Some(handle));
-            shell.state.flags.errexit &= errexit;
-            match node.lone_input().filter(|_| bash) {
-                Some(redirect) => shell.content_of(redirect, ends),
-                None => shell.eval(node, tested),
-            }
+        let status = self.expanding_ordered(|shell| {
+            shell.subshell(|shell| {
+                shell.set_descriptor(1, Some(handle));
+                shell.state.bash.substitution = Some(shell.state.functions_running);
+                shell.state.flags.errexit &= errexit;
+                match node.lone_input().filter(|_| bash) {
+                    Some(redirect) => shell.content_of(redirect, ends),
+                    None => shell.eval(node, tested),
+                }
+            })
         })?;
         self.nothing_quoted = nothing_quoted;
         self.state.output_status = status;
         (self.state.line, self.state.command_line) = (line, command_line);
-        Ok(collected.take())
+        let unordered = self.take_mark(&collected);
+        Ok((collected.take(), unordered))
     }
 
     /// `$(<file)` of bash: what is in the file. Where there is none, bash may end (`ends`) though the command is tested.

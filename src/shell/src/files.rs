@@ -273,8 +273,30 @@ pub trait Files {
         }
     }
 
+    /// The names in a directory as [`Files::list`], for a caller that looks only at those that fit: a tree that knows these without all of the
+    /// others may leave the others out.
+    fn fitting(&self, path: &[u8], fits: &dyn Fn(&[u8]) -> bool) -> Result<Vec<Vec<u8>>, Errno> {
+        let _ = fits;
+        self.list(path)
+    }
+
+    /// Whether a path leads to something that commands made: not to what an incomplete tree has of the system.
+    fn is_made(&self, path: &[u8]) -> bool {
+        self.destination(path).is_ok()
+    }
+
+    /// From here on, there are packages that the tree does not have. Complete trees ignore it.
+    fn packages_come(&mut self) {}
+
     /// From here on, a directory may have more below it than the tree shows. Complete trees ignore it.
     fn may_have_more(&mut self, path: &[u8]) {
         let _ = path;
+    }
+
+    /// [`Files::may_have_more`] for an archive that is unpacked there, and that may change modes of directories. Gives the files and links
+    /// that commands made there before, which the archive would replace. Complete trees ignore it.
+    fn unpack_into(&mut self, path: &[u8]) -> Vec<Vec<u8>> {
+        let _ = path;
+        Vec::new()
     }
 }

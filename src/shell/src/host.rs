@@ -50,12 +50,18 @@ pub struct Call<'a> {
     pub stderr: &'a mut Vec<u8>,
     /// The working directory: an absolute path, as pwd prints it.
     pub cwd: &'a [u8],
+    /// The mask of new files' modes.
+    pub umask: u16,
     /// Whether the script looks at how it ends or at what it writes: it is tested, or stands in a pipe or substitution.
     pub is_observed: bool,
     /// Whether its exit status changes nothing, as in `COMMAND || true`.
     pub is_tolerated: bool,
     /// Whether its output goes to a file, a pipe or a substitution.
     pub is_captured: bool,
+    /// The same of its standard error.
+    pub are_errors_captured: bool,
+    /// Whether it would inherit an open descriptor above 2.
+    pub has_descriptors: bool,
     /// The script.
     pub script: &'a str,
     /// The line of the call.

@@ -45,6 +45,7 @@ mod state;
 mod variables;
 mod shell;
 mod descriptors;
+mod order;
 mod expand;
 mod eval;
 mod builtins;

@@ -44,6 +44,8 @@ pub struct Settings {
     pub directory: Vec<u8>,
     /// The mask of new files' modes.
     pub umask: u16,
+    /// Whether the script starts with `set -e`.
+    pub exits_on_failure: bool,
 }
 
 impl Default for Settings {
@@ -54,6 +56,7 @@ impl Default for Settings {
             environment: BTreeMap::from([(b"PATH".to_vec(), crate::shell::PATH.to_vec())]),
             directory: b"/".to_vec(),
             umask: 0o022,
+            exits_on_failure: false,
         }
     }
 }
@@ -89,7 +92,8 @@ pub struct Finished {
 pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Result<Finished, Box<ShellError>> {
     let (out, stdout) = Handle::output();
     let (err, stderr) = Handle::output();
-    let interpreter = interpreter(script)?;
+    let mut interpreter = interpreter(script)?;
+    interpreter.flags.errexit |= settings.exits_on_failure;
     let start = state(script, settings, interpreter);
     let mut shell = Shell::new(&mut *host.files, &mut *host.commands, start, settings);
     shell.open_standard(out, err);
@@ -183,6 +187,7 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
             .map(|(name, found)| name.len() + found.value.as_ref().map_or(0, |value| value.len()))
             .sum(),
         variables: Rc::new(variables),
+        unordered: Rc::default(),
         functions: Rc::default(),
         aliases: Rc::default(),
         hashed: Rc::default(),

@@ -11,6 +11,7 @@ use crate::expand::{Entry, QuotedLists};
 use crate::files::{Aspect, Errno, Files, Follow, Node, NodeKind, Watched};
 use crate::host::{Commands, Question, Variables};
 use crate::limits::Budget;
+use crate::order::Order;
 use crate::run::Settings;
 use crate::state::{State, Variable};
 
@@ -28,6 +29,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) budget: Budget,
     /// Where the run writes what nobody in it reads.
     pub(crate) own_output: Option<Rc<RefCell<Vec<u8>>>>,
+    /// The same of its errors.
+    own_errors: Option<Rc<RefCell<Vec<u8>>>>,
     /// Whether the running command wrote to a standard output that is closed.
     pub(crate) lost: bool,
     /// Whether the running command is tested.
@@ -62,8 +65,10 @@ pub(crate) struct Shell<'h> {
     pub(crate) reads: BTreeSet<u64>,
     /// Files that earlier stages of the pipeline have read, which in fact run at the same time.
     pub(crate) piped_reads: BTreeSet<u64>,
-    /// Paths that were renamed.
-    pub(crate) moved: Vec<Vec<u8>>,
+    /// What depends on the order of directory entries.
+    pub(crate) order: Order,
+    /// Renames so far, by paths without links: old and new ones.
+    pub(crate) renames: Vec<(Vec<u8>, Vec<u8>)>,
     /// Names that mktemp gave: none may be left.
     pub(crate) temporaries: BTreeSet<Vec<u8>>,
     /// Files whose name or content had [`PID`]: none may be left.
@@ -83,6 +88,7 @@ impl<'h> Shell<'h> {
             state,
             budget: Budget::new(settings.limits),
             own_output: None,
+            own_errors: None,
             lost: false,
             tested: false,
             tolerated: false,
@@ -100,7 +106,8 @@ impl<'h> Shell<'h> {
             quoted_lists: QuotedLists::default(),
             reads: BTreeSet::new(),
             piped_reads: BTreeSet::new(),
-            moved: Vec::new(),
+            order: Order::default(),
+            renames: Vec::new(),
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),
         }
@@ -174,16 +181,12 @@ impl Shell<'_> {
             return Err(Errno::Enoent);
         }
         let path = self.path(operand);
+        let special = |id, kind, mode| Ok(Node { id, kind, mode, uid: 0, gid: 0, size: 0, mtime: (0, 0) });
         if matches!(&path[..], b"/dev/null") {
-            return Ok(Node {
-                id: u64::MAX,
-                kind: NodeKind::CharDevice,
-                mode: 0o666,
-                uid: 0,
-                gid: 0,
-                size: 0,
-                mtime: (0, 0),
-            });
+            return special(u64::MAX, NodeKind::CharDevice, 0o666);
+        }
+        if self.known_process(&path).is_some() {
+            return special(u64::MAX - 1, NodeKind::File, 0o644);
         }
         self.files.lookup(&path, follow)
     }
@@ -296,6 +299,12 @@ impl Shell<'_> {
 
     /// Gives the run up if the tree did not know the answer to a request, however the command took it.
     pub(crate) fn settled<T>(&self, result: Run<T>) -> Run<T> {
+        if let Some(path) = self.files.asked_machine() {
+            return match result {
+                Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),
+                _ => Err(self.fatal(ErrorKind::Machine { what: show(&path) })),
+            };
+        }
         match (result, self.files.unknown()) {
             (Err(Stop::Fatal(error)), _) => Err(Stop::Fatal(error)),
             (_, Some(what)) => Err(self.fatal(ErrorKind::Unknown { what })),
@@ -357,6 +366,7 @@ impl Shell<'_> {
     pub(crate) fn store(&mut self, name: &[u8], value: Option<Vec<u8>>) -> Run<()> {
         let old = self.state.variables.get(name).map_or(0, |old| old.size() + name.len());
         self.account(old, value.as_ref().map_or(0, Vec::len) + name.len())?;
+        self.mark_variable(name, false);
         let allexport = self.state.flags.allexport;
         let variable: &mut Variable = Rc::make_mut(&mut self.state.variables).entry(name.to_vec()).or_default();
         variable.value = value.map(Rc::new);
@@ -412,10 +422,25 @@ impl Shell<'_> {
         Ok(())
     }
 
+    /// Whether what is written to a descriptor goes to a file, a pipe or a substitution.
+    pub(crate) fn is_captured(&self, fd: u32) -> bool {
+        match self.descriptor(fd) {
+            None | Some(Handle::Null) => false,
+            Some(Handle::Output(found)) => {
+                let own = [Some(&self.own_output), Some(&self.own_errors).filter(|_| fd == 2)];
+                !own.into_iter().flatten().flatten().any(|own| Rc::ptr_eq(own, &found))
+            }
+            Some(_) => true,
+        }
+    }
+
     /// Standard input, output and error of a fresh shell.
     pub(crate) fn open_standard(&mut self, out: Handle, err: Handle) {
         if let Handle::Output(own) = &out {
             self.own_output = Some(own.clone());
+        }
+        if let Handle::Output(own) = &err {
+            self.own_errors = Some(own.clone());
         }
         self.set_descriptor(0, Some(Handle::Null));
         self.set_descriptor(1, Some(out));

@@ -126,6 +126,8 @@ pub(crate) struct Hashed {
 pub(crate) struct State {
     pub(crate) variables: Rc<BTreeMap<Vec<u8>, Variable>>,
     pub(crate) variables_bytes: usize,
+    /// Variables whose values have an order that is not known.
+    pub(crate) unordered: Rc<BTreeSet<Vec<u8>>>,
     /// The names of the environment that the shell began with, as far as they were not unset.
     pub(crate) inherited: Rc<BTreeSet<Vec<u8>>>,
     pub(crate) functions: Rc<BTreeMap<Vec<u8>, Rc<Node>>>,

@@ -1,5 +1,6 @@
 //! [`Files`] over a [`Tree`] of `vmbake-disk`.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use vmbake_disk::source::Map;
@@ -15,12 +16,14 @@ pub struct TreeFiles<'t> {
     tree: &'t mut Tree,
     epoch: Timestamp,
     origin: OriginId,
+    /// A path that leads through more links than the tree follows.
+    unknown: RefCell<Option<String>>,
 }
 
 impl<'t> TreeFiles<'t> {
     /// New and changed nodes come from `origin`, and have the time `epoch`.
     pub fn new(tree: &'t mut Tree, epoch: Timestamp, origin: OriginId) -> Self {
-        Self { tree, epoch, origin }
+        Self { tree, epoch, origin, unknown: RefCell::default() }
     }
 
     /// The tree as it is now.
@@ -28,13 +31,21 @@ impl<'t> TreeFiles<'t> {
         self.tree
     }
 
+    /// The tree, for changes that are not those of a script.
+    pub fn tree_mut(&mut self) -> &mut Tree {
+        self.tree
+    }
+
     fn find(&self, path: &[u8], follow: Follow) -> Result<InodeId, Errno> {
-        // A slash or `.` at the end follows a link and demands a directory.
-        let as_directory = path.ends_with(b"/") || path.ends_with(b"/.");
-        let found = self.tree.real_path(path, as_directory || follow == Follow::Yes).map_err(errno)?;
-        let (_, id) = found.ok_or(Errno::Enoent)?;
-        let directory = matches!(self.tree.inode(id).kind, Kind::Directory(_));
-        if as_directory && !directory { Err(Errno::Enotdir) } else { Ok(id) }
+        match self.tree.real_path(path, follow == Follow::Yes) {
+            Ok(found) => found.map(|(_, id)| id).ok_or(Errno::Enoent),
+            Err(error) => {
+                if matches!(error, TreeError::LinkNames { .. }) {
+                    self.unknown.borrow_mut().get_or_insert_with(|| error.to_string());
+                }
+                Err(errno(error))
+            }
+        }
     }
 
     /// The name itself, not what a link leads to. A slash at its end demands a directory.
@@ -162,6 +173,10 @@ impl Files for TreeFiles<'_> {
         let Kind::File(map) = &self.tree.inode(id).kind else { return Err(Errno::Eisdir) };
         let map = map.clone();
         self.set_map(to, map, mode)
+    }
+
+    fn unknown(&self) -> Option<String> {
+        self.unknown.borrow().clone()
     }
 
     fn dangles(&self, path: &[u8]) -> bool {
@@ -293,15 +308,21 @@ fn beside(path: &[u8], target: &[u8]) -> Vec<u8> {
 }
 
 fn errno(error: TreeError) -> Errno {
-    match error {
-        TreeError::NotFound { .. } => Errno::Enoent,
-        TreeError::NotDirectory { .. } => Errno::Enotdir,
-        TreeError::SymlinkLoop { .. } => Errno::Eloop,
-        TreeError::Occupied { .. } => Errno::Eexist,
-        TreeError::NotFile { .. } => Errno::Enxio,
-        TreeError::TooLarge { .. } => Errno::Efbig,
-        TreeError::Read { .. } => Errno::Eio,
-        TreeError::InvalidName { name, .. } if name.len() > 255 => Errno::Enametoolong,
-        TreeError::InvalidName { .. } => Errno::Einval,
+    error.into()
+}
+
+impl From<TreeError> for Errno {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::NotFound { .. } => Self::Enoent,
+            TreeError::NotDirectory { .. } => Self::Enotdir,
+            TreeError::SymlinkLoop { .. } | TreeError::LinkNames { .. } => Self::Eloop,
+            TreeError::Occupied { .. } => Self::Eexist,
+            TreeError::NotFile { .. } => Self::Enxio,
+            TreeError::TooLarge { .. } => Self::Efbig,
+            TreeError::Read { .. } => Self::Eio,
+            TreeError::InvalidName { name, .. } if name.len() > 255 => Self::Enametoolong,
+            TreeError::InvalidName { .. } => Self::Einval,
+        }
     }
 }

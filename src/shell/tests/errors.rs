@@ -12,7 +12,7 @@ pub fn error(source: &str) -> ShellError {
         ("unknown", &b"\x7fELF"[..]),
         ("perlish", b"#!/usr/bin/perl\n"),
         ("environed", b"#!/usr/bin/env -S python3 -u\n"),
-        ("plain", b"echo a\n"),
+        ("plain", b"echo a\0\n"),
         ("verbose", b"#!/bin/sh -v\n"),
         ("script", b"#!/bin/sh\nf() { unknown; }\nf\n"),
     ] {

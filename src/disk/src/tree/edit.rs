@@ -1,11 +1,8 @@
 //! Changing a tree: adding, linking and removing names.
 
 use super::path::{components, parent_of, show};
-use super::{Inode, InodeId, Kind, Metadata, OriginId, ROOT, Tree, TreeError};
+use super::{Inode, InodeId, Kind, Metadata, NAME_MAX, OriginId, ROOT, Tree, TreeError};
 use crate::source::Map;
-
-/// Longest file name of Linux (`NAME_MAX`), in bytes.
-const NAME_MAX: usize = 255;
 
 impl Tree {
     /// Places a new node as `name` in directory `dir`. What stood there is replaced; only a directory is not replaced

@@ -1,6 +1,6 @@
 //! Finding nodes: look-ups with and without symbolic links, and the walk over all names.
 
-use super::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, ROOT, Tree, TreeError};
+use super::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, NAME_MAX, ROOT, Tree, TreeError};
 
 /// The names of a path: what stands between slashes, without empty ones and `.`.
 pub fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
@@ -19,6 +19,30 @@ pub(super) fn show(path: &[u8]) -> String {
 
 /// Names with the nodes that they lead to, one after the other from the root.
 type Steps<'a> = Vec<(&'a [u8], InodeId)>;
+
+/// A name that its directory does not have, and whether it ends the path.
+type Gap<'a> = (&'a [u8], bool);
+
+/// Where a path leads. The paths in it have no links, no `.` and no `..`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// To a node.
+    Node {
+        /// Its path, which is empty for the root.
+        path: Vec<u8>,
+        /// The node.
+        id: InodeId,
+    },
+    /// To a name that its directory does not have.
+    Missing {
+        /// The path of that name.
+        path: Vec<u8>,
+        /// The directory.
+        dir: InodeId,
+        /// Whether nothing but slashes follows the name.
+        is_last: bool,
+    },
+}
 
 impl Tree {
     /// The node at `path`, counted from the root. Follows no symbolic link, not even in the middle.
@@ -56,47 +80,95 @@ impl Tree {
     /// The path at which `path` arrives when symbolic links are followed on the way, and at its end too if `last` says
     /// so, with the node there; it has no links, no `.` and no `..`, and is empty for the root. `None` where nothing is.
     pub fn real_path(&self, path: &[u8], last: bool) -> Result<Option<(Vec<u8>, InodeId)>, TreeError> {
-        let Some(steps) = self.steps(path, last)? else { return Ok(None) };
-        let end = steps.last().map_or(ROOT, |(_, id)| *id);
-        Ok(Some((steps.iter().flat_map(|(name, _)| [b"/", *name].concat()).collect(), end)))
+        Ok(match self.arrive(path, last)? {
+            Arrival::Node { path, id } => Some((path, id)),
+            Arrival::Missing { .. } => None,
+        })
+    }
+
+    /// Where `path` leads, name by name as Linux goes: whatever is before a slash, a `.` or a `..` has to be a directory, and a slash at
+    /// the end of the path follows a link. Only an empty path is the root here.
+    pub fn arrive(&self, path: &[u8], last: bool) -> Result<Arrival, TreeError> {
+        let (steps, gap) = self.steps(path, last)?;
+        let mut real: Vec<u8> = steps.iter().flat_map(|(name, _)| [b"/", *name].concat()).collect();
+        let id = end(&steps);
+        Ok(match gap {
+            None => Arrival::Node { path: real, id },
+            Some((name, is_last)) => {
+                real.push(b'/');
+                real.extend_from_slice(name);
+                Arrival::Missing { path: real, dir: id, is_last }
+            }
+        })
     }
 
     fn follow(&self, path: &[u8], last: bool) -> Result<Option<InodeId>, TreeError> {
-        Ok(self.steps(path, last)?.map(|steps| steps.last().map_or(ROOT, |(_, id)| *id)))
+        let (steps, gap) = self.steps(path, last)?;
+        Ok(gap.is_none().then(|| end(&steps)))
     }
 
-    /// The names from the root to where `path` arrives, with their nodes.
-    fn steps<'a>(&'a self, path: &'a [u8], last: bool) -> Result<Option<Steps<'a>>, TreeError> {
-        let mut todo: Vec<&[u8]> = components(path).rev().collect();
+    /// The names from the root to where `path` arrives, with their nodes, or to the directory of a name that is missing.
+    fn steps<'a>(&'a self, path: &'a [u8], last: bool) -> Result<(Steps<'a>, Option<Gap<'a>>), TreeError> {
+        let mut todo: Vec<&[u8]> = pieces(path).rev().collect();
+        let mut to_directory = path.ends_with(b"/");
         let mut stack: Steps<'a> = Vec::new();
         let (mut links, mut names) = (0, 0);
         while let Some(name) = todo.pop() {
-            let dir = stack.last().map_or(ROOT, |(_, id)| *id);
-            if !matches!(self.inode(dir).kind, Kind::Directory(_)) {
-                return Err(TreeError::NotDirectory { path: show(path), found: self.inode(dir).kind.name() });
+            let dir = self.directory(end(&stack), path)?;
+            match name {
+                b"." => continue,
+                b".." => {
+                    stack.pop();
+                    continue;
+                }
+                name if name.len() > NAME_MAX => {
+                    return Err(TreeError::InvalidName { path: show(path), name: show(name) });
+                }
+                _ => {}
             }
-            if name == b".." {
-                stack.pop();
-                continue;
-            }
-            let Some(id) = self.entry(dir, name) else { return Ok(None) };
+            let Some(id) = self.entry(dir, name) else { return Ok((stack, Some((name, todo.is_empty())))) };
             match &self.inode(id).kind {
-                Kind::Symlink(target) if last || !todo.is_empty() => {
+                Kind::Symlink(target) if last || to_directory || !todo.is_empty() => {
                     links += 1;
-                    names += components(target).count();
-                    if links > MAX_SYMLINKS || names > MAX_LINK_NAMES {
+                    names += pieces(target).count();
+                    if links > MAX_SYMLINKS {
                         return Err(TreeError::SymlinkLoop { path: show(path) });
+                    }
+                    if names > MAX_LINK_NAMES {
+                        return Err(TreeError::LinkNames { path: show(path) });
                     }
                     if target.starts_with(b"/") {
                         stack.clear();
                     }
-                    todo.extend(components(target).rev());
+                    to_directory |= todo.is_empty() && target.ends_with(b"/");
+                    todo.extend(pieces(target).rev());
                 }
                 _ => stack.push((name, id)),
             }
         }
-        Ok(Some(stack))
+        if to_directory {
+            self.directory(end(&stack), path)?;
+        }
+        Ok((stack, None))
     }
+
+    /// A node that has to be a directory.
+    fn directory(&self, id: InodeId, path: &[u8]) -> Result<InodeId, TreeError> {
+        match &self.inode(id).kind {
+            Kind::Directory(_) => Ok(id),
+            other => Err(TreeError::NotDirectory { path: show(path), found: other.name() }),
+        }
+    }
+}
+
+/// The node at the end of steps.
+fn end(steps: &Steps<'_>) -> InodeId {
+    steps.last().map_or(ROOT, |(_, id)| *id)
+}
+
+/// What is between slashes, without empty pieces.
+fn pieces(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
 }
 
 /// Everything before the last name of a path.

@@ -16,7 +16,7 @@ const ZLIB_LEVEL: u32 = 6;
 /// QEMU inflates with a window of 4 KiB: a stream that reaches further back does not decompress there.
 const ZLIB_WINDOW_BITS: u8 = 12;
 
-/// Room that zstd needs for a cluster, whatever is in it (`ZSTD_COMPRESSBOUND`, which is no constant in Rust).
+/// Room that zstd needs for a cluster, whatever is in it (`ZSTD_COMPRESSBOUND`, which the crate does not export as a constant).
 pub const OUTPUT_LEN: usize = CLUSTER + (CLUSTER >> 8) + (((128 << 10) - CLUSTER) >> 11);
 
 /// The compressor of one thread.

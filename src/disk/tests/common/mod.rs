@@ -310,7 +310,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        run_any("umount", &[text(self.0.path())]);
+        run_any("umount", &["--lazy", text(self.0.path())]);
     }
 }
 

@@ -47,6 +47,7 @@ fn expressions_have_the_values_that_jinja_gives_them() {
         ("' b , ,c'|split(',')|length", "2"),
         ("'a.b'|replace('.', '-')|ends_with('-b')", "true"),
         ("'eA==\\n'|base64", "x"),
+        ("'-----BEGIN CERTIFICATE-----\\neA==\\n'|base64", "-----BEGIN CERTIFICATE-----\neA==\n"),
         ("'https://h:8/p/q'|url('port') ~ 'http://[fd00::1]/x'|url('host')", "8fd00::1"),
         ("'https://h'|url('port') ~ 'http://h'|url('path') ~ 'http://h'|url('scheme')", "443http"),
         ("exists('/there')", "true"),
@@ -106,7 +107,14 @@ fn faults_have_their_kind_and_line() {
     assert!(Text::parse(&format!("{{{{ A{} }}}}", "~A".repeat(500))).is_err());
     assert!(Text::parse(&"{% if A %}".repeat(40)).is_err());
     assert_eq!(rendered("{{ NONE }}", Writing::Raw), Err(Fault::Undefined { name: "NONE".into() }));
-    for text in ["{{ A|int }}", "{{ A == 1 }}", "{{ 'a'|split(',') }}", "{{ 'a'|base64 }}", "{{ 'eB=='|base64 }}"] {
+    for text in [
+        "{{ A|int }}",
+        "{{ A == 1 }}",
+        "{{ 'a'|split(',') }}",
+        "{{ 'a'|base64 }}",
+        "{{ 'eB=='|base64 }}",
+        "{{ '-----BEGIN PRIVATE KEY-----\\n'|base64 }}",
+    ] {
         assert!(matches!(rendered(text, Writing::Raw), Err(Fault::Value { .. })), "{text}");
     }
     for url in ["ftp://h", "http://", "http://h:0", "http://h:x/", "http://u@h/", "http://[::1/", "http://h /", "h:1"] {

@@ -226,7 +226,13 @@ fn apply(
         return match entries {
             Some(_) if shell.ends_by_errors() => Err(Stop::Exit),
             Some(_) => Err(shell.assignment_failed()),
-            None => Ok(false),
+            None => {
+                // It is exported all the same.
+                if kind == Kind::Export {
+                    shell.mark_exported(&name);
+                }
+                Ok(false)
+            }
         };
     }
     let compound = |value: &[u8]| value.starts_with(b"(") && value.ends_with(b")");

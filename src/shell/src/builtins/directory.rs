@@ -78,6 +78,10 @@ pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<
         Some(operand) => operand.clone(),
         None => variable(b"HOME"),
     };
+    if operands.is_empty() && shell.state.language.is_bash() && shell.state.get(b"HOME").is_none() {
+        shell.complain(b"cd: HOME not set")?;
+        return Ok(1);
+    }
     let mut place = if target.is_empty() { b".".to_vec() } else { target.clone() };
     if let Some(path) = shell.state.get(b"CDPATH").filter(|_| !is_fixed(&place)) {
         let path = path.to_vec();

@@ -27,7 +27,7 @@ fn status(shell: &mut Shell<'_>, name: &str, args: &[Vec<u8>]) -> Run<Result<Opt
         let before = shell.state.status;
         let stop = shell.discard(&[name.as_bytes(), b": too many arguments"].concat());
         shell.state.status = before.max(1);
-        return Err(stop);
+        return Err(stop.through_texts());
     }
     Ok(Ok(Some(number.to_le_bytes()[0])))
 }
@@ -45,16 +45,17 @@ pub(super) fn exit(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
 
 /// `return`
 pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    let status = status(shell, "return", args)?;
     if shell.state.functions_running == 0 && shell.state.bash.sourcing == 0 {
         shell.complain(b"return: can only `return' from a function or sourced script")?;
         return Ok(2);
     }
-    let status = status(shell, "return", args)?;
     shell.state.bash.returned = Some(match status {
         Ok(None) => shell.state.leaving.unwrap_or(shell.state.status),
         Ok(Some(status)) => status,
         Err(()) => 2,
     });
+    shell.state.bash.returned_from = Some(shell.state.descriptors.clone());
     Err(Stop::Return)
 }
 

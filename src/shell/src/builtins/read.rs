@@ -30,6 +30,12 @@ pub(super) fn read(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     let (line, ended) = line(shell, raw)?;
     ask(shell, &line)?;
     let ifs = shell.state.ifs();
+    let escaped = line.iter().rev().take_while(|(_, splits)| !*splits).count();
+    let before = line.len().checked_sub(escaped + 1).and_then(|at| line.get(at));
+    if escaped > 0 && before.is_some_and(|(byte, _)| ifs.contains(byte)) {
+        // dash may lose it.
+        return shell.unsupported(b"an escaped character behind a separator at the end of a line");
+    }
     let values = divide(&line, &ifs, names.len());
     for (at, name) in names.iter().enumerate() {
         shell.set(name, values.get(at).map_or(&b""[..], Vec::as_slice))?;

@@ -34,7 +34,7 @@ pub(super) fn trap(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     let mut status = 0;
     for name in conditions {
         match condition(shell, name)? {
-            Some(condition) => set(shell, condition, if resets { None } else { Some(first) }),
+            Some(condition) => set(shell, condition, if resets { None } else { Some(first) })?,
             None => {
                 shell.complain(&[b"trap: ", &name[..], b": invalid signal specification"].concat())?;
                 status = 1;
@@ -44,7 +44,12 @@ pub(super) fn trap(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     Ok(status)
 }
 
-fn set(shell: &mut Shell<'_>, condition: Condition, action: Option<&Vec<u8>>) {
+fn set(shell: &mut Shell<'_>, condition: Condition, action: Option<&Vec<u8>>) -> Run<()> {
+    // bash loses it where a program is the last command of the substitution.
+    let is_in_function = shell.state.bash.substitution.is_some_and(|before| shell.state.functions_running > before);
+    if is_in_function && action.is_some() && condition == Condition::Number(super::EXIT) {
+        return shell.unsupported(b"a trap for EXIT in a function of a command substitution");
+    }
     match condition {
         Condition::Number(number) => {
             let traps = Rc::make_mut(&mut shell.state.traps);
@@ -56,6 +61,7 @@ fn set(shell: &mut Shell<'_>, condition: Condition, action: Option<&Vec<u8>>) {
         Condition::Error => shell.state.bash.error_trap = action.cloned().map(Rc::new),
         Condition::Return => shell.state.bash.return_trap = action.cloned().map(Rc::new),
     }
+    Ok(())
 }
 
 fn condition(shell: &Shell<'_>, text: &[u8]) -> Run<Option<Condition>> {

@@ -6,7 +6,6 @@ use super::modes::Mode;
 use super::options::{Accepted, parse};
 use super::status::permissions;
 use super::{Words, complain, join, quoted};
-use crate::descriptors::Handle;
 use crate::eval::Run;
 use crate::files::{Aspect, Errno, Follow, Node};
 use crate::shell::Shell;
@@ -43,14 +42,11 @@ pub(super) fn below(shell: &mut Shell<'_>, operand: &[u8], through: Through) -> 
     Ok(found)
 }
 
-/// Refuses to write a line for each of these paths, of [`below`], where that depends on the order in which a directory lists its entries.
-pub(super) fn refuse_unknown_order(shell: &Shell<'_>, paths: &[Vec<u8>]) -> Run<()> {
+/// Notes that there is a line for each of these paths, of [`below`], where that depends on the order in which a directory lists its entries.
+pub(super) fn mark_entries(shell: &mut Shell<'_>, paths: &[Vec<u8>]) -> Run<()> {
     let parents: BTreeSet<&[u8]> = paths.iter().skip(1).map(|path| parent(path)).collect();
     let is_ordered = parents.len() + 1 >= paths.len();
-    if is_ordered || matches!(shell.descriptor(1), Some(Handle::Null)) {
-        return Ok(());
-    }
-    shell.unsupported(b"writing what is done with each entry of a directory, whose order is not known")
+    if is_ordered { Ok(()) } else { shell.mark_output() }
 }
 
 fn parent(path: &[u8]) -> &[u8] {
@@ -117,7 +113,7 @@ pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     for operand in operands {
         let paths = if options.has(b'R') { below(shell, operand, Through::Operands)? } else { vec![operand.to_vec()] };
         if tells.is_some() {
-            refuse_unknown_order(shell, &paths)?;
+            mark_entries(shell, &paths)?;
         }
         for path in paths {
             match change.one(shell, &path, &path == operand)? {

@@ -28,8 +28,8 @@ use crate::shell::Shell;
 
 pub(super) fn awk(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"F:f:v:", long: &[], strict: true })?;
-    if shell.descriptor(2).is_none() {
-        return shell.unsupported(b"a closed standard error");
+    if shell.descriptor(1).is_none() || shell.descriptor(2).is_none() {
+        return shell.unsupported(b"a closed standard output or standard error");
     }
     let mut operands = options.operands.iter();
     let text = match options.value(b'f') {

@@ -83,10 +83,10 @@ impl Backups {
     }
 
     /// Renames a file to its backup. Gives the new name.
-    pub(super) fn make(&self, shell: &mut Shell<'_>, place: &[u8]) -> Result<Vec<u8>, Errno> {
+    pub(super) fn make(&self, shell: &mut Shell<'_>, place: &[u8]) -> Run<Result<Vec<u8>, Errno>> {
         let name = self.name(shell, place);
         let (from, to) = (shell.path(place), shell.path(&name));
         shell.note(&to, b"");
-        shell.files.rename(&from, &to).map(|()| name)
+        Ok(shell.rename(&from, &to)?.map(|()| name))
     }
 }

@@ -1,5 +1,5 @@
-//! `find`: the tests and actions that scripts use. Directories are listed in the order of their names' bytes; the order of a real file
-//! system is another one, which scripts must not depend on.
+//! `find`: the tests and actions that scripts use. Directories are listed in the order of their names' bytes; what depends on the order of a
+//! real file system is refused.
 
 mod evaluate;
 mod format;
@@ -7,6 +7,7 @@ mod parse;
 
 use super::Words;
 use super::list::followed;
+use super::paths::last_name;
 use super::regex::Expression;
 use crate::eval::{Run, Stop};
 use crate::files::{Errno, Follow, Node, NodeKind};
@@ -100,6 +101,11 @@ struct Search<'s, 'h> {
     follow_operands: Follow,
     /// The directories that are gone through, for loops of links.
     above: Vec<u64>,
+    /// Results so far, and whether two of them might come in the other order.
+    results: u64,
+    is_unordered: bool,
+    /// The commands that ran for entries, with the last names of those.
+    ran: Vec<(Vec<u8>, Vec<u8>)>,
     status: u8,
 }
 
@@ -119,9 +125,14 @@ pub(super) fn find(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         follow: Follow::No,
         follow_operands: Follow::No,
         above: Vec::new(),
+        results: 0,
+        is_unordered: false,
+        ran: Vec::new(),
         status: 0,
     };
-    match search.run(args) {
+    let writes = search.shell.writes();
+    let done = search.run(args).and_then(|status| search.check_order(writes).map(|()| status));
+    match done {
         // A wrong expression, whose fault was written.
         Err(Stop::Error) => Ok(1),
         done => done,
@@ -168,6 +179,27 @@ impl Search<'_, '_> {
         Ok(self.status)
     }
 
+    /// Refuses what depends on the order of the entries.
+    fn check_order(&mut self, writes: u64) -> Run<()> {
+        if !self.is_unordered {
+            return Ok(());
+        }
+        if self.ran.iter().any(|(name, _)| !crate::order::is_independent(last_name(name))) {
+            return self.shell.unknown_order();
+        }
+        let named = self.ran.iter().filter(|(name, _)| crate::order::makes_names(last_name(name)));
+        self.shell.refuse_same_names(named.map(|(_, path)| &path[..]))?;
+        if self.shell.writes() > writes { self.shell.mark_output() } else { Ok(()) }
+    }
+
+    /// Notes a command that runs for an entry.
+    fn note_command(&mut self, command: &Words, path: &[u8]) {
+        self.results += 1;
+        if let Some(name) = command.first() {
+            self.ran.push((name.clone(), path.to_vec()));
+        }
+    }
+
     fn look(&self, path: &[u8], follow: Follow) -> Result<Node, Errno> {
         match follow {
             Follow::Yes => followed(self.shell, path),
@@ -183,9 +215,6 @@ impl Search<'_, '_> {
 
     fn visit(&mut self, entry: Entry<'_>, test: &Test) -> Run<()> {
         let Entry { path, node, operand, depth } = entry;
-        if self.quits {
-            return Ok(());
-        }
         self.shell.step()?;
         if depth > 200 {
             return self.shell.unsupported(b"so deep a tree");
@@ -194,10 +223,12 @@ impl Search<'_, '_> {
         if !self.depth_first && depth >= self.least {
             self.apply(&entry, test, &mut pruned)?;
         }
-        if node.is_dir() && depth < self.most && !pruned && !self.quits {
+        if node.is_dir() && depth < self.most && !pruned {
             self.above.push(node.id);
             let names = self.shell.files.list(&self.shell.path(path)).unwrap_or_default();
+            let mut with_results = 0;
             for name in names {
+                let before = self.results;
                 let slash: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
                 let below = [path, slash, &name].concat();
                 match self.look(&below, self.follow) {
@@ -207,18 +238,26 @@ impl Search<'_, '_> {
                     Ok(node) => self.visit(Entry { path: &below, node, operand, depth: depth + 1 }, test)?,
                     Err(error) => self.fail(&below, error.text())?,
                 }
+                with_results += usize::from(self.results > before);
             }
+            self.is_unordered |= with_results > 1;
             self.above.pop();
         }
-        if self.depth_first && depth >= self.least && !self.quits {
+        if self.depth_first && depth >= self.least {
             self.apply(&entry, test, &mut pruned)?;
         }
         Ok(())
     }
 
     fn apply(&mut self, entry: &Entry<'_>, test: &Test, pruned: &mut bool) -> Run<()> {
+        if self.quits {
+            // In another order, this entry might have come first.
+            self.is_unordered |= self.would_act(entry, test)?;
+            return Ok(());
+        }
         let hit = self.holds(entry, test, pruned)?;
         if hit && !self.acts {
+            self.results += 1;
             self.shell.out(&[entry.path, b"\n"].concat())?;
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! `grep`.
 
+use std::borrow::Cow;
+
 use super::attributes::{Through, below};
 use super::options::{Accepted, Options, parse};
 use super::regex::{Expression, Syntax};
@@ -89,7 +91,9 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         expressions.push(Expression::new(shell, &pattern, syntax.unwrap_or(default), ignore_case)?);
     }
     let recursive = options.has(b'r') || options.has(b'R');
-    let (files, mut failed) = if recursive { recurse(shell, &options)? } else { (options.operands.clone(), false) };
+    let mut groups = Vec::new();
+    let (files, mut failed) =
+        if recursive { recurse(shell, &options, &mut groups)? } else { (options.operands.clone(), false) };
     let shown = options.iter().rev().find_map(|(letter, _)| match letter {
         b'H' => Some(true),
         b'h' => Some(false),
@@ -98,10 +102,11 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
     let named = shown.unwrap_or(options.operands.len() > 1 || recursive);
     let (before, after) = contexts(shell, &options)?;
     let search = Search { options: &options, expressions: &expressions, named, before, after };
-    let mut found = false;
-    let mut divided = false;
+    let (mut found, mut divided) = (false, false);
+    // The directories with a file about which something was written.
+    let mut written = Vec::new();
     let standard = [b"-".to_vec()];
-    for file in if files.is_empty() && !recursive { &standard[..] } else { &files } {
+    for (at, file) in if files.is_empty() && !recursive { &standard[..] } else { &files }.iter().enumerate() {
         let is_dir = match &file[..] {
             b"-" => shell.input_is_dir(),
             path => shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir()),
@@ -127,12 +132,21 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         }
         let (contents, wrong) = inputs(shell, "grep", std::slice::from_ref(file))?;
         failed |= wrong;
+        let writes = shell.writes();
         for (name, content) in contents {
             found |= search.file(shell, &name, &content, &mut divided)?;
+        }
+        if let Some(Some(group)) = groups.get(at)
+            && shell.writes() > writes
+        {
+            written.push(*group);
         }
         if found && options.has(b'q') {
             return Ok(0);
         }
+    }
+    if written.windows(2).any(|pair| pair[0] == pair[1]) {
+        shell.mark_output()?;
     }
     if failed && options.has(b'q') && shell.descriptor(2).is_none() {
         return shell.unsupported(b"-q with a closed standard error");
@@ -166,15 +180,16 @@ fn contexts(shell: &Shell<'_>, options: &Options) -> Run<(usize, usize)> {
     Ok((number(b'B')?.unwrap_or(both), number(b'A')?.unwrap_or(both)))
 }
 
-/// The files below the operands, links not followed; the order of a real file system is another one.
-fn recurse(shell: &mut Shell<'_>, options: &Options) -> Run<(Vec<Vec<u8>>, bool)> {
+/// The files below the operands, links not followed, with the numbers of those operands that are directories.
+fn recurse(shell: &mut Shell<'_>, options: &Options, groups: &mut Vec<Option<usize>>) -> Run<(Vec<Vec<u8>>, bool)> {
     if options.has(b'R') {
         return shell.unsupported(b"-R");
     }
     let here = options.operands.is_empty();
     let operands = if here { vec![b".".to_vec()] } else { options.operands.clone() };
     let (mut files, mut failed) = (Vec::new(), false);
-    for operand in operands {
+    for (number, operand) in operands.into_iter().enumerate() {
+        groups.resize(files.len(), None);
         let Ok(node) = shell.stat(&operand, Follow::Yes) else {
             files.push(operand);
             continue;
@@ -192,6 +207,7 @@ fn recurse(shell: &mut Shell<'_>, options: &Options) -> Run<(Vec<Vec<u8>>, bool)
                 Err(_) => failed = true,
             }
         }
+        groups.resize(files.len(), Some(number));
     }
     Ok((files, failed))
 }
@@ -243,8 +259,13 @@ impl Search<'_> {
         let most = self.most(shell)?;
         let lists = options.has(b'l') || options.has(b'L');
         let prints = self.prints();
-        let binary = prints && content.contains(&0) && !options.has(b'a');
-        let lines: Vec<&[u8]> = split_lines(content).map(|line| line.strip_suffix(b"\n").unwrap_or(line)).collect();
+        let has_nul = content.contains(&0) && !options.has(b'a');
+        let binary = prints && has_nul;
+        // In a binary file, NUL ends a line, too.
+        let text = |byte: &u8| if *byte == 0 { b'\n' } else { *byte };
+        let content: Cow<'_, [u8]> =
+            if has_nul { content.iter().map(text).collect::<Vec<_>>().into() } else { content.into() };
+        let lines: Vec<&[u8]> = split_lines(&content).map(|line| line.strip_suffix(b"\n").unwrap_or(line)).collect();
         let (mut selected, mut printed, mut open) = (0, 0, 0);
         let (mut offset, mut left) = (0, 0);
         for (at, line) in lines.iter().enumerate() {

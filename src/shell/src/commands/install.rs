@@ -211,7 +211,7 @@ fn replace(
     }
     let path = shell.path(place);
     let gone = match backs_up {
-        true => settings.backups.make(shell, place).map(Some),
+        true => settings.backups.make(shell, place)?.map(Some),
         false => shell.files.make_way(&path).map(|()| None),
     };
     match gone {

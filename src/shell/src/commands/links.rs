@@ -158,7 +158,7 @@ impl Linking {
         }
         let path = shell.path(place);
         let gone = if backs_up {
-            self.backups.make(shell, place).map(Some)
+            self.backups.make(shell, place)?.map(Some)
         } else if self.symbolic || shell.stat(source, follow).is_ok() {
             shell.files.make_way(&path).map(|()| None)
         } else {

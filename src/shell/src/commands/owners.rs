@@ -1,6 +1,6 @@
 //! `chown` and `chgrp`.
 
-use super::attributes::{Through, below, refuse_unknown_order, unknown_reference};
+use super::attributes::{Through, below, mark_entries, unknown_reference};
 use super::options::{Accepted, Options, parse};
 use super::{complain, quoted};
 use crate::eval::Run;
@@ -106,7 +106,7 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
             false => vec![operand.to_vec()],
         };
         if tells.is_some() {
-            refuse_unknown_order(shell, &paths)?;
+            mark_entries(shell, &paths)?;
         }
         // A directory comes after its entries.
         paths.reverse();

@@ -2,7 +2,7 @@
 
 use super::options::{Accepted, parse};
 use crate::eval::Run;
-use crate::files::{Errno, Follow};
+use crate::files::{Errno, Files, Follow};
 use crate::shell::Shell;
 
 /// As MAXSYMLINKS of Linux.
@@ -24,6 +24,27 @@ pub(crate) fn real_path(shell: &Shell<'_>, path: &[u8]) -> Option<Vec<u8>> {
 /// A path without links, `.` and `..`; nothing of it need exist.
 pub(super) fn missing_path(shell: &Shell<'_>, path: &[u8]) -> Option<Vec<u8>> {
     canonical(shell, path, Exists::Nothing)
+}
+
+/// A path without `.`, `..` and the links that a tree shows, which is not asked for more.
+pub(crate) fn known_path(files: &dyn Files, path: &[u8]) -> Vec<u8> {
+    let (mut todo, mut done, mut links) = (names(path), Vec::new(), 0);
+    while let Some(name) = todo.pop() {
+        if name == b".." {
+            done.pop();
+            continue;
+        }
+        done.push(name);
+        let link = files.known_link(&[b"/", &done.join(&b'/')[..]].concat());
+        let Some(target) = link.filter(|_| links < MAX_LINKS) else { continue };
+        links += 1;
+        match target.starts_with(b"/") {
+            true => done.clear(),
+            false => drop(done.pop()),
+        }
+        todo.extend(names(&target));
+    }
+    [b"/", &done.join(&b'/')[..]].concat()
 }
 
 fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> {
@@ -196,7 +217,7 @@ fn divide(path: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// A path without slashes at its end.
-pub(super) fn bare(path: &[u8]) -> &[u8] {
+pub(crate) fn bare(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/').map_or(path.len().min(1), |at| at + 1);
     &path[..end]
 }
@@ -225,15 +246,16 @@ pub(super) fn basename(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 }
 
 pub(super) fn dirname(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let options = parse(shell, args, &Accepted { letters: b"", long: &[], strict: false })?;
+    let options = parse(shell, args, &Accepted { letters: b"z", long: &[("zero", b'z')], strict: false })?;
     if options.operands.is_empty() {
         return super::complain(shell, "dirname", b"missing operand");
     }
+    let end_of_name = if options.has(b'z') { b"\0" } else { b"\n" };
     for path in &options.operands {
         let (dir, _) = divide(path);
         let end = dir.iter().rposition(|byte| *byte != b'/').map_or(dir.len().min(1), |at| at + 1);
         let dir = if dir.is_empty() { b"." } else { &dir[..end] };
-        shell.out(&[dir, b"\n"].concat())?;
+        shell.out(&[dir, &end_of_name[..]].concat())?;
     }
     Ok(0)
 }

@@ -1,6 +1,6 @@
 //! `rm`, `rmdir` and `unlink`.
 
-use super::attributes::{Through, below, refuse_unknown_order};
+use super::attributes::{Through, below, mark_entries};
 use super::options::{Accepted, Options, parse};
 use super::paths::{bare, last_name};
 use super::{cannot, complain, join, quoted};
@@ -76,7 +76,7 @@ fn one(shell: &mut Shell<'_>, path: &[u8], is_dir: bool, options: &Options) -> R
 fn all(shell: &mut Shell<'_>, operand: &[u8], options: &Options) -> Run<u8> {
     if options.has(b'v') {
         let paths = below(shell, operand, Through::Nothing)?;
-        refuse_unknown_order(shell, &paths)?;
+        mark_entries(shell, &paths)?;
     }
     let mut todo = vec![(operand.to_vec(), false)];
     while let Some((path, emptied)) = todo.pop() {

@@ -107,11 +107,7 @@ impl Moving {
         }
         let (from, to) = (shell.path(source), shell.path(place));
         shell.note(&to, b"");
-        let moved = shell.files.rename(&from, &to);
-        if moved.is_ok() {
-            shell.renamed(&from, &to)?;
-        }
-        match moved {
+        match shell.rename(&from, &to)? {
             Ok(()) if self.verbose => {
                 let (source, place) = (quoted(shell, source)?, quoted(shell, place)?);
                 let mut line = [b"renamed ", &source[..], b" -> ", &place].concat();
@@ -125,7 +121,7 @@ impl Moving {
             Err(error) => {
                 if let Some(backup) = backup {
                     let backup = shell.path(&backup);
-                    let _ = shell.files.rename(&backup, &to);
+                    let _ = shell.rename(&backup, &to)?;
                 }
                 let message = [b"cannot move '", source, b"' to '", place, b"': ", error.text().as_bytes()].concat();
                 complain(shell, "mv", &message)
@@ -184,7 +180,7 @@ impl Moving {
         if self.backups.destroys(shell, place, source, node.id) {
             return fail(shell, &[b"backing up '", place, b"' might destroy source;  '", source, b"' not moved"]);
         }
-        match self.backups.make(shell, place) {
+        match self.backups.make(shell, place)? {
             Ok(name) => Ok(Ok(Some(name))),
             Err(error) => cannot(shell, "mv", "backup", place, error).map(Err),
         }

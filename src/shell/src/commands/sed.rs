@@ -234,7 +234,7 @@ fn replace(
 ) -> Run<Result<(), Errno>> {
     match suffix {
         Some(suffix) => {
-            let _ = shell.files.rename(path, &[path, suffix].concat());
+            let _ = shell.rename(path, &[path, suffix].concat())?;
         }
         None => {
             let _ = shell.files.make_way(path);

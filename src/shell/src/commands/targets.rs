@@ -69,7 +69,7 @@ pub(super) fn targets(
 pub(super) fn occupant(shell: &Shell<'_>, place: &[u8]) -> Result<Node, Errno> {
     match shell.destination(place) {
         Err(Errno::Enoent) if !shell.files.dangles(&shell.path(place)) => Err(Errno::Enoent),
-        Ok(_) | Err(Errno::Enoent | Errno::Eloop) => shell.stat(place, Follow::No),
+        Ok(_) | Err(Errno::Enoent | Errno::Eloop | Errno::Enotdir) => shell.stat(place, Follow::No),
         Err(error) => Err(error),
     }
 }

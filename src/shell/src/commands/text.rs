@@ -8,6 +8,9 @@ use crate::host::Question;
 use crate::shell::Shell;
 
 pub(super) fn cat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    if shell.descriptor(1).is_none() {
+        return shell.unsupported(b"a closed standard output");
+    }
     let long: &[(&str, u8)] = &[
         ("show-all", b'A'),
         ("number-nonblank", b'b'),

@@ -8,7 +8,7 @@ use crate::descriptors::Handle;
 use crate::run::Event;
 use crate::shell::Shell;
 use crate::state::Frame;
-use crate::syntax::{Node, Simple};
+use crate::syntax::{Assigned, Assignment, Node, Simple};
 
 /// What a name stands for.
 enum Found {
@@ -159,6 +159,13 @@ impl Shell<'_> {
         if declares && simple.assignments.iter().any(|own| argv.iter().any(|arg| arg.starts_with(&own.name))) {
             return self.unsupported(b"an assignment before a builtin that declares the same variable");
         }
+        let changes = |assignment: &Assignment| match &assignment.value {
+            Assigned::Word(word) => crate::expand::assigns_in_arithmetic(&word.parts),
+            Assigned::Array(_) => false,
+        };
+        if simple.assignments.iter().any(changes) {
+            return self.unsupported(b"an assignment in the value of an assignment before a command");
+        }
         self.enter_scope(true);
         let mut result = Ok(0);
         for assignment in &simple.assignments {
@@ -240,10 +247,19 @@ impl Shell<'_> {
             self.set_descriptor(1, Some(handle));
             let result = builtin(self, &argv[1..], tested);
             self.set_descriptor(1, None);
-            let lost = !written.take().is_empty();
-            return result.map(|status| if lost { 1 } else { status });
+            if written.take().is_empty() {
+                return result;
+            }
+            let status = result?;
+            self.complain(&[&argv[0][..], b": write error: Bad file descriptor"].concat())?;
+            return Ok(status.max(1));
         }
-        match builtin(self, &argv[1..], tested) {
+        let result = builtin(self, &argv[1..], tested);
+        if std::mem::take(&mut self.lost) {
+            result?;
+            return self.unsupported(b"writing to a closed descriptor");
+        }
+        match result {
             Err(Stop::Error) => Ok(if matches!(&argv[0][..], b"test" | b"[" | b"getopts") { 2 } else { 1 }),
             // Those of dash that are shared fail with 2 where bash's fail with 1.
             Ok(2) if matches!(&argv[0][..], b"cd" | b"umask" | b"shift") => Ok(1),
@@ -300,13 +316,20 @@ impl Shell<'_> {
 
     /// The end of a function or sourced file: the trap for RETURN runs, and then its status is that of `return`.
     pub(crate) fn returned(&mut self, result: Run<u8>) -> Run<u8> {
+        let descriptors = self.state.bash.returned_from.take();
         let status = match result {
             Ok(status) => status,
             Err(Stop::Return) => self.state.bash.returned.take().unwrap_or(self.state.status),
             other => return other,
         };
         if let Some(action) = self.state.bash.return_trap.clone() {
+            // What `return` leaves keeps its redirections until then.
+            let inner = descriptors.filter(|_| matches!(result, Err(Stop::Return)));
+            let outer = inner.map(|inner| std::mem::replace(&mut self.state.descriptors, inner));
             self.run_trap(&action)?;
+            if let Some(outer) = outer {
+                self.state.descriptors = outer;
+            }
         }
         self.state.status = status;
         Ok(status)

@@ -33,7 +33,10 @@ impl Shell<'_> {
                 Ok(!word.is_empty())
             }
             Condition::Unary(operator, word) => {
-                let operand = self.one(word)?;
+                let operand = match &operator[..] {
+                    b"-n" | b"-z" => self.expanding_free(|shell| shell.one(word))?,
+                    _ => self.one(word)?,
+                };
                 unary(self, operator, &operand)
             }
             Condition::Binary(left, operator, right) => {

@@ -1,18 +1,40 @@
 //! Loops and `case`.
 
+use std::collections::BTreeSet;
+
 use super::{Run, Stop};
 use crate::host::Question;
+use crate::order::Reader;
 use crate::shell::Shell;
 use crate::syntax::{Arm, ArmEnd, Node, Part, Word};
 
 impl Shell<'_> {
     pub(super) fn run_loop(&mut self, until: bool, condition: &Node, body: &Node, tested: bool) -> Run<u8> {
+        if !until && is_read(condition) && self.input_is_unordered() {
+            return self.unordered_loop(body, |shell, variables| {
+                shell.rounds(false, condition, body, tested, &|shell| {
+                    shell.forget_round(variables);
+                    shell.reading(Reader::Keeps, |shell| shell.eval(condition, true))?
+                })
+            });
+        }
+        self.rounds(until, condition, body, tested, &|shell| shell.eval(condition, true))
+    }
+
+    fn rounds(
+        &mut self,
+        until: bool,
+        condition: &Node,
+        body: &Node,
+        tested: bool,
+        test: &dyn Fn(&mut Self) -> Run<u8>,
+    ) -> Run<u8> {
         let mut status = 0;
         self.state.loops += 1;
         loop {
             self.step()?;
             self.retries_next = is_one_command(condition, until);
-            let found = match self.eval(condition, true) {
+            let found = match test(self) {
                 Ok(found) => found,
                 Err(stop) => match self.loop_stop(stop)? {
                     true => continue,
@@ -62,14 +84,33 @@ impl Shell<'_> {
     }
 
     pub(super) fn for_loop(&mut self, name: &[u8], words: Option<&[Word]>, body: &Node, tested: bool) -> Run<u8> {
-        let fields = match words {
-            Some(words) => self.fields(words)?,
-            None => self.state.params.to_vec(),
+        let (fields, unordered) = match words {
+            Some(words) => self.expanding_rounds(|shell| shell.fields(words))?,
+            None => (self.state.params.to_vec(), false),
         };
+        if !unordered || fields.len() < 2 {
+            return self.for_rounds(name, fields, body, tested, &BTreeSet::new());
+        }
+        self.refuse_same_names(fields.iter().map(Vec::as_slice))?;
+        let status =
+            self.unordered_loop(body, |shell, variables| shell.for_rounds(name, fields, body, tested, variables))?;
+        self.mark_variable(name, true);
+        Ok(status)
+    }
+
+    fn for_rounds(
+        &mut self,
+        name: &[u8],
+        fields: Vec<Vec<u8>>,
+        body: &Node,
+        tested: bool,
+        variables: &BTreeSet<Vec<u8>>,
+    ) -> Run<u8> {
         let mut status = 0;
         self.state.loops += 1;
         for field in fields {
             self.step()?;
+            self.forget_round(variables);
             self.set(name, &field)?;
             if !self.round(body, &mut status, tested)? {
                 break;
@@ -142,6 +183,15 @@ impl Shell<'_> {
     pub(super) fn expression(&mut self, parts: &[Part]) -> Run<Option<i64>> {
         let text = self.document(parts)?;
         self.try_evaluate(&text)
+    }
+}
+
+/// Whether a condition is `read`.
+fn is_read(condition: &Node) -> bool {
+    match condition {
+        Node::Simple(simple) => simple.words.first().and_then(Word::literal) == Some(b"read"),
+        Node::Sequence(nodes) => matches!(&nodes[..], [only] if is_read(only)),
+        _ => false,
     }
 }
 

@@ -43,7 +43,8 @@ impl Shell<'_> {
             if takes_apart {
                 args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
             }
-            let known = commands::find(known).map(|run| run(self, args));
+            let reader = crate::order::reader(known, args);
+            let known = self.reading(reader, |shell| commands::find(known).map(|run| run(shell, args)))?;
             match known.or_else(|| self.builtin_program(place.system_name()?, args)) {
                 Some(done) if std::mem::take(&mut self.lost) => {
                     done?;
@@ -103,13 +104,12 @@ impl Shell<'_> {
         source: bool,
     ) -> Run<Option<u8>> {
         let input = match self.descriptor(0) {
-            Some(Handle::Input(_) | Handle::File(_)) => self.peek_input()?,
+            Some(Handle::Input(_) | Handle::File(_)) => self.unread(Self::peek_input)?,
             _ => Vec::new(),
         };
-        let is_own = match (self.descriptor(1), &self.own_output) {
-            (Some(Handle::Output(found)), Some(own)) => Rc::ptr_eq(&found, own),
-            (out, _) => matches!(out, None | Some(Handle::Null)),
-        };
+        let is_own = !self.is_captured(1);
+        let (are_errors_captured, has_descriptors) =
+            (self.is_captured(2), self.state.descriptors.range(3..).next().is_some());
         let (mut stdout, mut stderr, mut taken) = (Vec::new(), Vec::new(), false);
         let mut seen = Seen { state: &self.state, changes: Vec::new() };
         let outcome = {
@@ -127,9 +127,12 @@ impl Shell<'_> {
                 stdout: &mut stdout,
                 stderr: &mut stderr,
                 cwd: &self.state.cwd,
+                umask: self.state.umask,
                 is_observed: self.tested || self.state.caller_tests || !is_own,
                 is_tolerated: self.tolerated && is_own,
                 is_captured: !is_own,
+                are_errors_captured,
+                has_descriptors,
                 script: &self.state.script,
                 line: self.state.line,
             };
@@ -181,6 +184,10 @@ impl Shell<'_> {
                 Ok(127)
             }
             (None, Some(what)) => Err(self.foreign(path, what)),
+            // The kernel does not run a text without an interpreter; dash, like execvp(3), has sh run it.
+            (None, None) if is_text(&content) && !self.state.language.is_bash() => {
+                self.run_script(path, &content, args, Interpreter::default())
+            }
             (None, None) => Err(self.fatal(ErrorKind::UnknownCommand)),
         }
     }
@@ -242,6 +249,11 @@ impl Shell<'_> {
         self.budget.calls -= 1;
         Ok(status)
     }
+}
+
+/// Whether a file without an interpreter can only be a script.
+fn is_text(content: &[u8]) -> bool {
+    !content.starts_with(b"#!") && content.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
 /// What a program is that no shell can run, such as `a compiled program` or `a script for perl`; `None` for scripts of a shell, and for what

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{Run, Stop};
+use crate::commands::known_path;
 use crate::descriptors::Handle;
 use crate::error::ErrorKind;
 use crate::files::{Errno, Follow};
@@ -44,13 +45,26 @@ impl Shell<'_> {
     /// A compound command with redirections; `None` if one fails, and the command does not run.
     pub(super) fn redirected(&mut self, inner: &Node, redirects: &[Redirect], tested: bool) -> Run<Option<u8>> {
         let saved = self.state.descriptors.clone();
-        let result = match self.redirect(redirects)? {
+        let is_subshell = matches!(inner, Node::Subshell(..)) && self.state.language.is_bash();
+        // The subshell expands its redirections itself.
+        let outer = is_subshell.then(|| self.state.clone());
+        let redirected = match (self.redirect(redirects), &outer) {
+            (Err(Stop::Exit), Some(outer)) => {
+                self.state = outer.clone();
+                Ok(false)
+            }
+            (redirected, _) => redirected,
+        };
+        let result = match redirected? {
             true => {
-                self.redirected_subshell = matches!(inner, Node::Subshell(..)) && self.state.language.is_bash();
+                self.redirected_subshell = is_subshell;
                 self.eval(inner, tested).map(Some)
             }
             false => Ok(None),
         };
+        if let Some(outer) = outer {
+            (self.state.variables, self.state.variables_bytes) = (outer.variables, outer.variables_bytes);
+        }
         // The trap of the end sees the redirections of the commands that it ends.
         if !(self.state.language.is_bash() && matches!(result, Err(Stop::Exit))) {
             self.restore(&saved, redirects);
@@ -82,11 +96,11 @@ impl Shell<'_> {
     }
 
     /// `<(…)`: the path of a descriptor to read from.
-    pub(crate) fn process_path(&mut self, output: Vec<u8>) -> Run<Vec<u8>> {
+    pub(crate) fn process_path(&mut self, output: Vec<u8>, unordered: bool) -> Run<Vec<u8>> {
         let Some(fd) = PROCESSES.rev().find(|fd| !self.state.descriptors.contains_key(fd)) else {
             return self.unsupported(b"so many process substitutions");
         };
-        self.set_descriptor(fd, Some(Handle::bytes(output)));
+        self.set_descriptor(fd, Some(Handle::pipe(output, unordered)));
         Ok(format!("/dev/fd/{fd}").into_bytes())
     }
 
@@ -251,7 +265,7 @@ impl Shell<'_> {
 
     fn open_input(&mut self, operand: &[u8], path: Vec<u8>) -> Run<Result<Handle, Errno>> {
         match self.stat(operand, Follow::Yes) {
-            Ok(node) if node.is_file() => Ok(Ok(Handle::input_file(self.opened_path(path), node.id))),
+            Ok(node) if node.is_file() => Ok(Ok(Handle::input_file(self.location(&path), node.id))),
             // A directory can be opened; reading from it fails.
             Ok(node) if node.is_dir() => Ok(Ok(Handle::Directory)),
             Ok(_) => self.unsupported(&[b"reading from the device ", operand].concat()),
@@ -265,15 +279,7 @@ impl Shell<'_> {
         if opened.is_err() {
             return Ok(opened);
         }
-        Ok(self.stat(operand, Follow::Yes).map(|node| Handle::update_file(self.opened_path(path), node.id)))
-    }
-
-    /// Where the file of a path is, which stays open if the path is a link that changes.
-    fn opened_path(&self, path: Vec<u8>) -> Vec<u8> {
-        match self.files.lookup(&path, Follow::No) {
-            Ok(node) if node.is_symlink() => crate::commands::real_path(self, &path).unwrap_or(path),
-            _ => path,
-        }
+        Ok(self.stat(operand, Follow::Yes).map(|node| Handle::update_file(self.location(&path), node.id)))
     }
 
     fn open_output(
@@ -304,6 +310,12 @@ impl Shell<'_> {
             }
             Err(error) => return Ok(Err(error)),
         }
-        Ok(self.stat(operand, Follow::Yes).map(|node| Handle::output_file(self.opened_path(path), node.id, append)))
+        Ok(self.stat(operand, Follow::Yes).map(|node| {
+            let path = known_path(&*self.files, &path);
+            if self.files.link_count(&path).is_ok_and(|count| count > 1) {
+                self.files.note_linked(node.id);
+            }
+            Handle::output_file(self.location(&path), node.id, append)
+        }))
     }
 }

@@ -138,6 +138,10 @@ impl Shell<'_> {
 
     /// The fields of a command's words. Operands of `export` and its like that are assignments are not split.
     pub(super) fn command_words(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
+        self.expanding_words(words, |shell| shell.expanded_words(words))
+    }
+
+    fn expanded_words(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
         self.arrays.clear();
         let Some(first) = words.first() else { return Ok(Vec::new()) };
         let bash = self.state.language.is_bash();

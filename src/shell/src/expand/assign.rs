@@ -3,7 +3,7 @@
 use super::{Mode, Tilde, bytes};
 use crate::eval::Run;
 use crate::shell::Shell;
-use crate::syntax::{Assigned, Assignment, Element, Part, Word};
+use crate::syntax::{Assigned, Assignment, Element, Part, Subscript, Word};
 
 /// An element of an array's value, expanded. Whether the index is an expression or a key depends on the array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +21,10 @@ impl Shell<'_> {
         let Assignment { name, index, append, value } = assignment;
         if !self.state.language.is_bash() {
             let Assigned::Word(word) = value else { return self.unsupported(b"an assignment to an array") };
-            let value = self.value(word)?;
-            return self.change(name, Some(value), export);
+            let (value, unordered) = self.assigned_value(word, export)?;
+            self.change(name, Some(value), export)?;
+            self.mark_variable(name, unordered);
+            return Ok(());
         }
         if export && (index.is_some() || matches!(value, Assigned::Array(_))) {
             return self.unsupported(b"an array before a command");
@@ -32,6 +34,9 @@ impl Shell<'_> {
                 return Err(self.discard_reported(&[name, &b": cannot assign list to array member"[..]].concat()));
             }
             (Assigned::Array(elements), None) => {
+                if self.state.bash.subshells > 0 && elements.last().is_some_and(|last| ends_with_blank(&last.value)) {
+                    return self.unsupported(b"a blank in quotes at the end of an array in a subshell");
+                }
                 // The elements see a new array that is empty.
                 if self.state.variable(name).is_none() && self.special_array(name)?.is_none() {
                     self.assign_compound(name, Vec::new(), false)?;
@@ -40,8 +45,11 @@ impl Shell<'_> {
                 self.assign_compound(name, entries, *append)?
             }
             (Assigned::Word(word), None) => {
-                let value = self.value(word)?;
-                self.assign_text(name, &value, *append)?
+                let was = *append && self.state.unordered.contains(name);
+                let (value, unordered) = self.assigned_value(word, export)?;
+                let assigned = self.assign_text(name, &value, *append)?;
+                self.mark_variable(name, unordered || was);
+                assigned
             }
             (Assigned::Word(word), Some(index)) => {
                 let value = self.value(word)?;
@@ -54,6 +62,14 @@ impl Shell<'_> {
         }
         // Before a command the assignment fails alone.
         if assigned || export { Ok(()) } else { Err(self.assignment_failed()) }
+    }
+
+    /// The value of a variable, and whether it has an order that is not known; not for the environment of a command.
+    fn assigned_value(&mut self, word: &Word, export: bool) -> Run<(Vec<u8>, bool)> {
+        match export {
+            true => Ok((self.value(word)?, false)),
+            false => self.expanding_value(|shell| shell.value(word)),
+        }
     }
 
     /// A subscript, expanded. In an expression quotes are not removed, other than double ones.
@@ -71,6 +87,9 @@ impl Shell<'_> {
             let append = element.append;
             match &element.index {
                 Some(index) => {
+                    if self.state.ifs().first() != Some(&b' ') && has_all_parameters(&element.value.parts) {
+                        return self.unsupported(b"$@ in an element with a subscript, with this IFS");
+                    }
                     let index = Some(bytes(&self.units(index, Mode::ONE, Tilde::None)?));
                     let value = self.value(&element.value)?;
                     entries.push(Entry { index, append, value, whole: true });
@@ -87,6 +106,33 @@ impl Shell<'_> {
         }
         Ok(entries)
     }
+}
+
+/// Whether a word ends with one quoted blank, which bash takes for the blank before the parenthesis where it reads a substitution again.
+fn ends_with_blank(word: &Word) -> bool {
+    matches!(word.parts.last(), Some(Part::Quoted(bytes)) if matches!(&bytes[..], [b' ' | b'\t']))
+}
+
+fn has_all_parameters(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::DoubleQuoted(inner) => has_all_parameters(inner),
+        Part::Parameter(found) => found.name == b"@" || matches!(found.index, Some(Subscript::At)),
+        _ => false,
+    })
+}
+
+/// Whether the value of a word changes variables in an arithmetic expression.
+pub(crate) fn assigns_in_arithmetic(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::DoubleQuoted(inner) => assigns_in_arithmetic(inner),
+        Part::Arithmetic(inner) => inner.iter().any(|part| match part {
+            Part::Literal(text) | Part::Quoted(text) => {
+                text.windows(2).any(|pair| matches!(pair, b"++" | b"--")) || text.contains(&b'=')
+            }
+            _ => false,
+        }),
+        _ => false,
+    })
 }
 
 /// Whether a word is one field as it is.

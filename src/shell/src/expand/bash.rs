@@ -67,6 +67,7 @@ impl Shell<'_> {
         {
             return Err(self.discard_reported(&[&subject.name[..], b": unbound variable"].concat()));
         }
+        self.check_variable(&subject.name)?;
         let value = match self.subject_value(&subject)? {
             Value::All(values, _) if mode.document && &subject.name[..] == b"*" => Value::All(values, false),
             value => value,
@@ -138,7 +139,9 @@ impl Shell<'_> {
     /// The word of an operation. In quotes it gives a field whatever is in it, so `"${x-"$@"}"` is one without parameters.
     fn bash_operand(&mut self, word: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
         let outer = self.nothing_quoted;
+        let before = out.len();
         self.operand(word, mode, out)?;
+        self.quoted_lists.backslash |= mode.quoted && out[before..].iter().any(|unit| unit.byte() == Some(b'\\'));
         if mode.quoted {
             self.nothing_quoted = outer;
         }

@@ -220,6 +220,10 @@ impl Expression<'_, '_> {
     }
 
     fn store(&mut self, place: &Place, value: i64) -> Run<i64> {
+        // bash has read the next token by now.
+        if self.peek().is_some_and(|byte| !is_legal(byte)) {
+            return self.wrong("syntax error: invalid arithmetic operator");
+        }
         if !self.live {
             return Ok(value);
         }

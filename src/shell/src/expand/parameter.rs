@@ -24,6 +24,7 @@ impl Shell<'_> {
             return self.bash_parameter(parameter, mode, out);
         }
         let name = &parameter.name;
+        self.check_variable(name)?;
         let value = self.parameter_value(name)?;
         if matches!(value, Value::Unset) {
             self.ask(Question::Unset(name))?;

@@ -10,6 +10,10 @@ impl Shell<'_> {
     /// Adds the paths that a field matches, or the field itself without its quotes.
     pub(super) fn pathnames(&mut self, field: &[Unit], fields: &mut Vec<Vec<u8>>) -> Run<()> {
         let bash = self.state.language.is_bash();
+        let escapes = |unit: &Unit| !unit.is_quoted() && unit.byte() == Some(b'\\');
+        if bash && (self.shopt("nullglob") || self.shopt("failglob")) && field.iter().any(escapes) {
+            return self.unsupported(b"a backslash from an expansion, with nullglob or failglob");
+        }
         if self.state.flags.noglob || !has_pattern(field, bash && self.shopt("extglob")) {
             fields.push(bytes(field));
             return Ok(());
@@ -18,12 +22,19 @@ impl Shell<'_> {
             return self.unsupported(b"GLOBIGNORE");
         }
         let style = Style { ignore_case: bash && self.shopt("nocaseglob"), ..self.pattern_style() };
-        let components: Vec<&[Unit]> = field.split(|unit| unit.byte() == Some(b'/')).collect();
+        let plain = if bash { field.to_vec() } else { without_escaped_slashes(field) };
+        let components: Vec<&[Unit]> = plain.split(|unit| unit.byte() == Some(b'/')).collect();
+        let patterns =
+            components.iter().map(|component| self.styled_pattern(component, style)).collect::<Run<Vec<_>>>()?;
+        // A lone bracket and escaped characters stay, whatever is there.
+        if !patterns.iter().any(Pattern::is_special) {
+            fields.push(bytes(field));
+            return Ok(());
+        }
         let mut is_pattern = false;
         let mut found: Vec<Vec<u8>> = vec![Vec::new()];
         let last = components.len() - 1;
-        for (at, component) in components.iter().enumerate() {
-            let pattern = self.styled_pattern(component, style)?;
+        for (at, (component, pattern)) in components.iter().zip(&patterns).enumerate() {
             is_pattern |= pattern.is_special();
             // bash keeps slashes that follow each other only before the first pattern.
             if bash && is_pattern && at < last && bytes(component).is_empty() {
@@ -49,12 +60,10 @@ impl Shell<'_> {
             for prefix in found {
                 self.step()?;
                 if pattern.is_special() {
-                    self.matching(&prefix, &pattern, slash, &mut next)?;
+                    self.matching(&prefix, pattern, slash, &mut next)?;
                 } else {
                     let path = [&prefix[..], &pattern.text(), slash].concat();
-                    // A lone bracket stays, whatever is there.
-                    let stays = !is_pattern && path == bytes(field);
-                    if path.is_empty() || at < last || stays || self.stat(&path, Follow::No).is_ok() {
+                    if path.is_empty() || at < last || self.stat(&path, Follow::No).is_ok() {
                         next.push(path);
                     }
                 }
@@ -62,9 +71,7 @@ impl Shell<'_> {
             found = next;
         }
         found.sort();
-        if bash && !is_pattern {
-            found = Vec::new();
-        } else if bash && found.is_empty() && self.shopt("failglob") {
+        if bash && found.is_empty() && self.shopt("failglob") {
             return Err(self.discard_reported(&[b"no match: ", &bytes(field)[..]].concat()));
         } else if bash && found.is_empty() && self.shopt("nullglob") {
             return Ok(());
@@ -81,7 +88,8 @@ impl Shell<'_> {
         if self.files.none_fits(&dir, &|name| pattern.matches(name)) {
             return self.spend(pattern.len());
         }
-        let Ok(mut names) = self.files.list(&dir) else { return Ok(()) };
+        let fits = |name: &[u8]| pattern.matches(name);
+        let Ok(mut names) = self.files.list_for_pattern(&dir, &fits) else { return Ok(()) };
         let bash = self.state.language.is_bash();
         // bash has `globskipdots`.
         if pattern.begins_with_dot() && !bash {
@@ -141,6 +149,21 @@ impl Shell<'_> {
 /// Whether a component is `**`.
 fn is_globstar(component: &[Unit]) -> bool {
     component.len() == 2 && component.iter().all(|unit| !unit.is_quoted() && unit.byte() == Some(b'*'))
+}
+
+/// A slash needs no backslash, which is not a part of a name.
+fn without_escaped_slashes(field: &[Unit]) -> Vec<Unit> {
+    let mut kept = Vec::new();
+    let mut units = field.iter().peekable();
+    while let Some(unit) = units.next() {
+        if unit.is_quoted() || unit.byte() != Some(b'\\') {
+            kept.push(*unit);
+        } else if units.peek().and_then(|next| next.byte()) != Some(b'/') {
+            kept.push(*unit);
+            kept.extend(units.next());
+        }
+    }
+    kept
 }
 
 /// Whether a field has what makes a pattern.

@@ -1,9 +1,14 @@
 //! A tree with an account of the files whose content changed.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
-use super::{Errno, Files};
+use super::{Errno, Files, Follow, Node};
+use crate::builtins::normalize;
+
+/// How many links lead to a path at most.
+const LINKS: usize = 40;
 
 /// A tree, and when the content of its files was written: open files notice what others write.
 pub(crate) struct Watched<'h> {
@@ -13,11 +18,68 @@ pub(crate) struct Watched<'h> {
     written: BTreeMap<u64, u64>,
     /// When a command of the caller last had the tree.
     lent: u64,
+    /// Inodes that had more than one name.
+    linked: BTreeSet<u64>,
+    /// The first path below `/proc` or `/sys` that a command asked for.
+    machine: RefCell<Option<Vec<u8>>>,
 }
 
 impl<'h> Watched<'h> {
     pub(crate) fn new(files: &'h mut dyn Files) -> Self {
-        Self { files, now: 0, written: BTreeMap::new(), lent: 0 }
+        Self { files, now: 0, written: BTreeMap::new(), lent: 0, linked: BTreeSet::new(), machine: RefCell::new(None) }
+    }
+
+    /// [`Files::lookup`], which notes what only the kernel of a machine knows.
+    pub(crate) fn lookup(&self, path: &[u8], follow: Follow) -> Result<Node, Errno> {
+        self.note_machine(path);
+        let found = self.files.lookup(path, follow);
+        if follow == Follow::Yes && found == Err(Errno::Enoent) {
+            self.note_links(path);
+        }
+        found
+    }
+
+    /// [`Files::list`], which notes what only the kernel of a machine knows.
+    pub(crate) fn list(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+        self.note_listing(path);
+        self.files.list(path)
+    }
+
+    /// The names that a pattern matches, see [`Files::fitting`]. No device of the kernel's `/sys` is on every machine.
+    pub(crate) fn list_for_pattern(&self, path: &[u8], fits: &dyn Fn(&[u8]) -> bool) -> Result<Vec<Vec<u8>>, Errno> {
+        if !normalize(path).starts_with(b"/sys/") {
+            self.note_listing(path);
+        }
+        self.files.fitting(path, fits)
+    }
+
+    fn note_listing(&self, path: &[u8]) {
+        self.note_machine(path);
+        if matches!(&normalize(path)[..], b"/proc" | b"/sys") {
+            self.machine.borrow_mut().get_or_insert_with(|| path.to_vec());
+        }
+    }
+
+    /// The first path that only the kernel of a machine knows, if a command asked for one.
+    pub(crate) fn asked_machine(&self) -> Option<Vec<u8>> {
+        self.machine.borrow().clone()
+    }
+
+    fn note_machine(&self, path: &[u8]) {
+        if [&b"/proc/"[..], b"/sys/"].iter().any(|root| normalize(path).starts_with(root)) {
+            self.machine.borrow_mut().get_or_insert_with(|| path.to_vec());
+        }
+    }
+
+    /// Notes where the links of a path that leads nowhere point to.
+    fn note_links(&self, path: &[u8]) {
+        let mut path = path.to_vec();
+        for _ in 0..LINKS {
+            let Some(target) = self.files.known_link(&path) else { return };
+            let directory = path.iter().rposition(|byte| *byte == b'/').unwrap_or_default();
+            path = if target.starts_with(b"/") { target } else { [&path[..=directory], &target].concat() };
+            self.note_machine(&path);
+        }
     }
 
     pub(crate) fn write(&mut self, path: &[u8], content: Vec<u8>, mode: u16) -> Result<(), Errno> {
@@ -28,6 +90,24 @@ impl<'h> Watched<'h> {
     pub(crate) fn copy(&mut self, from: &[u8], to: &[u8], mode: u16, limit: usize) -> Result<(), Errno> {
         self.note(to);
         self.files.copy(from, to, mode, limit)
+    }
+
+    pub(crate) fn hard_link(&mut self, from: &[u8], path: &[u8]) -> Result<(), Errno> {
+        self.files.hard_link(from, path)?;
+        if let Ok(node) = self.files.lookup(path, Follow::No) {
+            self.note_linked(node.id);
+        }
+        Ok(())
+    }
+
+    /// Notes that an inode has more than one name.
+    pub(crate) fn note_linked(&mut self, id: u64) {
+        self.linked.insert(id);
+    }
+
+    /// Whether an inode had more than one name.
+    pub(crate) fn was_linked(&self, id: u64) -> bool {
+        self.linked.contains(&id)
     }
 
     /// Notes that a command of the caller had the tree, which may have written to any file.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use crate::descriptors::Handle;
+
 /// Options of `shopt` that a script may change. Those without an effect on scripts are included.
 const CHANGEABLE: [&str; 30] = [
     "autocd",
@@ -96,7 +98,7 @@ pub(crate) struct Frame {
 }
 
 /// The state that only scripts of bash have.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Bash {
     shopts: Rc<BTreeSet<&'static str>>,
     /// The statuses of the last pipeline.
@@ -122,6 +124,8 @@ pub(crate) struct Bash {
     pub(crate) exiting: bool,
     /// Subshells around the running command.
     pub(crate) subshells: u32,
+    /// The functions that ran when the running command substitution began.
+    pub(crate) substitution: Option<u32>,
     /// Sourced files that run.
     pub(crate) sourcing: u32,
     /// Whether `set` changed the parameters since the running file was sourced.
@@ -130,6 +134,8 @@ pub(crate) struct Bash {
     pub(crate) sources: Rc<BTreeMap<Vec<u8>, Rc<str>>>,
     /// The status that `return` gives a function or sourced file.
     pub(crate) returned: Option<u8>,
+    /// The descriptors at that `return`, which the trap for RETURN uses.
+    pub(crate) returned_from: Option<Rc<BTreeMap<u32, Handle>>>,
     /// Callers, the innermost last.
     pub(crate) frames: Rc<Vec<Frame>>,
     /// Directories of `pushd` below the working directory, the top last.
@@ -154,10 +160,12 @@ impl Default for Bash {
             forced: false,
             exiting: false,
             subshells: 0,
+            substitution: None,
             sourcing: 0,
             params_set: false,
             sources: Rc::default(),
             returned: None,
+            returned_from: None,
             frames: Rc::default(),
             directories: Rc::default(),
             aliases: Rc::default(),

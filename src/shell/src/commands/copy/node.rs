@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::attributes::{Through, below, refuse_unknown_order};
+use super::super::attributes::{Through, below, mark_entries};
 use super::super::targets::{Created, Entry, entry, occupant, same_entry};
 use super::super::{cannot, complain, join, quoted};
 use super::{Copying, Dereference, Replaced, Same, same_file};
@@ -169,7 +169,7 @@ impl<'c, 'h> Copier<'c, 'h> {
                     &[b"backing up '", place, b"' might destroy source;  '", source, b"' not copied"],
                 );
             }
-            return match self.how.backups.make(self.shell, place) {
+            return match self.how.backups.make(self.shell, place)? {
                 Ok(name) => Ok(Step::Gone(Some(name))),
                 Err(error) => cannot(self.shell, "cp", "backup", place, error).map(Step::Over),
             };
@@ -356,7 +356,7 @@ impl<'c, 'h> Copier<'c, 'h> {
         }
         if self.how.verbose && top {
             let paths = below(self.shell, source, Through::Nothing)?;
-            refuse_unknown_order(self.shell, &paths)?;
+            mark_entries(self.shell, &paths)?;
         }
         let names = match self.shell.files.list(&from) {
             Ok(names) => names,

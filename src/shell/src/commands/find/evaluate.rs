@@ -23,6 +23,36 @@ fn decisive(test: &Test, node: &Node) -> Option<Aspect> {
 }
 
 impl Search<'_, '_> {
+    /// Whether an action would be reached.
+    pub(super) fn would_act(&mut self, entry: &Entry<'_>, test: &Test) -> Run<bool> {
+        match test {
+            Test::And(tests) => {
+                for test in tests {
+                    if acts(test) {
+                        return self.would_act(entry, test);
+                    }
+                    if !self.holds(entry, test, &mut false)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(false)
+            }
+            Test::Or(tests) => {
+                for test in tests {
+                    if acts(test) && self.would_act(entry, test)? {
+                        return Ok(true);
+                    }
+                    if !acts(test) && self.holds(entry, test, &mut false)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(false)
+            }
+            Test::Not(inner) => self.would_act(entry, inner),
+            test => Ok(acts(test)),
+        }
+    }
+
     pub(super) fn holds(&mut self, entry: &Entry<'_>, test: &Test, pruned: &mut bool) -> Run<bool> {
         let Entry { path, node, .. } = *entry;
         if let Some(property) = decisive(test, &node) {
@@ -93,10 +123,12 @@ impl Search<'_, '_> {
                 true
             }
             Test::Print(end) => {
+                self.results += 1;
                 self.shell.out(&[path, &[*end][..]].concat())?;
                 true
             }
             Test::Format(pieces) => {
+                self.results += 1;
                 let mut text = Vec::new();
                 for piece in pieces {
                     match piece {
@@ -125,10 +157,12 @@ impl Search<'_, '_> {
                 }
             }
             Test::Exec(command) => {
+                self.note_command(command, path);
                 let argv: Vec<Vec<u8>> = command.iter().map(|word| replaced(word, path)).collect();
                 self.shell.invoke(&argv)? == 0
             }
             Test::ExecIn(command) => {
+                self.note_command(command, path);
                 let (directory, name) = last(path);
                 let argv: Words = command.iter().map(|word| replaced(word, &name)).collect();
                 let cwd = self.shell.state.cwd.clone();
@@ -138,14 +172,28 @@ impl Search<'_, '_> {
                 status? == 0
             }
             Test::Collect(number) => {
-                if let Some((_, found)) = self.collected.get_mut(*number) {
+                if let Some((command, found)) = self.collected.get_mut(*number) {
                     found.push(path.to_vec());
+                    let command = command.clone();
+                    self.note_command(&command, path);
                 }
                 true
             }
         })
     }
 }
+
+/// Whether a test does something.
+fn acts(test: &Test) -> bool {
+    match test {
+        Test::And(tests) | Test::Or(tests) => tests.iter().any(acts),
+        Test::Not(inner) => acts(inner),
+        Test::Print(_) | Test::Format(_) | Test::Exec(_) | Test::ExecIn(_) | Test::Collect(_) => true,
+        Test::Delete | Test::Quit => true,
+        _ => false,
+    }
+}
+
 /// A word of a command with the path in place of each `{}`.
 fn replaced(word: &[u8], path: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();

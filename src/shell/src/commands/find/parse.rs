@@ -170,7 +170,8 @@ impl Search<'_, '_> {
                 self.follow = Follow::Yes;
                 Test::And(Vec::new())
             }
-            b"-xdev" | b"-mount" | b"-true" | b"-noleaf" => Test::And(Vec::new()),
+            // The user is root, who may read and write everything.
+            b"-xdev" | b"-mount" | b"-true" | b"-noleaf" | b"-readable" | b"-writable" => Test::And(Vec::new()),
             b"-false" => Test::Or(Vec::new()),
             b"-prune" => {
                 self.prunes = true;

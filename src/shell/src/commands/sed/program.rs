@@ -200,9 +200,12 @@ impl<'m> Machine<'m> {
         self.outputs.edited.line(&self.pattern.text, end);
     }
 
-    /// The part of the pattern space before its first newline.
-    fn first(&self) -> &[u8] {
-        self.pattern.text.split(|byte| *byte == self.end).next().unwrap_or_default()
+    /// The part of the pattern space before its first newline, and whether a newline follows.
+    fn first(&self) -> (&[u8], bool) {
+        match self.pattern.text.iter().position(|byte| *byte == self.end) {
+            Some(at) => (&self.pattern.text[..at], true),
+            None => (&self.pattern.text, self.pattern.ended),
+        }
     }
 
     fn write(&mut self, file: &[u8], text: &[u8], ended: bool) {
@@ -328,8 +331,9 @@ impl<'m> Machine<'m> {
             },
             Action::Print => self.print(),
             Action::PrintFirst => {
-                let first = self.first().to_vec();
-                self.outputs.edited.line(&first, Some(self.end));
+                let (first, ended) = self.first();
+                let (first, end) = (first.to_vec(), ended.then_some(self.end));
+                self.outputs.edited.line(&first, end);
             }
             Action::Number => self.outputs.edited.text(format!("{}\n", self.number).as_bytes()),
             Action::Name => {
@@ -369,8 +373,9 @@ impl<'m> Machine<'m> {
                 self.write(file, &text, ended);
             }
             Action::WriteFirst(file) => {
-                let first = self.first().to_vec();
-                self.write(file, &first, true);
+                let (first, ended) = self.first();
+                let first = first.to_vec();
+                self.write(file, &first, ended);
             }
             other => self.hold(other),
         }

@@ -1,0 +1,345 @@
+//! `vmbake publish aws`: an image enters, a machine image (AMI) of EC2 leaves, without a machine and without a bucket.
+//!
+//! Blocks of the disk are put into a snapshot by the EBS direct APIs, and the snapshot is registered. Everything is looked for before
+//! it is made, by the digest of the disk in a tag, so that a second run does only what the first has not done. A snapshot stays
+//! when something fails: the next run goes on with it. What is complete is never removed.
+
+mod journal;
+mod kept;
+mod parent;
+mod register;
+mod spread;
+mod upload;
+mod verify;
+pub mod error;
+pub mod gc;
+mod identity;
+pub mod request;
+pub mod source;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::Aws;
+use crate::{LaunchPermission, MachineImage};
+use vmbake_common::progress::{Event, Progress, counted, human_bytes};
+
+use error::AmiError;
+use identity::{DISK_DIGEST, Subject};
+use journal::Journal;
+use parent::{Parent, Search, Sent, sent};
+use request::PublishRequest;
+use spread::Placed;
+use upload::{Transferred, Upload};
+use verify::Made;
+use vmbake_distribute::publish::blocks::BLOCK;
+
+/// How long a snapshot may take to be complete, and a machine image to be available.
+const SETTLE: Duration = Duration::from_secs(2 * 60 * 60);
+/// List price of putting 1,000 blocks, in US dollars, as an example: AWS's price list has the true one of a region.
+const USD_PER_1000_PUTS: f64 = 0.006;
+
+/// What was published, or would be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PublishReport {
+    /// The account.
+    pub account: String,
+    /// The region that was published to first.
+    pub region: String,
+    /// Name of the machine image.
+    pub name: String,
+    /// Digest of the disk: the tag by which it is found.
+    pub disk_digest: String,
+    /// `x86_64` or `arm64`.
+    pub architecture: &'static str,
+    /// How machines start.
+    pub boot_mode: &'static str,
+    /// GiB of the disk.
+    pub volume_size: u64,
+    /// The machine image; none where it would be made.
+    pub image_id: Option<String>,
+    /// Its snapshot.
+    pub snapshot_id: Option<String>,
+    /// What the snapshot began as.
+    pub parent: Option<String>,
+    /// Why it began as nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_parent: Option<String>,
+    /// Whether the machine image was there.
+    pub reused: bool,
+    /// Blocks that were sent, or would be.
+    pub blocks_sent: u64,
+    /// Their length.
+    pub bytes_sent: u64,
+    /// Blocks that an earlier attempt had sent.
+    pub blocks_resumed: u64,
+    /// Blocks whose contents were read back and compared.
+    pub blocks_verified: u64,
+    /// What else was changed: tags, permissions, deprecations, parameters, copies.
+    pub changes: usize,
+    /// Machine images in other regions.
+    pub copies: BTreeMap<String, String>,
+}
+
+/// Where things are published, and by whom.
+pub struct PublishContext<'a> {
+    /// The first region.
+    pub aws: &'a Aws,
+    /// The store, where it is kept what was sent.
+    pub store: &'a Path,
+    /// Tells what happens.
+    pub progress: &'a Progress,
+}
+
+/// Publishes an image, as far as that was not done before.
+pub fn publish(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
+    let run = Run::begin(publisher, request)?;
+    let mut report = run.report();
+    let image = match run.found()? {
+        Some(image) => {
+            report.reused = true;
+            image
+        }
+        None => run.make(&mut report)?,
+    };
+    let source = Placed { aws: run.aws.clone(), image: register::until_available(run.aws, image, SETTLE)? };
+    run.spread(source, &mut report)?;
+    Ok(report)
+}
+
+/// Tells what publishing would do, and changes nothing anywhere.
+pub fn plan(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
+    let run = Run::begin(publisher, request)?;
+    let mut report = run.report();
+    match run.found()? {
+        Some(image) => {
+            report.reused = true;
+            report.settled(&image);
+        }
+        None => {
+            let encrypted = run.check_account()?;
+            run.may_register()?;
+            match run.completed()? {
+                Some(snapshot) => report.snapshot_id = Some(snapshot),
+                None => {
+                    let (_, list) = run.choose_parent(encrypted, &mut report)?;
+                    report.count(Transferred { blocks: list.len() as u64, resumed: 0 });
+                }
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// One publication.
+struct Run<'a> {
+    aws: &'a Aws,
+    store: &'a Path,
+    progress: &'a Progress,
+    request: &'a PublishRequest<'a>,
+    subject: Subject,
+    account: String,
+}
+
+impl<'a> Run<'a> {
+    fn begin(publisher: &PublishContext<'a>, request: &'a PublishRequest<'a>) -> Result<Self, AmiError> {
+        let PublishContext { aws, store, progress } = *publisher;
+        // Whoever has no credentials need not wait for the image to be read.
+        let account = aws.caller()?.account;
+        let subject = Subject::read(request, progress)?;
+        let run = Self { aws, store, progress, request, subject, account };
+        run.check_public()?;
+        Ok(run)
+    }
+
+    fn report(&self) -> PublishReport {
+        let subject = &self.subject;
+        PublishReport {
+            account: self.account.clone(),
+            region: self.aws.region().to_owned(),
+            name: subject.name.clone(),
+            disk_digest: subject.digest.to_string(),
+            architecture: subject.architecture,
+            boot_mode: subject.boot_mode.name(),
+            volume_size: subject.blocks.gib(),
+            image_id: None,
+            snapshot_id: None,
+            parent: None,
+            no_parent: None,
+            reused: false,
+            blocks_sent: 0,
+            bytes_sent: 0,
+            blocks_resumed: 0,
+            blocks_verified: 0,
+            changes: 0,
+            copies: BTreeMap::new(),
+        }
+    }
+
+    fn found(&self) -> Result<Option<MachineImage>, AmiError> {
+        register::find(self.aws, &self.subject.digest.to_string())
+    }
+
+    /// Makes the machine image.
+    fn make(&self, report: &mut PublishReport) -> Result<MachineImage, AmiError> {
+        let encrypted = self.check_account()?;
+        let Subject { digest, blocks, .. } = &self.subject;
+        let mut journal = Journal::open(self.store, digest, &self.account, self.aws.region())?;
+        // Whoever had the journal may have made it.
+        if let Some(image) = self.found()? {
+            report.reused = true;
+            return Ok(image);
+        }
+        let verify = |snapshot: &str, made| verify::verify(self.aws, self.request, &self.subject, snapshot, made);
+        let snapshot = match self.completed()? {
+            Some(snapshot) => {
+                report.blocks_verified = verify(&snapshot, None)?;
+                snapshot
+            }
+            None => {
+                let (parent, list) = self.choose_parent(encrypted, report)?;
+                let parent = parent.as_ref();
+                let (snapshot, transferred) = self.upload(&mut journal, parent, &list, encrypted)?;
+                report.count(transferred);
+                self.tell(format!("{snapshot}: {}", upload::summary(transferred)));
+                register::until_completed(self.aws, &snapshot, SETTLE)?;
+                report.blocks_verified = verify(&snapshot, Some(&Made { parent, sent: &list }))?;
+                snapshot
+            }
+        };
+        kept::keep(self.store, digest, blocks, self.subject.boot_mode.name(), self.request.kms_key)?;
+        let image = register::register(self.aws, self.request, &self.subject, &snapshot)?;
+        journal.remove()?;
+        Ok(image)
+    }
+
+    fn upload(
+        &self,
+        journal: &mut Journal,
+        parent: Option<&Parent>,
+        list: &Sent,
+        encrypted: bool,
+    ) -> Result<(String, Transferred), AmiError> {
+        let (aws, request, subject) = (self.aws, self.request, &self.subject);
+        let bar = self.progress.bar("sending", 0);
+        let done = Upload { aws, request, subject, parent, sent: list, encrypted }.run(journal, &bar);
+        bar.finish_and_clear();
+        done
+    }
+
+    /// Looks at what would stop it later, before a byte is sent; returns whether the snapshot will be encrypted.
+    fn check_account(&self) -> Result<bool, AmiError> {
+        register::check_name(self.aws, &self.subject.name, &self.subject)?;
+        let encrypted = self.request.kms_key.is_some() || self.aws.encryption_by_default()?;
+        Ok(encrypted)
+    }
+
+    /// Whether everybody can start machines in all regions, if that is asked for. Looked at before anything is done.
+    fn check_public(&self) -> Result<(), AmiError> {
+        if !self.request.permissions.contains(&LaunchPermission::Group) {
+            return Ok(());
+        }
+        let digest = self.subject.digest.to_string();
+        let others = self.request.copies.iter().map(|region| self.aws.in_region(region));
+        for aws in std::iter::once(self.aws.clone()).chain(others) {
+            let refused = |reason| AmiError::Public { region: aws.region().to_owned(), reason };
+            if register::find(&aws, &digest)?.is_some_and(|image| image.public) {
+                continue;
+            }
+            if self.request.kms_key.is_some() || aws.encryption_by_default()? {
+                return Err(refused("its snapshot is encrypted"));
+            }
+            if aws.block_public_access()? == "block-new-sharing" {
+                return Err(refused("block public access is on"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether whoever asks may register an image. EC2 looks at that first; what it misses in the request does not matter.
+    fn may_register(&self) -> Result<(), AmiError> {
+        match self.aws.dry_run("RegisterImage", &[("Name", &self.subject.name)]) {
+            Err(error) if error.is_denied() || error.is_expired() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// A complete snapshot of the disk.
+    fn completed(&self) -> Result<Option<String>, AmiError> {
+        let digest = self.subject.digest.to_string();
+        let filters = [(&*format!("tag:{DISK_DIGEST}"), &[digest.as_str()][..]), ("status", &["completed"])];
+        let mut snapshots = self.aws.snapshots(&filters)?;
+        snapshots.sort_by(|a, b| (&a.started, &a.id).cmp(&(&b.started, &b.id)));
+        Ok(snapshots.into_iter().next().map(|snapshot| snapshot.id))
+    }
+
+    /// The parent, and what is sent beside it.
+    fn choose_parent(&self, encrypted: bool, report: &mut PublishReport) -> Result<(Option<Parent>, Sent), AmiError> {
+        let search = Search {
+            aws: self.aws,
+            account: &self.account,
+            store: self.store,
+            choice: self.request.parent,
+            image: self.request.parent_image,
+            kms_key: self.request.kms_key,
+            encrypted,
+            threads: self.request.threads,
+            progress: self.progress,
+        };
+        let parent = match search.find(&self.subject)? {
+            Ok(parent) => Some(parent),
+            Err(reason) => {
+                self.tell(format!("everything is sent, as there is no parent: {reason}"));
+                report.no_parent = Some(reason);
+                None
+            }
+        };
+        report.parent = parent.as_ref().map(|parent| parent.id.clone());
+        let list = sent(&self.subject, parent.as_ref());
+        Ok((parent, list))
+    }
+
+    /// Copies, tags, permissions, deprecation, and parameters last.
+    fn spread(&self, source: Placed, report: &mut PublishReport) -> Result<(), AmiError> {
+        report.settled(&source.image);
+        report.name.clone_from(&source.image.name);
+        let (copies, made) = spread::copies(&source, self.request, &self.subject)?;
+        report.changes += made;
+        report.copies = spread::by_region(&copies);
+        for placed in copies.iter().chain([&source]) {
+            report.changes += spread::settle(placed, self.request, &self.subject)?;
+        }
+        for placed in copies.iter().chain([&source]) {
+            report.changes += spread::parameters(placed, self.request.parameters)?;
+        }
+        Ok(())
+    }
+
+    fn tell(&self, text: String) {
+        self.progress.tell(Event::Remark { text });
+    }
+}
+
+impl PublishReport {
+    fn count(&mut self, transferred: Transferred) {
+        self.blocks_sent = transferred.blocks;
+        self.bytes_sent = transferred.blocks * BLOCK;
+        self.blocks_resumed = transferred.resumed;
+    }
+
+    fn settled(&mut self, image: &MachineImage) {
+        self.image_id = Some(image.id.clone());
+        self.snapshot_id = image.snapshots.first().cloned();
+    }
+
+    /// What it takes, for people who only plan.
+    pub fn estimate(&self) -> String {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
+        let price = self.blocks_sent as f64 / 1000.0 * USD_PER_1000_PUTS;
+        let blocks = counted(self.blocks_sent, "block");
+        format!("would send {blocks}, {}, for about {price:.2} USD by list price", human_bytes(self.bytes_sent))
+    }
+}

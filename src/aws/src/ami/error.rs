@@ -1,0 +1,186 @@
+//! Why an image was not published.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::AwsError;
+use vmbake_common::atomic_file::PublishError;
+use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
+use vmbake_distribute::publish::blocks::BlocksError;
+use vmbake_image::disk::InspectError;
+
+/// Why an image was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum AmiError {
+    /// AWS does not do it, or cannot be reached.
+    #[error(transparent)]
+    Aws(#[from] AwsError),
+    /// The image cannot be read as a system.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// The blocks of the image are not known.
+    #[error(transparent)]
+    Blocks(#[from] BlocksError),
+    /// The image would not work on EC2.
+    #[error("{path}: would not work on EC2: {failed}")]
+    Preflight {
+        /// The image.
+        path: PathBuf,
+        /// Checks that found an error.
+        failed: String,
+    },
+    /// The image does not start in that way.
+    #[error("{path}: starts by {found}, not by {asked}")]
+    BootMode {
+        /// The image.
+        path: PathBuf,
+        /// What it can do.
+        found: &'static str,
+        /// What was asked for.
+        asked: &'static str,
+    },
+    /// The image does not say what it is, and nothing else does.
+    #[error("{path}: its os-release has no {missing}")]
+    Unnamed {
+        /// The image.
+        path: PathBuf,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// No machine image can have that name.
+    #[error("{name:?}: no machine image can have this name: it needs 3 to 128 letters, digits and ()[] ./-'@_")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Another disk has the name.
+    #[error("{name}: {image} in {region} has this name, with {}, not {expected}", found.as_deref().unwrap_or("no digest of its disk"))]
+    Taken {
+        /// The name.
+        name: String,
+        /// Who has it.
+        image: String,
+        /// Where.
+        region: String,
+        /// The digest of its disk, as its tag says.
+        found: Option<String>,
+        /// The digest of this one.
+        expected: Box<Digest>,
+    },
+    /// A snapshot cannot be the parent.
+    #[error("{snapshot}: cannot be the parent: {reason}")]
+    Parent {
+        /// The snapshot.
+        snapshot: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Everybody is to start machines of what the account does not give to everybody.
+    #[error("{region}: machine images cannot be public: {reason}")]
+    Public {
+        /// Where.
+        region: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// Not all blocks arrived. What did arrive stays.
+    #[error("{snapshot}: {sent} of {total} blocks are there")]
+    Upload {
+        /// The snapshot, which is still pending.
+        snapshot: String,
+        /// Blocks that arrived.
+        sent: u64,
+        /// Blocks that have to.
+        total: u64,
+        /// Why the next one did not.
+        source: Box<AmiError>,
+    },
+    /// The image changed while it was read, or cannot be read any more.
+    #[error("{path}: cannot read block {index}")]
+    Read {
+        /// The image.
+        path: PathBuf,
+        /// The block, in 512 KiB.
+        index: u64,
+        /// What its reader says.
+        source: io::Error,
+    },
+    /// The snapshot is not the disk.
+    #[error("{snapshot}: is not the disk that was sent: {reason}")]
+    Differs {
+        /// The snapshot, which is complete.
+        snapshot: String,
+        /// What is otherwise.
+        reason: String,
+    },
+    /// Something did not come to its end.
+    #[error("{id} in {region}: is {state}, not {expected}{}", reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    State {
+        /// A snapshot or a machine image.
+        id: String,
+        /// Where.
+        region: String,
+        /// Its state.
+        state: String,
+        /// The state that was waited for.
+        expected: &'static str,
+        /// What AWS says of it.
+        reason: Option<String>,
+    },
+    /// What is kept about publications cannot be used.
+    #[error("{path}: cannot keep what was sent")]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The list of blocks cannot be kept.
+    #[error(transparent)]
+    Keep(#[from] PublishError),
+}
+
+impl Hint for AmiError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Preflight { .. } => "`vmbake preflight aws` shows all checks".to_owned(),
+            Self::BootMode { .. } => "without --boot-mode and --tpm it is what the image can do".to_owned(),
+            Self::Unnamed { .. } => "--family and --name say it".to_owned(),
+            Self::Name { .. } => "--name gives another one".to_owned(),
+            Self::Taken { .. } => {
+                "a version is published once: bake with another version, or give another --name".to_owned()
+            }
+            Self::Parent { .. } => {
+                "--parent none sends everything; --parent-image names the image that the parent was made of".to_owned()
+            }
+            Self::Public { .. } => "name accounts with --launch-permission instead".to_owned(),
+            Self::Upload { snapshot, .. } => {
+                format!(
+                    "the same command goes on where this ended; `aws ec2 delete-snapshot --snapshot-id {snapshot}` gives it up"
+                )
+            }
+            Self::Read { .. } => "publish an image that nobody writes to".to_owned(),
+            Self::Differs { snapshot, .. } => {
+                format!("nothing was registered; delete {snapshot}, and publish again")
+            }
+            Self::State { id, state, .. } if state == "pending" => {
+                format!("{id} may only be slow: the same command goes on")
+            }
+            Self::State { id, .. } => format!("remove {id}, and publish again"),
+            Self::Journal { .. } => "--store names another folder".to_owned(),
+            Self::Aws(_) | Self::Inspect(_) | Self::Blocks(_) | Self::Keep(_) => return None,
+        };
+        Some(text)
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Aws(error) => Some(error),
+            Self::Inspect(error) => Some(error),
+            Self::Blocks(error) => Some(error),
+            Self::Keep(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Sends the blocks of a snapshot, many at a time, and completes it.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use sha2::{Digest as _, Sha256};
+use vmbake_disk::source::ReadAt;
+use vmbake_disk::write::BLOCK_LEN;
+
+use crate::Aws;
+use crate::StartSnapshot;
+use vmbake_common::parallel::locked;
+use vmbake_common::progress::{Event, counted, human_bytes, tell};
+use vmbake_distribute::publish::blocks::{BLOCK, BlockDigest, linear_checksum, zeros};
+
+use super::error::AmiError;
+use super::identity::{PARENT, Subject};
+use super::journal::Journal;
+use super::parent::{Parent, Sent};
+use super::register::until_completed;
+use super::request::PublishRequest;
+use super::source::DiskSource;
+
+/// As often a snapshot is begun anew, where AWS has another one for the same request.
+const MAX_ATTEMPTS: u32 = 16;
+/// Shortest time without a block after which AWS gives a snapshot up, in minutes, and the longest that it can be.
+const IDLE_MINUTES: (u64, u64) = (60, 4320);
+
+/// How long a snapshot that takes nothing more may be pending, before that has another reason.
+const SEALED: Duration = Duration::from_secs(120);
+
+/// A disk on its way to a snapshot.
+pub(super) struct Upload<'a> {
+    pub(super) aws: &'a Aws,
+    pub(super) request: &'a PublishRequest<'a>,
+    pub(super) subject: &'a Subject,
+    pub(super) parent: Option<&'a Parent>,
+    pub(super) sent: &'a Sent,
+    /// Whether the snapshot is encrypted by the key that was asked for.
+    pub(super) encrypted: bool,
+}
+
+/// How much went up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Transferred {
+    /// Blocks that were sent now.
+    pub(super) blocks: u64,
+    /// Blocks that were there from an earlier attempt.
+    pub(super) resumed: u64,
+}
+
+impl Upload<'_> {
+    /// Begins a snapshot or finds the one that was begun, sends what it lacks, and completes it.
+    pub(super) fn run(&self, journal: &mut Journal, bar: &ProgressBar) -> Result<(String, Transferred), AmiError> {
+        let snapshot = self.begin(journal)?;
+        if journal.is_complete() {
+            return Ok((snapshot, Transferred { blocks: 0, resumed: self.sent.len() as u64 }));
+        }
+        let there = journal.sent();
+        let missing: Sent = self.sent.iter().filter(|(index, _)| !there.contains(index)).copied().collect();
+        let resumed = (self.sent.len() - missing.len()) as u64;
+        tell(&Event::Snapshot {
+            id: snapshot.clone(),
+            region: self.aws.region().to_owned(),
+            blocks: self.sent.len() as u64,
+            there: resumed,
+        });
+        bar.set_length(missing.len() as u64 * BLOCK);
+        let count = AtomicU64::new(0);
+        let done = self.send(&snapshot, &missing, journal, &|| {
+            bar.inc(BLOCK);
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let blocks = count.into_inner();
+        let finished = done.and_then(|()| self.complete(&snapshot));
+        match finished {
+            Ok(()) => journal.complete()?,
+            // Another publisher of the same disk may have been faster, with the same snapshot.
+            Err(error) if self.is_completed(&snapshot, &error) => {}
+            Err(source) => {
+                let (sent, total) = (resumed + blocks, self.sent.len() as u64);
+                return Err(AmiError::Upload { snapshot, sent, total, source: Box::new(source) });
+            }
+        }
+        Ok((snapshot, Transferred { blocks, resumed }))
+    }
+
+    /// The snapshot that takes this disk. AWS gives the same one for the same request, until that cannot be used any more.
+    fn begin(&self, journal: &mut Journal) -> Result<String, AmiError> {
+        if let Some(id) = journal.snapshot() {
+            let state = self.aws.snapshot(id)?.map(|snapshot| snapshot.state);
+            // A snapshot that has just begun may not be visible yet: AWS names it again below.
+            if state.is_some_and(|state| state == "error" || state == "recoverable") {
+                journal.begin(journal.attempt() + 1, "")?;
+            }
+        }
+        let mut tags = self.subject.tags.clone();
+        tags.extend(self.parent.map(|parent| (PARENT.to_owned(), parent.id.clone())));
+        for attempt in journal.attempt()..journal.attempt().saturating_add(MAX_ATTEMPTS) {
+            let token = self.token(attempt, &tags);
+            let start = StartSnapshot {
+                volume_size: self.subject.blocks.gib(),
+                parent: self.parent.map(|parent| parent.id.as_str()),
+                client_token: &token,
+                description: &self.subject.name,
+                timeout_minutes: self.idle_minutes(),
+                tags: &tags,
+                // A child is encrypted as its parent is.
+                kms_key: self.request.kms_key.filter(|_| self.parent.is_none()),
+                encrypted: self.encrypted && self.parent.is_none() && self.request.kms_key.is_some(),
+            };
+            let started = match self.aws.start_snapshot(&start) {
+                Ok(started) => started,
+                Err(error) if error.is_conflict() => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if started.status == "error" {
+                continue;
+            }
+            journal.begin(attempt, &started.id)?;
+            // Another publisher of the same disk has ended meanwhile.
+            if started.status == "completed" {
+                journal.complete()?;
+            }
+            return Ok(started.id);
+        }
+        Err(AmiError::State {
+            id: "every snapshot of this disk".to_owned(),
+            region: self.aws.region().to_owned(),
+            state: "error".to_owned(),
+            expected: "pending",
+            reason: None,
+        })
+    }
+
+    /// What makes requests for a snapshot the same one (`ClientToken`, 64 characters): all that they say.
+    fn token(&self, attempt: u32, tags: &[(String, String)]) -> String {
+        let mut hasher = Sha256::new_with_prefix(b"vmbake snapshot 1\0");
+        let region = self.aws.region().to_owned();
+        let texts = [self.subject.digest.to_string(), region, attempt.to_string(), self.subject.name.clone()];
+        let pairs = tags.iter().flat_map(|(key, value)| [key, value]);
+        for text in texts.iter().chain(pairs) {
+            hasher.update((text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        }
+        vmbake_common::digest::Digest::Sha256(hasher.finalize().into()).hex()
+    }
+
+    /// Longer for what takes longer.
+    fn idle_minutes(&self) -> u32 {
+        let (least, most) = IDLE_MINUTES;
+        u32::try_from((least + self.subject.blocks.gib()).min(most)).unwrap_or(u32::MAX)
+    }
+
+    fn send(
+        &self,
+        snapshot: &str,
+        missing: &Sent,
+        journal: &Journal,
+        sent: &(dyn Fn() + Sync),
+    ) -> Result<(), AmiError> {
+        let (next, stop, failure) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
+        let zeros = zeros();
+        let put = |buffer: &mut [u8], (index, digest): (u64, BlockDigest)| -> Result<(), AmiError> {
+            let DiskSource { path, disk, .. } = self.request.source;
+            // What counted in the parent only is sent as zeros, whatever the disk has there.
+            read(path, &**disk, buffer, index, digest == zeros)?;
+            self.aws.put_block(snapshot, index, &digest, buffer)?;
+            journal.add(index)
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..self.request.workers.get().min(missing.len()) {
+                scope.spawn(|| {
+                    let mut buffer = vec![0; BLOCK_LEN];
+                    while !stop.load(Ordering::Relaxed)
+                        && let Some(block) = missing.get(next.fetch_add(1, Ordering::Relaxed))
+                    {
+                        match put(&mut buffer, *block) {
+                            Ok(()) => sent(),
+                            Err(error) => {
+                                stop.store(true, Ordering::Relaxed);
+                                locked(&failure).get_or_insert(error);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    fn complete(&self, snapshot: &str) -> Result<(), AmiError> {
+        let checksum = linear_checksum(self.sent.iter().map(|(_, digest)| *digest));
+        self.aws.complete_snapshot(snapshot, self.sent.len() as u64, Some(&checksum))?;
+        Ok(())
+    }
+
+    /// Whether AWS refuses more because the snapshot is complete: an answer was lost, or another publisher was faster. It may take a
+    /// while until it says so.
+    fn is_completed(&self, snapshot: &str, error: &AmiError) -> bool {
+        let is_refusal = matches!(error, AmiError::Aws(error)
+            if error.refusal().is_some() && !error.is_denied() && !error.is_expired() && !error.is_temporary());
+        is_refusal && until_completed(self.aws, snapshot, SEALED).is_ok()
+    }
+}
+
+/// Reads a block, or zeros.
+fn read(path: &Path, disk: &dyn ReadAt, buffer: &mut [u8], index: u64, is_zero: bool) -> Result<(), AmiError> {
+    if is_zero {
+        buffer.fill(0);
+        return Ok(());
+    }
+    let read = disk.read_exact_at(buffer, index * BLOCK);
+    read.map_err(|source| AmiError::Read { path: path.to_owned(), index, source })
+}
+
+/// How much went up, for people.
+pub(super) fn summary(transferred: Transferred) -> String {
+    let Transferred { blocks, resumed } = transferred;
+    let sent = format!("{} sent, {}", counted(blocks, "block"), human_bytes(blocks * BLOCK));
+    if resumed == 0 { sent } else { format!("{sent}; {} from before", counted(resumed, "block")) }
+}

@@ -1,0 +1,127 @@
+//! One call: what a request says, and what its answer holds.
+
+use serde::de::DeserializeOwned;
+
+use super::error::AwsError;
+use super::service::Service;
+use super::xml::Xml;
+use vmbake_store::http::{Method, Reply};
+
+/// The longest answer that is read, unless a call knows better: a page of a list has some megabytes.
+const MAX_ANSWER: u64 = 32 << 20;
+
+/// A request to a service, before it is signed.
+pub(super) struct Call<'a> {
+    pub(super) service: Service,
+    pub(super) action: &'a str,
+    pub(super) method: Method,
+    /// Path and query, escaped.
+    pub(super) path: &'a str,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: &'a [u8],
+    pub(super) resource: Option<&'a str>,
+    /// What may not be known yet.
+    pub(super) young: Option<&'a str>,
+    pub(super) unsigned_payload: bool,
+    pub(super) paced: bool,
+    pub(super) once: bool,
+    pub(super) limit: u64,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn get(service: Service, action: &'a str, path: &'a str) -> Self {
+        Self::new(service, action, Method::GET, path, b"")
+    }
+
+    pub(super) fn post(service: Service, action: &'a str, path: &'a str, body: &'a [u8]) -> Self {
+        Self::new(service, action, Method::POST, path, body)
+    }
+
+    pub(super) fn put(service: Service, action: &'a str, path: &'a str, body: &'a [u8]) -> Self {
+        Self::new(service, action, Method::PUT, path, body)
+    }
+
+    fn new(service: Service, action: &'a str, method: Method, path: &'a str, body: &'a [u8]) -> Self {
+        let (unsigned_payload, paced, once) = (false, false, false);
+        let (headers, resource, young, limit) = (Vec::new(), None, None, MAX_ANSWER);
+        Self { service, action, method, path, headers, body, resource, young, unsigned_payload, paced, once, limit }
+    }
+
+    /// Adds a header, which is signed. Its name is in lower case.
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Names in errors what it is done to.
+    pub(super) fn resource(self, resource: &'a str) -> Self {
+        Self { resource: Some(resource), ..self }
+    }
+
+    /// Does not sign the body.
+    pub(super) fn unsigned_payload(self) -> Self {
+        Self { unsigned_payload: true, ..self }
+    }
+
+    /// Counts for the limit of requests in a second that all threads share.
+    pub(super) fn paced(self) -> Self {
+        Self { paced: true, ..self }
+    }
+
+    /// Waits for a snapshot or an image that this program has just made and that the service does not know yet.
+    pub(super) fn young(self, id: &'a str) -> Self {
+        Self { young: Some(id), ..self }
+    }
+
+    /// Is not repeated where it may have been done.
+    pub(super) fn once(self) -> Self {
+        Self { once: true, ..self }
+    }
+
+    /// Reads an answer of at most so many bytes.
+    pub(super) fn limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+/// The answer of a service that did what it was asked for.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) action: String,
+    pub(super) reply: Reply,
+}
+
+impl Answer {
+    /// A header as text.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.reply.header(name)
+    }
+
+    /// The body.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.reply.body
+    }
+
+    /// The body, without a copy.
+    pub(super) fn into_body(self) -> Vec<u8> {
+        self.reply.body
+    }
+
+    /// The error that it lacks something.
+    pub(super) fn lacks(&self, what: &'static str) -> AwsError {
+        AwsError::Answer { action: self.action.clone(), what }
+    }
+
+    /// The body as a JSON document, which is called `what`.
+    pub(super) fn json<T: DeserializeOwned>(&self, what: &'static str) -> Result<T, AwsError> {
+        serde_json::from_slice(self.body()).map_err(|_| self.lacks(what))
+    }
+
+    /// The body as an XML document.
+    pub(super) fn xml(self) -> Result<Xml, AwsError> {
+        match String::from_utf8(self.reply.body) {
+            Ok(text) => Ok(Xml::new(self.action, text)),
+            Err(_) => Err(AwsError::Answer { action: self.action, what: "XML" }),
+        }
+    }
+}

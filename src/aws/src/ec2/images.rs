@@ -1,0 +1,181 @@
+//! Machine images: registered from a snapshot, copied to other regions, found again, deprecated, removed.
+
+use std::collections::BTreeMap;
+
+use super::{form, tags};
+use crate::client::Aws;
+use crate::error::AwsError;
+use crate::query::Form;
+use crate::service::Service;
+use crate::xml::{Missing, Node};
+
+/// A machine image (AMI).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineImage {
+    /// Its id: `ami-…`.
+    pub id: String,
+    /// Its name, which the account has once in a region.
+    pub name: String,
+    /// `pending`, `available`, `invalid`, `deregistered`, `transient`, `failed`, `error` or `disabled`.
+    pub state: String,
+    /// `x86_64` or `arm64`.
+    pub architecture: String,
+    /// `legacy-bios`, `uefi` or `uefi-preferred`.
+    pub boot_mode: Option<String>,
+    /// `v2.0` if it has a TPM.
+    pub tpm: Option<String>,
+    /// `v2.0` if instances must ask for their metadata with a token.
+    pub imds: Option<String>,
+    /// Whether instances have enhanced networking with ENA.
+    pub ena: bool,
+    /// Name of the root device, such as `/dev/xvda`; empty if EC2 says none.
+    pub root_device: String,
+    /// Snapshots of its disks.
+    pub snapshots: Vec<String>,
+    /// Whether every account may start it.
+    pub public: bool,
+    /// From when on it is deprecated, in ISO 8601.
+    pub deprecation: Option<String>,
+    /// When it was registered, in ISO 8601.
+    pub created: String,
+    /// Why it is in its state.
+    pub reason: Option<String>,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A machine image that is to be registered.
+#[derive(Clone, Debug)]
+pub struct RegisterImage<'a> {
+    /// Its name: 3 to 128 characters of those that EC2 allows.
+    pub name: &'a str,
+    /// At most 255 characters.
+    pub description: &'a str,
+    /// `x86_64` or `arm64`.
+    pub architecture: &'a str,
+    /// `legacy-bios`, `uefi` or `uefi-preferred`.
+    pub boot_mode: &'a str,
+    /// `v2.0` for a TPM, which only `uefi` has.
+    pub tpm: Option<&'a str>,
+    /// Whether instances must ask for their metadata with a token.
+    pub imds_v2: bool,
+    /// Name of the root device, such as `/dev/xvda`.
+    pub root_device: &'a str,
+    /// The completed snapshot of the root device. Its encryption is that of the image.
+    pub snapshot: &'a str,
+    /// Length of the root device in GiB, at least that of the snapshot.
+    pub volume_size: u64,
+    /// Such as `gp3`.
+    pub volume_type: &'a str,
+    /// Tags of the image.
+    pub tags: &'a [(String, String)],
+}
+
+/// A machine image that is to be copied into the region that is asked.
+#[derive(Clone, Debug)]
+pub struct CopyImage<'a> {
+    /// Name of the copy.
+    pub name: &'a str,
+    /// At most 255 characters.
+    pub description: &'a str,
+    /// Region that it is copied from.
+    pub source_region: &'a str,
+    /// Image that is copied.
+    pub source_image: &'a str,
+    /// At most 64 characters of ASCII.
+    pub client_token: &'a str,
+    /// Key of the region that is asked, which encrypts the copy.
+    pub kms_key: Option<&'a str>,
+    /// Whether the copy is encrypted; one of an encrypted image is so in any case.
+    pub encrypted: bool,
+    /// Tags of the copy, and of the snapshots that it gets.
+    pub tags: &'a [(String, String)],
+}
+
+impl Aws {
+    /// The account's own images to which all filters apply, deprecated ones among them. A filter has a name and values, one of which has
+    /// to fit.
+    pub fn images(&self, filters: &[(&str, &[&str])]) -> Result<Vec<MachineImage>, AwsError> {
+        let form = form("DescribeImages").with("Owner.1", "self").with("IncludeDeprecated", "true").filters(filters);
+        self.ec2_pages(&form, "imagesSet", read)
+    }
+
+    /// Registers an image, and returns its id. It is not repeated where the answer was lost: the caller looks for the name then.
+    pub fn register_image(&self, r: &RegisterImage<'_>) -> Result<String, AwsError> {
+        let form = form("RegisterImage")
+            .with("Name", r.name)
+            .with_some("Description", Some(r.description).filter(|text| !text.is_empty()))
+            .with("Architecture", r.architecture)
+            .with("VirtualizationType", "hvm")
+            .with("EnaSupport", "true")
+            .with("BootMode", r.boot_mode)
+            .with_some("TpmSupport", r.tpm)
+            .with_some("ImdsSupport", r.imds_v2.then_some("v2.0"))
+            .with("RootDeviceName", r.root_device)
+            .with("BlockDeviceMapping.1.DeviceName", r.root_device)
+            .with("BlockDeviceMapping.1.Ebs.SnapshotId", r.snapshot)
+            .with("BlockDeviceMapping.1.Ebs.VolumeSize", r.volume_size.to_string())
+            .with("BlockDeviceMapping.1.Ebs.VolumeType", r.volume_type)
+            .with("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true")
+            .tagged(&["image"], r.tags)
+            .of(r.name)
+            .young(r.snapshot)
+            .once();
+        self.image_id(&form)
+    }
+
+    /// Begins a copy into the region that is asked, and returns its id. It is not repeated where the answer was lost.
+    pub fn copy_image(&self, c: &CopyImage<'_>) -> Result<String, AwsError> {
+        let form = form("CopyImage")
+            .with("Name", c.name)
+            .with_some("Description", Some(c.description).filter(|text| !text.is_empty()))
+            .with("SourceRegion", c.source_region)
+            .with("SourceImageId", c.source_image)
+            .with("ClientToken", c.client_token)
+            .with_some("Encrypted", c.encrypted.then_some("true"))
+            .with_some("KmsKeyId", c.kms_key)
+            .tagged(&["image", "snapshot"], c.tags)
+            .of_young(c.source_image)
+            .once();
+        self.image_id(&form)
+    }
+
+    /// Deprecates an image from a time on: ISO 8601 in UTC, such as `2030-01-01T00:00:00Z`, of which EC2 keeps the minute.
+    pub fn deprecate(&self, image: &str, at: &str) -> Result<(), AwsError> {
+        let form = form("EnableImageDeprecation").with("ImageId", image).with("DeprecateAt", at);
+        self.ec2(&form.of_young(image)).map(drop)
+    }
+
+    /// Removes an image; its snapshots stay. One that an earlier attempt of this call removed is no error.
+    pub fn deregister_image(&self, image: &str) -> Result<(), AwsError> {
+        self.ec2_gone(&form("DeregisterImage").with("ImageId", image).of(image))
+    }
+
+    fn image_id(&self, form: &Form) -> Result<String, AwsError> {
+        let answer = self.query(Service::Ec2, form)?;
+        let id = answer.read(|root| root.text("imageId"))?;
+        self.shared.transport.made(&id);
+        Ok(id)
+    }
+}
+
+fn read(item: &Node<'_, '_>) -> Result<MachineImage, Missing> {
+    let snapshots = item.items("blockDeviceMapping").filter_map(|disk| disk.child("ebs").ok()?.some_text("snapshotId"));
+    Ok(MachineImage {
+        id: item.text("imageId")?,
+        name: item.some_text("name").unwrap_or_default(),
+        state: item.text("imageState")?,
+        architecture: item.some_text("architecture").unwrap_or_default(),
+        boot_mode: item.some_text("bootMode"),
+        tpm: item.some_text("tpmSupport"),
+        imds: item.some_text("imdsSupport"),
+        ena: item.flag("enaSupport")?.unwrap_or(false),
+        root_device: item.some_text("rootDeviceName").unwrap_or_default(),
+        snapshots: snapshots.collect(),
+        public: item.flag("isPublic")?.unwrap_or(false),
+        deprecation: item.some_text("deprecationTime"),
+        created: item.some_text("creationDate").unwrap_or_default(),
+        reason: item.child("stateReason").ok().and_then(|reason| reason.some_text("message")),
+        tags: tags(item)?,
+    })
+}

@@ -1,0 +1,71 @@
+//! Snapshots, as EC2 knows them.
+
+use std::collections::BTreeMap;
+
+use super::{form, tags};
+use crate::client::Aws;
+use crate::error::AwsError;
+use crate::xml::{Missing, Node};
+
+/// A snapshot of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its id: `snap-…`.
+    pub id: String,
+    /// `pending`, `completed`, `error`, `recoverable` or `recovering`.
+    pub state: String,
+    /// Length of the volume in GiB.
+    pub volume_size: u64,
+    /// Whether it is encrypted.
+    pub encrypted: bool,
+    /// ARN of the key that encrypts it.
+    pub kms_key: Option<String>,
+    /// Account id of the owner.
+    pub owner: String,
+    /// When it was begun, in ISO 8601.
+    pub started: String,
+    /// `standard` or `archive`.
+    pub storage_tier: String,
+    /// Why it is in its state; empty if EC2 says nothing.
+    pub message: String,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Aws {
+    /// The account's own snapshots to which all filters apply. A filter has a name and values, one of which has to fit.
+    pub fn snapshots(&self, filters: &[(&str, &[&str])]) -> Result<Vec<Snapshot>, AwsError> {
+        let form = form("DescribeSnapshots").with("Owner.1", "self").filters(filters);
+        self.ec2_pages(&form, "snapshotSet", read)
+    }
+
+    /// A snapshot of any owner; `None` if there is none, or none that the account may see.
+    pub fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, AwsError> {
+        let form = form("DescribeSnapshots").with("SnapshotId.1", id).of(id);
+        match self.ec2(&form) {
+            Ok(answer) => answer.read(|root| root.items("snapshotSet").next().map(|item| read(&item)).transpose()),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a snapshot, which no machine image may use. One that an earlier attempt of this call deleted is no error.
+    pub fn delete_snapshot(&self, snapshot: &str) -> Result<(), AwsError> {
+        self.ec2_gone(&form("DeleteSnapshot").with("SnapshotId", snapshot).of(snapshot))
+    }
+}
+
+fn read(item: &Node<'_, '_>) -> Result<Snapshot, Missing> {
+    Ok(Snapshot {
+        id: item.text("snapshotId")?,
+        state: item.text("status")?,
+        volume_size: item.number("volumeSize")?,
+        encrypted: item.flag("encrypted")?.unwrap_or(false),
+        kms_key: item.some_text("kmsKeyId"),
+        owner: item.text("ownerId")?,
+        started: item.text("startTime")?,
+        storage_tier: item.some_text("storageTier").unwrap_or_else(|| "standard".to_owned()),
+        message: item.some_text("statusMessage").unwrap_or_default(),
+        tags: tags(item)?,
+    })
+}

@@ -1,0 +1,227 @@
+//! How many blocks are put and read in a second: one limit for all threads, which grows steadily and is cut when the service throttles.
+//!
+//! An account has 1,000 puts a second in a region, and as many for one snapshot, unless it was given more; others may use them at the same
+//! time. Until the service throttles, the limit doubles as in the slow start of TCP (RFC 5681, section 3.1). After that, additive increase and
+//! multiplicative decrease share what there is fairly (Chiu and Jain, 1989).
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use vmbake_common::parallel::locked;
+
+/// Requests in a second that an account has, unless it was given more.
+const START: f64 = 1000.0;
+/// However little there is, so much is asked for.
+const LEAST: f64 = 2.0;
+/// No account has more.
+const MOST: f64 = 10_000.0;
+/// What the limit grows by in a second in which it was reached.
+const STEP: f64 = 20.0;
+/// Seconds in which it doubles before the service throttles for the first time, while it is reached: some accounts have much more.
+const DOUBLES: f64 = 0.02;
+/// What is left of it when the service throttles; of what the service took lately, if that is less: the first limit may be ten times too high.
+const CUT: f64 = 0.7;
+/// Seconds between two cuts: requests that were under way at the first one say nothing new.
+const BETWEEN_CUTS: f64 = 0.5;
+/// Seconds in which answers are counted, at most and at least, and how many of them tell what the service takes.
+const WINDOW: f64 = 1.0;
+const LEAST_WINDOW: f64 = 0.05;
+const TELLING: u32 = 20;
+/// Seconds whose requests may be made at once.
+const BURST: f64 = 0.1;
+
+/// The limit, shared by all threads.
+#[derive(Debug)]
+pub(super) struct Pace {
+    start: Instant,
+    rate: Mutex<Rate>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { start: Instant::now(), rate: Mutex::default() }
+    }
+}
+
+impl Pace {
+    /// Waits until another request may be made.
+    pub(super) fn wait(&self) {
+        let seconds = locked(&self.rate).take(self.now());
+        if let Ok(pause) = Duration::try_from_secs_f64(seconds) {
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// A request was answered.
+    pub(super) fn succeeded(&self) {
+        locked(&self.rate).grow(self.now());
+    }
+
+    /// A request was too much.
+    pub(super) fn throttled(&self) {
+        locked(&self.rate).cut(self.now());
+    }
+
+    /// One that starts at so many requests in a second.
+    #[cfg(test)]
+    pub(super) fn at(per_second: f64) -> Self {
+        let rate = Rate { per_second, ..Rate::default() };
+        Self { start: Instant::now(), rate: Mutex::new(rate) }
+    }
+
+    /// The requests that are made in a second now.
+    #[cfg(test)]
+    pub(super) fn per_second(&self) -> f64 {
+        locked(&self.rate).per_second
+    }
+
+    fn now(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+}
+
+/// The limit at a time, in seconds since some start.
+#[derive(Debug)]
+struct Rate {
+    per_second: f64,
+    /// When the next request may be made.
+    free: f64,
+    /// Whether a request had to wait since the limit last grew.
+    reached: bool,
+    /// Whether the service has throttled.
+    is_found: bool,
+    grown: f64,
+    last_cut: f64,
+    /// Requests that were answered since a time that is not long ago.
+    answered: u32,
+    since: f64,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self {
+            per_second: START,
+            free: 0.0,
+            reached: false,
+            is_found: false,
+            grown: 0.0,
+            last_cut: f64::NEG_INFINITY,
+            answered: 0,
+            since: 0.0,
+        }
+    }
+}
+
+impl Rate {
+    /// Seconds that a request has to wait.
+    fn take(&mut self, now: f64) -> f64 {
+        let at = self.free.max(now - BURST);
+        self.free = at + 1.0 / self.per_second;
+        let wait = (at - now).max(0.0);
+        self.reached |= wait > 0.0;
+        wait
+    }
+
+    /// What nobody waits for does not grow: it would say nothing about the service.
+    fn grow(&mut self, now: f64) {
+        if now - self.since > WINDOW {
+            (self.answered, self.since) = (0, now);
+        }
+        self.answered = self.answered.saturating_add(1);
+        let (after, more) = if self.is_found { (1.0, STEP) } else { (DOUBLES, self.per_second) };
+        if self.reached && now - self.grown >= after {
+            self.per_second = (self.per_second + more).min(MOST);
+            (self.grown, self.reached) = (now, false);
+        }
+    }
+
+    fn cut(&mut self, now: f64) {
+        if now - self.last_cut < BETWEEN_CUTS {
+            return;
+        }
+        let counted = now - self.since;
+        let tells = self.answered >= TELLING && (LEAST_WINDOW..=WINDOW).contains(&counted);
+        let taken = if tells { f64::from(self.answered) / counted } else { MOST };
+        self.per_second = (self.per_second.min(taken) * CUT).max(LEAST);
+        (self.last_cut, self.grown, self.reached, self.is_found) = (now, now, false, true);
+        (self.answered, self.since) = (0, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks a service that takes `quota` requests in a second, as fast as the limit allows, from `from` to `to`; returns how many it took
+    /// and how many it refused.
+    fn ask(rate: &mut Rate, quota: f64, from: f64, to: f64) -> (u32, u32) {
+        let (mut now, mut taken, mut refused) = (from, 0, 0);
+        let mut bucket = quota;
+        while now < to {
+            let wait = rate.take(now);
+            now += wait;
+            bucket = (bucket + wait * quota).min(quota);
+            if bucket >= 1.0 {
+                bucket -= 1.0;
+                taken += 1;
+                rate.grow(now);
+            } else {
+                refused += 1;
+                rate.cut(now);
+            }
+        }
+        (taken, refused)
+    }
+
+    #[test]
+    fn the_limit_finds_the_quota_and_follows_it() {
+        let mut rate = Rate::default();
+        let (taken, refused) = ask(&mut rate, 300.0, 0.0, 60.0);
+        assert!(taken > 13_500 && refused < 2500, "{taken} taken, {refused} refused");
+        let (taken, refused) = ask(&mut rate, 900.0, 60.0, 160.0);
+        assert!(taken > 60_000 && refused < 900, "{taken} taken, {refused} refused");
+        let (taken, refused) = ask(&mut rate, 20.0, 160.0, 260.0);
+        assert!(taken > 1200 && refused < 1500, "{taken} taken, {refused} refused");
+    }
+
+    #[test]
+    fn the_limit_doubles_until_the_service_throttles() {
+        let mut rate = Rate::default();
+        let (taken, refused) = ask(&mut rate, 20_000.0, 0.0, 1.0);
+        assert!(taken > 8000 && refused == 0, "{taken} taken, {refused} refused");
+        rate.cut(1.0);
+        let after = rate.per_second;
+        ask(&mut rate, 20_000.0, 1.0, 4.0);
+        assert!(after < 7500.0 && rate.per_second <= after + 4.0 * STEP, "{after}, {}", rate.per_second);
+    }
+
+    #[test]
+    fn requests_that_failed_together_cut_the_limit_once() {
+        let mut rate = Rate::default();
+        for _ in 0..64 {
+            rate.cut(10.0);
+        }
+        assert!((rate.per_second - 700.0).abs() < 1e-9);
+        for second in 0..100 {
+            rate.cut(11.0 + f64::from(second));
+        }
+        assert!((rate.per_second - LEAST).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_limit_that_nobody_reaches_does_not_grow() {
+        let mut rate = Rate::default();
+        for second in 0..100 {
+            assert!(rate.take(f64::from(second)) <= 0.0);
+            rate.grow(f64::from(second));
+        }
+        assert!((rate.per_second - START).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_pause_earns_no_more_than_a_short_burst() {
+        let mut rate = Rate::default();
+        let at_once = (0..1000).take_while(|_| rate.take(60.0) <= 0.0).count();
+        assert!((90..=110).contains(&at_once), "{at_once}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The previous bake to the same place: what is known of it saves work, and changes no byte of the outputs.
+//!
+//! If all inputs are the same and nobody has touched the outputs, nothing is done. A disk that was written before, wherever, has
+//! known digests. Of the qcow2 files in the same directory that nobody has touched, the clusters whose bytes have the same ids
+//! are taken over: of the last bake, and of images of other kinds.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use vmbake_disk::image::Format;
+use vmbake_disk::write::{Clusters, EarlierFile, KnownFile, Written};
+
+use crate::incremental::build_inputs::BuildInputs;
+use crate::incremental::published::{Published, Sidecar};
+use crate::incremental::record::BakeRecord;
+use vmbake_common::digest::Digest;
+use vmbake_common::input;
+use vmbake_common::qcow2_compression::Qcow2Compression;
+use vmbake_store::store::Store;
+
+/// The index of each takes a thousandth of its disk in memory.
+const MAX_QCOW2: usize = 8;
+
+/// What the last bake left.
+pub(crate) struct PreviousBake<'a> {
+    store: &'a Store,
+    /// Digest of the running program.
+    program: Digest,
+    records: BTreeMap<Format, BakeRecord>,
+}
+
+/// What earlier bakes have left that saves work.
+#[derive(Default)]
+pub(crate) struct Reusable {
+    /// Images of the same disk.
+    pub(crate) same: Vec<KnownFile>,
+    /// Qcow2 files that nobody has touched.
+    pub(crate) qcow2: Vec<ReusableFile>,
+}
+
+/// A qcow2 file that was written before.
+pub(crate) struct ReusableFile {
+    file: File,
+    clusters: Clusters,
+    compression: Qcow2Compression,
+}
+
+impl ReusableFile {
+    /// As the writer takes it.
+    pub(crate) fn earlier(&self) -> EarlierFile<'_> {
+        EarlierFile { file: &self.file, clusters: &self.clusters, compression: self.compression.into() }
+    }
+}
+
+impl<'a> PreviousBake<'a> {
+    /// Looks for records of the outputs that `program` has written.
+    pub(crate) fn look(store: &'a Store, program: Digest, outputs: &BTreeMap<Format, PathBuf>) -> Self {
+        let record = |(format, path): (&Format, &PathBuf)| Some((*format, BakeRecord::load(store, path, &program)?));
+        Self { store, program, records: outputs.iter().filter_map(record).collect() }
+    }
+
+    /// Digest of the running program.
+    pub(crate) fn program(&self) -> Digest {
+        self.program
+    }
+
+    /// Whether there is a record of each of `count` outputs.
+    pub(crate) fn is_complete(&self, count: usize) -> bool {
+        self.records.len() == count
+    }
+
+    /// What the last bake published, if `inputs` would give the same and nobody has touched any of it.
+    pub(crate) fn unchanged(&self, inputs: &BuildInputs) -> Option<Published> {
+        let sidecars = self.records.values().next()?.sidecars.clone();
+        let document = sidecars.get(&Sidecar::Inputs)?;
+        let before = BuildInputs::parse(&document.path, &document.read()?).ok()?;
+        let is_same = |record: &BakeRecord| record.sidecars == sidecars && record.holds();
+        if !before.covers(inputs) || !self.records.values().all(is_same) {
+            return None;
+        }
+        let images = self.records.iter().map(|(format, record)| (*format, record.image.clone())).collect();
+        Some(Published { sidecars, images })
+    }
+
+    /// What a writer of the disk `id` to qcow2 or raw files in `folder` can use.
+    pub(crate) fn reusable(&self, id: Option<Digest>, folder: &Path) -> Reusable {
+        let mut reusable = Reusable::default();
+        let Ok(folder) = std::path::absolute(folder) else { return reusable };
+        let is_same = |record: &BakeRecord| Some(record.disk) == id;
+        let is_near = |record: &BakeRecord| record.image.path.parent() == Some(&folder);
+        for record in BakeRecord::list(self.store, &self.program, |record| is_same(record) || is_near(record)) {
+            if is_same(&record) {
+                reusable.same.extend(known(&record));
+            }
+            if is_near(&record)
+                && !record.clusters.is_empty()
+                && reusable.qcow2.len() < MAX_QCOW2
+                && let Some(file) = record.image.open()
+            {
+                reusable.qcow2.push(ReusableFile { file, clusters: record.clusters, compression: record.compression });
+            }
+        }
+        reusable
+    }
+
+    /// Notes what was published, a disk of that id, for the next bake.
+    pub(crate) fn note(
+        self,
+        disk: Digest,
+        compression: Qcow2Compression,
+        published: &Published,
+        written: Vec<Written>,
+    ) {
+        let program = self.program;
+        for Written { format, clusters, .. } in written {
+            let Some(image) = published.images.get(&format).cloned() else { continue };
+            let (format, sidecars) = (format.to_string(), published.sidecars.clone());
+            BakeRecord { program, disk, format, compression, image, sidecars, clusters }.save(self.store);
+        }
+    }
+}
+
+fn known(record: &BakeRecord) -> Option<KnownFile> {
+    let format = if record.format == Format::Raw.to_string() { Format::Raw } else { Format::Qcow2 };
+    let (digest, file_len) = (record.image.checksum.file_digest()?, record.image.size());
+    Some(KnownFile { format, compression: record.compression.into(), digest, file_len })
+}
+
+/// Digest of a file, with the algorithm of `like`, else SHA-256; `None` where it is no file that can be read.
+pub(crate) fn file_digest(store: &Store, path: &Path, like: Option<Digest>) -> Option<Digest> {
+    let like = like.unwrap_or_else(|| Digest::of(b""));
+    let (digest, _) = store.digest(path, &input::open_regular(path).ok()?, &like).ok()?;
+    Some(digest)
+}

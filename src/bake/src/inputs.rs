@@ -1,0 +1,113 @@
+//! Decodes every input of a bake at once: [`Artifact`]s and a [`Base`] enter, [`Staged`] and the base's disk leave.
+//!
+//! Each artifact is a job, the largest first; the base's disk is decoded in pieces by whichever threads have nothing else to do.
+//! What was decoded by an earlier bake is taken from the store.
+
+mod base;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use vmbake_disk::source::ReadAt;
+
+use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
+use vmbake_common::parallel::run;
+use vmbake_compose::stage::{Plan, StageError, Staged, StagedArtifact};
+use vmbake_fetch::images::Layout;
+use vmbake_fetch::verify::{Artifact, Base};
+use vmbake_store::store::Store;
+
+use base::{Piece, PieceError, Raw};
+
+/// Why the inputs cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// An artifact cannot be staged.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// The base image cannot be decoded into the store or a temporary file.
+    #[error("{path}: cannot decode the base image")]
+    Decode {
+        /// The base image.
+        path: PathBuf,
+        /// What its reader says.
+        source: std::io::Error,
+    },
+    /// The thread that decodes is gone; its own message came before.
+    #[error("a thread stopped before the base image was decoded")]
+    Lost,
+}
+
+impl Hint for InputError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Stage(error) => Some(error),
+            Self::Decode { .. } | Self::Lost => None,
+        }
+    }
+}
+
+/// The base image, decoded.
+pub struct DecodedBase {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Digest of its file.
+    pub digest: Digest,
+    /// Its disk.
+    pub disk: Arc<dyn ReadAt>,
+}
+
+/// One job.
+enum Job {
+    Artifact(Box<Artifact>),
+    Base(Base),
+    Piece(Piece),
+}
+
+/// What a job came to.
+enum Done {
+    Artifact(Result<StagedArtifact, StageError>),
+    Base(Raw),
+    Piece(Result<(), PieceError>),
+}
+
+/// Decodes the artifacts that `plan` installs, and the base, on up to `threads` threads.
+///
+/// Of several refusals the same is returned whichever thread met it first: the first artifact's, then the base's.
+pub fn prepare(
+    plan: Plan,
+    artifacts: Vec<Artifact>,
+    base: Base,
+    images: Option<Layout>,
+    store: &Store,
+    threads: NonZeroUsize,
+) -> Result<(Staged, DecodedBase), InputError> {
+    let mut jobs = vec![(u64::MAX, Job::Base(base))];
+    jobs.extend(artifacts.into_iter().map(|artifact| (artifact.dependency().size, Job::Artifact(Box::new(artifact)))));
+    let done = run(jobs, threads, |job, queue| match job {
+        Job::Artifact(artifact) => Done::Artifact(plan.stage(&artifact, store)),
+        // Its pieces fill the gaps that the artifacts leave.
+        Job::Base(base) => Done::Base(Raw::start(base, store, |piece| queue.add(0, Job::Piece(piece)))),
+        Job::Piece(piece) => Done::Piece(piece.decode()),
+    });
+    let (mut raw, mut artifacts, mut pieces) = (None, Vec::new(), Ok(()));
+    for one in done {
+        match one {
+            Done::Base(base) => raw = Some(base),
+            Done::Artifact(artifact) => artifacts.push(artifact),
+            Done::Piece(piece) => pieces = pieces.and(piece),
+        }
+    }
+    let artifacts = artifacts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let raw = raw.ok_or(InputError::Lost)?;
+    let complete = match pieces {
+        Ok(()) => true,
+        Err(PieceError::Write) => false,
+        Err(PieceError::Read(source)) => {
+            return Err(InputError::Decode { path: raw.path().to_owned(), source });
+        }
+    };
+    Ok((plan.complete(artifacts, images)?, raw.finish(complete)))
+}

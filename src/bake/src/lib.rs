@@ -1,0 +1,263 @@
+//! The whole path of an image, as numbered steps.
+
+pub mod incremental;
+pub mod release;
+mod additions;
+mod all;
+mod combine;
+mod error;
+pub mod inputs;
+mod outputs;
+pub mod plan;
+mod recipe;
+pub mod rebuild;
+
+pub use all::{bake, bake_all};
+pub use combine::plan_accounts;
+pub use error::BakeError;
+pub use recipe::source_date_epoch;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use vmbake_disk::disk::{self, Disk};
+use vmbake_disk::ext4::{self, VolumeOptions};
+use vmbake_disk::image::Format;
+use vmbake_disk::source::ReadAt;
+
+use crate::incremental::build_inputs::BuildInputs;
+use crate::incremental::checksums::Checksum;
+use crate::incremental::previous_bake::PreviousBake;
+use crate::incremental::published::Sidecar;
+use crate::release::provenance::{self, BuilderId};
+use combine::{Combined, combine};
+use outputs::Unchanged;
+use vmbake_common::atomic_file::Pending;
+use vmbake_common::catalog::Catalog;
+use vmbake_common::digest::Digest;
+use vmbake_common::progress::{Event, Progress};
+use vmbake_common::qcow2_compression::Qcow2Compression;
+use vmbake_compose::origin;
+use vmbake_fetch::{FetchError, local};
+use vmbake_layer::{Layer, Layers};
+use vmbake_manifest::{Additions, Manifest};
+use vmbake_pin::anchors::Anchors;
+use vmbake_pin::sources::Sources;
+use vmbake_query::lint::unclean;
+use vmbake_query::sbom;
+use vmbake_store::http::Client;
+use vmbake_store::store::Store;
+
+/// What to bake, from what, and where to.
+#[derive(Clone, Debug)]
+pub struct BakeRequest {
+    /// Kind of image: the name of its top layer.
+    pub kind: String,
+    /// Operating system, such as `debian-13`.
+    pub os: String,
+    /// Architecture as Debian names it.
+    pub arch: String,
+    /// The manifest's file.
+    pub manifest: PathBuf,
+    /// The base disk image; `None` takes the one that the manifest pins, from the store.
+    pub base: Option<PathBuf>,
+    /// Number of the base's root partition; `None` where that is obvious.
+    pub partition: Option<u32>,
+    /// Where layers are.
+    pub layers: Catalog,
+    /// Layers and artifacts that come to those of the kind.
+    pub more: Additions,
+    /// Where the artifacts are.
+    pub store: Store,
+    /// What proof the artifacts must have.
+    pub sources: Sources,
+    /// Whom to believe.
+    pub anchors: Anchors,
+    /// Downloads what is missing in the store; `None` offline.
+    pub client: Option<Client>,
+    /// Length of the disk in bytes; `None` keeps the base's.
+    pub size: Option<u64>,
+    /// Time of the files that the bake makes, in seconds since 1970; `None` takes that of the base's newest file.
+    pub epoch: Option<u32>,
+    /// Formats to write, without repetition.
+    pub formats: Vec<Format>,
+    /// How a qcow2 image is compressed.
+    pub compression: Qcow2Compression,
+    /// Output directory.
+    pub out: PathBuf,
+    /// Whether existing outputs are replaced.
+    pub force: bool,
+    /// Who says that he has baked it.
+    pub builder: BuilderId,
+    /// Threads for hashing, copying and compressing.
+    pub threads: NonZeroUsize,
+}
+
+/// What a bake made.
+#[derive(Debug, Serialize)]
+pub struct Baked {
+    /// `<kind>.<os-name>.<arch>`.
+    pub name: String,
+    /// SHA-256 of what is beside the images.
+    #[serde(flatten)]
+    pub sidecars: BTreeMap<Sidecar, Digest>,
+    /// The written images.
+    pub outputs: Vec<BakedFile>,
+    /// What was wrong with the base and did not stop the bake.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// One written image.
+#[derive(Debug, Serialize)]
+pub struct BakedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// `raw` or `qcow2`.
+    pub format: String,
+    /// Length of the file in bytes.
+    pub size: u64,
+    /// Its checksum: `digest` of a qcow2 file, `fsverity` of a raw one.
+    #[serde(flatten)]
+    pub checksum: Checksum,
+}
+
+/// An image that only has to be written.
+struct Authored<'a> {
+    request: &'a BakeRequest,
+    manifest: Manifest,
+    inputs: BuildInputs,
+    /// What is to be beside the images; the statement about all of them is still missing.
+    sidecars: BTreeMap<Sidecar, Vec<u8>>,
+    disk: Disk,
+    previous: PreviousBake<'a>,
+    pending: BTreeMap<Format, Pending>,
+    notes: Vec<String>,
+}
+
+/// What came of the first steps of a bake. Nothing of the output directory that other bakes use was changed.
+enum Prepared<'a> {
+    /// Nothing is left to be done, but that these checksums must be listed.
+    Unchanged(&'a BakeRequest, Box<Unchanged>),
+    Authored(Box<Authored<'a>>),
+}
+
+/// An image that was baked, and not written.
+pub struct BakedDisk {
+    /// `<kind>.<os-name>.<arch>`.
+    pub name: String,
+    /// Its disk, which is read from the base and the artifacts.
+    pub disk: Disk,
+    /// SHA-256 of what would be beside it, but for the provenance, which is of files.
+    pub sidecars: BTreeMap<Sidecar, Digest>,
+}
+
+/// Bakes an image without writing it. The formats and the output directory of the request do not matter.
+pub fn bake_disk(request: BakeRequest, progress: &Progress) -> Result<BakedDisk, BakeError> {
+    let request = BakeRequest { formats: Vec::new(), ..request };
+    let Authored { manifest, sidecars, disk, .. } = begin(&request, progress)?.author(progress)?;
+    let sidecars = sidecars.iter().map(|(sidecar, content)| (*sidecar, Digest::of(content))).collect();
+    Ok(BakedDisk { name: manifest.name(), disk, sidecars })
+}
+
+/// A bake whose manifest and layers are known.
+struct Begun<'a> {
+    request: &'a BakeRequest,
+    manifest: Manifest,
+    layers: Vec<Layer>,
+    program: Digest,
+    previous: PreviousBake<'a>,
+    targets: BTreeMap<Format, PathBuf>,
+}
+
+fn begin<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Begun<'a>, BakeError> {
+    let manifest = Manifest::load_with(&request.manifest, &request.more)?;
+    manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
+    let layers = Layers::load(&request.layers)?;
+    layers.overridden().iter().for_each(|one| progress.tell(Event::Override(one.clone())));
+    let layers = layers.resolve_with(&request.kind, &request.os, &request.more.layers)?;
+    local::keep(layers.iter().flat_map(Layer::local_files), &request.store).map_err(FetchError::from)?;
+    let targets = request.targets(&manifest.name());
+    let program = request.store.running_program().ok_or(BakeError::Program)?;
+    let previous = PreviousBake::look(&request.store, program, &targets);
+    Ok(Begun { request, manifest, layers, program, previous, targets })
+}
+
+/// Does all but writing the disk.
+fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<'a>, BakeError> {
+    // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be
+    //    published must not run.
+    let begun = begin(request, progress)?;
+    if let Some(unchanged) = request.unchanged(&begun.manifest, &begun.layers, &begun.previous, progress)? {
+        return Ok(Prepared::Unchanged(request, Box::new(unchanged)));
+    }
+    Ok(Prepared::Authored(Box::new(begun.author(progress)?)))
+}
+
+impl<'a> Begun<'a> {
+    fn author(self, progress: &Progress) -> Result<Authored<'a>, BakeError> {
+        let Self { request, manifest, layers, program, previous, targets } = self;
+        let pending = request.outputs(&targets)?;
+
+        // 2 and 3. All inputs become one tree.
+        let combined = combine(request, &manifest, layers, progress)?;
+        let Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, mut merged } =
+            combined;
+        let inputs = request.inputs(&manifest, &layers, program, base_digest);
+        let origins = origin::record(&ingredients, &mut merged, epoch)?;
+        additions::check(&merged.tree, &request.more)?;
+        if let Some(finding) = unclean(&merged) {
+            return Err(BakeError::Unclean(Box::new(finding)));
+        }
+        let tree = merged.tree;
+        progress.tell(Event::Merged { files: tree.walk().count() });
+        let [spdx, cyclonedx] = sbom::sidecars(&tree, &manifest, &origins)?;
+
+        // 4. The tree becomes a file system, the file system a disk.
+        let disk_len = request.size.unwrap_or(base_len);
+        let options = VolumeOptions {
+            size: ext4::Size::Exact(disk::root_len(&base, disk_len).map_err(BakeError::Assemble)?),
+            uuid: file_system.uuid,
+            label: file_system.label,
+            // The base's: another manifest must not give the names of large directories another order.
+            hash_seed: file_system.hash_seed,
+            epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
+        };
+        let volume = ext4::author(&tree, &options)?;
+        let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
+        progress.tell(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk_len });
+
+        let sidecars = [
+            (Sidecar::Manifest, manifest.text().to_vec()),
+            (Sidecar::Origins, origins),
+            (Sidecar::Inputs, inputs.to_text().map_err(BakeError::Json)?),
+            (Sidecar::Spdx, spdx),
+            (Sidecar::CycloneDx, cyclonedx),
+        ];
+        let sidecars = sidecars.into();
+        Ok(Authored { request, manifest, inputs, sidecars, disk, previous, pending, notes })
+    }
+}
+
+impl Prepared<'_> {
+    fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
+        let Authored { request, manifest, inputs, mut sidecars, disk, previous, pending, notes } = match self {
+            Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
+            Self::Authored(authored) => *authored,
+        };
+        // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
+        let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
+        let written = request.write(&disk, id, &previous, &pending, progress)?;
+        let name = manifest.name();
+        let outputs = outputs::checksums(&name, &sidecars, &written);
+        let statement = provenance::statement(&inputs, &manifest, &outputs, &request.builder);
+        sidecars.insert(Sidecar::Provenance, statement.map_err(BakeError::Json)?);
+        let (baked, published) = request.publish(name, &sidecars, pending, &written, progress)?;
+        if let Some((disk, published)) = id.zip(published) {
+            previous.note(disk, request.compression, &published, written);
+        }
+        Ok(Baked { notes, ..baked })
+    }
+}

@@ -1,0 +1,168 @@
+//! The outputs of a bake: whether they are there already, their writing and their publishing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use vmbake_disk::disk::Disk;
+use vmbake_disk::image::Format;
+use vmbake_disk::write::{Earlier, Output, Written};
+
+use super::{BakeError, BakeRequest, Baked, BakedFile};
+use crate::incremental::checksums::{self, Checksum};
+use crate::incremental::previous_bake::{PreviousBake, Reusable, ReusableFile, file_digest};
+use crate::incremental::published::{Published, PublishedFile, Sidecar};
+use crate::release::provenance::{self, BuilderId};
+use vmbake_common::atomic_file::{Pending, PublishError, renew_file};
+use vmbake_common::digest::Digest;
+use vmbake_common::progress::{Event, Progress};
+use vmbake_fetch::FetchError;
+use vmbake_layer::Layer;
+use vmbake_manifest::Manifest;
+
+/// What an earlier bake made that is still there.
+pub(super) struct Unchanged {
+    baked: Baked,
+    checksums: BTreeMap<String, Checksum>,
+}
+
+impl Unchanged {
+    /// Lists its checksums, which an interrupted bake may have removed.
+    pub(super) fn list(self, out: &Path) -> Result<Baked, PublishError> {
+        checksums::list(out, &self.checksums).map(|()| self.baked)
+    }
+}
+
+impl BakeRequest {
+    /// Where the images called `name` go.
+    pub(super) fn targets(&self, name: &str) -> BTreeMap<Format, PathBuf> {
+        self.formats.iter().map(|format| (*format, self.out.join(image_name(name, *format)))).collect()
+    }
+
+    /// What the last bake made, if this one would make the same.
+    pub(super) fn unchanged(
+        &self,
+        manifest: &Manifest,
+        layers: &[Layer],
+        previous: &PreviousBake<'_>,
+        progress: &Progress,
+    ) -> Result<Option<Unchanged>, BakeError> {
+        let pinned = manifest.content().os.image.as_ref().map(|image| image.digest);
+        let base = || match &self.base {
+            Some(path) => file_digest(&self.store, path, pinned),
+            None => pinned,
+        };
+        let base = previous.is_complete(self.formats.len()).then(base).flatten();
+        // A base that is not what is pinned is refused where it is proven.
+        let Some(base) = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base)) else { return Ok(None) };
+        let inputs = self.inputs(manifest, layers, previous.program(), base);
+        let Some(published) = previous.unchanged(&inputs) else { return Ok(None) };
+        if self.builder_of(&published).as_ref() != Some(&self.builder) {
+            return Ok(None);
+        }
+        self.supply().prover().all(manifest).map_err(FetchError::from)?;
+        let name = manifest.name();
+        let checksums = published.files().map(|file| (file.name(), file.checksum)).collect();
+        let sidecar = |(sidecar, file): (&Sidecar, &PublishedFile)| match file.checksum {
+            Checksum::Bytes(digest) => Some((*sidecar, digest)),
+            Checksum::Verity(_) => None,
+        };
+        let sidecars = published.sidecars.iter().filter_map(sidecar).collect();
+        let image = |(format, image): (&Format, &PublishedFile)| {
+            let (path, size) = (self.out.join(image_name(&name, *format)), image.size());
+            progress.tell(Event::Unchanged { path: path.clone(), bytes: size });
+            BakedFile { path, format: format.to_string(), size, checksum: image.checksum }
+        };
+        let outputs = published.images.iter().map(image).collect();
+        Ok(Some(Unchanged { baked: Baked { name, sidecars, outputs, notes: Vec::new() }, checksums }))
+    }
+
+    /// Who is said to have baked what was published.
+    fn builder_of(&self, published: &Published) -> Option<BuilderId> {
+        let text = published.sidecars.get(&Sidecar::Provenance)?.read()?;
+        provenance::builder(&serde_json::from_slice(&text).ok()?)
+    }
+
+    pub(super) fn outputs(
+        &self,
+        targets: &BTreeMap<Format, PathBuf>,
+    ) -> Result<BTreeMap<Format, Pending>, PublishError> {
+        targets.iter().map(|(format, path)| Ok((*format, Pending::create(path, self.force)?))).collect()
+    }
+
+    pub(super) fn write(
+        &self,
+        disk: &Disk,
+        id: Option<Digest>,
+        previous: &PreviousBake<'_>,
+        pending: &BTreeMap<Format, Pending>,
+        progress: &Progress,
+    ) -> Result<Vec<Written>, BakeError> {
+        let bar = progress.bar("writing", disk.len());
+        let compression = self.compression.into();
+        let outputs: Vec<Output<'_>> = pending
+            .iter()
+            .map(|(format, pending)| Output { format: *format, file: pending.file(), compression })
+            .collect();
+        let Reusable { same, qcow2 } = previous.reusable(id, &self.out);
+        let qcow2: Vec<_> = qcow2.iter().map(ReusableFile::earlier).collect();
+        let earlier = Earlier { qcow2: &qcow2, same: &same };
+        let written = vmbake_disk::write::write_again(disk, &outputs, &earlier, self.threads, &|bytes| bar.inc(bytes));
+        bar.finish_and_clear();
+        Ok(written?)
+    }
+
+    /// Gives the outputs called `name` their names: the checksums of old files go first and those of the new ones come last, so that
+    /// no list speaks of a file that is not there. Returns too how the published files are recognised later.
+    pub(super) fn publish(
+        &self,
+        name: String,
+        sidecars: &BTreeMap<Sidecar, Vec<u8>>,
+        mut pending: BTreeMap<Format, Pending>,
+        written: &[Written],
+        progress: &Progress,
+    ) -> Result<(Baked, Option<Published>), BakeError> {
+        let digests: BTreeMap<Sidecar, Digest> =
+            sidecars.iter().map(|(sidecar, text)| (*sidecar, Digest::of(text))).collect();
+        let checksums = checksums(&name, sidecars, written);
+        checksums::forget(&self.out, &checksums)?;
+        let mut noted = BTreeMap::new();
+        for (sidecar, text) in sidecars {
+            let path = self.out.join(sidecar.file_name(&name));
+            let file = renew_file(&path, text)?;
+            noted.insert(*sidecar, PublishedFile::note(&path, &file, Checksum::Bytes(digests[sidecar])));
+        }
+        let (mut outputs, mut images) = (Vec::new(), BTreeMap::new());
+        for Written { format, digest, file_len: size, .. } in written {
+            let Some(pending) = pending.remove(format) else { continue };
+            let file = pending.publish()?;
+            let path = self.out.join(image_name(&name, *format));
+            progress.tell(Event::Wrote { path: path.clone(), bytes: *size });
+            let checksum = (*digest).into();
+            images.insert(*format, PublishedFile::note(&path, &file, checksum));
+            outputs.push(BakedFile { path, format: format.to_string(), size: *size, checksum });
+        }
+        checksums::list(&self.out, &checksums)?;
+        let published = all(noted).zip(all(images)).map(|(sidecars, images)| Published { sidecars, images });
+        Ok((Baked { name, sidecars: digests, outputs, notes: Vec::new() }, published))
+    }
+}
+
+/// What is told of the outputs called `name`, by the names of their files.
+pub(super) fn checksums(
+    name: &str,
+    sidecars: &BTreeMap<Sidecar, Vec<u8>>,
+    written: &[Written],
+) -> BTreeMap<String, Checksum> {
+    let beside = sidecars.iter().map(|(sidecar, text)| (sidecar.file_name(name), Checksum::Bytes(Digest::of(text))));
+    beside.chain(written.iter().map(|file| (image_name(name, file.format), file.digest.into()))).collect()
+}
+
+/// Name of an image's file.
+fn image_name(name: &str, format: Format) -> String {
+    format!("{name}.{format}")
+}
+
+/// All files, if each could be noted.
+fn all<K: Ord>(noted: BTreeMap<K, Option<PublishedFile>>) -> Option<BTreeMap<K, PublishedFile>> {
+    noted.into_iter().map(|(key, file)| Some((key, file?))).collect()
+}

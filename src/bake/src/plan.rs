@@ -1,0 +1,89 @@
+//! What a bake would do, without doing any of it.
+
+use serde::Serialize;
+
+use super::{BakeError, BakeRequest};
+use crate::incremental::previous_bake::PreviousBake;
+use vmbake_common::progress::Progress;
+use vmbake_fetch as fetch;
+use vmbake_layer::Layers;
+use vmbake_manifest::{Content, Manifest};
+use vmbake_pin::prove::LOCAL;
+use vmbake_store::store::Store;
+
+/// What would become of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlannedState {
+    /// It is there already, made of the same inputs.
+    Unchanged,
+    /// It would be baked.
+    Bake,
+}
+
+/// The plan for one image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedBake {
+    /// `<kind>.<os>.<arch>`.
+    pub name: String,
+    /// Kind of image.
+    pub kind: String,
+    /// Operating system, such as `debian-13`.
+    pub os: String,
+    /// Architecture as Debian names it.
+    pub arch: String,
+    /// What would become of it.
+    pub state: PlannedState,
+    /// What the store lacks.
+    pub fetch: Missing,
+}
+
+/// What a store lacks of all that a manifest pins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Files: artifacts, evidence and the base image.
+    pub files: usize,
+    /// Their length in bytes.
+    pub bytes: u64,
+    /// Container images, whose length no manifest knows.
+    pub container_images: usize,
+}
+
+/// Looks at what a bake would look at first. Opens no socket and writes nothing.
+pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
+    let manifest = Manifest::load_with(&request.manifest, &request.more)?;
+    if let Some(base) = &request.base {
+        fetch::open_base_file(&manifest, base)?;
+    }
+    let BakeRequest { kind, os, arch, store, .. } = request;
+    manifest.require(&request.manifest, kind, os, arch)?;
+    let layers = Layers::load(&request.layers)?.resolve_with(kind, os, &request.more.layers)?;
+    let program = store.running_program().ok_or(BakeError::Program)?;
+    let previous = PreviousBake::look(store, program, &request.targets(&manifest.name()));
+    let offline = BakeRequest { client: None, ..request.clone() };
+    // What stands in the way of the proofs, evidence that is still to be fetched for one, the bake will say.
+    let unchanged = offline.unchanged(&manifest, &layers, &previous, &Progress::held(true)).ok().flatten();
+    let state = if unchanged.is_some() { PlannedState::Unchanged } else { PlannedState::Bake };
+    let fetch = match state {
+        PlannedState::Unchanged => Missing::default(),
+        PlannedState::Bake => missing(manifest.content(), store, request.base.is_none()),
+    };
+    let [kind, os, arch] = [kind, os, arch].map(Clone::clone);
+    Ok(PlannedBake { name: manifest.name(), kind, os, arch, state, fetch })
+}
+
+fn missing(content: &Content, store: &Store, with_base: bool) -> Missing {
+    let lacks = |digest: &_| !store.path(digest).exists();
+    let base = content.os.image.iter().filter(|image| with_base && !image.url.starts_with(LOCAL));
+    let entries = base
+        .chain(content.dependencies.values().filter(|entry| !entry.url.starts_with(LOCAL)))
+        .map(|entry| (&entry.digest, entry.size));
+    let evidence = content.evidence.iter().map(|(digest, evidence)| (digest, evidence.size));
+    let mut missing = Missing::default();
+    for (_, size) in entries.chain(evidence).filter(|(digest, _)| lacks(digest)) {
+        missing.files += 1;
+        missing.bytes = missing.bytes.saturating_add(size);
+    }
+    missing.container_images = content.images.iter().filter(|image| !fetch::is_complete(store, image)).count();
+    missing
+}

@@ -1,0 +1,120 @@
+//! Baking an image again, to see whether its inputs lead to its bytes: a record of inputs and the bake that it asks for enter, what is the same and
+//! what differs leaves.
+//!
+//! Only the same program, with the same first-boot program in it, is asked: what another one bakes says nothing of this image. Nothing that was
+//! decoded or baked before is used.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{BakeError, BakeRequest, Baked, bake_all};
+use crate::incremental::build_inputs::BuildInputs;
+use crate::incremental::checksums::Checksum;
+use crate::incremental::published::Sidecar;
+use crate::release::provenance::{StatementDifference, difference};
+use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
+use vmbake_common::input;
+use vmbake_embedded as embedded;
+use vmbake_layer::Layers;
+
+/// Why an image cannot be baked again.
+#[derive(Debug, thiserror::Error)]
+pub enum RebuildError {
+    /// Another program has baked it.
+    #[error("it was baked by vmbake {version}, {expected}, and this is vmbake {}, {found}", env!("CARGO_PKG_VERSION"))]
+    Program {
+        /// The version of that program.
+        version: String,
+        /// Its digest.
+        expected: Box<Digest>,
+        /// The digest of the running program.
+        found: Box<Digest>,
+    },
+    /// This program brings another first-boot program.
+    #[error("it has the first-boot program {expected}, and this vmbake has {found}")]
+    Firstboot {
+        /// The digest of the image's.
+        expected: String,
+        /// The digest of this program's.
+        found: String,
+    },
+    /// The inputs that are at hand are others.
+    #[error("{} is {}, and here {}", .0.pointer, .0.expected, .0.found)]
+    Inputs(StatementDifference),
+    /// The record of inputs cannot be compared.
+    #[error("the record of inputs cannot be compared")]
+    Json(#[from] serde_json::Error),
+    /// The new record of inputs cannot be read.
+    #[error("cannot read the record of inputs that was baked")]
+    Read(#[source] std::io::Error),
+    /// The bake stopped.
+    #[error("cannot bake it again")]
+    Bake(#[from] BakeError),
+}
+
+impl Hint for RebuildError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Program { .. } | Self::Firstboot { .. } => "take the program whose digest the record of inputs names",
+            Self::Inputs(_) => "--base, --layers, --sources and --trust name the inputs that the record has",
+            Self::Json(_) | Self::Read(_) | Self::Bake(_) => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+/// Bakes what `request` asks for, which must be an image of these inputs, and returns its checksums by the names of the files.
+pub fn rebuild(
+    request: &BakeRequest,
+    expected: &BuildInputs,
+    quiet: bool,
+) -> Result<BTreeMap<String, Checksum>, RebuildError> {
+    check_program(request, expected)?;
+    let mut request = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
+    request.more.layers = more_layers(&request, expected)?;
+    request.more.references.clone_from(&expected.bundles);
+    let mut all = Vec::new();
+    bake_all::<RebuildError>(std::slice::from_ref(&request), quiet, |baked| {
+        all.push(baked);
+        Ok(())
+    })?;
+    let mut checksums = BTreeMap::new();
+    for Baked { name, sidecars, outputs, .. } in all {
+        let inputs = input::read(&request.out.join(Sidecar::Inputs.file_name(&name)), input::MAX_INPUT)
+            .map_err(RebuildError::Read)?;
+        let (found, expected): (Value, Value) = (serde_json::from_slice(&inputs)?, serde_json::to_value(expected)?);
+        if let Some(other) = difference(&found, &expected) {
+            return Err(RebuildError::Inputs(other));
+        }
+        checksums
+            .extend(sidecars.into_iter().map(|(sidecar, digest)| (sidecar.file_name(&name), Checksum::Bytes(digest))));
+        let file_name = |output: &super::BakedFile| format!("{name}.{}", output.format);
+        checksums.extend(outputs.iter().map(|output| (file_name(output), output.checksum)));
+    }
+    Ok(checksums)
+}
+
+/// Layers of the image that its kind does not require: those of bundles, whose artifacts its manifest has.
+fn more_layers(request: &BakeRequest, expected: &BuildInputs) -> Result<Vec<String>, BakeError> {
+    let own = Layers::load(&request.layers)?.resolve(&request.kind, &request.os)?;
+    let is_own = |name: &String| own.iter().any(|layer| layer.schema.name == *name);
+    let names = expected.layers.iter().map(|layer| layer.name.clone());
+    Ok(names.filter(|name| !is_own(name)).collect())
+}
+
+fn check_program(request: &BakeRequest, expected: &BuildInputs) -> Result<(), RebuildError> {
+    let found = request.store.running_program().ok_or(BakeError::Program)?;
+    if found != expected.program.digest {
+        let (version, expected) = (expected.program.version.clone(), Box::new(expected.program.digest));
+        return Err(RebuildError::Program { version, expected, found: Box::new(found) });
+    }
+    let own = embedded::program(&expected.arch).ok().map(|(hex, _)| format!("sha256:{hex}"));
+    let of_image = expected.firstboot.map(|digest| digest.to_string());
+    if own != of_image {
+        let or_none = |digest: Option<String>| digest.unwrap_or_else(|| "none".to_owned());
+        return Err(RebuildError::Firstboot { expected: or_none(of_image), found: or_none(own) });
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The image itself: the record of origins beside it is the one inside, and the files that it names are there.
+
+use std::collections::BTreeMap;
+
+use vmbake_disk::source::MapReader;
+use vmbake_disk::tree::{InodeId, Kind, Tree};
+
+use super::Verification;
+use super::statements::Documented;
+use crate::incremental::published::Sidecar;
+use vmbake_common::escape;
+use vmbake_compose::origin::{MAX_LEN, Record, inside_record};
+use vmbake_compose::stage::FIRSTBOOT;
+use vmbake_image::inspect::open_tree;
+use vmbake_manifest::ArtifactType;
+use vmbake_query::explain;
+
+impl Verification<'_> {
+    /// Asks every image that is there.
+    pub(super) fn origin(&mut self, documented: &Documented) {
+        let name = &documented.name;
+        let beside = match crate::release::read(&self.request.folder.join(Sidecar::Origins.file_name(name)), MAX_LEN) {
+            Ok(beside) => beside,
+            Err(error) => return self.report.failed_by(&Sidecar::Origins.file_name(name), "origin", &error),
+        };
+        // What it is made of, the first image that is as it should be tells for all: they hold the same disk.
+        let mut asked = None;
+        for file in ["raw", "qcow2"].map(|end| format!("{name}.{end}")) {
+            let path = self.request.folder.join(&file);
+            if !path.is_file() {
+                continue;
+            }
+            let tree = open_tree(&path, documented.inputs.partition).map_err(|error| escape::chain(&error));
+            match tree.and_then(|tree| Ok((compare(&tree, &beside, documented)?, tree))) {
+                Ok((record, tree)) => {
+                    self.report.ok(&file, "origin", format!("{} paths", record.paths.len()));
+                    asked.get_or_insert((record, tree));
+                }
+                Err(said) => self.report.failed(&file, "origin", said),
+            }
+        }
+        if let Some((record, tree)) = asked {
+            self.materials(documented, &tree, &record);
+        }
+    }
+}
+
+/// The record, if all is as it says.
+fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<Record, String> {
+    let inside = inside_record(tree).map_err(|error| escape::chain(&error))?;
+    // An image without the layer of the first boot has none: then the one that the lists name counts.
+    if inside.is_some_and(|(_, text)| text != beside) {
+        return Err("the record of origins inside is not the one beside it".to_owned());
+    }
+    let record = Record::parse("the record of origins", beside).map_err(|error| escape::chain(&error))?;
+    let manifest = explain::inside_manifest(tree).map_err(|error| escape::chain(&error))?;
+    if manifest.is_some_and(|manifest| manifest.digest() != documented.manifest.digest()) {
+        return Err("the manifest inside is not the one beside it".to_owned());
+    }
+    explain::check(&record, &documented.manifest).map_err(|error| escape::chain(&error))?;
+    let found: BTreeMap<String, InodeId> = tree.walk().map(|(path, id, _)| (escape::path(&path), id)).collect();
+    if let Some(path) = record.paths.keys().find(|path| !found.contains_key(*path)) {
+        return Err(format!("it has no {path}, which the record of origins names"));
+    }
+    if let Some(path) = record.removed.keys().find(|path| found.contains_key(*path)) {
+        return Err(format!("it has {path}, which the record of origins calls removed"));
+    }
+    match found.iter().find_map(|(path, id)| changed(tree, &record, documented, path, *id)) {
+        Some(said) => Err(said),
+        None => Ok(record),
+    }
+}
+
+/// What is wrong with a file that should be an artifact as it stands.
+fn changed(tree: &Tree, record: &Record, documented: &Documented, path: &str, id: InodeId) -> Option<String> {
+    let name = record.paths.get(path)?.artifact.as_ref()?;
+    let pinned = documented.manifest.content().dependencies.get(name);
+    let is_whole = name == FIRSTBOOT || pinned.is_some_and(|pinned| pinned.kind == ArtifactType::Binary);
+    let Kind::File(map) = &tree.inode(id).kind else { return None };
+    let expected = record.artifacts.get(name).filter(|_| is_whole)?.digest;
+    match expected.of_stream(MapReader::new(map, tree.sources())) {
+        Ok((found, _)) if found == expected => None,
+        Ok((found, _)) => Some(format!("its {path} has {found}, and {name} is {expected}")),
+        Err(error) => Some(format!("its {path} cannot be read: {error}")),
+    }
+}

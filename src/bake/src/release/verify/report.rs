@@ -1,0 +1,94 @@
+//! What was checked, and what came of it.
+
+use std::error::Error;
+use std::fmt;
+
+use serde::Serialize;
+
+use vmbake_common::escape;
+
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckState {
+    /// It holds.
+    Ok,
+    /// It does not hold.
+    Failed,
+    /// What it takes is not there.
+    NotVerified,
+    /// Nobody asked for it.
+    NotAsked,
+    /// Not covered by any check, and not part of the release.
+    Warning,
+}
+
+impl fmt::Display for CheckState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ok => "ok",
+            Self::Failed => "FAILED",
+            Self::NotVerified => "not verified",
+            Self::NotAsked => "not asked",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReleaseCheck {
+    /// What came of it.
+    pub state: CheckState,
+    /// What was checked.
+    pub check: &'static str,
+    /// The file that it was about.
+    pub file: String,
+    /// What was found, or what is wrong.
+    pub said: String,
+}
+
+/// All checks of a release.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReleaseReport {
+    /// The checks, in order.
+    pub checks: Vec<ReleaseCheck>,
+}
+
+impl ReleaseReport {
+    /// Whether nothing is wrong, and nothing was left open that was asked for. Warnings do not count.
+    pub fn is_ok(&self) -> bool {
+        self.checks
+            .iter()
+            .all(|check| matches!(check.state, CheckState::Ok | CheckState::NotAsked | CheckState::Warning))
+    }
+
+    /// Adds a check.
+    pub fn add(&mut self, state: CheckState, file: &str, check: &'static str, said: impl Into<String>) {
+        self.checks.push(ReleaseCheck { state, check, file: file.to_owned(), said: said.into() });
+    }
+
+    pub(super) fn ok(&mut self, file: &str, check: &'static str, said: impl Into<String>) {
+        self.add(CheckState::Ok, file, check, said);
+    }
+
+    pub(super) fn failed(&mut self, file: &str, check: &'static str, said: impl Into<String>) {
+        self.add(CheckState::Failed, file, check, said);
+    }
+
+    /// With all its causes.
+    pub(super) fn failed_by(&mut self, file: &str, check: &'static str, error: &(dyn Error + 'static)) {
+        self.failed(file, check, escape::chain(error));
+    }
+}
+
+impl fmt::Display for ReleaseReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.checks.iter().map(|check| escape::line(&check.file).chars().count()).max().unwrap_or(0);
+        for ReleaseCheck { state, check, file, said } in &self.checks {
+            let line = format!("{state:<12}  {check:<10}  {:<width$}  {}", escape::line(file), escape::line(said));
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}

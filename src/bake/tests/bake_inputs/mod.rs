@@ -1,0 +1,27 @@
+//! What artifacts may put into an image: archives, packages and layers, good and hostile ones, through the stages of a
+//! bake from the manifest to the merged tree.
+
+pub mod parts;
+mod archives;
+mod debs;
+mod relations;
+mod links;
+mod privileges;
+mod bombs;
+mod ownership;
+mod triggers;
+mod scripts;
+mod alternatives;
+mod keys;
+mod settings;
+mod logins;
+mod choices;
+mod effective;
+mod present;
+mod upgrades;
+mod hygiene;
+mod host_keys;
+mod judge;
+mod regenerated;
+mod unpacked;
+mod mutations;

@@ -1,8 +1,0 @@
-//! The chain of an apt repository: repositories signed by gpg, a real archive, and what gpg and apt say of the same files.
-
-mod command;
-mod indexes;
-pub mod lab;
-mod real;
-mod releases;
-mod signatures;

@@ -1,0 +1,20 @@
+//! What the other crates share: digests, addresses, files that are read and replaced safely, hints, progress. Uses none of them.
+
+pub mod address;
+pub mod atomic_file;
+pub mod catalog;
+pub mod content_id;
+pub mod digest;
+pub mod escape;
+pub mod hint;
+pub mod input;
+pub mod memo;
+pub mod ownership;
+pub mod parallel;
+pub mod progress;
+pub mod qcow2_compression;
+pub mod spelling;
+
+#[cfg(test)]
+#[path = "../../disk/tests/skip.rs"]
+mod skip;

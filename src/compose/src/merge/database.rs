@@ -1,0 +1,108 @@
+//! What dpkg knows about the tree: the packages, the files of each, and what is said about files of others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::accounts::Ids;
+use super::debconf::Debconf;
+use super::overrides::Overrides;
+use super::owners::Owners;
+use super::place::Target;
+use super::status::{STATUS, Status};
+use super::{DatabaseFault, MergeError, SatisfiedPackage, deferred, present, relations};
+use crate::stage::StagedArtifact;
+use vmbake_layer::Layer;
+
+/// dpkg's knowledge of the tree, and what the installed packages leave to do.
+#[derive(Debug)]
+pub(super) struct Database {
+    /// The image's architecture, by Debian's name.
+    pub(super) arch: String,
+    pub(super) owners: Owners,
+    pub(super) overrides: Overrides,
+    pub(super) status: Status,
+    /// Questions of packages, and their answers.
+    pub(super) debconf: Debconf,
+    /// Triggers that are set off, by the stem of the package that is interested in them.
+    pub(super) pending: BTreeMap<String, BTreeSet<String>>,
+    /// The ids of the accounts that scripts make.
+    pub(super) ids: Ids,
+    /// Triggers that a package that is configured has to process on the machine, by its stem.
+    pub(super) left: BTreeMap<String, BTreeSet<String>>,
+    /// Packages that are configured on the first boot.
+    pub(super) waiting: BTreeSet<String>,
+    /// Whether the image has what configures packages on the first boot.
+    deferred: bool,
+}
+
+/// What a script changes of it.
+pub(super) struct Changeable {
+    overrides: Overrides,
+    debconf: Debconf,
+    pending: BTreeMap<String, BTreeSet<String>>,
+    ids: Ids,
+    left: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Database {
+    /// Whether the package lists the file at `path`, or the one that is diverted to it.
+    pub(super) fn owns(&self, target: &Target, package: &str, path: &[u8]) -> bool {
+        let diverted = std::str::from_utf8(path).ok().and_then(|path| self.overrides.diverted_from(path));
+        self.owners.owns(&target.tree, package, diverted.map_or(path, str::as_bytes))
+    }
+
+    /// What a script may change, to take it back.
+    pub(super) fn changeable(&self) -> Changeable {
+        let Self { overrides, debconf, pending, ids, left, .. } = self;
+        let (overrides, debconf, pending) = (overrides.clone(), debconf.clone(), pending.clone());
+        Changeable { overrides, debconf, pending, ids: ids.clone(), left: left.clone() }
+    }
+
+    /// Takes back what a script has changed.
+    pub(super) fn restore(&mut self, before: Changeable) {
+        let Changeable { overrides, debconf, pending, ids, left } = before;
+        (self.overrides, self.debconf, self.pending, self.ids, self.left) = (overrides, debconf, pending, ids, left);
+    }
+
+    /// Reads what the base has.
+    pub(super) fn read(target: &Target, arch: &str) -> Result<Self, MergeError> {
+        Ok(Self {
+            arch: arch.to_owned(),
+            owners: Owners::read(target)?,
+            overrides: Overrides::read(target)?,
+            status: Status::read(target)?,
+            debconf: Debconf::default(),
+            pending: BTreeMap::new(),
+            ids: Ids::default(),
+            left: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            deferred: false,
+        })
+    }
+
+    /// Takes out what the base has already, and fails where the rest does not fit to it.
+    pub(super) fn satisfied(
+        &self,
+        artifacts: &mut Vec<StagedArtifact>,
+        layers: &[Layer],
+    ) -> Result<Vec<SatisfiedPackage>, MergeError> {
+        let kept = present::satisfied(&self.status, artifacts, layers)?;
+        relations::check(&self.status, artifacts)?;
+        Ok(kept)
+    }
+
+    /// Puts the packages on hold that a layer holds.
+    pub(super) fn hold(&mut self, target: &mut Target, layer: &str, names: &[String]) -> Result<(), MergeError> {
+        for name in names {
+            if !self.status.hold(name)? {
+                let (package, layer) = (name.clone(), layer.to_owned());
+                return Err(MergeError::content(STATUS, DatabaseFault::NotHeld { package, layer }));
+            }
+        }
+        self.status.write(target)
+    }
+
+    /// Brings what configures packages on the first boot, once.
+    pub(super) fn defer(&mut self, target: &mut Target) -> Result<(), MergeError> {
+        if std::mem::replace(&mut self.deferred, true) { Ok(()) } else { deferred::apply(target) }
+    }
+}

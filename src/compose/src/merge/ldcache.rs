@@ -1,0 +1,114 @@
+//! The dynamic linker's cache, `/etc/ld.so.cache`, as ldconfig(8) of glibc 2.41 would write it for the finished tree, and
+//! the links from sonames to libraries that it would make.
+//!
+//! What enters is the tree after all layers; what leaves is the tree with links and a cache that fit its libraries. A
+//! cache that fits already stays as it is: so does the base's when nothing brought a library. A tree without a cache
+//! gets none. `/var/cache/ldconfig/aux-cache` is not written: it holds inode numbers and change times of the file system
+//! that ldconfig ran on, and ldconfig makes it again.
+//!
+//! Stricter than ldconfig: a soname that is no file name is not followed out of its directory, such a file is no library.
+
+mod conf;
+mod search;
+mod format;
+
+use vmbake_disk::tree::{Kind, Tree};
+
+use super::place::Target;
+use super::{LibraryFault, MergeError};
+pub(super) use conf::system_directories;
+use conf::{Directory, directories};
+use format::{Entry, encode, generator};
+use search::{Library, search};
+use vmbake_image::elf::Machine;
+
+const CACHE: &str = "/etc/ld.so.cache";
+
+/// Longest cache that is read, in bytes: a desktop's has 200,000.
+const MAX_CACHE: u64 = 16 << 20;
+
+/// A library that the loader finds by its name alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cached {
+    /// The name that others need it by.
+    pub(super) name: Vec<u8>,
+    /// Where it is.
+    pub(super) path: Vec<u8>,
+}
+
+/// Makes the links and the cache of the tree fit its libraries.
+pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> {
+    let Ok(old) = target.tree.read(CACHE.as_bytes(), MAX_CACHE) else { return Ok(()) };
+    let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
+    let damaged = |fault: LibraryFault| MergeError::content(CACHE, fault);
+    let generator = generator(&old).ok_or_else(|| damaged(LibraryFault::Cache))?;
+    let (mut entries, mut subdirectories) = (Vec::new(), Vec::new());
+    for directory in directories(&target.tree, arch)? {
+        subdirectories.extend(directory.hwcaps.clone());
+        let found = search(&target.tree, &directory, machine);
+        for name in &found.stale {
+            let removed = target.tree.remove(&[&directory.path, &b"/"[..], name].concat());
+            target.wrap(removed)?;
+        }
+        for library in &found.libraries {
+            if directory.hwcaps.is_none() && !library.is_link {
+                link(target, &directory, library)?;
+            }
+            entries.push(entry(&directory, library));
+        }
+    }
+    let new = encode(entries, &subdirectories, &generator).ok_or_else(|| damaged(LibraryFault::CacheLen))?;
+    if new == old {
+        return Ok(());
+    }
+    let found = target.tree.resolve(CACHE.as_bytes()).ok();
+    let mode = found.map_or(0o644, |id| target.tree.inode(id).meta.mode);
+    let meta = target.meta(mode);
+    target.file(CACHE, meta, new)
+}
+
+/// What the loader finds by its cache in this tree, the first of equal names first.
+pub(super) fn libraries(tree: &Tree, arch: &str) -> Result<Vec<Cached>, MergeError> {
+    let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
+    let mut all = Vec::new();
+    for directory in directories(tree, arch)? {
+        let found = search(tree, &directory, machine).libraries;
+        let entries = found.iter().map(|library| entry(&directory, library));
+        all.extend(entries.map(|entry| Cached { name: entry.name, path: entry.path }));
+    }
+    Ok(all)
+}
+
+fn entry(directory: &Directory, library: &Library) -> Entry {
+    // By their links, so that an update may change the file's name; there are no links below glibc-hwcaps.
+    let file = if directory.hwcaps.is_none() { &library.soname } else { &library.name };
+    Entry {
+        name: library.soname.clone(),
+        path: [&directory.path, &b"/"[..], file].concat(),
+        flags: library.flags,
+        hwcaps: directory.hwcaps.clone(),
+        isa_level: library.isa_level,
+    }
+}
+
+/// Makes the link from the soname to the library, unless it is there or something other than a link is.
+fn link(target: &mut Target, directory: &Directory, library: &Library) -> Result<(), MergeError> {
+    let at = path(directory, &library.soname)?;
+    let resolved = |path: &str| target.tree.resolve(path.as_bytes()).ok();
+    let (there, wanted) = (resolved(&at), resolved(&path(directory, &library.name)?));
+    let standing = target.tree.find(at.as_bytes()).ok().flatten();
+    let foreign = standing.is_some_and(|id| !matches!(target.tree.inode(id).kind, Kind::Symlink(_)));
+    if there == wanted || foreign {
+        return Ok(());
+    }
+    target.symlink(&at, &text(&library.name)?)
+}
+
+fn path(directory: &Directory, name: &[u8]) -> Result<String, MergeError> {
+    text(&[&directory.path, &b"/"[..], name].concat())
+}
+
+fn text(bytes: &[u8]) -> Result<String, MergeError> {
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| MergeError::content(String::from_utf8_lossy(bytes), LibraryFault::Name))
+}

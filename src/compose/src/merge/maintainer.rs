@@ -1,0 +1,199 @@
+//! Maintainer scripts (Debian Policy 6): what dpkg would run is interpreted over the tree. Nothing runs on the host.
+//!
+//! A script is read by `vmbake_shell`; what it asks for of Debian are [`commands`], functions on the tree and on dpkg's database
+//! ([`system`]). What only the machine can do (keys, random numbers, the clock, running services) makes a script wait for the first boot:
+//! all that it did until there is taken back.
+
+mod commands;
+mod fault;
+mod files;
+mod makes;
+mod system;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use vmbake_shell::{ErrorKind, Files, Host, Limits, Script, Settings};
+
+pub use fault::ScriptFault;
+pub use makes::Makes;
+
+use super::MergeError;
+use super::database::Database;
+use super::place::Target;
+use files::TargetFiles;
+use system::System;
+use vmbake_common::digest::Digest;
+
+/// A script, and how dpkg calls it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    /// Name of the package.
+    pub(super) package: &'a str,
+    /// Stem of its files below `info`.
+    pub(super) stem: &'a str,
+    /// Its architecture.
+    pub(super) arch: &'a str,
+    /// `preinst`, `postinst`, `prerm`, `postrm` or `config`.
+    pub(super) script: &'static str,
+    /// Its bytes.
+    pub(super) source: &'a [u8],
+    /// Its arguments, such as `configure` and the version that was configured last.
+    pub(super) args: &'a [&'a str],
+    /// The package's control files, where they are not below `info` yet.
+    pub(super) control: Option<&'a BTreeMap<String, Vec<u8>>>,
+}
+
+/// How a script ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// What it does is done.
+    Done,
+    /// It can only run on the machine, for this reason; nothing is done.
+    Waits(String),
+}
+
+impl Call<'_> {
+    /// The error about this script.
+    pub(super) fn error(&self, fault: ScriptFault) -> MergeError {
+        MergeError::Script {
+            package: self.package.to_owned(),
+            script: self.script,
+            sha256: Digest::of(self.source).hex(),
+            upgrade: self.is_upgrade(),
+            makes: Box::new(Makes::of(self.source)),
+            fault: Box::new(fault),
+        }
+    }
+
+    /// Whether another version was there before.
+    pub(super) fn is_upgrade(&self) -> bool {
+        self.args.get(1).is_some_and(|version| self.args.first() != Some(&"triggered") && !version.is_empty())
+    }
+
+    fn settings(&self) -> Settings {
+        let set: [(&str, &str); 12] = [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+            ("HOME", "/root"),
+            ("LC_ALL", "C.UTF-8"),
+            ("DEBIAN_FRONTEND", "noninteractive"),
+            ("DPKG_ADMINDIR", "/var/lib/dpkg"),
+            ("DPKG_ROOT", ""),
+            // A bake is a call of dpkg with `--force-confold`; ucf looks for it here.
+            ("DPKG_FORCE", "security-mac,downgrade,confold"),
+            ("DPKG_MAINTSCRIPT_PACKAGE", self.package),
+            ("DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT", "1"),
+            ("DPKG_MAINTSCRIPT_ARCH", self.arch),
+            ("DPKG_MAINTSCRIPT_NAME", self.script),
+            ("DPKG_MAINTSCRIPT_DEBUG", "0"),
+        ];
+        let mut environment: BTreeMap<Vec<u8>, Vec<u8>> = set.map(|(name, value)| (name.into(), value.into())).into();
+        if self.script == "config" {
+            environment.insert(commands::HAS_FRONTEND.into(), b"1".to_vec());
+        }
+        // Both fit on one stack, for a script may run its package's config at any depth.
+        let levels = if self.script == "config" { Limits::LEVELS / 3 } else { Limits::LEVELS / 3 * 2 };
+        Settings { environment, limits: Limits { levels, ..Limits::default() }, ..Settings::default() }
+    }
+}
+
+/// Runs a script as dpkg would. Only a `postinst` can wait; for another script that is an error.
+pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
+    let mut ran = attempt(target, database, call)?;
+    if let (Ran::Waits(_), Some(control)) = (&ran, call.control)
+        && control.contains_key("config")
+    {
+        // A config that has to wait for the first boot runs there for the postinst; the preinst goes without its answers.
+        let others = control.iter().filter(|(name, _)| *name != "config");
+        let control = others.map(|(name, content)| (name.clone(), content.clone())).collect();
+        ran = attempt(target, database, &Call { control: Some(&control), ..*call })?;
+    }
+    match ran {
+        Ran::Waits(reason) if call.script != "postinst" => Err(call.error(ScriptFault::CannotWait { reason })),
+        ran => Ok(ran),
+    }
+}
+
+/// Runs a script, and takes back what it did if it cannot be run to its end.
+fn attempt(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
+    let before = database.changeable();
+    target.tree.begin();
+    let ran = interpret(target, database, call);
+    match ran {
+        Ok(Ran::Done) => target.tree.commit(),
+        Ok(Ran::Waits(_)) | Err(_) => {
+            target.tree.rollback();
+            database.restore(before);
+        }
+    }
+    ran
+}
+
+fn interpret(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
+    let target = RefCell::new(target);
+    let files_fault = RefCell::new(None);
+    let mut files = TargetFiles::new(&target, &files_fault);
+    let mut system = System::new(&target, database, call);
+    let ran = on_system(&mut system, &mut files, call);
+    system.database.debconf.end();
+    if let Some(error) = system.fault.take().or(files_fault.take()) {
+        return Err(error);
+    }
+    ran
+}
+
+/// Runs a script on a machine on which perhaps another one of the package runs.
+fn on_system(system: &mut System<'_, '_>, files: &mut dyn Files, call: &Call<'_>) -> Result<Ran, MergeError> {
+    if let Some(what) = vmbake_shell::foreign(call.source) {
+        return Ok(Ran::Waits(format!("it is {what}")));
+    }
+    let name = format!("{}.{}", call.package, call.script);
+    let args: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
+    let script = Script { name: &name, source: call.source, args: &args };
+    let finished = vmbake_shell::run(&script, &mut Host { files, commands: system }, &call.settings());
+    match finished {
+        Ok(finished) if finished.status == 0 => Ok(Ran::Done),
+        Ok(finished) => {
+            let stderr = vmbake_common::escape::lines(&String::from_utf8_lossy(&finished.stderr));
+            Err(call.error(ScriptFault::Failed { status: finished.status, stderr: stderr.trim_end().to_owned() }))
+        }
+        Err(error) => match error.kind {
+            ErrorKind::Foreign { .. }
+            | ErrorKind::Deferred { .. }
+            | ErrorKind::Random { .. }
+            | ErrorKind::Clock { .. }
+            | ErrorKind::Machine { .. } => Ok(Ran::Waits(error.to_string())),
+            _ => {
+                let text = line(call.source, &name, &error);
+                Err(call.error(ScriptFault::Unknown { error, text }))
+            }
+        },
+    }
+}
+
+/// The line that an error is about, where it is one of the script itself.
+fn line(source: &[u8], name: &str, error: &vmbake_shell::ShellError) -> String {
+    let number = usize::try_from(error.line).unwrap_or_default();
+    let mut lines = source.split(|byte| *byte == b'\n');
+    let found = lines.nth(number.saturating_sub(1)).filter(|_| number > 0 && error.script == name);
+    vmbake_common::escape::lines(String::from_utf8_lossy(found.unwrap_or_default()).trim())
+}
+
+/// Runs a script in every way in which dpkg runs one, over a tree with nothing in it. For fuzzers, which know no packages.
+pub(super) fn judge(source: &[u8]) {
+    use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
+
+    for (script, args) in [
+        ("preinst", &["install"][..]),
+        ("prerm", &["upgrade", "2.0-1"]),
+        ("postinst", &["configure", ""]),
+        ("postinst", &["configure", "1.0-1"]),
+        ("postinst", &["triggered", "/usr/share/x y"]),
+    ] {
+        let tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
+        let mut target = Target::new(tree, Timestamp::default());
+        let Ok(mut database) = Database::read(&target, "amd64") else { return };
+        let call = Call { package: "x", stem: "x", arch: "amd64", script, source, args, control: None };
+        let _ = run(&mut target, &mut database, &call);
+    }
+}

@@ -1,0 +1,446 @@
+//! Placing nodes in the tree that is being made, each with its origin.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vmbake_disk::source::{Map, ReadAt, SourceId};
+use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
+
+use vmbake_shell::TreeFiles;
+
+use super::{ContentFault, MAX_TEXT, MergeError};
+use crate::stage::{Member, MemberKind};
+use limits::{Limits, landing};
+pub use vmbake_layer::{FILES_BELOW, hidden_by, matches, system_directory};
+use vmbake_manifest::LayerGrants;
+
+pub(super) mod limits;
+
+/// The tree that is being made, and who is writing to it.
+pub(super) struct Target {
+    pub(super) tree: Tree,
+    epoch: Timestamp,
+    origin: OriginId,
+    /// The artifact that wrote each path that is not a directory.
+    written: BTreeMap<InodeId, String>,
+    /// The users and groups of the layers so far: the file that has them, and the name.
+    pub(super) accounts: BTreeSet<(&'static str, String)>,
+    /// Artifacts that were chosen as packages by name: the archive answers for their privileges.
+    pub(super) by_name: BTreeSet<String>,
+    /// What they have got so, by path.
+    pub(super) granted: RefCell<BTreeMap<String, String>>,
+    /// Which of them gave it last, by path without links.
+    pub(super) granters: RefCell<BTreeMap<Vec<u8>, Origin>>,
+    /// What the layers that are named here may change.
+    pub(super) grants: BTreeMap<String, LayerGrants>,
+    /// What `remove` leaves, by paths without links.
+    pub(super) kept: BTreeSet<Vec<u8>>,
+    /// Mount points of the base's fstab(5).
+    mounts: Vec<String>,
+    limits: Limits,
+}
+
+impl Target {
+    pub(super) fn new(mut tree: Tree, epoch: Timestamp) -> Self {
+        let origin = tree.add_origin(Origin::default());
+        let (written, accounts, limits) = (BTreeMap::new(), BTreeSet::new(), Limits::new(origin));
+        Self {
+            tree,
+            epoch,
+            origin,
+            written,
+            accounts,
+            by_name: BTreeSet::new(),
+            granted: RefCell::default(),
+            granters: RefCell::default(),
+            grants: BTreeMap::new(),
+            kept: BTreeSet::new(),
+            mounts: Vec::new(),
+            limits,
+        }
+    }
+
+    /// Takes the mount points of the file systems that fstab(5) of the tree has besides the root.
+    pub(super) fn read_mounts(&mut self) -> Result<(), MergeError> {
+        let text = self.text_or_empty("/etc/fstab")?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+        let points = lines.filter_map(|line| line.split_ascii_whitespace().nth(1));
+        let points = points.filter(|point| point.starts_with('/') && *point != "/");
+        self.mounts = points.map(|point| point.trim_end_matches('/').replace("\\040", " ")).collect();
+        Ok(())
+    }
+
+    /// From now on, nodes come from `origin`.
+    pub(super) fn enter(&mut self, origin: Origin) {
+        self.origin = self.tree.add_origin(origin);
+    }
+
+    /// The tree as scripts see it: what they change comes from the current origin.
+    pub(super) fn files(&mut self) -> TreeFiles<'_> {
+        TreeFiles::new(&mut self.tree, self.epoch, self.origin)
+    }
+
+    pub(super) fn origin(&self) -> &Origin {
+        self.tree.origin(self.origin)
+    }
+
+    /// Owned by root, with the time of the image.
+    pub(super) fn meta(&self, mode: u16) -> Metadata {
+        Metadata::root(mode, self.epoch)
+    }
+
+    /// The image's time, in whole seconds and nanoseconds.
+    pub(super) fn epoch(&self) -> Timestamp {
+        self.epoch
+    }
+
+    pub(super) fn wrap<T>(&self, result: Result<T, TreeError>) -> Result<T, MergeError> {
+        result.map_err(|source| MergeError::Tree { layer: self.origin().layer.clone(), source })
+    }
+
+    /// Makes the directories above `path` that are missing; every new name comes by here.
+    fn parents(&mut self, path: &[u8]) -> Result<(), MergeError> {
+        self.check_way(path)?;
+        let names: Vec<&[u8]> = components(path).collect();
+        let Some((_, parents)) = names.split_last() else { return Ok(()) };
+        let (meta, origin) = (self.meta(0o755), self.origin);
+        let made = self.tree.make_dirs(&parents.join(&b'/'), &meta, origin);
+        self.wrap(made).map(|_| ())
+    }
+
+    fn place(&mut self, path: &[u8], meta: Metadata, kind: Kind) -> Result<InodeId, MergeError> {
+        self.parents(path)?;
+        let inode = Inode { meta, kind, origin: self.origin };
+        let placed = self.tree.place(path, inode);
+        self.wrap(placed)
+    }
+
+    /// Writes a file of a layer; what stood there is replaced.
+    pub(super) fn file(&mut self, path: &str, meta: Metadata, content: Vec<u8>) -> Result<(), MergeError> {
+        let len = content.len() as u64;
+        let source = self.tree.sources_mut().add(Arc::new(content));
+        self.place(path.as_bytes(), meta, Kind::File(Map::whole(source, 0, len))).map(|_| ())
+    }
+
+    /// Writes a file whose content is read when the image is.
+    pub(super) fn source_file(
+        &mut self,
+        path: &str,
+        meta: Metadata,
+        source: Arc<dyn ReadAt>,
+    ) -> Result<(), MergeError> {
+        let len = source.len();
+        let source = self.tree.sources_mut().add(source);
+        self.place(path.as_bytes(), meta, Kind::File(Map::whole(source, 0, len))).map(|_| ())
+    }
+
+    /// Writes a file that is an artifact.
+    pub(super) fn artifact_file(
+        &mut self,
+        path: &str,
+        mode: u16,
+        source: SourceId,
+        len: u64,
+    ) -> Result<(), MergeError> {
+        self.claim(path.as_bytes(), "regular file")?;
+        self.check_case(path.as_bytes())?;
+        let meta = self.meta(mode);
+        let id = self.place(path.as_bytes(), meta, Kind::File(Map::whole(source, 0, len)))?;
+        self.written.insert(id, self.origin().artifact.clone().unwrap_or_default());
+        Ok(())
+    }
+
+    /// Makes a directory, or gives an existing one this metadata. A symbolic link in its place is refused.
+    pub(super) fn directory(&mut self, path: &str, meta: Metadata) -> Result<(), MergeError> {
+        self.place(path.as_bytes(), meta, Kind::directory()).map(|_| ())
+    }
+
+    /// Makes a directory unless the path leads to one.
+    pub(super) fn ensure_directory(&mut self, path: &str, meta: Metadata) -> Result<(), MergeError> {
+        let found = self.tree.resolve(path.as_bytes()).ok();
+        match found.map(|id| &self.tree.inode(id).kind) {
+            Some(Kind::Directory(_)) => Ok(()),
+            _ => self.directory(path, meta),
+        }
+    }
+
+    /// Gives a file that exists another owner and mode; links are followed. A file of the base that has
+    /// another one then counts as the writer's.
+    pub(super) fn set_mode(&mut self, path: &str, meta: &Metadata) -> Result<(), MergeError> {
+        let id = self.wrap(self.tree.resolve(path.as_bytes()))?;
+        self.check_privileges(path.as_bytes(), meta, &self.tree.inode(id).kind)?;
+        let node = self.tree.meta_mut(id);
+        let same = (node.mode, node.uid, node.gid) == (meta.mode, meta.uid, meta.gid);
+        (node.mode, node.uid, node.gid) = (meta.mode, meta.uid, meta.gid);
+        if !same && self.limits.is_base(self.tree.inode(id).origin) {
+            self.tree.set_origin(id, self.origin);
+        }
+        Ok(())
+    }
+
+    /// Gives a file an extended attribute. A file of the base then counts as the writer's.
+    pub(super) fn set_attribute(&mut self, id: InodeId, name: &[u8], value: Vec<u8>) {
+        let before = self.tree.meta_mut(id).xattrs.insert(name.to_vec(), value.clone());
+        if before != Some(value) && self.limits.is_base(self.tree.inode(id).origin) {
+            self.tree.set_origin(id, self.origin);
+        }
+    }
+
+    /// Copies what is in a skeleton directory into a home directory, as useradd(8) does.
+    pub(super) fn skeleton(&mut self, skeleton: &str, home: &str, uid: u32, gid: u32) -> Result<(), MergeError> {
+        let found = self.wrap(self.tree.find(skeleton.as_bytes()))?;
+        let is_directory = |id: &InodeId| matches!(self.tree.inode(*id).kind, Kind::Directory(_));
+        let Some(skel) = found.filter(is_directory) else { return Ok(()) };
+        let below: Vec<(Vec<u8>, Inode)> =
+            self.tree.walk_from(skel).skip(1).map(|(path, _, inode)| (path, inode.clone())).collect();
+        for (path, Inode { mut meta, kind, .. }) in below {
+            (meta.uid, meta.gid) = (uid, gid);
+            let kind = if matches!(kind, Kind::Directory(_)) { Kind::directory() } else { kind };
+            self.place(&[home.as_bytes(), &path].concat(), meta, kind)?;
+        }
+        Ok(())
+    }
+
+    /// Copies a file, or a directory with all that is in it.
+    pub(super) fn copy_below(&mut self, from: InodeId, to: &str) -> Result<(), MergeError> {
+        let below: Vec<(Vec<u8>, Inode)> =
+            self.tree.walk_from(from).map(|(path, _, inode)| (path, inode.clone())).collect();
+        for (path, Inode { meta, kind, .. }) in below {
+            self.check_privileges(&[to.as_bytes(), &path].concat(), &meta, &kind)?;
+            let kind = if matches!(kind, Kind::Directory(_)) { Kind::directory() } else { kind };
+            self.place(&[to.as_bytes(), &path].concat(), meta, kind)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a symbolic link.
+    pub(super) fn symlink(&mut self, path: &str, target: &str) -> Result<(), MergeError> {
+        let meta = self.meta(0o777);
+        self.place(path.as_bytes(), meta, Kind::Symlink(target.as_bytes().to_vec())).map(|_| ())
+    }
+
+    /// Fails when another artifact wrote `path`, or when something of another kind stands there.
+    fn claim(&self, path: &[u8], wanted: &'static str) -> Result<(), MergeError> {
+        let found = self.wrap(self.tree.find(path))?;
+        let Some(id) = found else { return Ok(()) };
+        let shown = || vmbake_common::escape::name(path);
+        let artifact = self.origin().artifact.clone().unwrap_or_default();
+        if let Some(first) = self.written.get(&id) {
+            return Err(MergeError::Conflict { path: shown(), first: first.clone(), second: artifact });
+        }
+        match &self.tree.inode(id).kind {
+            found @ Kind::Directory(_) => {
+                Err(MergeError::Occupied { path: shown(), artifact, found: found.name(), wanted })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives up a path that an earlier package wrote and that a later one may replace.
+    pub(super) fn release(&mut self, path: &[u8]) {
+        if let Ok(Some(id)) = self.tree.find(path) {
+            self.written.remove(&id);
+        }
+    }
+
+    /// Places the members of an archive. A directory that exists keeps its owner and mode, as with dpkg and tar;
+    /// `own` gives all members to root.
+    pub(super) fn entries(&mut self, entries: &[Member], source: SourceId, own: bool) -> Result<(), MergeError> {
+        let mut placed: BTreeMap<&[u8], InodeId> = BTreeMap::new();
+        for entry in entries {
+            let path = &entry.path;
+            let mut meta = entry.meta.clone();
+            if own {
+                (meta.uid, meta.gid) = (0, 0);
+                self.check_case(path)?;
+                self.check_visible(path)?;
+            }
+            let kind = match &entry.kind {
+                MemberKind::Directory => {
+                    self.check_privileges(path, &meta, &Kind::directory())?;
+                    self.shared_directory(path, meta)?;
+                    continue;
+                }
+                MemberKind::HardLink(to) => {
+                    self.claim(path, "hard link")?;
+                    if let Some(id) = placed.get(to.as_slice()).copied() {
+                        let Inode { meta, kind, .. } = self.tree.inode(id);
+                        self.check_privileges(path, meta, kind)?;
+                        self.hard_link(path, id)?;
+                        placed.insert(path, id);
+                    }
+                    continue;
+                }
+                MemberKind::File { offset, len } => Kind::File(Map::whole(source, *offset, *len)),
+                MemberKind::Symlink(to) => Kind::Symlink(to.clone()),
+                MemberKind::CharDevice(major, minor) => Kind::CharDevice { major: *major, minor: *minor },
+                MemberKind::BlockDevice(major, minor) => Kind::BlockDevice { major: *major, minor: *minor },
+                MemberKind::Fifo => Kind::Fifo,
+            };
+            self.claim(path, kind.name())?;
+            self.check_privileges(path, &meta, &kind)?;
+            let id = self.place(path, meta, kind)?;
+            self.written.insert(id, self.origin().artifact.clone().unwrap_or_default());
+            placed.insert(path, id);
+        }
+        Ok(())
+    }
+
+    /// Fails if a path is, or leads through links, where machines mount another file system.
+    pub(super) fn check_visible(&self, path: &[u8]) -> Result<(), MergeError> {
+        let path = [b"/", path.strip_prefix(b"/").unwrap_or(path)].concat();
+        for path in [self.wrap(landing(&self.tree, &path))?, path] {
+            let path = vmbake_common::escape::name(&path);
+            let is_below =
+                |mount: &&String| path.strip_prefix(mount.as_str()).is_some_and(|rest| rest.starts_with('/'));
+            let mount = hidden_by(&path).map(str::to_owned).or_else(|| self.mounts.iter().find(is_below).cloned());
+            if let Some(mount) = mount {
+                return Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), mount });
+            }
+        }
+        Ok(())
+    }
+
+    fn hard_link(&mut self, path: &[u8], id: InodeId) -> Result<(), MergeError> {
+        self.parents(path)?;
+        let located = self.wrap(self.tree.locate(path))?;
+        let Some((dir, name)) = located else { return Ok(()) };
+        let linked = self.tree.link(dir, name, id);
+        self.wrap(linked)
+    }
+
+    fn shared_directory(&mut self, path: &[u8], meta: Metadata) -> Result<(), MergeError> {
+        match self.tree.resolve(path).map(|id| &self.tree.inode(id).kind) {
+            Ok(Kind::Directory(_)) => Ok(()),
+            Ok(found) => Err(MergeError::Occupied {
+                path: vmbake_common::escape::name(path),
+                artifact: self.origin().artifact.clone().unwrap_or_default(),
+                found: found.name(),
+                wanted: "directory",
+            }),
+            Err(_) => self.place(path, meta, Kind::directory()).map(|_| ()),
+        }
+    }
+
+    /// The text of a file of the tree.
+    pub(super) fn text(&self, path: &str) -> Result<String, MergeError> {
+        String::from_utf8(self.bytes(path)?).map_err(|_| MergeError::content(path, ContentFault::NotUtf8))
+    }
+
+    /// The content of a file that is no larger than a text may be.
+    pub(super) fn bytes(&self, path: &str) -> Result<Vec<u8>, MergeError> {
+        self.wrap(self.tree.read(path.as_bytes(), MAX_TEXT))
+    }
+
+    /// The text of a file, empty when there is none.
+    pub(super) fn text_or_empty(&self, path: &str) -> Result<String, MergeError> {
+        let found = self.wrap(self.tree.find(path.as_bytes()))?;
+        if found.is_some() { self.text(path) } else { Ok(String::new()) }
+    }
+
+    /// Replaces the content of a file, which keeps owner and mode; a new one is 0644. A symbolic link becomes a file like
+    /// the one that it leads to: its own mode is 0777.
+    pub(super) fn set_text(&mut self, path: &str, text: &str) -> Result<(), MergeError> {
+        let found = self.tree.resolve(path.as_bytes()).ok();
+        let mut meta = found.map_or_else(|| self.meta(0o644), |id| self.tree.inode(id).meta.clone());
+        meta.mtime = self.epoch;
+        self.file(path, meta, text.as_bytes().to_vec())
+    }
+
+    /// Fails if a directory or a link to one is at `path`. Other links become empty files.
+    pub(super) fn require_no_directory(&self, path: &str) -> Result<(), MergeError> {
+        match self.tree.resolve(path.as_bytes()).map(|id| &self.tree.inode(id).kind) {
+            Ok(Kind::Directory(_)) => Err(MergeError::content(
+                path,
+                ContentFault::NotEmptied { found: "directory or a link to one", key: "empty" },
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if something else than a regular file is at `path`, such as a link.
+    pub(super) fn require_file(&self, path: &str) -> Result<(), MergeError> {
+        let key = "truncate";
+        let found = self.wrap(self.tree.find(path.as_bytes()))?;
+        match found.map(|id| &self.tree.inode(id).kind) {
+            None | Some(Kind::File(_)) => Ok(()),
+            Some(found) => Err(MergeError::content(path, ContentFault::NotEmptied { found: found.name(), key })),
+        }
+    }
+
+    /// Makes a file empty that exists, and keeps owner and mode.
+    pub(super) fn truncate(&mut self, path: &str) -> Result<(), MergeError> {
+        self.check_way(path.as_bytes())?;
+        let found = self.wrap(self.tree.find(path.as_bytes()))?;
+        match found.map(|id| &self.tree.inode(id).kind) {
+            Some(Kind::File(_)) => self.empty(path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a file empty, or creates it.
+    pub(super) fn empty(&mut self, path: &str) -> Result<(), MergeError> {
+        self.set_text(path, "")
+    }
+
+    /// Deletes a directory with all that is in it, or what else is there.
+    pub(super) fn remove_below(&mut self, path: &str) -> Result<(), MergeError> {
+        self.check_way(path.as_bytes())?;
+        let removed = self.tree.remove(path.as_bytes());
+        self.wrap(removed).map(|_| ())
+    }
+
+    /// Gives something another path.
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), MergeError> {
+        self.parents(to.as_bytes())?;
+        let renamed = self.tree.rename(from.as_bytes(), to.as_bytes());
+        self.wrap(renamed)
+    }
+
+    /// Deletes what a path, or a pattern with `*` in its last component, names; `**` leaves what is no regular file.
+    pub(super) fn remove(&mut self, pattern: &str) -> Result<(), MergeError> {
+        self.check_way(pattern.as_bytes())?;
+        let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
+        if !last.contains('*') {
+            let found = self.wrap(self.tree.real_path(pattern.as_bytes(), false))?;
+            let Some((path, _)) = found else { return Ok(()) };
+            self.check_system(pattern, &path)?;
+            return self.remove_unkept(&path);
+        }
+        // The directory may be a link, as others on the way to it.
+        let found = self.wrap(self.tree.real_path(dir.as_bytes(), true))?;
+        let Some((dir, id)) = found else { return Ok(()) };
+        self.check_system(pattern, &[dir.as_slice(), b"/", last.as_bytes()].concat())?;
+        let names: Vec<Vec<u8>> = if last == FILES_BELOW {
+            let files = self.tree.walk_from(id).filter(|(.., inode)| matches!(inode.kind, Kind::File(_)));
+            files.map(|(inner, ..)| inner).filter(|inner| !inner.is_empty()).collect()
+        } else {
+            let Kind::Directory(entries) = &self.tree.inode(id).kind else { return Ok(()) };
+            let names = entries.keys().filter(|name| matches(last.as_bytes(), name));
+            names.map(|name| [b"/", name.as_slice()].concat()).collect()
+        };
+        names.iter().try_for_each(|name| self.remove_unkept(&[dir.as_slice(), name].concat()))
+    }
+
+    /// Fails if an entry of `remove` leads through links to a directory of the system: `real` is the entry without links.
+    fn check_system(&self, entry: &str, real: &[u8]) -> Result<(), MergeError> {
+        let Some(directory) = system_directory(&String::from_utf8_lossy(real)) else { return Ok(()) };
+        let (layer, entry) = (self.origin().layer.clone(), entry.to_owned());
+        Err(MergeError::SystemDirectory { layer, entry, directory })
+    }
+
+    /// Deletes what is at `path`, which leads through no link, and below it, but for what is kept and the directories above that.
+    fn remove_unkept(&mut self, path: &[u8]) -> Result<(), MergeError> {
+        let is_above = |kept: &Vec<u8>| kept.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+        if !self.kept.iter().any(is_above) {
+            let removed = self.tree.remove(path);
+            return self.wrap(removed).map(|_| ());
+        }
+        let names: Vec<Vec<u8>> = match self.tree.lookup(path).map(|id| &self.tree.inode(id).kind) {
+            Some(Kind::Directory(entries)) => entries.keys().cloned().collect(),
+            _ => Vec::new(),
+        };
+        names.iter().try_for_each(|name| self.remove_unkept(&[path, b"/", name].concat()))
+    }
+}

@@ -1,0 +1,192 @@
+//! What artifacts and layers may not do to a tree, however they are made: write through a symbolic link that another of them
+//! brought, bring a file that runs as somebody else unless the layer lists it, or a name that differs only in case.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vmbake_disk::tree::{InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree, TreeError, components};
+
+use super::Target;
+use crate::merge::MergeError;
+use vmbake_layer::Schema;
+
+/// The extended attribute of file capabilities (capabilities(7)).
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// Most symbolic links on one path, as `MAXSYMLINKS` of Linux; the tree refuses more.
+const MAX_SYMLINKS: usize = 40;
+
+/// What is remembered to keep the rules.
+pub(super) struct Limits {
+    /// The origins before this one are the base's.
+    own: OriginId,
+    /// The files that the current layer lists in `setuid`.
+    setuid: BTreeSet<String>,
+    /// The path of each file of an archive or of a single file, by the path in small letters, with its artifact.
+    folded: BTreeMap<Vec<u8>, (Vec<u8>, String)>,
+}
+
+impl Limits {
+    /// Keeps the rules against all origins from `own` on.
+    pub(super) fn new(own: OriginId) -> Self {
+        Self { own, setuid: BTreeSet::new(), folded: BTreeMap::new() }
+    }
+
+    /// Whether it is the origin of something of the base.
+    pub(super) fn is_base(&self, origin: OriginId) -> bool {
+        origin < self.own
+    }
+}
+
+impl Target {
+    /// From now on, the files that `schema` lists may be set-uid, which are returned; `multiarch` is Debian's name of the architecture in paths.
+    pub(in crate::merge) fn enter_layer(&mut self, schema: &Schema, multiarch: &str) -> BTreeSet<String> {
+        self.limits.setuid = schema.setuid.iter().map(|path| path.replace("{multiarch}", multiarch)).collect();
+        self.limits.setuid.clone()
+    }
+
+    /// Fails when a file that the layer lists in `setuid` is not what the list says.
+    /// What the first boot gives them is not there yet.
+    pub(in crate::merge) fn leave_layer(&self, schema: &Schema) -> Result<(), MergeError> {
+        let later: BTreeSet<&String> =
+            schema.first_boot_modes().filter(|(.., mode)| mode & 0o7000 != 0).map(|(_, path, _)| path).collect();
+        for path in self.limits.setuid.iter().filter(|path| !later.contains(path)) {
+            let found = self.tree.find(path.as_bytes()).ok().flatten().map(|id| self.tree.inode(id));
+            if found.is_none_or(|inode| privilege(&inode.meta, &inode.kind).is_none()) {
+                return Err(MergeError::NoPrivilege { layer: self.origin().layer.clone(), path: path.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails when `path` leads through a symbolic link that the writer may not use: artifacts use those of the base alone,
+    /// layers also those of layers, unless what that one may change is limited: its links are for itself.
+    pub(in crate::merge) fn check_way(&self, path: &[u8]) -> Result<(), MergeError> {
+        for (link, id) in links(&self.tree, path) {
+            let (origin, writer) = (self.tree.inode(id).origin, self.origin());
+            let owner = self.tree.origin(origin);
+            let is_limited = owner.layer != writer.layer && self.grants.contains_key(&owner.layer);
+            let of_layers = owner.artifact.is_none() && writer.artifact.is_none() && !is_limited;
+            if origin >= self.limits.own && !of_layers {
+                let (path, writer, owner) = (show(path), describe(writer), describe(owner));
+                return Err(MergeError::Through { path, writer, link: show(&link), owner });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails when an artifact brings a file with privileges that the layer does not list, unless it was chosen as a package by name: then
+    /// that is noted.
+    pub(in crate::merge) fn check_privileges(
+        &self,
+        path: &[u8],
+        meta: &Metadata,
+        kind: &Kind,
+    ) -> Result<(), MergeError> {
+        let Some(artifact) = self.origin().artifact.clone() else { return Ok(()) };
+        let path = format!("/{}", show(path).trim_start_matches('/'));
+        if let Some(name) = meta.xattrs.keys().find(|name| *name != CAPABILITY && !name.starts_with(b"user.")) {
+            return Err(MergeError::Attribute { path, artifact, name: show(name) });
+        }
+        match privilege(meta, kind) {
+            Some(privilege) if self.by_name.contains(&artifact) => {
+                let landing = self.wrap(landing(&self.tree, path.as_bytes()))?;
+                self.granters.borrow_mut().insert(landing, self.origin().clone());
+                self.granted.borrow_mut().insert(path, privilege);
+                Ok(())
+            }
+            Some(privilege) if !self.limits.setuid.contains(&path) => {
+                let layer = self.origin().layer.clone();
+                Err(MergeError::Privilege { path, artifact, layer, privilege })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails when an archive or single file has brought a path that differs from this one only in case: two files on the
+    /// image, but one wherever the artifact was unpacked to look at it.
+    pub(super) fn check_case(&mut self, path: &[u8]) -> Result<(), MergeError> {
+        let artifact = self.origin().artifact.clone().unwrap_or_default();
+        let whole = components(path).collect::<Vec<_>>().join(&b'/');
+        // The directories above it too: they would become one.
+        let ends = whole.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([whole.len()]);
+        for path in ends.map(|end| &whole[..end]) {
+            match self.limits.folded.get(&path.to_ascii_lowercase()) {
+                Some((found, first)) if *found != path => {
+                    return Err(MergeError::Case {
+                        path: show(path),
+                        artifact,
+                        found: show(found),
+                        first: first.clone(),
+                    });
+                }
+                Some(_) => {}
+                None => {
+                    self.limits.folded.insert(path.to_ascii_lowercase(), (path.to_vec(), artifact.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What makes a file run as somebody else, if anything does.
+pub(in crate::merge) fn privilege(meta: &Metadata, kind: &Kind) -> Option<String> {
+    match kind {
+        Kind::File(_) if meta.xattrs.contains_key(CAPABILITY) => Some("file capabilities".to_owned()),
+        Kind::File(_) if meta.mode & 0o7000 != 0 => Some(format!("mode {:04o}", meta.mode)),
+        _ => None,
+    }
+}
+
+/// Resolves the links on the way to `path`, as far as it exists.
+pub(in crate::merge) fn landing(tree: &Tree, path: &[u8]) -> Result<Vec<u8>, TreeError> {
+    let names: Vec<&[u8]> = components(path).collect();
+    let Some((last, parents)) = names.split_last() else { return Ok(Vec::new()) };
+    for end in (0..=parents.len()).rev() {
+        if let Some((real, _)) = tree.real_path(&parents[..end].join(&b'/'), true)? {
+            let rest = parents[end..].iter().chain([last]);
+            return Ok(rest.fold(real, |path, name| [&path[..], b"/", *name].concat()));
+        }
+    }
+    Ok(path.to_vec())
+}
+
+/// The symbolic links that a look-up of `path` follows on the way to its last name, with their own paths.
+fn links(tree: &Tree, path: &[u8]) -> Vec<(Vec<u8>, InodeId)> {
+    let mut todo: Vec<&[u8]> = components(path).rev().skip(1).collect();
+    let mut way: Vec<(&[u8], InodeId)> = Vec::new();
+    let mut links = Vec::new();
+    while let Some(name) = todo.pop() {
+        if name == b".." {
+            way.pop();
+            continue;
+        }
+        let dir = way.last().map_or(ROOT, |(_, id)| *id);
+        let Some(id) = tree.entry(dir, name) else { break };
+        let Kind::Symlink(target) = &tree.inode(id).kind else {
+            way.push((name, id));
+            continue;
+        };
+        let names = way.iter().map(|(name, _)| *name).chain([name]);
+        links.push((names.flat_map(|name| [b"/", name].concat()).collect(), id));
+        if links.len() > MAX_SYMLINKS {
+            break;
+        }
+        if target.starts_with(b"/") {
+            way.clear();
+        }
+        todo.extend(components(target).rev());
+    }
+    links
+}
+
+fn describe(origin: &Origin) -> String {
+    match &origin.artifact {
+        Some(artifact) => format!("artifact {artifact} of layer {}", origin.layer),
+        None => format!("layer {}", origin.layer),
+    }
+}
+
+fn show(path: &[u8]) -> String {
+    vmbake_common::escape::name(path)
+}

@@ -1,0 +1,101 @@
+//! Files that a program turns into another form before anything reads them.
+//!
+//! What enters is the tree before `hygiene`, with the paths that layers and archives brought; [`TABLE`] says what becomes of each. What leaves is
+//! the tree with the other forms up to date, and warnings about those that stay as they were. Packages are not looked at: their scripts and
+//! triggers did what they need.
+
+mod certificates;
+mod mail;
+mod menu;
+mod modules;
+mod table;
+
+use std::collections::BTreeSet;
+
+use vmbake_disk::tree::Origin;
+
+use super::cleaned::Brought;
+use super::database::Database;
+use super::place::Target;
+use super::{DeferredPackage, MergeError, locales, triggers};
+use table::{Treatment, Work, row};
+use vmbake_layer::AuditedScript;
+
+/// Paths of the base that are compared with those of the finished tree.
+pub(super) struct Before {
+    certificates: BTreeSet<Vec<u8>>,
+    menu: menu::Defaults,
+}
+
+/// What was made, and what was not.
+#[derive(Default)]
+pub(super) struct Regenerated {
+    /// Packages whose scripts do it on the first boot.
+    pub(super) deferred: Vec<DeferredPackage>,
+    /// What stays as it was.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Whether a bake makes something else of a file at `path`, or refuses it.
+pub fn is_processed(path: &str) -> bool {
+    row(path.as_bytes()).is_some_and(|row| matches!(row.treatment, Treatment::Done(_) | Treatment::Refused { .. }))
+}
+
+impl Before {
+    /// Looks at the base.
+    pub(super) fn find(target: &Target) -> Self {
+        Self { certificates: certificates::inputs(target), menu: menu::Defaults::find(target) }
+    }
+
+    /// Makes what the paths of layers need.
+    pub(super) fn regenerate(
+        &self,
+        target: &mut Target,
+        packages: &mut Database,
+        brought: &Brought,
+        audited: &[AuditedScript],
+    ) -> Result<Regenerated, MergeError> {
+        let mut made = Regenerated::default();
+        let mut work: Vec<(Work, String)> = Vec::new();
+        for (path, layer) in brought.paths() {
+            let shown = vmbake_common::escape::name(path);
+            triggers::activate_path(target, packages, path)?;
+            let Some(row) = row(path) else { continue };
+            match row.treatment {
+                Treatment::Nothing => {}
+                Treatment::Warned(what) => made.warnings.push(format!("{shown}, of layer {layer}: {what}")),
+                Treatment::Refused { what, hint } => {
+                    return Err(MergeError::Unread {
+                        path: shown,
+                        layer: layer.to_owned(),
+                        what: what.to_owned(),
+                        hint,
+                    });
+                }
+                Treatment::Done(todo) => work.push((todo, layer.to_owned())),
+            }
+            match row.treatment {
+                Treatment::Done(Work::Locales) => locales::check_list(target, layer, &shown)?,
+                Treatment::Done(Work::Certificates) => certificates::check(target, &shown, layer)?,
+                Treatment::Done(Work::Mail) => mail::check(target, packages, &shown, layer)?,
+                Treatment::Done(Work::Modules) => modules::check(target, &shown, layer)?,
+                _ => {}
+            }
+        }
+        let last = |wanted: Work| work.iter().rev().find(|(todo, _)| *todo == wanted).map(|(_, layer)| layer.clone());
+        let own = target.origin().clone();
+        let changed = certificates::inputs(target) != self.certificates;
+        if let Some(layer) = last(Work::Certificates).or_else(|| changed.then(|| own.layer.clone())) {
+            certificates::update(target, packages, &layer, &mut made.warnings)?;
+            target.enter(Origin { layer, ..Origin::default() });
+        }
+        made.deferred = packages.configure(target, Vec::new(), audited)?;
+        let changed = self.menu.differs(target);
+        if let Some(layer) = last(Work::Menu).or_else(|| changed.then(|| own.layer.clone())) {
+            target.enter(Origin { layer: layer.clone(), ..Origin::default() });
+            self.menu.update(target, &layer)?;
+        }
+        target.enter(own);
+        Ok(made)
+    }
+}

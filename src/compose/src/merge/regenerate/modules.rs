@@ -1,0 +1,22 @@
+//! Kernel modules: modprobe(8) finds only those that `modules.dep` lists (modules.dep(5)).
+
+use crate::merge::MergeError;
+use crate::merge::place::Target;
+
+/// Fails if the index of a kernel does not list a module.
+pub(super) fn check(target: &Target, path: &str, layer: &str) -> Result<(), MergeError> {
+    let Some((kernel, module)) = path.strip_prefix("/usr/lib/modules/").and_then(|rest| rest.split_once('/')) else {
+        return Ok(());
+    };
+    // Without an index there is no kernel that could load it.
+    let Ok(index) = target.text(&format!("/usr/lib/modules/{kernel}/modules.dep")) else { return Ok(()) };
+    if index.lines().any(|line| line.split(':').next() == Some(module)) {
+        return Ok(());
+    }
+    Err(MergeError::Unread {
+        path: path.to_owned(),
+        layer: layer.to_owned(),
+        what: "`depmod` would have to index it for modprobe".to_owned(),
+        hint: "bring it with a modules.dep that lists it; or put it into another directory, and let a unit load it with insmod",
+    })
+}

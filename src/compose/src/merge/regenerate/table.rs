@@ -1,0 +1,200 @@
+//! Which path needs which program, and what a bake does about it. `layers/README.md` has the same table.
+
+use vmbake_layer::matches;
+
+/// What is made of files of layers here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// `/etc/ssl/certs`, by update-ca-certificates(8).
+    Certificates,
+    /// The boot menu, as grub-mkconfig(8) would write it.
+    Menu,
+    /// The locales that are named must be there.
+    Locales,
+    /// The tables of a mail server must be there, or unused.
+    Mail,
+    /// The index of kernel modules must list them.
+    Modules,
+    /// The cache of the dynamic linker, which is made for every image.
+    Libraries,
+}
+
+/// What happens with a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Treatment {
+    /// It is done.
+    Done(Work),
+    /// Nothing has to be done.
+    Nothing,
+    /// The bake goes on with a warning.
+    Warned(&'static str),
+    /// The bake stops.
+    Refused {
+        /// What would have to be made.
+        what: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+}
+
+/// A row of the table.
+pub(super) struct Row {
+    /// `*` in the last component stands for any bytes; `**` before it, or as the last one, for any directories.
+    pub(super) paths: &'static [&'static str],
+    pub(super) treatment: Treatment,
+}
+
+const INITRD: &str = "programs of the initial RAM disk see the base's version, since the bake does not rebuild it; what runs once the root file \
+                      system is mounted sees this one";
+
+/// In its order: the first row that fits counts.
+pub(super) const TABLE: [Row; 16] = [
+    Row {
+        paths: &["/usr/local/share/ca-certificates/**", "/usr/share/ca-certificates/**", "/etc/ca-certificates.conf"],
+        treatment: Treatment::Done(Work::Certificates),
+    },
+    Row { paths: &["/etc/default/grub", "/etc/default/grub.d/*.cfg"], treatment: Treatment::Done(Work::Menu) },
+    Row {
+        paths: &["/etc/grub.d/*"],
+        treatment: Treatment::Refused {
+            what: "`grub-mkconfig` would have to run it to make the boot menu",
+            hint: "use the key `kernel_arguments`, or /boot/grub/custom.cfg, which GRUB reads itself",
+        },
+    },
+    Row { paths: &["/etc/locale.gen"], treatment: Treatment::Done(Work::Locales) },
+    Row { paths: &["/etc/ld.so.conf", "/etc/ld.so.conf.d/*.conf"], treatment: Treatment::Done(Work::Libraries) },
+    Row { paths: &["/etc/aliases", "/etc/postfix/**"], treatment: Treatment::Done(Work::Mail) },
+    Row {
+        paths: &[
+            "/etc/modprobe.d/*.conf",
+            "/etc/modules",
+            "/etc/crypttab",
+            "/etc/initramfs-tools/**",
+            "/usr/share/initramfs-tools/**",
+            "/etc/dracut.conf.d/*.conf",
+            "/etc/mdadm/mdadm.conf",
+            "/etc/lvm/lvm.conf",
+        ],
+        treatment: Treatment::Warned(INITRD),
+    },
+    Row { paths: &["/etc/ssl/certs/ca-certificates.crt"], treatment: Treatment::Nothing },
+    Row {
+        paths: &["/etc/ssl/certs/**"],
+        treatment: Treatment::Warned(
+            "it is not trusted: only /usr/local/share/ca-certificates/*.crt reach ca-certificates.crt and get a hash link",
+        ),
+    },
+    Row {
+        paths: &[
+            "/usr/lib/modules/**/*.ko",
+            "/usr/lib/modules/**/*.ko.gz",
+            "/usr/lib/modules/**/*.ko.xz",
+            "/usr/lib/modules/**/*.ko.zst",
+        ],
+        treatment: Treatment::Done(Work::Modules),
+    },
+    Row {
+        paths: &["/usr/share/pam-configs/*"],
+        treatment: Treatment::Refused {
+            what: "`pam-auth-update` would have to write it into /etc/pam.d",
+            hint: "add the files of /etc/pam.d to the layer instead",
+        },
+    },
+    Row {
+        paths: &["/etc/dconf/db/**"],
+        treatment: Treatment::Refused {
+            what: "`dconf update` would have to compile it",
+            hint: "let a unit run `dconf update` on a copy from another directory",
+        },
+    },
+    Row { paths: &["/etc/udev/hwdb.d/*.hwdb"], treatment: Treatment::Nothing },
+    Row { paths: &["/etc/sysusers.d/*.conf", "/usr/lib/sysusers.d/*.conf"], treatment: Treatment::Nothing },
+    Row {
+        paths: &["/etc/alternatives/*", "/etc/timezone", "/etc/localtime", "/etc/fstab", "/etc/environment"],
+        treatment: Treatment::Nothing,
+    },
+    Row {
+        paths: &[
+            "/etc/systemd/**",
+            "/etc/sysctl.d/*.conf",
+            "/etc/modules-load.d/*.conf",
+            "/etc/tmpfiles.d/*.conf",
+            "/etc/udev/rules.d/*.rules",
+            "/etc/apparmor.d/**",
+            "/etc/default/keyboard",
+        ],
+        treatment: Treatment::Nothing,
+    },
+];
+
+/// The row of a path.
+pub(super) fn row(path: &[u8]) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.paths.iter().any(|pattern| fits(pattern, path)))
+}
+
+fn fits(pattern: &str, path: &[u8]) -> bool {
+    let Some(at) = path.iter().rposition(|byte| *byte == b'/') else { return false };
+    let (dir, name) = (&path[..at], &path[at + 1..]);
+    let (parents, last) = pattern.rsplit_once('/').unwrap_or_default();
+    let is_below =
+        |parents: &str| dir.strip_prefix(parents.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+    match (parents.strip_suffix("/**"), last) {
+        (_, "**") => is_below(parents),
+        (Some(parents), last) => is_below(parents) && matches(last.as_bytes(), name),
+        (None, last) => parents.as_bytes() == dir && matches(last.as_bytes(), name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_find_their_rows() {
+        let of = |path: &str| match row(path.as_bytes()).map(|row| row.treatment) {
+            None => "none",
+            Some(Treatment::Done(..)) => "done",
+            Some(Treatment::Nothing) => "nothing",
+            Some(Treatment::Warned(_)) => "warned",
+            Some(Treatment::Refused { .. }) => "refused",
+        };
+        for (path, expected) in [
+            ("/usr/local/share/ca-certificates/a/b.crt", "done"),
+            ("/usr/local/share/ca-certificates-of-mine/b.crt", "none"),
+            ("/etc/default/grub", "done"),
+            ("/etc/default/grub.d/50-x.cfg", "done"),
+            ("/etc/default/grub.d/README", "none"),
+            ("/etc/grub.d/50_mine", "refused"),
+            ("/etc/modprobe.d/x.conf", "warned"),
+            ("/etc/ssl/certs/ca-certificates.crt", "nothing"),
+            ("/etc/ssl/certs/mine.pem", "warned"),
+            ("/usr/lib/modules/6.1/extra/x.ko.xz", "done"),
+            ("/usr/share/pam-configs/mine", "refused"),
+            ("/usr/lib/modules/6.1/extra/x.txt", "none"),
+            ("/etc/sysctl.d/60-x.conf", "nothing"),
+            ("/opt/x", "none"),
+        ] {
+            assert_eq!(of(path), expected, "{path}");
+        }
+    }
+
+    /// The page has the same rows, with the texts of warnings and refusals.
+    #[test]
+    fn the_page_has_the_table() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../layers/README.md")).unwrap();
+        let table = page.split("| path | what happens |\n|---|---|\n").nth(1).unwrap();
+        let lines: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+        assert_eq!(lines.len(), TABLE.len());
+        for (row, line) in TABLE.iter().zip(lines) {
+            let paths: Vec<String> = row.paths.iter().map(|path| format!("`{path}`")).collect();
+            let text = match row.treatment {
+                Treatment::Done(_) => "done: ".to_owned(),
+                Treatment::Nothing => "nothing: ".to_owned(),
+                Treatment::Warned(text) => format!("warning: {text} |"),
+                Treatment::Refused { what, hint } => format!("refused: {what}; {hint} |"),
+            };
+            let expected = format!("| {} | {text}", paths.join(", "));
+            assert!(line.starts_with(&expected), "{expected}\n{line}");
+        }
+    }
+}

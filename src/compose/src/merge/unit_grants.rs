@@ -1,0 +1,231 @@
+//! Units of others: a layer with grants enables, replaces, extends and removes units of its own bundle alone, unless a grant names the very
+//! path. A grant of a whole directory of units is for those of the bundle.
+//!
+//! The finished tree is compared, so that it does not matter which key, archive or script made a link, and which layer came first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vmbake_disk::tree::{Inode, InodeId, Kind, Tree};
+use vmbake_firstboot::plan::Plan;
+
+use super::MergeError;
+use super::place::Target;
+pub use vmbake_layer::{Layer, UNIT_SCOPES, UnitRole, install_section, is_wants, unfold, unit_file, unit_place};
+use vmbake_manifest::{LayerGrants, PinnedBundle};
+
+/// Where System V scripts are, of which systemd makes units.
+const SCRIPTS: &str = "/etc/init.d";
+
+/// The layers of each bundle.
+#[derive(Default)]
+pub(super) struct BundleLayers(Vec<BTreeSet<String>>);
+
+impl BundleLayers {
+    pub(super) fn of(bundles: &BTreeMap<String, PinnedBundle>) -> Self {
+        Self(bundles.values().map(|bundle| bundle.layers.clone()).collect())
+    }
+
+    /// Whether `other` is `layer`, or of the same bundle.
+    fn is_same(&self, layer: &str, other: &str) -> bool {
+        layer == other || self.0.iter().any(|bundle| bundle.contains(layer) && bundle.contains(other))
+    }
+
+    /// Fails if a layer changes or removes what is in a directory of units and not of its bundle; `old` was at `path`.
+    pub(super) fn check_change(
+        &self,
+        layer: &str,
+        grants: &LayerGrants,
+        before: &Tree,
+        (path, old): (&[u8], &Inode),
+    ) -> Result<(), MergeError> {
+        let path = String::from_utf8_lossy(path);
+        let is_foreign = !self.is_same(layer, &before.origin(old.origin).layer);
+        match unit_place(&path).filter(|_| is_foreign && !matches!(old.kind, Kind::Directory(_))) {
+            Some(place) if !place.is_named(&path, &grants.paths) => Err(refused(layer, &path, place.unit)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Fails if a layer with grants concerns units that its bundle does not bring, in the finished tree or on the first boot.
+pub(super) fn check(target: &Target, layers: &[Layer], bundles: &BundleLayers) -> Result<(), MergeError> {
+    for (layer, grants) in &target.grants {
+        let is_same = |other: &str| bundles.is_same(layer, other);
+        let plans = layers.iter().filter(|other| is_same(&other.schema.name));
+        let plans: Vec<&Plan> = plans.filter_map(|layer| layer.schema.first_boot.as_ref()).collect();
+        for scope in UNIT_SCOPES {
+            let own = written(&plans)
+                .filter_map(|path| path.rsplit_once('/').map(|(dir, name)| (dir.to_owned(), name.to_owned())));
+            let own = own.filter(|(dir, _)| scope.contains(&dir.as_str())).map(|(_, name)| name).collect();
+            let mut units = Units { target, layer, grants, is_same: &is_same, scope, own, others: BTreeSet::new() };
+            units.collect();
+            units.tree()?;
+            let plan = layers.iter().find(|other| other.schema.name == *layer);
+            plan.and_then(|layer| layer.schema.first_boot.as_ref()).map_or(Ok(()), |plan| units.plan(plan))?;
+        }
+    }
+    Ok(())
+}
+
+/// Every path that plans write.
+fn written<'a>(plans: &'a [&Plan]) -> impl Iterator<Item = String> + 'a {
+    plans.iter().flat_map(|plan| {
+        let files = plan.files.iter().map(|file| file.path.clone());
+        let blocks = plan.blocks.iter().map(|block| block.path.clone());
+        let received = plan.received.iter().map(|(name, place)| format!("{}/{name}", place.directory));
+        let keys = plan.keys.iter().map(|(name, place)| format!("{}/{name}", place.directory));
+        files.chain(blocks).chain(received).chain(keys)
+    })
+}
+
+/// Units as they are seen from one layer.
+struct Units<'a> {
+    target: &'a Target,
+    layer: &'a str,
+    grants: &'a LayerGrants,
+    /// Whether a layer is of the same bundle.
+    is_same: &'a dyn Fn(&str) -> bool,
+    scope: &'static [&'static str],
+    /// Names of the bundle's own units.
+    own: BTreeSet<String>,
+    /// Names of all others.
+    others: BTreeSet<String>,
+}
+
+impl<'a> Units<'a> {
+    fn entries(&self, dir: &str) -> Vec<(String, InodeId)> {
+        let tree = &self.target.tree;
+        match tree.resolve(dir.as_bytes()).ok().map(|id| &tree.inode(id).kind) {
+            Some(Kind::Directory(entries)) => {
+                entries.iter().map(|(name, id)| (String::from_utf8_lossy(name).into_owned(), *id)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn layer_of(&self, id: InodeId) -> &str {
+        &self.target.tree.origin(self.target.tree.inode(id).origin).layer
+    }
+
+    fn is_directory(&self, id: InodeId) -> bool {
+        matches!(self.target.tree.inode(id).kind, Kind::Directory(_))
+    }
+
+    fn collect(&mut self) {
+        for dir in self.scope {
+            for (name, id) in
+                self.entries(dir).into_iter().filter(|(_, id)| !self.is_directory(*id)).collect::<Vec<_>>()
+            {
+                let is_own = (self.is_same)(self.layer_of(id));
+                if is_own {
+                    self.own.insert(name)
+                } else {
+                    self.others.insert(name)
+                };
+            }
+        }
+        let scripts = self.entries(SCRIPTS).into_iter().filter(|(_, id)| !(self.is_same)(self.layer_of(*id)));
+        let scripts: Vec<String> = scripts.map(|(name, _)| format!("{name}.service")).collect();
+        self.others.extend(scripts);
+    }
+
+    /// Whether a unit, or the template of an instance, is not the bundle's.
+    fn is_foreign(&self, unit: &str) -> bool {
+        self.others.contains(unit) || self.others.contains(&unit_file(unit))
+    }
+
+    /// Whether the bundle brings a unit, and it alone.
+    fn is_own(&self, unit: &str) -> bool {
+        !self.is_foreign(unit) && (self.own.contains(unit) || self.own.contains(&unit_file(unit)))
+    }
+
+    /// Everything of the layer in the directories of units.
+    fn tree(&self) -> Result<(), MergeError> {
+        for dir in self.scope {
+            for (name, id) in self.entries(dir) {
+                let path = format!("{dir}/{name}");
+                if !self.is_directory(id) {
+                    self.node(&path, id)?;
+                    continue;
+                }
+                for (inner, id) in self.entries(&path) {
+                    self.node(&format!("{path}/{inner}"), id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn node(&self, path: &str, id: InodeId) -> Result<(), MergeError> {
+        let Some(place) = unit_place(path).filter(|_| self.layer_of(id) == self.layer) else { return Ok(()) };
+        self.about(path)?;
+        match &self.target.tree.inode(id).kind {
+            Kind::Symlink(_) if !place.is_named(path, &self.grants.paths) => self.link(path),
+            Kind::File(_) if place.role == UnitRole::Unit => self.install(path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if a path is about a unit of others.
+    fn about(&self, path: &str) -> Result<(), MergeError> {
+        let Some(place) = unit_place(path).filter(|place| self.scope.contains(&place.dir)) else { return Ok(()) };
+        let is_fine = match place.role {
+            // A name that only the machine knows may be that of any unit.
+            UnitRole::Unit => !self.is_foreign(place.unit) && !place.unit.contains('{') && !is_wants(place.unit),
+            UnitRole::DropIn | UnitRole::Wanted => self.is_own(place.unit),
+        };
+        match is_fine || place.is_named(path, &self.grants.paths) {
+            true => Ok(()),
+            false => Err(refused(self.layer, path, place.unit)),
+        }
+    }
+
+    /// Fails if a link leads to what is not of the bundle.
+    fn link(&self, path: &str) -> Result<(), MergeError> {
+        let Ok(Some((real, id))) = self.target.tree.real_path(path.as_bytes(), true) else { return Ok(()) };
+        match real == b"/dev/null" || (self.is_same)(self.layer_of(id)) {
+            true => Ok(()),
+            false => Err(refused(self.layer, path, &String::from_utf8_lossy(&real))),
+        }
+    }
+
+    /// Fails if enabling a unit would enable or replace one of others.
+    fn install(&self, path: &str) -> Result<(), MergeError> {
+        // What is not text has no such section that systemd would read.
+        let Ok(text) = self.target.text(path) else { return Ok(()) };
+        for (key, value) in install_section(&unfold(&text)) {
+            for word in value.split_whitespace() {
+                let is_fine = match key {
+                    "Also" => self.is_own(word),
+                    "Alias" => !self.is_foreign(word),
+                    _ => true,
+                };
+                if !is_fine && !self.is_granted(word) {
+                    return Err(refused(self.layer, &format!("{}/{word}", self.scope[0]), word));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a grant names a unit of that name.
+    fn is_granted(&self, unit: &str) -> bool {
+        let is_unit = |dir: &&str| self.grants.paths.contains(&format!("{dir}/{unit}"));
+        self.scope.iter().any(is_unit)
+    }
+
+    /// What the layer writes and enables on the first boot.
+    fn plan(&self, plan: &Plan) -> Result<(), MergeError> {
+        written(&[plan]).try_for_each(|path| self.about(&path))?;
+        let is_system = self.scope.contains(&super::units::ETC);
+        let mut services = plan.services.iter().map(|service| &service.unit).filter(|_| is_system);
+        match services.find(|unit| !self.is_own(unit) && !self.is_granted(unit)) {
+            Some(unit) => Err(refused(self.layer, &format!("{}/{unit}", super::units::ETC), unit)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn refused(layer: &str, path: &str, unit: &str) -> MergeError {
+    MergeError::OtherUnit { layer: layer.to_owned(), path: path.to_owned(), unit: unit.to_owned() }
+}

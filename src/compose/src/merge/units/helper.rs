@@ -1,0 +1,204 @@
+//! deb-systemd-helper(1p): what a package enables, with a record of it, so that a unit that an administrator has disabled stays so.
+
+use std::collections::BTreeSet;
+
+use vmbake_disk::tree::Kind;
+
+use super::{Scope, find, install_links, install_section, installed_name, is_masked, is_preset};
+use crate::merge::MergeError;
+use crate::merge::place::Target;
+
+fn records(scope: Scope) -> &'static str {
+    match scope {
+        Scope::System => "/var/lib/systemd/deb-systemd-helper-enabled",
+        Scope::User => "/var/lib/systemd/deb-systemd-user-helper-enabled",
+    }
+}
+
+fn masks(scope: Scope) -> &'static str {
+    match scope {
+        Scope::System => "/var/lib/systemd/deb-systemd-helper-masked",
+        Scope::User => "/var/lib/systemd/deb-systemd-user-helper-masked",
+    }
+}
+
+/// The file that lists the links of a unit.
+fn list(scope: Scope, unit: &str) -> String {
+    format!("{}/{unit}.dsh-also", records(scope))
+}
+
+/// The record of a link.
+fn record(scope: Scope, link: &str) -> String {
+    let inside = link.strip_prefix(&scope.etc()).unwrap_or(link);
+    format!("{}{inside}", records(scope))
+}
+
+fn is_there(target: &Target, path: &str) -> bool {
+    target.tree.find(path.as_bytes()).ok().flatten().is_some()
+}
+
+fn is_link(target: &Target, path: &str) -> bool {
+    let found = target.tree.find(path.as_bytes()).ok().flatten();
+    found.is_some_and(|id| matches!(target.tree.inode(id).kind, Kind::Symlink(_)))
+}
+
+/// Enables a unit: the first time as presets have it, later only what a new version wants beside the rest. Tells whether the unit, and
+/// all that it names in `Also`, could be read.
+pub(in crate::merge) fn enable(target: &mut Target, scope: Scope, unit: &str) -> Result<bool, MergeError> {
+    let first = !has_record(target, scope, unit);
+    let enabled = was_enabled(target, scope, unit)?;
+    let file = find(target, scope, unit)?;
+    if first && file.is_some() && is_preset(target, scope, unit)? {
+        for link in install_links(target, scope, unit)? {
+            if !is_there(target, &link.path) {
+                target.symlink(&link.path, &link.target)?;
+            }
+        }
+    }
+    let Some(links) = closure(target, scope, unit)? else { return Ok(false) };
+    for (link, file) in &links {
+        let record = record(scope, link);
+        if is_there(target, &record) {
+            continue;
+        }
+        if !first && enabled && !is_there(target, link) {
+            // It looks for units below `/lib`.
+            let file = file.strip_prefix("/usr").filter(|_| file.starts_with("/usr/lib/")).unwrap_or(file);
+            target.symlink(link, file)?;
+        }
+        target.empty(&record)?;
+    }
+    write(target, scope, unit, &links)?;
+    Ok(true)
+}
+
+/// Records the links of a unit without making them. Tells whether it could be read.
+pub(in crate::merge) fn update(target: &mut Target, scope: Scope, unit: &str) -> Result<bool, MergeError> {
+    let Some(links) = closure(target, scope, unit)? else { return Ok(false) };
+    write(target, scope, unit, &links)?;
+    Ok(true)
+}
+
+fn write(target: &mut Target, scope: Scope, unit: &str, links: &[(String, String)]) -> Result<(), MergeError> {
+    if links.is_empty() {
+        return Ok(());
+    }
+    let text: String = links.iter().map(|(link, _)| format!("{link}\n")).collect();
+    target.set_text(&list(scope, unit), &text)
+}
+
+/// Whether a package has left a record of what enabling the unit links.
+pub(in crate::merge) fn has_record(target: &Target, scope: Scope, unit: &str) -> bool {
+    is_there(target, &list(scope, unit))
+}
+
+/// Whether all links that are recorded for the unit are there, so that nobody has disabled it.
+pub(in crate::merge) fn was_enabled(target: &Target, scope: Scope, unit: &str) -> Result<bool, MergeError> {
+    let text = target.text_or_empty(&list(scope, unit))?;
+    Ok(text.lines().filter(|line| !line.is_empty()).all(|line| is_link(target, line)))
+}
+
+/// Whether all links of the unit are there; `None` where it cannot be read.
+pub(in crate::merge) fn is_enabled(target: &Target, scope: Scope, unit: &str) -> Result<Option<bool>, MergeError> {
+    let links = closure(target, scope, unit)?;
+    Ok(links.map(|links| links.iter().all(|(link, _)| is_link(target, link))))
+}
+
+/// Removes the recorded links, with their records.
+pub(in crate::merge) fn disable(target: &mut Target, scope: Scope, unit: &str) -> Result<(), MergeError> {
+    let text = target.text_or_empty(&list(scope, unit))?;
+    for link in text.lines().filter(|line| !line.is_empty()) {
+        if is_link(target, link) {
+            remove(target, link)?;
+        }
+        remove(target, &record(scope, link))?;
+    }
+    Ok(())
+}
+
+/// Removes all that is recorded of a unit.
+pub(in crate::merge) fn purge(target: &mut Target, scope: Scope, unit: &str) -> Result<(), MergeError> {
+    disable(target, scope, unit)?;
+    remove(target, &list(scope, unit))
+}
+
+/// Masks a unit, unless an administrator has put something there.
+pub(in crate::merge) fn mask(target: &mut Target, scope: Scope, unit: &str) -> Result<(), MergeError> {
+    let path = format!("{}/{unit}", scope.etc());
+    if is_there(target, &path) {
+        return Ok(());
+    }
+    target.symlink(&path, "/dev/null")?;
+    target.empty(&format!("{}/{unit}", masks(scope)))
+}
+
+/// Takes back that a removed package has masked a unit; what an administrator has masked stays so.
+pub(in crate::merge) fn unmask(target: &mut Target, scope: Scope, unit: &str) -> Result<(), MergeError> {
+    let (record, path) = (format!("{}/{unit}", masks(scope)), format!("{}/{unit}", scope.etc()));
+    if !is_there(target, &record) {
+        return Ok(());
+    }
+    remove(target, &record)?;
+    if is_masked(target, &path) { remove(target, &path) } else { Ok(()) }
+}
+
+/// Removes something, and the directory that it leaves empty.
+fn remove(target: &mut Target, path: &str) -> Result<(), MergeError> {
+    if !is_there(target, path) {
+        return Ok(());
+    }
+    target.remove_below(path)?;
+    let Some((dir, _)) = path.rsplit_once('/') else { return Ok(()) };
+    let found = target.tree.find(dir.as_bytes()).ok().flatten().map(|id| &target.tree.inode(id).kind);
+    let made = [".wants", ".requires", ".upholds", "-masked"].iter().any(|end| dir.ends_with(end));
+    match found {
+        Some(Kind::Directory(names)) if names.is_empty() && made => target.remove_below(dir),
+        _ => Ok(()),
+    }
+}
+
+/// The links that are recorded for a unit, each with its unit's file: aliases and what `Also` names in their order, then the links of
+/// others that want it, without those of `UpheldBy`. `None` where a unit cannot be read.
+fn closure(target: &Target, scope: Scope, unit: &str) -> Result<Option<Vec<(String, String)>>, MergeError> {
+    let (mut links, mut seen) = (Vec::new(), BTreeSet::new());
+    if !collect(target, scope, unit, &mut seen, &mut links)? {
+        return Ok(None);
+    }
+    let mut known = BTreeSet::new();
+    links.retain(|(link, _)| known.insert(link.clone()));
+    Ok(Some(links))
+}
+
+fn collect(
+    target: &Target,
+    scope: Scope,
+    unit: &str,
+    seen: &mut BTreeSet<String>,
+    links: &mut Vec<(String, String)>,
+) -> Result<bool, MergeError> {
+    let instance = unit.contains('@') && !unit.contains("@.");
+    let Some((file, text)) = find(target, scope, unit)?.filter(|_| !instance) else { return Ok(false) };
+    let name = installed_name(unit, &text).unwrap_or_else(|| unit.to_owned());
+    let etc = scope.etc();
+    let mut wants = Vec::new();
+    for (key, value) in install_section(&text) {
+        match key {
+            "WantedBy" | "RequiredBy" => {
+                let end = if key == "WantedBy" { "wants" } else { "requires" };
+                let words = value.split_whitespace().filter(|word| !word.contains('/'));
+                wants.extend(words.map(|word| (format!("{etc}/{word}.{end}/{name}"), file.clone())));
+            }
+            "Alias" if value != unit && !value.contains('/') => links.push((format!("{etc}/{value}"), file.clone())),
+            "Also" => {
+                for other in value.split_whitespace().filter(|other| *other != unit) {
+                    if seen.insert(other.to_owned()) && !collect(target, scope, other, seen, links)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    links.extend(wants);
+    Ok(true)
+}

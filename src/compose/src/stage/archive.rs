@@ -1,0 +1,256 @@
+//! Tar archives (POSIX.1-2001 pax, ustar, GNU): what enters is an uncompressed archive in a file, what leaves are its
+//! entries, whose contents are ranges of that file. A zip file is converted to such an archive first.
+//!
+//! Stricter than tar: names may not be absolute nor have `..`, nothing may be placed below a symbolic link of the same
+//! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused, as
+//! are members whose size stands only in a pax record: those of 8 GiB and more. What programs read differently is refused too:
+//! content of what is no file, names both of GNU tar's kind and of pax', a last block that is not whole.
+
+mod fields;
+mod pax;
+mod headers;
+pub(super) mod compress;
+mod zip;
+mod fault;
+mod names;
+mod members;
+mod select;
+
+pub(in crate::stage) use compress::ZIP;
+pub use fault::{MemberFault, PaxFault};
+pub use members::read;
+pub use select::{require_absent, select};
+
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::PathBuf;
+
+use vmbake_disk::tree::Metadata;
+
+use vmbake_common::digest::Digest;
+use vmbake_store::store::{DecodedForm, Store};
+
+/// Why an archive is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// It is not readable.
+    #[error("cannot read at byte {offset}")]
+    Read {
+        /// From where on.
+        offset: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There is no room for what it decompresses to.
+    #[error("cannot write a temporary file in {dir}")]
+    Spool {
+        /// The directory of temporary files.
+        dir: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The compressed data are damaged.
+    #[error("cannot decompress after {offset} bytes of output")]
+    Decompress {
+        /// How many bytes came out before.
+        offset: u64,
+        /// What the decoder says.
+        source: io::Error,
+    },
+    /// There is no decoder for it.
+    #[error("unknown compression {format:?}")]
+    Compression {
+        /// The end of its name.
+        format: String,
+    },
+    /// Not an archive, or one in an unsupported format.
+    #[error("is a {found}, which this `type` of `install` cannot read")]
+    Foreign {
+        /// What it is.
+        found: &'static str,
+    },
+    /// Not compressed, or in an unsupported format.
+    #[error("is not compressed with gzip, xz, Zstandard or bzip2")]
+    NotCompressed,
+    /// A zip file is corrupt, or cannot be read.
+    #[error("cannot read the zip file")]
+    Zip {
+        /// The error of the zip reader.
+        source: rawzip::Error,
+    },
+    /// A zip file has bytes before its first member or after its end, or another number of members than it states.
+    #[error("zip file: {what} is {found}, expected {expected}")]
+    ZipForm {
+        /// What differs.
+        what: &'static str,
+        /// What it is.
+        found: u64,
+        /// What it should be.
+        expected: u64,
+    },
+    /// It becomes larger than any real archive.
+    #[error("{len} bytes become more than {limit}: refused as a decompression bomb")]
+    Bomb {
+        /// Its length in bytes.
+        len: u64,
+        /// The most that is taken.
+        limit: u64,
+    },
+    /// It has more members than any real archive.
+    #[error("more than {limit} members")]
+    TooMany {
+        /// The most that is taken.
+        limit: usize,
+    },
+    /// A member is not taken.
+    #[error("member {path:?}: {fault}")]
+    Refused {
+        /// Name of the member.
+        path: String,
+        /// What is wrong with it.
+        fault: Box<MemberFault>,
+    },
+    /// It ends early.
+    #[error("ends at byte {len}, inside member {path:?}")]
+    Truncated {
+        /// Name of the last member.
+        path: String,
+        /// Where it ends.
+        len: u64,
+    },
+    /// A member would replace a file that its layer has.
+    #[error("brings {path:?}, which `absent` of its layer excludes")]
+    Present {
+        /// Path in the image.
+        path: String,
+    },
+    /// A member that a layer names is not there.
+    #[error("has no member {path:?}")]
+    NoMember {
+        /// Name of the member.
+        path: String,
+    },
+}
+
+/// What an archive may contain.
+#[derive(Clone, Debug)]
+pub struct ArchiveLimits {
+    /// Most members.
+    pub members: usize,
+    /// Bytes that any archive may decompress to, however small it is.
+    pub floor: u64,
+    /// How many bytes each compressed byte may become, above that.
+    pub ratio: u64,
+    /// Whether devices, pipes and sockets are taken.
+    pub devices: bool,
+}
+
+impl ArchiveLimits {
+    /// For artifacts: real packages stay far below a ratio of 50, a bomb of zeros in gzip has 1,000.
+    pub const ARTIFACT: Self = Self { members: 1_000_000, floor: 64 << 20, ratio: 200, devices: false };
+
+    /// For a whole root file system.
+    pub const ROOT: Self = Self { members: 4_000_000, devices: true, ..Self::ARTIFACT };
+
+    fn bytes(&self, compressed: u64) -> u64 {
+        compressed.saturating_mul(self.ratio).max(self.floor)
+    }
+}
+
+/// One member.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Path without leading slash and `./`, without trailing slash; empty for the archive's own root.
+    pub path: Vec<u8>,
+    /// Owner, permissions, time and extended attributes.
+    pub meta: Metadata,
+    /// What it is.
+    pub kind: MemberKind,
+}
+
+/// What a member is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberKind {
+    /// A directory.
+    Directory,
+    /// A regular file: `len` bytes at `offset` of the archive.
+    File {
+        /// First byte in the archive.
+        offset: u64,
+        /// Length in bytes.
+        len: u64,
+    },
+    /// A symbolic link with its target.
+    Symlink(Vec<u8>),
+    /// Another name of an earlier member, by that member's path.
+    HardLink(Vec<u8>),
+    /// A character device: major, minor.
+    CharDevice(u32, u32),
+    /// A block device: major, minor.
+    BlockDevice(u32, u32),
+    /// A named pipe.
+    Fifo,
+}
+
+/// Reads all members of the archive `file`, decompressed where that is needed; their contents are ranges of the file that is
+/// returned beside them.
+pub fn open(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member>), ArchiveError> {
+    open_with(file, limits, |input, format, len| compress::spool(input, format, len, limits))
+}
+
+/// As [`open`], for the artifact with that digest, which was proven: decompressed once and then kept in `store`.
+pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
+    let limits = &ArchiveLimits::ARTIFACT;
+    open_with(file, limits, |input, format, len| {
+        compress::spool_kept(input, format, len, limits, (store, digest, DecodedForm::Tar))
+    })
+}
+
+/// As [`open`], for a zip file: returns a tar archive of its members.
+pub fn open_zip(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member>), ArchiveError> {
+    let plain = tempfile::tempfile().map_err(compress::no_spool)?;
+    zip::to_tar(file, limits, &plain)?;
+    let entries = read(&plain, limits)?;
+    Ok((plain, entries))
+}
+
+/// As [`open_kept`], for a zip file.
+pub(super) fn open_zip_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
+    let limits = &ArchiveLimits::ARTIFACT;
+    let plain = compress::kept((store, digest, DecodedForm::Zip), |output| zip::to_tar(file, limits, output))?;
+    let entries = read(&plain, limits)?;
+    Ok((plain, entries))
+}
+
+/// The content of the compressed file `file`, whose digest was proven: decompressed once and then kept in `store`.
+pub(super) fn decompress_kept(mut file: &File, digest: &Digest, store: &Store) -> Result<File, ArchiveError> {
+    let limits = &ArchiveLimits::ARTIFACT;
+    let format = compress::detect(file)?.ok_or(ArchiveError::NotCompressed)?;
+    compress::kept((store, digest, DecodedForm::File), |output| {
+        let read = |source| ArchiveError::Read { offset: 0, source };
+        file.rewind().map_err(read)?;
+        compress::decompress_file(file, format, file.metadata().map_err(read)?.len(), limits, output)
+    })
+}
+
+fn open_with(
+    file: &File,
+    limits: &ArchiveLimits,
+    spool: impl FnOnce(&File, &str, u64) -> Result<File, ArchiveError>,
+) -> Result<(File, Vec<Member>), ArchiveError> {
+    let read_error = |source| ArchiveError::Read { offset: 0, source };
+    let plain = match compress::detect(file)? {
+        Some(format) => spool(file, format, file.metadata().map_err(read_error)?.len())?,
+        None => file.try_clone().map_err(read_error)?,
+    };
+    let entries = read(&plain, limits)?;
+    Ok((plain, entries))
+}
+
+fn show(path: &[u8]) -> String {
+    vmbake_common::escape::name(path)
+}
+
+fn refused(path: &[u8], fault: impl Into<MemberFault>) -> ArchiveError {
+    ArchiveError::Refused { path: show(path), fault: Box::new(fault.into()) }
+}

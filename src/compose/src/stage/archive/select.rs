@@ -1,0 +1,114 @@
+//! Which members of an archive are installed, and where.
+
+use std::collections::BTreeMap;
+
+use vmbake_disk::tree::{Metadata, components};
+
+use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
+
+/// The mode of directories that are missing in the tree.
+const MISSING_MODE: u16 = 0o755;
+
+/// The members that are named (all when `names` is empty), with `strip` leading components dropped, below `directory`. The name of a
+/// directory includes everything below it. A directory whose name is stripped completely is dropped; the archive's own root stands for
+/// `directory` itself. A hard link to a file that is not
+/// selected becomes a regular file.
+pub fn select(
+    entries: Vec<Member>,
+    directory: &str,
+    strip: usize,
+    names: &[String],
+) -> Result<Vec<Member>, ArchiveError> {
+    let is_below = |path: &[u8], name: &str| {
+        path.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    if let Some(name) = names.iter().find(|name| !entries.iter().any(|entry| is_below(&entry.path, name))) {
+        return Err(ArchiveError::NoMember { path: name.clone() });
+    }
+    let mut files = Files::default();
+    let mut selected = Vec::new();
+    for mut entry in entries {
+        let first = files.resolve(&mut entry);
+        if !names.is_empty() && !names.iter().any(|name| is_below(&entry.path, name)) {
+            continue;
+        }
+        let rest: Vec<&[u8]> = components(&entry.path).skip(strip).collect();
+        if rest.is_empty() {
+            if entry.kind != MemberKind::Directory {
+                return Err(refused(&entry.path, MemberFault::Stripped { strip }));
+            }
+            if entry.path.is_empty() && entry.meta.mode != MISSING_MODE {
+                entry.path = directory.trim_start_matches('/').as_bytes().to_vec();
+                selected.push(entry);
+            }
+            continue;
+        }
+        entry.path = [directory.trim_start_matches('/').as_bytes(), &rest.join(&b'/')].join(&b'/');
+        if let Some(first) = first {
+            files.place(first, &mut entry);
+        }
+        selected.push(entry);
+    }
+    Ok(directories_first(selected))
+}
+
+/// Fails if a selected member is at or below one of these absolute paths.
+pub fn require_absent(members: &[Member], paths: &[String]) -> Result<(), ArchiveError> {
+    let is_there = |path: &&String| {
+        let names: Vec<&[u8]> = components(path.as_bytes()).collect();
+        members.iter().any(|member| components(&member.path).take(names.len()).eq(names.iter().copied()))
+    };
+    match paths.iter().find(is_there) {
+        Some(path) => Err(ArchiveError::Present { path: path.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Puts each directory once before what is in it, with what the last member of its name says, as tar leaves it.
+fn directories_first(members: Vec<Member>) -> Vec<Member> {
+    let (directories, others): (Vec<_>, Vec<_>) =
+        members.into_iter().partition(|member| member.kind == MemberKind::Directory);
+    let last: BTreeMap<Vec<u8>, Member> =
+        directories.into_iter().map(|directory| (directory.path.clone(), directory)).collect();
+    last.into_values().chain(others).collect()
+}
+
+/// The regular files of an archive, so far.
+#[derive(Default)]
+struct Files {
+    /// Path in the archive to number of the file.
+    numbers: BTreeMap<Vec<u8>, usize>,
+    /// The metadata and content of each, and its path in the image once it has one.
+    all: Vec<(Metadata, MemberKind, Option<Vec<u8>>)>,
+}
+
+impl Files {
+    /// Turns a hard link into a file with the content and metadata of its target, which comes earlier. Returns the number of the file, if it
+    /// is one.
+    fn resolve(&mut self, entry: &mut Member) -> Option<usize> {
+        let number = match &entry.kind {
+            MemberKind::File { .. } => {
+                self.all.push((entry.meta.clone(), entry.kind.clone(), None));
+                self.all.len() - 1
+            }
+            MemberKind::HardLink(to) => {
+                let number = *self.numbers.get(to)?;
+                let (meta, kind, _) = self.all.get(number)?;
+                (entry.meta, entry.kind) = (meta.clone(), kind.clone());
+                number
+            }
+            _ => return None,
+        };
+        self.numbers.insert(entry.path.clone(), number);
+        Some(number)
+    }
+
+    /// Makes `entry` a hard link if its file already has a path in the image.
+    fn place(&mut self, number: usize, entry: &mut Member) {
+        let Some((.., path)) = self.all.get_mut(number) else { return };
+        match path {
+            Some(first) => entry.kind = MemberKind::HardLink(first.clone()),
+            None => *path = Some(entry.path.clone()),
+        }
+    }
+}

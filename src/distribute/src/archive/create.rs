@@ -1,0 +1,124 @@
+//! Writes an archive, in one pass: the documents first, so that whoever reads it knows what follows.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::CarryError;
+use super::document::{ArchiveIndex, SINCE};
+use super::earlier::Earlier;
+use super::parts::PartWriter;
+pub use super::plan::Catalogs;
+use super::plan::{ArchivePlan, BlobContent};
+use super::tar::{END, header, padding};
+use vmbake_bake::release::key::PrivateKey;
+use vmbake_bake::release::sign::sign_document;
+use vmbake_common::digest::Digest;
+use vmbake_common::progress::Progress;
+use vmbake_oci::{INDEX, MARKER, MARKER_FILE};
+use vmbake_store::store::Store;
+
+/// What goes into an archive.
+pub struct ArchiveRequest<'a> {
+    /// Manifests whose inputs go into it.
+    pub manifests: &'a [PathBuf],
+    /// Baked images: their files, and what they were baked of.
+    pub images: &'a [PathBuf],
+    /// Whether the inputs of images go into it.
+    pub with_inputs: bool,
+    /// Whether the files of images do.
+    pub with_images: bool,
+    /// Base image, where a manifest pins one of the user's.
+    pub base: Option<&'a Path>,
+    /// Where layers, sources and trust anchors are.
+    pub catalogs: &'a Catalogs,
+    /// What the site has.
+    pub since: Option<&'a Earlier>,
+    /// The archive.
+    pub out: &'a Path,
+    /// Most bytes of a part.
+    pub split: Option<u64>,
+    /// Whether files that are there may be replaced.
+    pub force: bool,
+    /// Where the blobs are.
+    pub store: &'a Store,
+    /// Who signs the index.
+    pub key: Option<&'a PrivateKey>,
+    /// Threads for hashing.
+    pub threads: NonZeroUsize,
+}
+
+/// An archive that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WrittenArchive {
+    /// Its parts.
+    pub parts: Vec<PathBuf>,
+    /// Digest of its index, which leads to all that is in it.
+    pub index: Digest,
+    /// Blobs in it.
+    pub blobs: usize,
+    /// Its length in bytes.
+    pub length: u64,
+    /// The signature of its index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<PathBuf>,
+}
+
+/// Writes an archive.
+pub fn create(request: &ArchiveRequest<'_>, progress: &Progress) -> Result<WrittenArchive, CarryError> {
+    let mut annotations = BTreeMap::new();
+    if let Some(since) = request.since {
+        annotations.insert(SINCE.to_owned(), since.digest.to_string());
+    }
+    let held = request.since.map(|since| since.blobs.clone()).unwrap_or_default();
+    let mut plan = ArchivePlan::new(request.store, held);
+    for manifest in request.manifests {
+        plan.inputs(manifest, request.base, None, request.catalogs)?;
+    }
+    for image in request.images {
+        if request.with_images {
+            plan.image(image)?;
+        }
+        if request.with_inputs {
+            plan.inputs_of(image, request.base, request.catalogs)?;
+        }
+    }
+    plan.check(request.threads)?;
+    let index = ArchiveIndex::of(plan.manifests.clone(), annotations);
+    let index = serde_json::to_vec(&index).map_err(CarryError::Json)?;
+    let (parts, length) = write(request, &plan, &index, progress)?;
+    let bundle = request.key.map(|key| sign_document(request.out, &index, key)).transpose()?;
+    Ok(WrittenArchive { parts, index: Digest::of(&index), blobs: plan.blobs.len(), length, bundle })
+}
+
+fn write(
+    request: &ArchiveRequest<'_>,
+    plan: &ArchivePlan<'_>,
+    index: &[u8],
+    progress: &Progress,
+) -> Result<(Vec<PathBuf>, u64), CarryError> {
+    let mut out = PartWriter::new(request.out, request.split, request.force)?;
+    let bar = progress.bar("archiving", plan.blobs.values().map(|blob| blob.len).sum());
+    for (name, bytes) in [(MARKER_FILE, MARKER.as_bytes()), (INDEX, index)] {
+        let len = bytes.len() as u64;
+        [&header(name, len)?, bytes, padding(len)].into_iter().try_for_each(|bytes| out.write(bytes))?;
+    }
+    for (digest, blob) in &plan.blobs {
+        out.write(&header(&format!("blobs/{}/{}", digest.algorithm(), digest.hex()), blob.len)?)?;
+        match (&blob.content, plan.open(digest, blob)?) {
+            (BlobContent::Bytes(bytes), _) => out.write(bytes)?,
+            (_, Some(file)) => out.copy(&file, blob.len)?,
+            (_, None) => {
+                return Err(CarryError::NoBlob { title: blob.title.clone(), digest: Box::new(*digest) });
+            }
+        }
+        out.write(padding(blob.len))?;
+        bar.inc(blob.len);
+    }
+    bar.finish_and_clear();
+    out.write(&END)?;
+    let length = out.total();
+    Ok((out.publish()?, length))
+}

@@ -1,0 +1,153 @@
+//! Brings an archive to a site: blobs into its store, and what else a bake takes into a folder.
+//!
+//! A blob gets its name in the store when its digest is right. The folder gets its name when everything is in it.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::CarryError;
+use super::contents::{Contents, called};
+use super::document::{ArchiveManifest, BlobReference, BlobRole};
+use super::folder;
+use super::staged::{StagedFolder, same_folders};
+use super::tar::TarMember;
+use super::verify::digest;
+use vmbake_common::digest::Digest;
+use vmbake_common::parallel::for_each;
+use vmbake_store::store::Store;
+
+/// What came into the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// Blobs that are new there.
+    pub added: usize,
+    /// Blobs that were there.
+    pub present: usize,
+    /// Bytes of the new ones.
+    pub bytes: u64,
+}
+
+/// Brings the blobs of an archive into a store.
+pub fn import(contents: &Contents, store: &Store, threads: NonZeroUsize) -> Result<Imported, CarryError> {
+    contents.require_complete()?;
+    let layers = contents.manifests.iter().flat_map(|manifest| &manifest.layers);
+    let blobs: Vec<&BlobReference> = layers.filter(|layer| layer.role == BlobRole::Blob).collect();
+    for held in blobs.iter().filter(|blob| blob.is_held()) {
+        if store.blob(&held.digest)?.is_none() {
+            return Err(CarryError::NoBlob { title: called(held).to_owned(), digest: Box::new(held.digest) });
+        }
+    }
+    let wanted: BTreeSet<Digest> = blobs.iter().map(|blob| blob.digest).collect();
+    let wanted = contents.members.iter().filter(|(digest, _)| wanted.contains(digest)).collect();
+    let results = for_each(wanted, threads, |(digest, member)| bring(contents, store, digest, member));
+    let mut imported = Imported::default();
+    for result in results {
+        match result? {
+            Some(bytes) => {
+                imported.added += 1;
+                imported.bytes += bytes;
+            }
+            None => imported.present += 1,
+        }
+    }
+    Ok(imported)
+}
+
+/// Brings one blob; `None` where it is there.
+fn bring(contents: &Contents, store: &Store, expected: &Digest, member: &TarMember) -> Result<Option<u64>, CarryError> {
+    if let Some(file) = store.blob(expected)? {
+        let path = store.path(expected);
+        let found = store.digest(&path, &file, expected);
+        let (found, _) = found.map_err(|source| CarryError::Read { path, source })?;
+        if found == *expected {
+            return Ok(None);
+        }
+    }
+    let mut partial = store.partial(&expected.hex(), expected.hasher())?;
+    partial.reset()?;
+    let found = digest(contents, expected, member, |bytes| Ok(partial.write(bytes)?));
+    match found {
+        Ok(found) if found == *expected => {
+            partial.publish()?;
+            Ok(Some(member.len))
+        }
+        other => {
+            partial.discard()?;
+            let title = contents.listed.get(expected).map_or("a blob", called).to_owned();
+            Err(CarryError::Changed { title, found: Box::new(other?), expected: Box::new(*expected) })
+        }
+    }
+}
+
+/// Writes manifests, sources, layers and trust anchors to the folder `to`, below `manifests`, `sources`, `layers` and `trust`. It must be new, or
+/// have exactly these.
+pub fn unpack_inputs(contents: &Contents, to: &Path) -> Result<(), CarryError> {
+    stage_inputs(contents, to)?.map_or(Ok(()), StagedFolder::publish)
+}
+
+/// The same without publishing it; `None` where the folder is there as it should be.
+pub(super) fn stage_inputs(contents: &Contents, to: &Path) -> Result<Option<StagedFolder>, CarryError> {
+    contents.require_complete()?;
+    let staged = StagedFolder::new(to)?;
+    let mut done = BTreeSet::new();
+    for manifest in contents.manifests.iter().filter(|manifest| manifest.artifact_type == BlobRole::Inputs) {
+        for layer in &manifest.layers {
+            if done.insert((layer.role, layer.title().to_owned(), layer.digest)) {
+                unpack(contents, layer, staged.path())?;
+            }
+        }
+    }
+    if to.symlink_metadata().is_err() {
+        return Ok(Some(staged));
+    }
+    match same_folders(staged.path(), to) {
+        Ok(true) => Ok(None),
+        Ok(false) => Err(CarryError::Exists { path: to.to_owned() }),
+        Err(source) => Err(CarryError::Read { path: to.to_owned(), source }),
+    }
+}
+
+fn unpack(contents: &Contents, layer: &BlobReference, folder: &Path) -> Result<(), CarryError> {
+    let Some(name) = input_name(layer) else { return Ok(()) };
+    let target = folder.join(&name);
+    let unwritten = |source| CarryError::Write { path: target.clone(), source };
+    target.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(unwritten)?;
+    if let (BlobRole::Layers | BlobRole::Trust, Some(member)) = (layer.role, contents.members.get(&layer.digest)) {
+        let found = digest(contents, &layer.digest, member, |_| Ok(()))?;
+        if found != layer.digest {
+            let (title, expected) = (layer.title().to_owned(), Box::new(layer.digest));
+            return Err(CarryError::Changed { title, found: Box::new(found), expected });
+        }
+        std::fs::create_dir(&target).map_err(unwritten)?;
+        return folder::unpack(&contents.archive, &contents.path, member, &target);
+    }
+    let bytes = contents.document(layer)?;
+    std::fs::File::create_new(&target)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &bytes))
+        .map_err(unwritten)
+}
+
+/// Where a document goes; `None` for what belongs into the store, and for names that no archive has.
+pub(super) fn input_name(layer: &BlobReference) -> Option<String> {
+    let (folder, end, kept) = match layer.role {
+        BlobRole::Manifest => ("manifests/", ".json", ".json"),
+        BlobRole::Sources => ("sources/", ".json", ".json"),
+        BlobRole::Trust => ("trust/", ".tar", ""),
+        BlobRole::Layers => ("layers/", ".tar", ""),
+        _ => return None,
+    };
+    let name = layer.title().strip_prefix(folder)?.strip_suffix(end)?;
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
+    (!name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)).then(|| format!("{folder}{name}{kept}"))
+}
+
+/// Where the documents of one role are in the folder, in their order.
+pub(super) fn input_names(manifest: &ArchiveManifest, role: BlobRole) -> Vec<String> {
+    let mut names: Vec<String> =
+        manifest.layers.iter().filter(|layer| layer.role == role).filter_map(input_name).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,244 @@
+//! A folder that appears whole or not at all: it is filled under a hidden name next to its own, and takes that by one rename(2).
+//!
+//! An existing folder is exchanged with one that also has hard links to its files. An error removes what was staged. What a kill leaves under the
+//! hidden name has no effect, and the next run removes it. A lock on the folder excludes concurrent runs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::CarryError;
+use vmbake_common::ownership;
+
+/// Mode of the folder until it is published.
+const PRIVATE: u32 = 0o700;
+const PUBLIC: u32 = 0o755;
+
+/// A folder that is being filled.
+pub(super) struct StagedFolder {
+    path: PathBuf,
+    target: PathBuf,
+    replaced: Option<Replaced>,
+    /// The staged folder, open and locked.
+    folder: File,
+    /// Whether the hidden name is free for another run.
+    is_gone: bool,
+}
+
+/// A folder that is replaced.
+struct Replaced {
+    /// Its files, with their inodes.
+    files: BTreeMap<OsString, u64>,
+    /// It is locked, too: from the exchange until it is removed, it has the hidden name.
+    _folder: File,
+}
+
+impl StagedFolder {
+    /// Stages the folder `target`, with its existing files.
+    pub(super) fn over(target: &Path) -> Result<Self, CarryError> {
+        if target.symlink_metadata().is_err() {
+            return Self::new(target);
+        }
+        // Links lead to the folder that is replaced.
+        let target = target.canonicalize().map_err(|source| CarryError::Read { path: target.to_owned(), source })?;
+        let mut staged = Self::new(&target)?;
+        staged.replaced = Some(staged.link_files()?);
+        Ok(staged)
+    }
+
+    /// Stages the folder `target`, which must not exist when it is published.
+    pub(super) fn new(target: &Path) -> Result<Self, CarryError> {
+        let unwritten = |source| CarryError::Write { path: target.to_owned(), source };
+        let Some(name) = target.file_name() else {
+            return Err(fixed(target, "has no name"));
+        };
+        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        ownership::create_folder(parent).map_err(unwritten)?;
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(".staged");
+        let path = parent.join(hidden);
+        let folder = lock(&path, target)?;
+        let staged = Self { path, target: target.to_owned(), replaced: None, folder, is_gone: false };
+        staged.clear().map_err(|source| CarryError::Write { path: staged.path.clone(), source })?;
+        Ok(staged)
+    }
+
+    /// Where it is filled.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes what a run that was killed has left.
+    fn clear(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true => fs::remove_dir_all(entry.path())?,
+                false => fs::remove_file(entry.path())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Links the files of the existing folder.
+    fn link_files(&self) -> Result<Replaced, CarryError> {
+        let target = &self.target;
+        let unread = |source| CarryError::Read { path: target.clone(), source };
+        let folder = File::open(target).map_err(unread)?;
+        folder.try_lock().map_err(|_| CarryError::Busy { path: target.clone() })?;
+        let meta = target.metadata().map_err(unread)?;
+        if !meta.is_dir() {
+            return Err(fixed(target, "is not a folder"));
+        }
+        if self.folder.metadata().map_err(unread)?.dev() != meta.dev() {
+            return Err(fixed(target, "is a mount point"));
+        }
+        if std::env::current_dir().is_ok_and(|current| current.starts_with(target)) {
+            return Err(fixed(target, "contains the current directory"));
+        }
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(target).map_err(unread)? {
+            let entry = entry.map_err(unread)?;
+            let meta = entry.metadata().map_err(unread)?;
+            if meta.is_dir() {
+                return Err(fixed(target, &format!("contains the folder {:?}", entry.file_name())));
+            }
+            fs::hard_link(entry.path(), self.path.join(entry.file_name()))
+                .map_err(|source| CarryError::Write { path: entry.path(), source })?;
+            files.insert(entry.file_name(), meta.ino());
+        }
+        Ok(Replaced { files, _folder: folder })
+    }
+
+    /// Renames the folder to its name.
+    pub(super) fn publish(mut self) -> Result<(), CarryError> {
+        if self.replaced.is_none() {
+            self.take_name()?;
+            self.is_gone = true;
+        }
+        let unwritten = |source| CarryError::Write { path: self.target.clone(), source };
+        if let Some(replaced) = &self.replaced {
+            self.exchange().map_err(unwritten)?;
+            self.keep_changes(&replaced.files).map_err(unwritten)?;
+        }
+        let parent = self.target.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new("."))).and_then(|parent| parent.sync_all()).map_err(unwritten)
+    }
+
+    fn take_name(&self) -> Result<(), CarryError> {
+        let unwritten = |source| CarryError::Write { path: self.target.clone(), source };
+        self.folder.set_permissions(fs::Permissions::from_mode(PUBLIC)).map_err(unwritten)?;
+        self.folder.sync_all().map_err(unwritten)?;
+        match rename(&self.path, &self.target, RenameFlags::NOREPLACE) {
+            // A file system that does not know the flag: a folder with something in it is not replaced there either.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                fs::rename(&self.path, &self.target).map_err(unwritten)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Err(CarryError::Exists { path: self.target.clone() })
+            }
+            other => other.map_err(unwritten),
+        }
+    }
+
+    fn exchange(&self) -> io::Result<()> {
+        let (old, new) = (self.target.metadata()?, self.folder.metadata()?);
+        if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+            chown(&self.path, Some(old.uid()), Some(old.gid()))?;
+        }
+        self.folder.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
+        self.folder.sync_all()?;
+        rename(&self.path, &self.target, RenameFlags::EXCHANGE)
+    }
+
+    /// Moves files that other programs wrote to the old folder in the meantime, unless the new one has a newer file of this name.
+    fn keep_changes(&self, files: &BTreeMap<OsString, u64>) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let (entry, inode) = entry.and_then(|entry| entry.metadata().map(|meta| (entry, meta.ino())))?;
+            let known = files.get(&entry.file_name());
+            let target = self.target.join(entry.file_name());
+            let now = target.symlink_metadata().ok().map(|meta| meta.ino());
+            if known != Some(&inode) && now == known.copied() {
+                fs::rename(entry.path(), target)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was staged and not published goes, and so does what was replaced.
+impl Drop for StagedFolder {
+    fn drop(&mut self) {
+        if !self.is_gone {
+            // A folder that is left has no effect, and the next run removes it.
+            let _removed = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Makes and locks the folder of what is staged for `target`.
+fn lock(path: &Path, target: &Path) -> Result<File, CarryError> {
+    let unwritten = |source| CarryError::Write { path: path.to_owned(), source };
+    let busy = || CarryError::Busy { path: target.to_owned() };
+    match fs::DirBuilder::new().mode(PRIVATE).create(path) {
+        Err(source) if source.kind() != ErrorKind::AlreadyExists => return Err(unwritten(source)),
+        _ => {}
+    }
+    let folder = match File::open(path) {
+        Err(source) if source.kind() == ErrorKind::NotFound => return Err(busy()),
+        other => other.map_err(unwritten)?,
+    };
+    ownership::folder(path).map_err(|exposed| unwritten(exposed.into()))?;
+    folder.try_lock().map_err(|_| busy())?;
+    // The run that had the lock may have given the folder its name in between.
+    let (locked, found) = (folder.metadata().map_err(unwritten)?, path.symlink_metadata());
+    match found.is_ok_and(|found| (found.dev(), found.ino()) == (locked.dev(), locked.ino())) {
+        true => Ok(folder),
+        false => Err(busy()),
+    }
+}
+
+fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<()> {
+    Ok(renameat_with(CWD, from, CWD, to, flags)?)
+}
+
+fn fixed(path: &Path, reason: &str) -> CarryError {
+    CarryError::Fixed { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+/// Whether two folders have the same files and folders.
+pub(super) fn same_folders(one: &Path, other: &Path) -> io::Result<bool> {
+    let names = |path: &Path| -> io::Result<Vec<OsString>> {
+        let mut names: Vec<_> = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+        names.sort();
+        Ok(names)
+    };
+    let (left, right) = (names(one)?, names(other)?);
+    if left != right {
+        return Ok(false);
+    }
+    for name in left {
+        let (one, other) = (one.join(&name), other.join(&name));
+        let (left, right) = (one.symlink_metadata()?, other.symlink_metadata()?);
+        let same = if left.is_dir() && right.is_dir() {
+            same_folders(&one, &other)?
+        } else {
+            let is_executable = |meta: &fs::Metadata| meta.permissions().mode() & 0o100 != 0;
+            left.is_file()
+                && right.is_file()
+                && left.len() == right.len()
+                && is_executable(&left) == is_executable(&right)
+                && fs::read(&one)? == fs::read(&other)?
+        };
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

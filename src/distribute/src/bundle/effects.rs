@@ -1,0 +1,342 @@
+//! What layers do to an image and to machines: layers enter, a list of effects leaves, each with the layer and the key that has it.
+//!
+//! Everything is told from the layers alone, before any artifact is there. So an archive counts as whatever is below the path that it
+//! is unpacked to, and a Debian package, which goes where it likes, as everything.
+
+use vmbake_firstboot::plan::Plan;
+
+use super::words::{is_below, real};
+use vmbake_layer::{AuditedScript, Install, Layer, Schema, ScriptUnits, Units};
+
+/// One effect of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Effect {
+    /// What is done.
+    pub kind: EffectKind,
+    /// To what: a path, a name or a command. Of a path with wildcards the directory before the first one.
+    pub value: String,
+    /// The path with its wildcards, if it has any.
+    pub pattern: Option<String>,
+    /// The layer.
+    pub layer: String,
+    /// Its key.
+    pub key: &'static str,
+}
+
+/// A sort of effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EffectKind {
+    /// A file or link is written.
+    Write,
+    /// An archive is unpacked to a directory.
+    Unpack,
+    /// A directory is there.
+    Directory,
+    /// What others wrote is changed or removed.
+    Change,
+    /// A file gets privileges.
+    Setuid,
+    /// A user or group is made.
+    User,
+    /// A maintainer script is answered for.
+    Script,
+    /// A program runs on the first boot.
+    Command,
+}
+
+impl EffectKind {
+    /// The list of [`Asks`](super::document::Asks) that names such effects.
+    pub fn asked_by(self) -> &'static str {
+        match self {
+            Self::Write | Self::Unpack | Self::Directory | Self::Change => "paths",
+            Self::Setuid => "setuid",
+            Self::User => "users",
+            Self::Script => "scripts",
+            Self::Command => "commands",
+        }
+    }
+}
+
+impl Effect {
+    /// Whether what is at `path` is changed, or is below what is.
+    pub fn changes(&self, path: &str) -> bool {
+        let Some((parent, name)) = self.pattern.as_ref().and_then(|pattern| pattern.rsplit_once('/')) else {
+            return is_below(path, &self.value);
+        };
+        let inside = path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('/'));
+        inside.is_some_and(|inside| name == "**" || fits(name, inside.split('/').next().unwrap_or(inside)))
+    }
+}
+
+/// Whether a name is one that `pattern` stands for, in which `*` is for any bytes.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(head) else { return false };
+    let pieces: Vec<&str> = rest.split('*').collect();
+    let Some((end, middle)) = pieces.split_last() else { return true };
+    for piece in middle {
+        match left.split_once(piece) {
+            Some((_, behind)) => left = behind,
+            None => return false,
+        }
+    }
+    left.ends_with(end)
+}
+
+/// All effects of a layer, sorted, each once.
+pub fn effects(layer: &Layer) -> Vec<Effect> {
+    let mut found = Collected { layer: layer.schema.name.clone(), effects: Vec::new() };
+    let schema = &layer.schema;
+    // Names every key, so that the compiler reports a new one.
+    let Schema {
+        name: _,
+        version: _,
+        description: _,
+        os: _,
+        requires: _,
+        bundles: _,
+        // It says where the layer can be installed, and changes nothing there.
+        bases: _,
+        // These are read by `installs`.
+        artifacts: _,
+        downloads: _,
+        local_files: _,
+        // What the image gets of these depends on it. No bundle has them.
+        container_images: _,
+        images: _,
+        packages: _,
+        recommends: _,
+        archive: _,
+        hold: _,
+        without: _,
+        upgrade: _,
+        debconf: _,
+        scripts,
+        groups,
+        users,
+        directories,
+        // They are among the files of the layer, as are the settings below.
+        files: _,
+        expand: _,
+        capabilities,
+        // No bundle has these.
+        swap: _,
+        alternatives: _,
+        sudoers: _,
+        modes,
+        setuid,
+        symlinks,
+        units,
+        remove,
+        empty,
+        truncate,
+        // No bundle has them.
+        keep: _,
+        sysctl: _,
+        modules_load: _,
+        hostname: _,
+        timezone: _,
+        kernel_arguments: _,
+        locale: _,
+        keyboard: _,
+        ssh_authorized_keys: _,
+        motd: _,
+        os_release: _,
+        first_boot: plan,
+    } = schema;
+    found.all(EffectKind::Write, "files", layer.files.keys());
+    found.all(EffectKind::Write, "symlinks", symlinks.keys());
+    found.all(EffectKind::Directory, "directories", directories.keys());
+    found.all(EffectKind::Change, "capabilities", capabilities.keys());
+    found.all(EffectKind::Change, "modes", modes.keys());
+    found.all(EffectKind::Change, "empty", empty);
+    found.all(EffectKind::Change, "truncate", truncate);
+    for pattern in remove {
+        found.matching("remove", pattern);
+    }
+    let Units { enable, disable, mask, files: _ } = units;
+    if [enable, disable, mask].iter().any(|units| !units.is_empty()) {
+        found.add(EffectKind::Directory, "units", "/etc/systemd/system");
+    }
+    found.all(EffectKind::Setuid, "setuid", setuid);
+    installs(&mut found, schema);
+    for (name, user) in users {
+        found.add(EffectKind::User, "users", name);
+        found.add(EffectKind::Directory, "users", &user.home_of(name));
+    }
+    found.all(EffectKind::User, "groups", groups.keys());
+    scripts.iter().for_each(|one| script(&mut found, one));
+    plan.iter().for_each(|plan| first_boot(&mut found, plan));
+    found.effects.sort();
+    found.effects.dedup();
+    found.effects
+}
+
+/// Effects as they are found.
+struct Collected {
+    layer: String,
+    effects: Vec<Effect>,
+}
+
+impl Collected {
+    fn add(&mut self, kind: EffectKind, key: &'static str, value: &str) {
+        let is_path = !matches!(kind, EffectKind::User | EffectKind::Script | EffectKind::Command);
+        let value = if is_path { real(value) } else { value.to_owned() };
+        self.effects.push(Effect { kind, value, pattern: None, layer: self.layer.clone(), key });
+    }
+
+    /// A change of whatever a path with wildcards stands for.
+    fn matching(&mut self, key: &'static str, pattern: &str) {
+        self.add(EffectKind::Change, key, parent_of_pattern(pattern));
+        if let Some(effect) = self.effects.last_mut().filter(|_| pattern.contains('*')) {
+            effect.pattern = Some(real(pattern));
+        }
+    }
+
+    fn all<'a>(&mut self, kind: EffectKind, key: &'static str, values: impl IntoIterator<Item = &'a String>) {
+        values.into_iter().for_each(|value| self.add(kind, key, value));
+    }
+}
+
+fn installs(found: &mut Collected, schema: &Schema) {
+    for (_, name, install) in schema.installs() {
+        match install {
+            Install::File { path, .. } => found.add(EffectKind::Write, "install", path),
+            Install::Tar { path, .. } | Install::Zip { path, .. } => found.add(EffectKind::Unpack, "install", path),
+            Install::Deb => {
+                found.add(EffectKind::Unpack, "install", "/");
+                found.add(EffectKind::Script, "install", name);
+            }
+        }
+    }
+}
+
+fn script(found: &mut Collected, script: &AuditedScript) {
+    let AuditedScript {
+        package,
+        script: _,
+        sha256: _,
+        upgrade: _,
+        defer: _,
+        skip: _,
+        triggers: _,
+        users: _,
+        groups: _,
+        directories,
+        files,
+        symlinks,
+        alternatives,
+        units: ScriptUnits { enable },
+    } = script;
+    found.add(EffectKind::Script, "scripts", package);
+    found.all(EffectKind::Directory, "scripts", directories.keys());
+    found.all(EffectKind::Change, "scripts", files.keys());
+    found.all(EffectKind::Write, "scripts", symlinks.keys());
+    if !enable.is_empty() {
+        found.add(EffectKind::Directory, "scripts", "/etc/systemd/system");
+    }
+    for alternative in alternatives {
+        found.add(EffectKind::Write, "scripts", &alternative.link);
+        alternative.slaves.values().for_each(|(link, _)| found.add(EffectKind::Write, "scripts", link));
+    }
+}
+
+fn first_boot(found: &mut Collected, plan: &Plan) {
+    let Plan {
+        inputs: _,
+        variables: _,
+        detect: _,
+        values: _,
+        checks: _,
+        connect: _,
+        users,
+        accounts,
+        directories,
+        modes,
+        optional_modes,
+        files,
+        blocks,
+        commands,
+        services: _,
+        exec: _,
+        receive: _,
+        received,
+        keys,
+    } = plan;
+    for file in files {
+        // Its directory gets a mode and an owner, whether it is there or not.
+        if file.directory.is_some() {
+            found.add(EffectKind::Directory, "first_boot/files", parent(before_template(&file.path)));
+        }
+        match before_template(&file.path) {
+            path if path.len() == file.path.len() => found.add(EffectKind::Write, "first_boot/files", path),
+            // Anything below where the variable part begins.
+            path => found.add(EffectKind::Unpack, "first_boot/files", parent(path)),
+        }
+    }
+    for block in blocks {
+        found.add(EffectKind::Change, "first_boot/blocks", parent_of_pattern(before_template(&block.path)));
+    }
+    found.all(EffectKind::Directory, "first_boot/directories", directories.keys());
+    found.all(EffectKind::Change, "first_boot/modes", modes.keys());
+    for path in optional_modes.keys() {
+        found.matching("first_boot/optional_modes", path);
+    }
+    for (_, place) in received.iter() {
+        found.add(EffectKind::Unpack, "first_boot/received", &place.directory);
+    }
+    for (_, place) in keys.iter() {
+        found.add(EffectKind::Unpack, "first_boot/keys", &place.directory);
+    }
+    found.all(EffectKind::User, "first_boot/users", users.keys());
+    found.all(EffectKind::User, "first_boot/accounts", accounts.keys());
+    for command in commands {
+        found.add(EffectKind::Command, "first_boot/commands", &command.join(" "));
+    }
+}
+
+/// The part of a path before its first variable.
+fn before_template(path: &str) -> &str {
+    path.find("{").and_then(|at| path.get(..at)).unwrap_or(path)
+}
+
+/// The directory that a path is in.
+fn parent(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some(("", _)) | None => "/",
+        Some((parent, _)) => parent,
+    }
+}
+
+/// A path with wildcards, up to the directory before the first one.
+fn parent_of_pattern(pattern: &str) -> &str {
+    match pattern.find('*').and_then(|at| pattern.get(..at)) {
+        Some(before) => parent(before),
+        None => pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_for_names_of_one_directory() {
+        for (pattern, path, expected) in [
+            ("/etc/*-", "/etc/passwd-", true),
+            ("/etc/*-", "/etc/passwd", false),
+            ("/etc/*-", "/etc/systemd/x-", false),
+            ("/etc/*-", "/etc/old-/x", true),
+            ("/var/cache/apt/*.bin", "/var/cache/apt/a.bin", true),
+            ("/a/b*c*d", "/a/bxcyd", true),
+            ("/a/b*c*d", "/a/bxd", false),
+            ("/usr/share/doc/**", "/usr/share/doc/a/b", true),
+            ("/usr/share/doc/**", "/usr/share/docs", false),
+            ("/a", "/a/b", true),
+        ] {
+            let mut found = Collected { layer: String::new(), effects: Vec::new() };
+            found.matching("remove", pattern);
+            assert_eq!(found.effects[0].changes(path), expected, "{pattern} {path}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What to do about a bundle that cannot be used.
+
+use super::BundleError;
+use vmbake_common::hint::Hint;
+
+impl Hint for BundleError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Syntax { .. } | Self::Document { .. } => Some(
+                "`vmbake schema bundle` prints the form of bundle.json; docs/bundles.md says what it means".to_owned(),
+            ),
+            Self::Unsound { .. } => {
+                Some("docs/bundles.md says what a bundle may do, and what it has to ask for".to_owned())
+            }
+            Self::NoSource { .. } => Some("say its address in `downloads` of the layer, or in sources.json".to_owned()),
+            Self::Remote { .. } => Some("name the folder or tar file that `vmbake bundle pack` wrote".to_owned()),
+            Self::Tagged { .. } => {
+                Some("--force moves the tag; give what has changed another version instead".to_owned())
+            }
+            Self::NoPublisher { .. } => {
+                Some("`vmbake bundle trust REF --key FILE` shows what it asks for, and writes the file".to_owned())
+            }
+            Self::Publisher { .. } => Some("docs/bundles.md shows such a file".to_owned()),
+            Self::NotGranted { .. } => Some(
+                "`vmbake bundle inspect` shows all that it asks for; grant it in trust/publishers if it should"
+                    .to_owned(),
+            ),
+            Self::OtherBundle { expected, .. } => {
+                Some(format!("name {expected} as well, or remove it from bundles.lock.json if the image no longer has it"))
+            }
+            Self::NotLocked { .. } => Some(
+                "`vmbake bundle upgrade KIND` takes the newest version; --manifests names the folder of the lock"
+                    .to_owned(),
+            ),
+            Self::NoVersion { .. } => Some("say which one, as HOST/NAME:TAG".to_owned()),
+            Self::NoReference { .. } => Some("--with names the new one, as a file or HOST/NAME:TAG".to_owned()),
+            Self::Fixed { with, .. } => {
+                Some(format!("name {with} in the layer; without a tag, the lock alone says which version there is"))
+            }
+            Self::NewlyRequired { .. } => {
+                Some("once the user data of all machines has them, --user-data-is-ready goes on".to_owned())
+            }
+            Self::Locked { .. } => Some("--upgrade-bundles takes a higher version, with --allow-downgrade a lower one; never another bundle of the same".to_owned()),
+            Self::Conflicts { .. } => Some("leave one of both sides out; `vmbake bundle plan` shows all that bundles do to an image".to_owned()),
+            Self::Unattended { .. } => Some("--yes accepts what was shown".to_owned()),
+            Self::NoSigner { .. } => Some("--key or --publisher says who".to_owned()),
+            Self::Layout { .. } => {
+                Some("`vmbake bundle pack` writes bundles; ask its publisher for a sound copy".to_owned())
+            }
+            Self::Unnamed { .. } => Some("say HOST/NAME:TAG or HOST/NAME@DIGEST".to_owned()),
+            Self::Moved { .. } => {
+                Some("ask the publisher why; a digest in the name takes the one that you mean".to_owned())
+            }
+            Self::NotSigned { .. } => {
+                Some("use it only if its publisher tells you, on another way, which key has signed it".to_owned())
+            }
+            Self::Unpinned { .. } => Some("run it once without --offline".to_owned()),
+            Self::PinLost { .. } => Some(
+                "--mirror or --store names a place that still has it; --refresh pins what upstream has now".to_owned(),
+            ),
+            Self::NoBlob { .. } => Some("--store names the store that has it".to_owned()),
+            Self::Damaged { .. } => Some("`vmbake store verify` finds what else has changed".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            Self::Layer(error) => error,
+            Self::Sources(error) => error,
+            Self::Resolve(error) => error,
+            Self::Fetch(error) => error,
+            Self::Manifest(error) => error,
+            Self::Store(error) => error,
+            Self::Carry(error) => error,
+            Self::Sign(error) => error,
+            Self::Publish(error) => error,
+            Self::Registry(error) => error,
+            Self::Pull(error) => error,
+            _ => return None,
+        })
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::Unsound { .. } | Self::Conflicts { .. })
+    }
+}

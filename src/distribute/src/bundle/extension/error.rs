@@ -1,0 +1,158 @@
+//! Why a bundle does not become an extension.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use vmbake_disk::ext4::AuthorError;
+use vmbake_disk::squashfs::SquashfsError;
+use vmbake_disk::write::WriteError;
+
+use crate::bundle::BundleError;
+use vmbake_common::atomic_file::PublishError;
+use vmbake_common::escape;
+use vmbake_common::hint::Hint;
+use vmbake_compose::merge::MergeError;
+use vmbake_compose::stage::StageError;
+use vmbake_fetch::FetchError;
+use vmbake_fetch::verify::VerifyError;
+use vmbake_manifest::ManifestError;
+
+/// Why a bundle does not become an extension.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtensionError {
+    /// It does what an extension cannot do.
+    #[error("{}", lines(path, refusals))]
+    Refused {
+        /// Where the bundle is.
+        path: PathBuf,
+        /// All that is wrong, each with its layer and key.
+        refusals: Vec<String>,
+    },
+    /// The file has no name that an extension can have.
+    #[error("{path}: an extension has the name of its file, of letters, digits, `-`, `_` and `.`, and ends with .raw")]
+    Name {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The directory has no name that an extension can have.
+    #[error(
+        "{path}: an extension has the name of its directory, of letters, digits, `-`, `_` and `.`, and not with .raw at its end"
+    )]
+    FolderName {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// What stands there is something else.
+    #[error("{path}: is not that extension, and is not replaced")]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory is to be verified as a volume.
+    #[error("{path}: a directory has no blocks that a hash tree could verify")]
+    NoBlocks {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The bundle is for other systems.
+    #[error("{path}: the bundle is for {found}, not for {expected}")]
+    Target {
+        /// Where the bundle is.
+        path: PathBuf,
+        /// System and architecture that are asked for.
+        expected: String,
+        /// Those that it has.
+        found: String,
+    },
+    /// The bundle cannot be used.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// What it pins is no manifest.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// An artifact cannot be fetched or is not proven.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// An artifact is not what is pinned.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// An artifact cannot be decoded.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// The files do not make a tree.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// The tree does not make a volume.
+    #[error(transparent)]
+    Author(#[from] AuthorError),
+    /// The tree does not make a SquashFS.
+    #[error(transparent)]
+    Squashfs(#[from] SquashfsError),
+    /// The hash tree cannot be made.
+    #[error("{path}: cannot make the hash tree")]
+    HashTree {
+        /// The volume.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The directory cannot be written.
+    #[error("{path}: cannot write the extension")]
+    Folder {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The volume cannot be written.
+    #[error("{path}: cannot write the extension")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the writer says.
+        source: WriteError,
+    },
+    /// The file cannot get its name.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+}
+
+impl Hint for ExtensionError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Refused { .. } => "docs/sysext.md says what an extension can do; `vmbake bake --with` does the rest",
+            Self::Name { .. } => "-o acme-agent.raw is such a name; with --format dir there is no .raw",
+            Self::FolderName { .. } => "-o acme-agent is such a name",
+            Self::Foreign { .. } => "-o names another directory",
+            Self::NoBlocks { .. } => "--format squashfs or ext4 has some",
+            Self::Target { .. } => "--os and --arch say which system and architecture",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            Self::Bundle(error) => error,
+            Self::Manifest(error) => error,
+            Self::Fetch(error) => error,
+            Self::Verify(error) => error,
+            Self::Stage(error) => error,
+            Self::Merge(error) => error,
+            Self::Author(error) => error,
+            Self::Squashfs(error) => error,
+            Self::Publish(error) => error,
+            _ => return None,
+        })
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::Refused { .. })
+    }
+}
+
+/// A line for each refusal.
+fn lines(path: &Path, refusals: &[String]) -> String {
+    let line = |what: &String| escape::line(format!("{}: {what}", path.display()));
+    refusals.iter().map(line).collect::<Vec<_>>().join("\n")
+}

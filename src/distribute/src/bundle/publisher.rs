@@ -1,0 +1,186 @@
+//! Whom a consumer takes bundles from, and what they may do: `trust/publishers/NAME.json`.
+//!
+//! The file is the consumer's own. Nothing that a bundle brings is ever taken for a key, and what it asks for beyond the grant is refused
+//! before any artifact of it is fetched.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::contents::read;
+use super::document::{Asks, BundleDocument};
+use super::error::BundleError;
+use super::place::BundlePlace;
+use super::words;
+use vmbake_bake::release::verify::NamedSigner;
+use vmbake_common::address;
+use vmbake_common::digest::Digest;
+use vmbake_proof::sigstore::{PublicKey, Signer, json};
+
+/// The form that is read and written.
+const SCHEMA: u32 = 1;
+/// Where such files are, unless somebody says where.
+pub const FOLDER: &str = "trust/publishers";
+
+/// A publisher of bundles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Publisher {
+    /// Form of this document: 1.
+    pub schema: u32,
+    /// Its name, which the file has, too.
+    pub publisher: String,
+    /// Public key that must have signed, PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// In place of a key, the subject alternative name of the certificate that must have signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// OIDC issuer of that certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// Where its bundles are: a repository of a registry, and all below it. Without it they may be anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
+    /// What the names of its bundles begin with, `PUBLISHER.` at least.
+    pub names: String,
+    /// What its bundles may do.
+    pub allows: Asks,
+}
+
+impl Publisher {
+    /// The publisher of that name, from the folder of all of them.
+    pub fn load(folder: &Path, name: &str) -> Result<Self, BundleError> {
+        let path = Self::path(folder, name);
+        if words::label(name).is_some() || path.symlink_metadata().is_err() {
+            return Err(BundleError::NoPublisher { name: name.to_owned(), path });
+        }
+        let syntax = |error| BundleError::syntax(&path, &error);
+        let text = read(&path)?;
+        if let Some(key) = address::in_document(&text) {
+            return Err(BundleError::Publisher { path, key, what: address::MESSAGE.to_owned() });
+        }
+        let publisher: Self = serde_json::from_slice(&text).map_err(syntax)?;
+        json::parse(&text).map_err(syntax)?;
+        let fault = |key: &str, what: &str| {
+            let (path, key, what) = (path.clone(), key.to_owned(), what.to_owned());
+            Err(BundleError::Publisher { path, key, what })
+        };
+        match &publisher {
+            one if one.schema != SCHEMA => fault("schema", "is not 1"),
+            one if one.publisher != name => fault("publisher", "is not the name of the file"),
+            one if !one.names.starts_with(&format!("{name}.")) => {
+                fault("names", "does not begin with the publisher's name and a dot")
+            }
+            _ => match publisher.signer(&path) {
+                Ok(_) => Ok(publisher),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// The file of a publisher.
+    pub fn path(folder: &Path, name: &str) -> PathBuf {
+        folder.join(format!("{name}.json"))
+    }
+
+    /// Grants what `document` asks for to whoever `key` or identity and issuer are.
+    pub fn granting(
+        document: &BundleDocument,
+        key: Option<String>,
+        certificate: Option<(String, String)>,
+        registry: Option<String>,
+    ) -> Self {
+        let (identity, issuer) = certificate.unzip();
+        Self {
+            schema: SCHEMA,
+            publisher: document.publisher.clone(),
+            key,
+            identity,
+            issuer,
+            registry,
+            names: format!("{}.", document.publisher),
+            allows: document.asks.clone(),
+        }
+    }
+
+    /// Adds what was granted before, if it was granted to the same; `path` is for messages.
+    pub fn widen(&mut self, known: &Self, path: &Path) -> Result<(), BundleError> {
+        if (&known.key, &known.identity, &known.issuer) != (&self.key, &self.identity, &self.issuer) {
+            let what = "is another one: remove the file if the publisher has told you so".to_owned();
+            return Err(BundleError::Publisher { path: path.to_owned(), key: "key".to_owned(), what });
+        }
+        let Asks { paths, setuid, users, scripts, commands, ports } = known.allows.clone();
+        let allows = &mut self.allows;
+        let lists = [
+            (&mut allows.paths, paths),
+            (&mut allows.setuid, setuid),
+            (&mut allows.users, users),
+            (&mut allows.scripts, scripts),
+            (&mut allows.commands, commands),
+            (&mut allows.ports, ports),
+        ];
+        lists.into_iter().for_each(|(list, known)| list.extend(known));
+        self.names.clone_from(&known.names);
+        // Whoever has narrowed or widened the place knows better.
+        self.registry.clone_from(&known.registry);
+        Ok(())
+    }
+
+    /// The text of its file.
+    pub fn to_text(&self) -> Result<Vec<u8>, BundleError> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// Who must have signed its bundles; `path` is for messages.
+    pub fn signer(&self, path: &Path) -> Result<NamedSigner, BundleError> {
+        let fault =
+            |key: &str, what: String| BundleError::Publisher { path: path.to_owned(), key: key.to_owned(), what };
+        let signer = match (&self.key, &self.identity, &self.issuer) {
+            (Some(pem), None, None) => {
+                let key = PublicKey::from_pem(pem.as_bytes()).and_then(PublicKey::require_p256);
+                Signer::KeyWithoutLog(key.map_err(|error| fault("key", error.to_string()))?)
+            }
+            (None, Some(identity), Some(issuer)) if !identity.is_empty() && !issuer.is_empty() => {
+                Signer::Certificate { identity: identity.clone(), issuer: issuer.clone() }
+            }
+            _ => return Err(fault("key", "has neither a key, nor an identity with its issuer, or both".to_owned())),
+        };
+        Ok(NamedSigner { name: format!("publisher {}", self.publisher), signer })
+    }
+
+    /// The same as records name him: the digest of his key, or his identity with its issuer.
+    pub fn signed_by(&self, path: &Path) -> Result<String, BundleError> {
+        Ok(match self.signer(path)?.signer {
+            Signer::Key(key) | Signer::KeyWithoutLog(key) => format!("key {}", Digest::of(key.der())),
+            Signer::Certificate { identity, issuer } => format!("{identity} ({issuer})"),
+        })
+    }
+
+    /// Fails unless a bundle from `place` is one of this publisher's by name and place, and asks for nothing beyond the grant.
+    pub fn judge(&self, place: &BundlePlace, document: &BundleDocument) -> Result<(), BundleError> {
+        let path = place.path();
+        let refused =
+            |what: String| Err(BundleError::NotGranted { path: path.clone(), publisher: self.publisher.clone(), what });
+        if document.publisher != self.publisher || !document.title().starts_with(&self.names) {
+            return refused(format!("{} does not begin with {:?}", document.title(), self.names));
+        }
+        if let (BundlePlace::Registry { name, .. }, Some(registry)) = (place, &self.registry) {
+            let found = name.repository.to_string();
+            let is_below =
+                found.strip_prefix(registry.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            if !is_below {
+                return refused(format!("{found} is not below {registry}"));
+            }
+        }
+        let beyond = document.asks.beyond(&self.allows);
+        let beyond: Vec<String> = beyond.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        match beyond.is_empty() {
+            true => Ok(()),
+            false => refused(format!("it asks for more than is granted: {}", beyond.join(", "))),
+        }
+    }
+}

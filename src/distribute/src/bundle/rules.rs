@@ -1,0 +1,269 @@
+//! What a bundle may not do, seen from its layers alone: a document and layers enter, everything that is wrong leaves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::contents::BundleContents;
+use super::effects::{Effect, EffectKind, effects};
+use super::error::BundleError;
+use super::foreign_units::foreign_units;
+use super::words::{is_below, real};
+use vmbake_common::address;
+use vmbake_layer::{Account, Layer, Schema};
+
+impl BundleContents {
+    /// Fails if anything is wrong with it; `path` is for messages.
+    pub fn require_sound(&self, path: &Path) -> Result<(), BundleError> {
+        match complaints(self) {
+            complaints if complaints.is_empty() => Ok(()),
+            complaints => Err(BundleError::Unsound { path: path.to_owned(), complaints }),
+        }
+    }
+}
+
+/// Everything that is wrong with a bundle, a line each, sorted.
+pub fn complaints(bundle: &BundleContents) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    digests(bundle, &mut found);
+    let own: Vec<Effect> = bundle.own.iter().flat_map(effects).collect();
+    for effect in &own {
+        asked(bundle, effect, &mut found);
+        through_link(&own, effect, &mut found);
+        kept(bundle, effect, &mut found);
+    }
+    for layer in &bundle.own {
+        let mut say = |what: String| {
+            found.insert(format!("layer {}: {what}", layer.schema.name));
+        };
+        names(bundle, layer, &mut say);
+        keys(&layer.schema, &mut say);
+        groups(bundle, &layer.schema, &mut say);
+        foreign_units(bundle, &own, layer, &mut say);
+    }
+    fragment(bundle, &mut found);
+    found.into_iter().collect()
+}
+
+/// Layers that are not the ones that the document names.
+fn digests(bundle: &BundleContents, found: &mut BTreeSet<String>) {
+    let there: BTreeMap<&String, _> = bundle.own.iter().map(|layer| (&layer.schema.name, layer.digest)).collect();
+    if bundle.own.is_empty() {
+        found.insert("has no layer".to_owned());
+    }
+    if !bundle.is_packed {
+        return;
+    }
+    for (name, digest) in &bundle.document.layers {
+        match there.get(name) {
+            None => {
+                found.insert(format!("layer {name}: is named by bundle.json and not there"));
+            }
+            Some(other) if other != digest => {
+                found.insert(format!("layer {name}: has digest {other}, bundle.json says {digest}"));
+            }
+            Some(_) => {}
+        }
+    }
+    for name in there.keys().filter(|name| !bundle.document.layers.contains_key(**name)) {
+        found.insert(format!("layer {name}: is not named by bundle.json"));
+    }
+}
+
+/// An effect that the document does not ask for.
+fn asked(bundle: &BundleContents, effect: &Effect, found: &mut BTreeSet<String>) {
+    let Effect { kind, value, layer, key, .. } = effect;
+    let list = kind.asked_by();
+    let asks = bundle.document.asks.lists();
+    let asks = asks.iter().find(|(name, _)| *name == list).map(|(_, values)| *values);
+    let is_asked = |asked: &String| match list {
+        "paths" => is_below(value, asked),
+        "setuid" => real(asked) == *value,
+        _ => asked == value,
+    };
+    if !asks.into_iter().flatten().any(is_asked) {
+        found.insert(format!("layer {layer}: `{key}`: {value:?} is not in `asks/{list}` of bundle.json"));
+    }
+}
+
+/// A path that goes through a link of the bundle's own leads elsewhere than it says.
+fn through_link(own: &[Effect], effect: &Effect, found: &mut BTreeSet<String>) {
+    let links = own.iter().filter(|other| other.key == "symlinks" && effect.value != other.value);
+    for link in links.filter(|link| effect.kind.asked_by() == "paths" && is_below(&effect.value, &link.value)) {
+        let Effect { value, layer, key, .. } = effect;
+        found.insert(format!("layer {layer}: `{key}`: {value:?} goes through the link {:?} of the bundle", link.value));
+    }
+}
+
+/// What an image would bring into a path that machines keep, where each version would find that of another one. Directories may be there, and what
+/// the first boot writes is the machine's own.
+fn kept(bundle: &BundleContents, effect: &Effect, found: &mut BTreeSet<String>) {
+    let Effect { kind, value, layer, key, .. } = effect;
+    let is_content = matches!(kind, EffectKind::Write | EffectKind::Unpack | EffectKind::Change);
+    let is_kept = bundle.document.state.iter().any(|path| is_below(value, &real(path)));
+    if is_content && is_kept && !key.starts_with("first_boot/") {
+        found.insert(format!("layer {layer}: `{key}`: {value:?} is in `state` of bundle.json, which machines keep"));
+    }
+}
+
+/// Names that are not the publisher's.
+fn names(bundle: &BundleContents, layer: &Layer, say: &mut impl FnMut(String)) {
+    let document = &bundle.document;
+    let schema = &layer.schema;
+    let prefix = format!("{}.", document.publisher);
+    if !document.owns(&schema.name) {
+        say(format!("its name does not begin with {prefix:?}"));
+    }
+    for (_, name, _) in schema.installs().filter(|(_, name, _)| !document.owns(name)) {
+        say(format!("the name of artifact {name:?} does not begin with {prefix:?}"));
+    }
+    for os in document.os.iter().filter(|os| !schema.os.contains(*os)) {
+        say(format!("does not support {os}, for which the bundle is"));
+    }
+}
+
+/// Keys that a bundle may not have. The pattern names every key, so that a new one must be considered here.
+fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
+    let Schema {
+        // Checked by their effects, which must be granted.
+        artifacts: _,
+        downloads: _,
+        scripts: _,
+        groups: _,
+        users: _,
+        directories: _,
+        files: _,
+        capabilities: _,
+        modes: _,
+        setuid: _,
+        symlinks: _,
+        units: _,
+        remove: _,
+        empty: _,
+        truncate: _,
+        sysctl: _,
+        modules_load: _,
+        // These describe the layer, or its own files.
+        name: _,
+        version: _,
+        description: _,
+        os: _,
+        requires: _,
+        expand: _,
+        // These are part of `request`.
+        packages: _,
+        recommends: _,
+        archive: _,
+        hold: _,
+        without: _,
+        upgrade: _,
+        // These are refused, and of `first_boot` some parts.
+        bases,
+        bundles,
+        local_files,
+        container_images,
+        debconf,
+        images,
+        hostname,
+        timezone,
+        kernel_arguments,
+        locale,
+        keyboard,
+        ssh_authorized_keys,
+        motd,
+        os_release,
+        swap,
+        alternatives,
+        sudoers,
+        keep,
+        first_boot,
+    } = schema;
+    let of_the_image = [
+        ("hostname", hostname.is_some()),
+        ("timezone", timezone.is_some()),
+        ("kernel_arguments", !kernel_arguments.is_empty()),
+        ("locale", locale.is_some()),
+        ("keyboard", keyboard.is_some()),
+        ("motd", motd.is_some()),
+        ("ssh_authorized_keys", !ssh_authorized_keys.is_empty()),
+        ("os_release", !os_release.is_empty()),
+        ("swap", swap.is_some()),
+        ("alternatives", !alternatives.is_empty()),
+        ("sudoers", !sudoers.is_empty()),
+        ("keep", !keep.is_empty()),
+        ("images", images.is_some()),
+        ("bases", !bases.is_empty()),
+        ("bundles", !bundles.is_empty()),
+        ("first_boot/inputs", first_boot.as_ref().is_some_and(|plan| plan.inputs.is_some())),
+        ("first_boot/receive", first_boot.as_ref().is_some_and(|plan| plan.receive.is_some())),
+    ];
+    for (key, _) in of_the_image.iter().filter(|(_, is_there)| *is_there) {
+        say(format!("`{key}` belongs to the image, not to a bundle"));
+    }
+    for (name, account) in &schema.users {
+        // Its groups are compared with the grants.
+        let Account {
+            id: _,
+            home: _,
+            shell: _,
+            groups: _,
+            optional_groups: _,
+            subordinate: _,
+            password_hash,
+            ssh_authorized_keys,
+        } = account;
+        if password_hash.is_some() || !ssh_authorized_keys.is_empty() {
+            say(format!(
+                "`users`: {name} may log in by a password or keys, which belong to the image, not to a bundle"
+            ));
+        }
+    }
+    let not_carried = [
+        ("packages", !schema.request().is_empty()),
+        ("debconf", !debconf.is_empty()),
+        ("container_images", !container_images.is_empty()),
+    ];
+    if !local_files.is_empty() {
+        say("`local_files` cannot travel in a bundle: publish the files, and name them in `downloads`".to_owned());
+    }
+    for (key, _) in not_carried.iter().filter(|(_, is_there)| *is_there) {
+        say(format!("`{key}` cannot travel in a bundle: what an image gets of them depends on the image"));
+    }
+}
+
+/// Groups that users of the bundle would join: a member of some groups of Debian can do what root can.
+fn groups(bundle: &BundleContents, schema: &Schema, say: &mut impl FnMut(String)) {
+    let users = schema.users.iter().map(|(name, user)| ("users", name, &user.groups, &user.optional_groups));
+    let accounts = schema.first_boot.iter().flat_map(|plan| plan.accounts.iter());
+    let accounts = accounts.map(|(name, user)| ("first_boot/accounts", name, &user.groups, &user.optional_groups));
+    for (key, name, groups, optional) in users.chain(accounts) {
+        for group in groups.iter().chain(optional).filter(|group| !bundle.document.asks.users.contains(*group)) {
+            say(format!("`{key}`: {name} joins group {group:?}, which is not in `asks/users` of bundle.json"));
+        }
+    }
+}
+
+/// Sources that are not the publisher's own.
+fn fragment(bundle: &BundleContents, found: &mut BTreeSet<String>) {
+    let Some(value) = &bundle.fragment else { return };
+    if let Some(place) = address::in_json(value, &|_| false) {
+        found.insert(format!("sources.json: {place}: {}", address::MESSAGE));
+    }
+    for (key, entries) in value.as_object().into_iter().flatten() {
+        let names: Vec<&str> = match (key.as_str(), entries) {
+            ("archives", serde_json::Value::Object(archives)) => archives.keys().map(String::as_str).collect(),
+            ("dependencies", serde_json::Value::Array(all)) => {
+                for one in all.iter().filter(|one| one["proof"] == "first-use") {
+                    found.insert(format!("sources.json: nothing proves {}, but its first download", one["name"]));
+                }
+                all.iter().map(|one| one["name"].as_str().unwrap_or_default()).collect()
+            }
+            _ => {
+                found.insert(format!("sources.json: `{key}` is not for a bundle to say"));
+                continue;
+            }
+        };
+        for name in names.into_iter().filter(|name| !bundle.document.owns(name)) {
+            found.insert(format!("sources.json: {name:?} does not begin with \"{}.\"", bundle.document.publisher));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Other forms of a disk image: any image that can be read enters, one file leaves that a cloud or hypervisor takes.
+//!
+//! The disk is never changed, only stored otherwise. Both forms that only a cloud knows are described as a [`Disk`] of their own, a map of
+//! ranges of the image between small parts that are made here, so that nothing is copied before it is written. The bytes of the output
+//! depend on the bytes of the disk alone.
+
+mod data;
+mod gzip;
+mod gce;
+mod vhd;
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vmbake_disk::disk::Disk;
+use vmbake_disk::image::{Format, Image, ImageError};
+use vmbake_disk::source::{Map, ReadAt, Sources};
+use vmbake_disk::write::{Output, WriteError, write};
+
+use vmbake_bake::incremental::checksums::Checksum;
+use vmbake_common::atomic_file::{Pending, PublishError};
+use vmbake_common::hint::Hint;
+use vmbake_common::progress::{Event, Progress};
+use vmbake_common::qcow2_compression::Qcow2Compression;
+
+/// What to convert.
+pub struct ConvertRequest<'a> {
+    /// The image.
+    pub image: &'a Path,
+    /// How it is to be stored.
+    pub format: ConvertedFormat,
+    /// How a qcow2 image is compressed.
+    pub compression: Qcow2Compression,
+    /// The new file.
+    pub out: &'a Path,
+    /// Whether a file that is there may be replaced.
+    pub force: bool,
+    /// Threads that read, hash and compress.
+    pub threads: NonZeroUsize,
+}
+
+/// A form of a disk that [`convert`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConvertedFormat {
+    /// A form that is read as well.
+    Disk(Format),
+    /// A compressed tar archive for Google Compute Engine.
+    Gce,
+    /// A fixed virtual hard disk, as Azure takes it.
+    Vhd,
+}
+
+impl fmt::Display for ConvertedFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(format) => format.fmt(f),
+            Self::Gce => f.write_str("gce"),
+            Self::Vhd => f.write_str("vhd"),
+        }
+    }
+}
+
+/// The new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// Length of the disk in bytes.
+    pub disk_len: u64,
+    /// Length of the file in bytes, holes included.
+    pub file_len: u64,
+    /// What the file is told by.
+    pub checksum: Checksum,
+}
+
+/// Why an image was not converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// The image cannot be opened.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The image cannot be read.
+    #[error("{path}: cannot read the disk")]
+    Read {
+        /// The image.
+        path: PathBuf,
+        /// What its reader says.
+        source: std::io::Error,
+    },
+    /// The format has no disks of that length.
+    #[error("{path}: a {format} image cannot hold a disk of {len} bytes: it needs a whole number of {unit}")]
+    Unaligned {
+        /// The image.
+        path: PathBuf,
+        /// The format.
+        format: ConvertedFormat,
+        /// Length of the disk in bytes.
+        len: u64,
+        /// What it has to be made of.
+        unit: Unit,
+    },
+    /// The format has no disks that are so long.
+    #[error("{path}: a {format} image cannot hold a disk of {len} bytes, at most {most}")]
+    TooLong {
+        /// The image.
+        path: PathBuf,
+        /// The format.
+        format: ConvertedFormat,
+        /// Length of the disk in bytes.
+        len: u64,
+        /// Most bytes of a disk.
+        most: u64,
+    },
+    /// The disk cannot be written.
+    #[error("{path}: cannot write the disk")]
+    Write {
+        /// The new file.
+        path: PathBuf,
+        /// What its writer says.
+        source: WriteError,
+    },
+    /// The archive cannot be written.
+    #[error("{path}: cannot write")]
+    Output {
+        /// The new file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The new file cannot get its name.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+}
+
+/// What the length of a disk has to be a multiple of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// 2^20 bytes.
+    MiB,
+    /// 2^30 bytes.
+    GiB,
+}
+
+impl Unit {
+    const fn bytes(self) -> u64 {
+        match self {
+            Self::MiB => 1 << 20,
+            Self::GiB => 1 << 30,
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MiB => "MiB",
+            Self::GiB => "GiB",
+        })
+    }
+}
+
+impl Hint for ConvertError {
+    fn hint(&self) -> Option<String> {
+        let Self::Unaligned { len, unit, .. } = self else { return None };
+        Some(lengthen(*len, *unit))
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Image(error) => Some(error),
+            Self::Publish(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// How a disk of `len` bytes gets a whole number of units.
+pub(super) fn lengthen(len: u64, unit: Unit) -> String {
+    let whole = len.div_ceil(unit.bytes());
+    let letter = if unit == Unit::GiB { 'G' } else { 'M' };
+    format!(
+        "bake it with --size {whole}{letter}; an image from elsewhere: `qemu-img resize COPY {whole}{letter}`, then `sgdisk --move-second-header COPY` of a raw copy"
+    )
+}
+
+/// Stores the disk of an image in another form.
+pub fn convert(request: &ConvertRequest<'_>, progress: &Progress) -> Result<Converted, ConvertError> {
+    let image: Arc<dyn ReadAt> = Arc::new(Image::open(request.image)?);
+    let disk_len = image.len();
+    check_length(request, disk_len)?;
+    let pending = Pending::create(request.out, request.force)?;
+    let (file_len, checksum) = match request.format {
+        ConvertedFormat::Disk(format) => write_disk(request, &whole(image), format, &pending, progress)?,
+        ConvertedFormat::Vhd => {
+            let unreadable = |source| ConvertError::Read { path: request.image.to_owned(), source };
+            let disk = vhd::disk(image, request.threads).map_err(unreadable)?;
+            write_disk(request, &disk, Format::Raw, &pending, progress)?
+        }
+        ConvertedFormat::Gce => write_archive(request, &whole(image), &pending, progress)?,
+    };
+    pending.publish()?;
+    progress.tell(Event::Wrote { path: request.out.to_owned(), bytes: file_len });
+    Ok(Converted { disk_len, file_len, checksum })
+}
+
+/// Whether the format has disks of that length. A longer one made of it would have its second partition table in the wrong place.
+fn check_length(request: &ConvertRequest<'_>, len: u64) -> Result<(), ConvertError> {
+    let (unit, most) = match request.format {
+        ConvertedFormat::Disk(_) => return Ok(()),
+        ConvertedFormat::Gce => (Unit::GiB, gce::MAX_LEN),
+        ConvertedFormat::Vhd => (Unit::MiB, vhd::MAX_LEN),
+    };
+    let (path, format) = (request.image.to_owned(), request.format);
+    if !len.is_multiple_of(unit.bytes()) {
+        return Err(ConvertError::Unaligned { path, format, len, unit });
+    }
+    if len > most { Err(ConvertError::TooLong { path, format, len, most }) } else { Ok(()) }
+}
+
+/// An image as a disk.
+fn whole(image: Arc<dyn ReadAt>) -> Disk {
+    let (mut sources, len) = (Sources::default(), image.len());
+    let source = sources.add(image);
+    Disk::new(Map::whole(source, 0, len), sources)
+}
+
+fn write_disk(
+    request: &ConvertRequest<'_>,
+    disk: &Disk,
+    format: Format,
+    pending: &Pending,
+    progress: &Progress,
+) -> Result<(u64, Checksum), ConvertError> {
+    let bar = progress.bar("writing", disk.len());
+    let output = Output { format, file: pending.file(), compression: request.compression.into() };
+    let written = write(disk, &[output], request.threads, &|len| bar.inc(len));
+    bar.finish_and_clear();
+    let written = written.map_err(|source| write_error(request, source))?;
+    // One output has one result.
+    written
+        .first()
+        .map(|file| (file.file_len, file.digest.into()))
+        .ok_or_else(|| write_error(request, WriteError::ThreadLost))
+}
+
+fn write_archive(
+    request: &ConvertRequest<'_>,
+    disk: &Disk,
+    pending: &Pending,
+    progress: &Progress,
+) -> Result<(u64, Checksum), ConvertError> {
+    let bar = progress.bar("reading", disk.len());
+    let runs = data::runs(disk, request.threads, &|len| bar.inc(len));
+    bar.finish_and_clear();
+    let archive = gce::archive(disk, &runs.map_err(|source| write_error(request, source))?);
+    let bar = progress.bar("writing", archive.len());
+    let written = gzip::write(&archive, pending.file(), request.threads, &|len| bar.inc(len));
+    bar.finish_and_clear();
+    let (len, digest) = written.map_err(|error| match error {
+        gzip::GzipError::Read(source) => ConvertError::Read { path: request.image.to_owned(), source },
+        gzip::GzipError::Write(source) => ConvertError::Output { path: request.out.to_owned(), source },
+    })?;
+    Ok((len, Checksum::Bytes(digest)))
+}
+
+/// An image that cannot be read is told as such.
+fn write_error(request: &ConvertRequest<'_>, error: WriteError) -> ConvertError {
+    match error {
+        WriteError::Read { source, .. } => ConvertError::Read { path: request.image.to_owned(), source },
+        source => ConvertError::Write { path: request.out.to_owned(), source },
+    }
+}

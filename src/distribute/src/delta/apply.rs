@@ -1,0 +1,146 @@
+//! Makes the new image of the old one and a delta.
+//!
+//! The order: the signature of the statement, the digest of the delta, the header of the delta. Then the disk is written to a file
+//! without a name, while it and the base are hashed; what the delta does not touch is read once. The base is judged first, then the result; only then does
+//! the file get its name. Nobody gains by a base that changes meanwhile: what counts is what was written.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use vmbake_disk::image::{Format, Image, Overlay};
+use vmbake_disk::source::ReadAt;
+use vmbake_disk::write::{FileDigest, Output, Patched, patch};
+
+use super::DeltaError;
+use super::statement::{DeltaStatement, StatedFile, StatedImage, statement_path};
+use vmbake_bake::release::verify::{NamedSigner, document_signed};
+use vmbake_common::atomic_file::Pending;
+use vmbake_common::digest::Digest;
+use vmbake_common::input;
+use vmbake_common::progress::{Event, Progress};
+use vmbake_proof::sigstore::SigstoreRoot;
+
+/// Length that any disk may grow to: 64 MiB of hashes.
+const MAX_GROWN: u64 = 1 << 40;
+
+/// What to apply to what.
+pub struct ApplyRequest<'a> {
+    /// The delta; its statement is beside it.
+    pub delta: &'a Path,
+    /// The old image.
+    pub base: &'a Path,
+    /// The new image.
+    pub out: &'a Path,
+    /// How it is stored; as the statement says, unless that is asked for.
+    pub format: Option<Format>,
+    /// Whether a file that is there may be replaced.
+    pub force: bool,
+    /// Who must have signed the statement.
+    pub signers: &'a [NamedSigner],
+    /// Authorities and logs of sigstore.
+    pub root: &'a SigstoreRoot,
+    /// Time of the check.
+    pub now: Timestamp,
+    /// Threads for reading, hashing and compressing.
+    pub threads: NonZeroUsize,
+}
+
+/// Applies a delta; returns what is said of it, which then holds.
+pub fn apply(request: &ApplyRequest<'_>, progress: &Progress) -> Result<DeltaStatement, DeltaError> {
+    let statement = statement(request)?;
+    let delta = open_delta(request.delta, &statement.delta)?;
+    let overlay = Arc::new(Overlay::of(delta, request.delta)?);
+    check_header(request.delta, &overlay, &statement)?;
+    let base: Arc<dyn ReadAt> = Arc::new(Image::open(request.base)?);
+    check_length(request.base, base.len(), &statement.base)?;
+    check_growth(request.delta, overlay.len(), base.len())?;
+    let pending = Pending::create(request.out, request.force)?;
+    let format = request.format.unwrap_or(statement.result.format.into());
+    let compression = statement.result.compression.into();
+    let output = Output { format, file: pending.file(), compression };
+    let bar = progress.bar("applying", overlay.len());
+    let patched = patch(&base, &overlay, output, request.threads, &|len| bar.inc(len));
+    bar.finish_and_clear();
+    let patched = patched.map_err(|source| DeltaError::Write { path: request.out.to_owned(), source })?;
+    judge(request, format, &patched, &statement)?;
+    pending.publish()?;
+    progress.tell(Event::Wrote { path: request.out.to_owned(), bytes: patched.written.file_len });
+    Ok(statement)
+}
+
+/// The statement, signed by all who must have.
+fn statement(request: &ApplyRequest<'_>) -> Result<DeltaStatement, DeltaError> {
+    let (statement, text) = DeltaStatement::read(request.delta)?;
+    let path = statement_path(request.delta);
+    for signer in request.signers {
+        document_signed(&path, &text, signer, request.root, request.now).map_err(|reason| {
+            let signer = signer.name.clone();
+            DeltaError::NotSigned { path: path.clone(), signer, reason }
+        })?;
+    }
+    Ok(statement)
+}
+
+/// Opens the delta, if it is the stated file.
+fn open_delta(path: &Path, expected: &StatedFile) -> Result<File, DeltaError> {
+    let unreadable = |source| DeltaError::Read { path: path.to_owned(), source };
+    let file = input::open_regular(path).map_err(unreadable)?;
+    let (found, found_len) = Digest::of(b"").of_stream(&file).map_err(unreadable)?;
+    if found == expected.sha256 && found_len == expected.length {
+        return Ok(file);
+    }
+    let (path, found, expected_len) = (path.to_owned(), Box::new(found), expected.length);
+    Err(DeltaError::OtherDelta { path, found, found_len, expected: Box::new(expected.sha256), expected_len })
+}
+
+/// Whether the delta stands on the base that is stated, and is of the result that is.
+fn check_header(path: &Path, overlay: &Overlay, statement: &DeltaStatement) -> Result<(), DeltaError> {
+    let StatedImage { name, format, .. } = &statement.base;
+    let (backing, format) = (overlay.backing(), Format::from(*format));
+    if (backing.name(), backing.format()) != (name, format) {
+        let (found, expected) = (Box::new(backing.clone()), format!("{name} ({format})"));
+        return Err(DeltaError::OtherBacking { path: path.to_owned(), found, expected });
+    }
+    check_length(path, overlay.len(), &statement.result)
+}
+
+fn check_length(path: &Path, found: u64, stated: &StatedImage) -> Result<(), DeltaError> {
+    let expected = stated.disk_length;
+    if found == expected { Ok(()) } else { Err(DeltaError::Length { path: path.to_owned(), found, expected }) }
+}
+
+/// Hashes of blocks are kept in memory, also those of zeros: a small file must not make that many.
+fn check_growth(path: &Path, found: u64, base: u64) -> Result<(), DeltaError> {
+    let limit = base.saturating_mul(2).max(MAX_GROWN);
+    if found <= limit { Ok(()) } else { Err(DeltaError::TooLong { path: path.to_owned(), found, limit }) }
+}
+
+/// Whether the base was the stated disk, and the result is, and its file.
+fn judge(
+    request: &ApplyRequest<'_>,
+    format: Format,
+    patched: &Patched,
+    statement: &DeltaStatement,
+) -> Result<(), DeltaError> {
+    let boxed =
+        |found: [u8; 32], stated: &StatedImage| (Box::new(Digest::Sha256(found)), Box::new(stated.disk_fsverity));
+    let (found, expected) = boxed(patched.base, &statement.base);
+    if found != expected {
+        return Err(DeltaError::OtherBase { path: request.base.to_owned(), found, expected });
+    }
+    let (found, expected) = boxed(patched.result, &statement.result);
+    let path = request.delta.to_owned();
+    if found != expected {
+        return Err(DeltaError::OtherResult { path, found, expected });
+    }
+    match (statement.result.sha256, patched.written.digest) {
+        (Some(expected), FileDigest::Sha256(found)) if expected != Digest::Sha256(found) => {
+            let found = Box::new(patched.written.digest.into());
+            Err(DeltaError::OtherFile { path, format, found, expected: Box::new(expected) })
+        }
+        _ => Ok(()),
+    }
+}

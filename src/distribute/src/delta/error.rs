@@ -1,0 +1,191 @@
+//! Why a delta was not made or not applied.
+
+use std::path::PathBuf;
+
+use vmbake_disk::image::{Backing, BackingNameError, Format, ImageError};
+use vmbake_disk::write::WriteError;
+
+use vmbake_bake::incremental::checksums::Checksum;
+use vmbake_bake::release::sign::SignError;
+use vmbake_common::atomic_file::PublishError;
+use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
+
+/// Why a delta was not made or not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum DeltaError {
+    /// An image cannot be opened.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// A file cannot be read.
+    #[error("{path}: cannot read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system or the image's format says.
+        source: std::io::Error,
+    },
+    /// The old image has a name that no overlay can refer to.
+    #[error("{path}: a delta refers to the old image by its name")]
+    Name {
+        /// The old image.
+        path: PathBuf,
+        /// What is wrong with the name.
+        source: BackingNameError,
+    },
+    /// The name of a file is no text.
+    #[error("{path}: the name is not UTF-8, and so cannot stand in a statement")]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The statement is not one of a delta.
+    #[error("{path}: not the statement of a delta")]
+    Statement {
+        /// The statement.
+        path: PathBuf,
+        /// What its reader says.
+        source: serde_json::Error,
+    },
+    /// The statement has a schema that is not known.
+    #[error("{path}: has schema {found:?}, expected {expected:?}")]
+    Schema {
+        /// The statement.
+        path: PathBuf,
+        /// Its schema.
+        found: String,
+        /// The one that is read.
+        expected: &'static str,
+    },
+    /// Nobody who was asked for has signed the statement.
+    #[error("{path}: not signed by {signer}: {reason}")]
+    NotSigned {
+        /// The statement.
+        path: PathBuf,
+        /// Who must have.
+        signer: String,
+        /// Why that does not hold.
+        reason: String,
+    },
+    /// The delta is not the file that the statement is about.
+    #[error(
+        "{path}: has {found_len} bytes with digest {found}, the statement says {expected_len} bytes with {expected}"
+    )]
+    OtherDelta {
+        /// The delta.
+        path: PathBuf,
+        /// Its digest.
+        found: Box<Digest>,
+        /// Its length.
+        found_len: u64,
+        /// The stated digest.
+        expected: Box<Digest>,
+        /// The stated length.
+        expected_len: u64,
+    },
+    /// The delta stands on another file than the statement says.
+    #[error("{path}: stands on {found}, the statement says {expected}")]
+    OtherBacking {
+        /// The delta.
+        path: PathBuf,
+        /// Its backing file.
+        found: Box<Backing>,
+        /// The stated one.
+        expected: String,
+    },
+    /// A disk has another length than the statement says.
+    #[error("{path}: a disk of {found} bytes, the statement says {expected}")]
+    Length {
+        /// The image.
+        path: PathBuf,
+        /// Length of its disk.
+        found: u64,
+        /// The stated length.
+        expected: u64,
+    },
+    /// No site lets a disk grow that much.
+    #[error("{path}: leads to a disk of {found} bytes, on this base at most {limit} are made")]
+    TooLong {
+        /// The delta.
+        path: PathBuf,
+        /// Length of the disk.
+        found: u64,
+        /// The longest that is made.
+        limit: u64,
+    },
+    /// The base is not the disk that the delta was made for.
+    #[error("{path}: the disk in it has fs-verity digest {found}, the delta is for {expected}")]
+    OtherBase {
+        /// The base.
+        path: PathBuf,
+        /// Its digest.
+        found: Box<Digest>,
+        /// The stated one.
+        expected: Box<Digest>,
+    },
+    /// The delta leads to another disk than the statement says.
+    #[error("{path}: leads to a disk with fs-verity digest {found}, the statement says {expected}")]
+    OtherResult {
+        /// The delta.
+        path: PathBuf,
+        /// The digest of what it leads to.
+        found: Box<Digest>,
+        /// The stated one.
+        expected: Box<Digest>,
+    },
+    /// The disk is the right one, but its file would not be.
+    #[error("{path}: the disk is as stated, but as {format} it has digest {found}, the statement says {expected}")]
+    OtherFile {
+        /// The delta.
+        path: PathBuf,
+        /// The format.
+        format: Format,
+        /// The digest of the file.
+        found: Box<Checksum>,
+        /// The stated one.
+        expected: Box<Digest>,
+    },
+    /// The file cannot be written.
+    #[error("{path}: cannot write the disk")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What its writer says.
+        source: WriteError,
+    },
+    /// A file cannot get its name.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The statement cannot be signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+}
+
+impl Hint for DeltaError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Read { path, .. } if path.extension().is_some_and(|end| end == "json") => {
+                "the statement that `vmbake delta` wrote belongs beside the delta, called as it is with .json behind"
+            }
+            Self::OtherBase { .. } | Self::Length { .. } => {
+                "a delta fits one release only: `base` in its statement names that one"
+            }
+            Self::OtherDelta { .. } => "a copy may have failed: get the delta and its statement again",
+            Self::OtherFile { .. } => {
+                "only vmbake in the version that baked the image writes the same file; --format raw writes the disk itself"
+            }
+            Self::NotSigned { .. } => "--key names the public key; the signature belongs beside the statement",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Image(error) => Some(error),
+            Self::Publish(error) => Some(error),
+            Self::Sign(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! An image that is not complete: `.NAME.part` beside where it goes to. What an earlier attempt left there is hashed again before it
+//! counts, so there is no record that could be wrong.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Permissions};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FallocateFlags, RenameFlags};
+use vmbake_disk::source::FileSource;
+use vmbake_disk::write::fsverity;
+
+use vmbake_bake::incremental::checksums::Checksum;
+use vmbake_common::atomic_file::{PublishError, require_file};
+use vmbake_common::digest::Digest;
+use vmbake_common::ownership;
+use vmbake_store::store::lock;
+
+use super::error::PullError;
+use super::known::digests;
+
+/// Zeros of this length become a hole, as file systems have blocks of it.
+const PAGE: usize = 4096;
+/// As an image that was baked.
+const MODE: u32 = 0o644;
+
+/// A file that becomes an image. Others who pull the same wait for it.
+#[derive(Debug)]
+pub(super) struct Part {
+    path: PathBuf,
+    target: PathBuf,
+    file: File,
+    /// Whether an earlier attempt left something.
+    is_old: bool,
+}
+
+impl Part {
+    /// Opens what will be `target`, a file of `size` bytes.
+    pub(super) fn open(target: &Path, size: u64) -> Result<Self, PullError> {
+        let folder = target.parent().unwrap_or(Path::new("."));
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let path = folder.join(format!(".{name}.part"));
+        let failed = |source| PullError::Write { path: path.clone(), source };
+        ownership::create_folder(folder).map_err(failed)?;
+        let file = lock(&path).map_err(failed)?;
+        let is_old = file.metadata().map_err(failed)?.len() > 0;
+        file.set_len(size).map_err(failed)?;
+        Ok(Self { path, target: target.to_owned(), file, is_old })
+    }
+
+    /// What an earlier attempt has put where it belongs: the digests of chunks with data, by where they begin.
+    pub(super) fn found(&self, chunk_size: u64, threads: NonZeroUsize) -> Result<BTreeMap<u64, Digest>, PullError> {
+        if !self.is_old {
+            return Ok(BTreeMap::new());
+        }
+        Ok(digests(&self.source()?, chunk_size, threads)
+            .map_err(|source| self.unreadable(source))?
+            .into_iter()
+            .collect())
+    }
+
+    /// Makes a hole of what an earlier attempt left there.
+    pub(super) fn clear(&self, offset: u64, len: usize) -> Result<(), PullError> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, offset, len as u64) {
+            // Then the zeros are written.
+            Err(rustix::io::Errno::OPNOTSUPP) => {
+                self.file.write_all_at(&vec![0; len], offset).map_err(|source| self.failed(source))
+            }
+            result => result.map_err(|error| self.failed(error.into())),
+        }
+    }
+
+    /// Writes the content of a chunk where there is a hole, and leaves holes where it has zeros.
+    pub(super) fn place(&self, content: &[u8], offset: u64) -> Result<(), PullError> {
+        let is_zero = |page: &[u8]| page.iter().all(|byte| *byte == 0);
+        let mut at = 0;
+        // Pages in runs that are all zeros or have none among them.
+        for run in content.chunks(PAGE).collect::<Vec<_>>().chunk_by(|one, next| is_zero(one) == is_zero(next)) {
+            let len: usize = run.iter().map(|page| page.len()).sum();
+            if !run.first().is_none_or(|page| is_zero(page)) {
+                let offset = offset.saturating_add(at as u64);
+                self.file.write_all_at(&content[at..at + len], offset).map_err(|source| self.failed(source))?;
+            }
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Compares all of it with what it should be. If it is something else it cannot be continued either.
+    pub(super) fn check(&self, expected: &Checksum, threads: NonZeroUsize) -> Result<(), PullError> {
+        let found = fsverity(&self.source()?, threads).map_err(|source| self.unreadable(source))?;
+        let found = Checksum::Verity(Digest::Sha256(found));
+        if found == *expected {
+            return Ok(());
+        }
+        std::fs::remove_file(&self.path).map_err(|source| self.failed(source))?;
+        let (expected, found) = (Box::new(*expected), Box::new(found));
+        Err(PullError::Checksum { path: self.target.clone(), expected, found })
+    }
+
+    /// Gives it its name.
+    pub(super) fn publish(self, force: bool) -> Result<(), PullError> {
+        let rename = |source: std::io::Error| match source.kind() {
+            std::io::ErrorKind::AlreadyExists => PublishError::Exists { path: self.target.clone() },
+            _ => PublishError::Rename { path: self.target.clone(), source },
+        };
+        require_file(&self.target)?;
+        self.file.set_permissions(Permissions::from_mode(MODE)).map_err(rename)?;
+        self.file.sync_all().map_err(rename)?;
+        let flags = if force { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        rustix::fs::renameat_with(CWD, &self.path, CWD, &self.target, flags).map_err(|error| rename(error.into()))?;
+        let folder = self.target.parent().unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(rename)?;
+        Ok(())
+    }
+
+    fn source(&self) -> Result<FileSource, PullError> {
+        let file = self.file.try_clone().map_err(|source| self.unreadable(source))?;
+        FileSource::new(file).map_err(|source| self.unreadable(source))
+    }
+
+    fn unreadable(&self, source: std::io::Error) -> PullError {
+        PullError::Read { path: self.path.clone(), source }
+    }
+
+    fn failed(&self, source: std::io::Error) -> PullError {
+        PullError::Write { path: self.path.clone(), source }
+    }
+}

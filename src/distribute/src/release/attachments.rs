@@ -1,0 +1,67 @@
+//! What is attached to the index of a release: a file enters, a manifest whose `subject` is the index leaves.
+//!
+//! Everything refers to the index, not to an image: tools that copy a release with all that refers to it look there.
+
+use vmbake_bake::release::sign::{BUNDLE, MEDIA_TYPE};
+use vmbake_oci::Descriptor;
+
+use super::document::{ArtifactManifest, MANIFEST, TITLE, Written, empty_config, titled};
+
+/// Types of documents, by the ends of their names. The first that fits counts.
+const TYPES: [(&str, &str); 8] = [
+    (BUNDLE, MEDIA_TYPE),
+    (".spdx.json", "application/spdx+json"),
+    (".cdx.json", "application/vnd.cyclonedx+json"),
+    (".provenance.json", "application/vnd.in-toto+json"),
+    (".inputs.json", "application/vnd.vmbake.inputs.v1+json"),
+    (".origin.json", "application/vnd.vmbake.origin.v1+json"),
+    ("SHA256SUMS", "application/vnd.vmbake.sums.v1"),
+    ("FSVERITYSUMS", "application/vnd.vmbake.sums.v1"),
+];
+/// Type of the manifest of what was baked.
+const PINNED: &str = "application/vnd.vmbake.manifest.v1+json";
+/// Type of everything else.
+const OTHER: &str = "application/vnd.vmbake.attachment.v1";
+
+/// A file that is attached, with the manifest that attaches it.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Its name.
+    pub name: String,
+    /// The file.
+    pub content: Written,
+    /// The manifest.
+    pub manifest: Written,
+    /// The entry of lists of what refers to the index.
+    pub entry: Descriptor,
+}
+
+impl Attachment {
+    /// Attaches a file that lies beside the image called `of`, or one that the user names.
+    pub fn of_file(index: &Descriptor, name: &str, content: Vec<u8>, of: &[&str]) -> Result<Self, serde_json::Error> {
+        let known = TYPES.iter().find(|(end, _)| name.ends_with(end)).map(|(_, media_type)| *media_type);
+        let is_pinned = of.iter().any(|image| name.strip_prefix(image) == Some(".json"));
+        let media_type = known.unwrap_or(if is_pinned { PINNED } else { OTHER });
+        Self::new(index, name, media_type, content, &[])
+    }
+
+    /// Attaches content of some type, with annotations.
+    pub fn new(
+        index: &Descriptor,
+        name: &str,
+        media_type: &str,
+        content: Vec<u8>,
+        annotations: &[(&str, &str)],
+    ) -> Result<Self, serde_json::Error> {
+        let content = Written::of(media_type, content);
+        let layer = titled(content.descriptor.clone(), name);
+        let mut manifest = ArtifactManifest::new(media_type, empty_config().descriptor, vec![layer]);
+        manifest.subject = Some(Descriptor::new(&index.media_type.to_string(), index.digest, index.size));
+        manifest.annotations.insert(TITLE.to_owned(), name.to_owned());
+        manifest.annotations.extend(annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        let written = Written::new(MANIFEST, &manifest)?;
+        let mut entry = written.descriptor.clone();
+        (entry.artifact_type, entry.annotations) = (Some(media_type.to_owned()), manifest.annotations);
+        Ok(Self { name: name.to_owned(), content, manifest: written, entry })
+    }
+}

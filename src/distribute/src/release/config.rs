@@ -1,0 +1,67 @@
+//! The config of an image: what it is, and the digests of all that belongs to it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use vmbake_bake::incremental::checksums::Checksum;
+use vmbake_common::digest::Digest;
+
+/// The formats of images in a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskFormat {
+    /// The bytes of the disk
+    Raw,
+    /// qcow2, as it was baked
+    Qcow2,
+}
+
+impl DiskFormat {
+    /// As names of files end and annotations say.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Qcow2 => "qcow2",
+        }
+    }
+}
+
+/// `application/vnd.vmbake.disk.config.v1+json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskConfig {
+    /// Architecture, as Debian and OCI name it.
+    pub architecture: String,
+    /// Operating system, as OCI names it: `linux`.
+    pub os: String,
+    /// `<kind>.<os-name>.<arch>`, as names of files begin.
+    pub name: String,
+    /// Kind of image.
+    pub kind: String,
+    /// Operating system, such as `debian-13`.
+    pub system: String,
+    /// Version of the manifest.
+    pub version: String,
+    /// Format of the image.
+    pub format: DiskFormat,
+    /// Length of the image's file in bytes.
+    pub size: u64,
+    /// Checksum of the image's file: fs-verity of a raw one, SHA-256 of a qcow2.
+    pub checksum: Checksum,
+    /// Digest of the manifest that it was baked from.
+    pub manifest: Digest,
+    /// Digest of the program that baked it.
+    pub program: Digest,
+    /// Length of each chunk but the last one in bytes, before compression; zero without chunks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub chunk_size: u64,
+    /// SHA-256 of each chunk before compression.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<Digest>,
+    /// The files beside the image that belong to it, but signatures, each with its SHA-256.
+    pub files: BTreeMap<String, Digest>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

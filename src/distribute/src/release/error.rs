@@ -1,0 +1,116 @@
+//! Why files are not a release.
+
+use std::path::PathBuf;
+
+use vmbake_bake::incremental::build_inputs::BuildInputsError;
+use vmbake_bake::incremental::checksums::Checksum;
+use vmbake_bake::release::key::KeyError;
+use vmbake_bake::release::sums::SumsError;
+use vmbake_common::hint::Hint;
+use vmbake_manifest::ManifestError;
+
+/// Why files are not a release.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// A file cannot be read.
+    #[error("{path}: cannot read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is not called as an image is.
+    #[error("{path}: not called NAME.raw or NAME.qcow2")]
+    Name {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The images are in several folders, of which each has lists of its own.
+    #[error("{path}: not in {}, where the first image is", .folder.display())]
+    Folder {
+        /// The image.
+        path: PathBuf,
+        /// The folder of the first one.
+        folder: PathBuf,
+    },
+    /// Two images would be one entry of the index.
+    #[error("{path}: {} is of the same architecture and format", .other.display())]
+    Twice {
+        /// The image.
+        path: PathBuf,
+        /// The other one.
+        other: PathBuf,
+    },
+    /// No list has the image.
+    #[error("{path}: neither SHA256SUMS nor FSVERITYSUMS beside it has it")]
+    Unlisted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not what the list beside it says.
+    #[error("{path}: has {found}, the list says {expected}")]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// What the list says.
+        expected: Box<Checksum>,
+        /// What it has.
+        found: Box<Checksum>,
+    },
+    /// A file is longer than what is attached may be.
+    #[error("{path}: {len} bytes, more than the {limit} that are attached")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: u64,
+        /// The most it may have.
+        limit: u64,
+    },
+    /// The disk is too large for the chunks that a manifest can name.
+    #[error("{path}: {len} bytes, more than a manifest can describe")]
+    Disk {
+        /// The image.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// The lists cannot be used.
+    #[error(transparent)]
+    Sums(#[from] SumsError),
+    /// The record of inputs cannot be used.
+    #[error(transparent)]
+    Inputs(#[from] BuildInputsError),
+    /// The manifest cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The key cannot be used.
+    #[error("the key cannot be used")]
+    Key(#[from] KeyError),
+    /// A document cannot be written as JSON.
+    #[error("cannot write a document as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Hint for DocumentError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { path, .. } if path.extension().is_some_and(|end| end == "json") => {
+                Some("a release is what `vmbake bake` wrote: the images with all that lies beside them".to_owned())
+            }
+            Self::Name { .. } | Self::Unlisted { .. } => {
+                Some("name images that `vmbake bake` wrote, where it wrote them".to_owned())
+            }
+            Self::Checksum { .. } => Some("`vmbake verify image DIR` says what has changed since the bake".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Manifest(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The folder of a release: which images are in it, what its lists say of them, and what lies beside them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use vmbake_bake::incremental::build_inputs::BuildInputs;
+use vmbake_bake::incremental::checksums::Checksum;
+use vmbake_bake::incremental::published::Sidecar;
+use vmbake_bake::release::sign::BUNDLE;
+use vmbake_bake::release::sums::{SumsKind, read_sums};
+use vmbake_bake::release::verify::{belongs, image_name};
+use vmbake_common::digest::Digest;
+use vmbake_manifest::Manifest;
+
+use super::config::DiskFormat;
+use super::error::DocumentError;
+
+/// Longest file that is attached.
+pub const MAX_ATTACHED: u64 = 64 << 20;
+
+/// An image of a release, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct NamedImage {
+    /// Where it is.
+    pub path: PathBuf,
+    /// `<kind>.<os-name>.<arch>`.
+    pub name: String,
+    /// Its format, by its name.
+    pub format: DiskFormat,
+    /// What the list says of it.
+    pub checksum: Checksum,
+    /// What it was made of.
+    pub inputs: BuildInputs,
+    /// Version of its manifest.
+    pub version: String,
+}
+
+/// Images and the files beside them.
+#[derive(Clone, Debug)]
+pub struct ReleaseFolder {
+    /// The images, by architecture and format.
+    pub images: Vec<NamedImage>,
+    /// Everything that lies beside them, by name, but for signatures.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The signatures beside them, by name.
+    pub signatures: BTreeMap<String, Vec<u8>>,
+}
+
+impl ReleaseFolder {
+    /// Reads what lies beside these images, which are in one folder.
+    pub fn read(paths: &[PathBuf]) -> Result<Self, DocumentError> {
+        let parent = |path: &Path| {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            folder.unwrap_or(Path::new(".")).to_owned()
+        };
+        let folder = paths.first().map(|path| parent(path)).unwrap_or_default();
+        if let Some(path) = paths.iter().find(|path| parent(path) != folder) {
+            return Err(DocumentError::Folder { path: path.clone(), folder });
+        }
+        let (mut listed, mut files) = (BTreeMap::new(), BTreeMap::new());
+        for kind in SumsKind::ALL {
+            if let Some(sums) = read_sums(&folder, kind)? {
+                listed.extend(sums.checksums);
+                files.insert(kind.file_name().to_owned(), sums.text);
+            }
+        }
+        let mut images: BTreeMap<(String, DiskFormat), NamedImage> = BTreeMap::new();
+        for path in paths {
+            let image = image(path, &folder, &listed)?;
+            beside(&folder, &image.name, &listed, &mut files)?;
+            let key = (image.inputs.arch.clone(), image.format);
+            if let Some(other) = images.get(&key) {
+                return Err(DocumentError::Twice { path: path.clone(), other: other.path.clone() });
+            }
+            images.insert(key, image);
+        }
+        let images: Vec<NamedImage> = images.into_values().collect();
+        let signatures = signatures(&folder, &files)?;
+        Ok(Self { images, files, signatures })
+    }
+
+    /// The files that belong to an image, with their digests.
+    pub fn files_of(&self, name: &str) -> BTreeMap<String, Digest> {
+        let is_list = |file: &str| SumsKind::ALL.iter().any(|kind| kind.file_name() == file);
+        let own = self.files.iter().filter(|(file, _)| is_list(file) || belongs(file, name));
+        own.map(|(file, content)| (file.clone(), Digest::of(content))).collect()
+    }
+}
+
+fn image(path: &Path, folder: &Path, listed: &BTreeMap<String, Checksum>) -> Result<NamedImage, DocumentError> {
+    let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+    let name = image_name(file).ok_or_else(|| DocumentError::Name { path: path.to_owned() })?;
+    let format = if file.ends_with(".raw") { DiskFormat::Raw } else { DiskFormat::Qcow2 };
+    let checksum = *listed.get(file).ok_or_else(|| DocumentError::Unlisted { path: path.to_owned() })?;
+    let inputs_path = folder.join(Sidecar::Inputs.file_name(name));
+    let inputs = BuildInputs::parse(&inputs_path, &read(&inputs_path)?)?;
+    let manifest = Manifest::load(&folder.join(Sidecar::Manifest.file_name(name)))?;
+    let version = manifest.content().version.clone();
+    Ok(NamedImage { path: path.to_owned(), name: name.to_owned(), format, checksum, inputs, version })
+}
+
+/// Adds what the lists say lies beside an image. All of it must be there, and be what they say.
+fn beside(
+    folder: &Path,
+    name: &str,
+    listed: &BTreeMap<String, Checksum>,
+    files: &mut BTreeMap<String, Vec<u8>>,
+) -> Result<(), DocumentError> {
+    let own = listed.iter().filter(|(file, _)| belongs(file, name) && image_name(file).is_none());
+    for (file, expected) in own {
+        let path = folder.join(file);
+        let content = read(&path)?;
+        let found = Checksum::Bytes(Digest::of(&content));
+        if found != *expected {
+            let (expected, found) = (Box::new(*expected), Box::new(found));
+            return Err(DocumentError::Checksum { path, expected, found });
+        }
+        files.insert(file.clone(), content);
+    }
+    Ok(())
+}
+
+/// The signatures of these files.
+fn signatures(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<BTreeMap<String, Vec<u8>>, DocumentError> {
+    let failed = |source| DocumentError::Read { path: folder.to_owned(), source };
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let Ok(name) = entry.map_err(failed)?.file_name().into_string() else { continue };
+        if is_signature(&name, files.keys().map(String::as_str)) {
+            found.insert(name.clone(), read(&folder.join(name))?);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a name is that of a signature of one of these files: `NAME[.LABEL].sigstore.json`, where NAME has no `.json` at its end.
+pub fn is_signature<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
+    let Some(stem) = name.strip_suffix(BUNDLE) else { return false };
+    files.any(|file| {
+        let rest = stem.strip_prefix(file.trim_end_matches(".json"));
+        rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('.') && !rest[1..].contains('.')))
+    })
+}
+
+/// A file that is attached.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, DocumentError> {
+    let failed = |source| DocumentError::Read { path: path.to_owned(), source };
+    let len = path.metadata().map_err(failed)?.len();
+    if len > MAX_ATTACHED {
+        return Err(DocumentError::TooLarge { path: path.to_owned(), len, limit: MAX_ATTACHED });
+    }
+    vmbake_bake::release::read(path, MAX_ATTACHED).map_err(failed)
+}

@@ -1,0 +1,113 @@
+//! Why the artifacts are not complete.
+
+use std::path::PathBuf;
+
+use super::local::LocalFileError;
+use vmbake_common::hint::Hint;
+use vmbake_common::spelling::of_path;
+use vmbake_pin::prove::{LOCAL, ProveError};
+use vmbake_proof::program::ProgramError;
+use vmbake_store::download::DownloadError;
+use vmbake_store::registry::RegistryError;
+use vmbake_store::store::StoreError;
+
+/// Why the artifacts are not complete.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// Offline, and the store does not have it.
+    #[error("{name} {version} is not in the store: {path} is missing (from {url})")]
+    Missing {
+        /// Name of the entry.
+        name: String,
+        /// Its version.
+        version: String,
+        /// Where it would come from.
+        url: String,
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// Without a base image there is no bake.
+    #[error("the manifest of {name} pins no base image")]
+    NoBase {
+        /// Name of the manifest.
+        name: String,
+    },
+    /// The base image has no address in the network.
+    #[error("the manifest pins {url} as base image, a file that only the user has")]
+    LocalBase {
+        /// What the manifest says of it.
+        url: String,
+    },
+    /// The base image that was named is not readable.
+    #[error("{path}: cannot open the base image")]
+    OpenBase {
+        /// The base image.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// No address had it, or not with its digest.
+    #[error("{name}: cannot be downloaded")]
+    Download {
+        /// Name of the entry.
+        name: String,
+        /// What went wrong with it.
+        source: DownloadError,
+    },
+    /// A container image could not be had.
+    #[error("{name}: cannot be pulled")]
+    Pull {
+        /// The image.
+        name: String,
+        /// Why.
+        source: RegistryError,
+    },
+    /// The file is another program than the source demands.
+    #[error("{name}: is not the program that its source demands")]
+    Program {
+        /// Name of the entry.
+        name: String,
+        /// What went wrong with it.
+        source: Box<ProgramError>,
+    },
+    /// An entry is not proven.
+    #[error(transparent)]
+    Prove(#[from] ProveError),
+    /// A file of a layer's directory cannot be taken.
+    #[error(transparent)]
+    Local(#[from] LocalFileError),
+    /// The store does not work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Hint for FetchError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Missing { url, .. } if url.starts_with(LOCAL) => {
+                "it is a file of a layer: --layers names the directory of the layer that has it"
+            }
+            Self::Missing { .. } => {
+                "`vmbake fetch` downloads it, and so does a bake that is not --offline; --store names another store"
+            }
+            Self::LocalBase { .. } => "--base names the file",
+            Self::OpenBase { path, source } => {
+                let other = "--base takes a disk image, such as debian-13-genericcloud-amd64.qcow2; without it a bake takes the \
+                             one that the manifest pins";
+                return of_path(path, source, other);
+            }
+            Self::NoBase { .. } => "--base names a disk image; `vmbake update` pins the published one",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Prove(error) => Some(error),
+            Self::Local(error) => Some(error),
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Files of layers' own directories: they enter the store, from which they are installed as artifacts are.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use vmbake_common::digest::{Digest, Hasher};
+use vmbake_common::hint::Hint;
+use vmbake_common::input;
+use vmbake_store::store::{Store, StoreError};
+
+/// Bytes that are copied at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Why a file of a layer cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalFileError {
+    /// It cannot be read.
+    #[error("{path}: cannot read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It changed since the layer was read.
+    #[error("{path}: has digest {found}, and had {expected} when the layer was read")]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// The digest before.
+        expected: Box<Digest>,
+        /// The digest now.
+        found: Box<Digest>,
+    },
+    /// The store does not take it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Hint for LocalFileError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Changed { .. } => Some("run the command again when nothing writes to the file".to_owned()),
+            Self::Store(error) => error.hint(),
+            Self::Read { .. } => None,
+        }
+    }
+}
+
+/// Copies files with their digests into the store, unless it has them.
+pub fn keep(files: impl IntoIterator<Item = (PathBuf, Digest)>, store: &Store) -> Result<(), LocalFileError> {
+    for (path, expected) in files {
+        if store.blob(&expected)?.is_some() {
+            continue;
+        }
+        let read = |source| LocalFileError::Read { path: path.clone(), source };
+        let mut file = input::open_regular(&path).map_err(read)?;
+        let mut partial = store.partial(&expected.to_string(), Hasher::sha256())?;
+        partial.reset()?;
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let len = file.read(&mut chunk).map_err(read)?;
+            match chunk.get(..len) {
+                Some([]) | None => break,
+                Some(bytes) => partial.write(bytes)?,
+            }
+        }
+        if partial.digest() != expected {
+            let (found, expected) = (Box::new(partial.digest()), Box::new(expected));
+            partial.discard()?;
+            return Err(LocalFileError::Changed { path, expected, found });
+        }
+        partial.publish()?;
+    }
+    Ok(())
+}

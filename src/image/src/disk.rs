@@ -1,0 +1,228 @@
+//! An image that is opened to look into it: its partitions, and the file tree of any.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vmbake_disk::ext4::{self, ReadError, Want};
+use vmbake_disk::fat::{self, FatError};
+use vmbake_disk::image::{Format, Image, ImageError, quoted};
+use vmbake_disk::layout::{Layout, LayoutError, Part, WHOLE};
+use vmbake_disk::signature::{self, Role, Signature};
+use vmbake_disk::source::ReadAt;
+use vmbake_disk::tree::{Origin, Tree, TreeError};
+
+use crate::filesystem::is_not_ext4;
+use vmbake_common::hint::{Hint, of_layout};
+
+/// A disk image with its partitions.
+pub struct DiskImage {
+    pub(super) path: PathBuf,
+    pub(super) format: Format,
+    layout: Layout,
+}
+
+impl DiskImage {
+    /// Opens the image at `path` and reads its partition table.
+    pub fn open(path: &Path) -> Result<Self, InspectError> {
+        let image = Image::open(path)?;
+        let format = image.format();
+        Self::of(path, format, Arc::new(image))
+    }
+
+    /// An image whose disk is opened already.
+    pub fn of(path: &Path, format: Format, disk: Arc<dyn ReadAt>) -> Result<Self, InspectError> {
+        let layout = Layout::read(disk).map_err(|error| InspectError::layout(path, error))?;
+        Ok(Self { path: path.to_owned(), format, layout })
+    }
+
+    /// Where the image is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its partitions.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The partition of the root file system: the one of that number, else what [`Layout::root`] finds.
+    pub fn root(&self, chosen: Option<u32>) -> Result<&Part, InspectError> {
+        self.layout.root(chosen).map_err(|error| InspectError::layout(&self.path, error))
+    }
+
+    /// The bytes of a partition.
+    pub(super) fn source(&self, part: &Part) -> Result<Arc<dyn ReadAt>, InspectError> {
+        self.layout.open(part).map_err(|error| InspectError::layout(&self.path, error))
+    }
+
+    /// The file tree of a partition: all of it, or of an ext4 file system what `wants` lead to.
+    pub fn tree(&self, part: &Part, wants: Option<&[Want<'_>]>) -> Result<Tree, InspectError> {
+        let at = || Box::new(PartitionName { path: self.path.clone(), number: part.number });
+        let source = self.source(part)?;
+        let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
+        let found = match wants {
+            None => ext4::read(source.clone(), origin.clone()),
+            Some(wants) => ext4::read_some(source.clone(), origin.clone(), wants),
+        };
+        match found {
+            Ok((_, tree)) => return Ok(tree),
+            Err(error) if is_not_ext4(&error, &*source) => {}
+            Err(source) => return Err(InspectError::Ext4 { at: at(), source }),
+        }
+        match fat::read(source.clone(), origin) {
+            Ok(tree) => Ok(tree),
+            Err(error) => match (signature::probe(&*source), error) {
+                (Some(found), FatError::NotFat { .. }) => {
+                    Err(InspectError::Unread { at: at(), found: Box::new(found) })
+                }
+                (None, FatError::NotFat { .. }) => Err(InspectError::NoFileSystem { at: at() }),
+                (_, source) => Err(InspectError::Fat { at: at(), source }),
+            },
+        }
+    }
+}
+
+/// A partition of an image, in messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionName {
+    /// The image.
+    pub path: PathBuf,
+    /// Number of the partition.
+    pub number: u32,
+}
+
+impl fmt::Display for PartitionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            WHOLE => write!(f, "{}", self.path.display()),
+            number => write!(f, "{}: partition {number}", self.path.display()),
+        }
+    }
+}
+
+/// Why an image could not be inspected.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// The file is no image that is known.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The file cannot be examined.
+    #[error("{}: cannot read the size of the file", path.display())]
+    Size {
+        /// The image.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The disk has no partition table that is known, or not the partition.
+    #[error("{}: {error}", path.display())]
+    Layout {
+        /// The image.
+        path: PathBuf,
+        /// Which of both.
+        error: LayoutError,
+    },
+    /// The disk is not readable.
+    #[error("{}: cannot read the disk", path.display())]
+    Disk {
+        /// The image.
+        path: PathBuf,
+        /// What its reader says.
+        source: LayoutError,
+    },
+    /// The file system is damaged or has what is not supported.
+    #[error("{at}: cannot read the ext4 file system")]
+    Ext4 {
+        /// The partition.
+        at: Box<PartitionName>,
+        /// What its reader says.
+        source: ReadError,
+    },
+    /// The file system is damaged.
+    #[error("{at}: cannot read the FAT file system")]
+    Fat {
+        /// The partition.
+        at: Box<PartitionName>,
+        /// What its reader says.
+        source: FatError,
+    },
+    /// The partition holds something that is known, and not read.
+    #[error("{at}: {}", found.reason())]
+    Unread {
+        /// The partition.
+        at: Box<PartitionName>,
+        /// What it holds.
+        found: Box<Signature>,
+    },
+    /// The partition holds nothing that is known.
+    #[error("{at}: no file system that is known")]
+    NoFileSystem {
+        /// The partition.
+        at: Box<PartitionName>,
+    },
+    /// A path inside is not what is wanted.
+    #[error("{}: {error}", path.display())]
+    Tree {
+        /// The image.
+        path: PathBuf,
+        /// What it is.
+        error: TreeError,
+    },
+}
+
+impl Hint for InspectError {
+    fn hint(&self) -> Option<String> {
+        let (at, role) = match self {
+            Self::Unread { at, found } if found.name == "iso9660" => {
+                let image = quoted(&at.path);
+                return Some(format!(
+                    "`xorriso -osirrox on -indev {image} -extract / DIR` unpacks an installation medium"
+                ));
+            }
+            Self::Unread { at, found } => (at, Some(found.role)),
+            Self::NoFileSystem { at } => (at, None),
+            Self::Layout { path, error } => return of_layout(error, &quoted(path)),
+            Self::Tree { path, error } => return of_path_inside(path, error),
+            _ => return None,
+        };
+        let image = quoted(&at.path);
+        Some(match role {
+            None | Some(Role::Swap | Role::Metadata) => {
+                format!("--partition N chooses another partition; `vmbake inspect {image}` says what is on each")
+            }
+            Some(_) => format!("`guestfish --ro -i -a {image}`, of Debian's package guestfish, may open it"),
+        })
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Image(error) => Some(error),
+            Self::Layout { error, .. } => Some(error),
+            Self::Tree { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl InspectError {
+    /// One sentence, unless the error has a cause of its own.
+    pub(super) fn layout(path: &Path, error: LayoutError) -> Self {
+        let path = path.to_owned();
+        match std::error::Error::source(&error) {
+            None => Self::Layout { path, error },
+            Some(_) => Self::Disk { path, source: error },
+        }
+    }
+}
+
+/// What to do about a path inside an image.
+fn of_path_inside(image: &Path, error: &TreeError) -> Option<String> {
+    let inside = match error {
+        TreeError::NotFile { path, found: "directory" } => path.as_str(),
+        TreeError::NotFound { path } | TreeError::NotDirectory { path, .. } => path.rsplit_once('/')?.0,
+        _ => return None,
+    };
+    let inside = if inside.is_empty() { "/" } else { inside };
+    Some(format!("`vmbake ls {} {}` lists what is there", quoted(image), quoted(Path::new(inside))))
+}

@@ -1,0 +1,200 @@
+//! How a disk image boots: what the first entry of its GRUB menu starts, read by our own readers.
+//!
+//! Only what Debian's `grub-mkconfig` writes is understood: `menuentry … {` with one `linux` and one `initrd` command, whose
+//! paths are those of the file system that has the menu (GNU GRUB manual, sections 16.1.2 and 17.3): the root, or `/boot` on a
+//! partition of its own.
+
+mod place;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::image::Image;
+use vmbake_disk::source::{MapReader, ReadAt};
+use vmbake_disk::tree::{Kind, Tree, TreeError};
+
+use crate::disk::{DiskImage, InspectError};
+pub use place::{BootPlace, WANTS, is_meant};
+use vmbake_common::digest::Digest;
+use vmbake_manifest::{Boot, BootFile};
+
+/// Largest menu that is read. Debian's has some 10 KiB.
+const MAX_CONFIG: u64 = 1 << 20;
+
+/// Why it is not known how an image boots.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// It cannot be looked into.
+    #[error("{path}: cannot read the image")]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// What its reader says.
+        source: InspectError,
+    },
+    /// The menu starts nothing.
+    #[error("{path}: {file} has no menu entry with a linux and an initrd command")]
+    NoEntry {
+        /// The image.
+        path: PathBuf,
+        /// Path in the image.
+        file: String,
+    },
+    /// The menu, or a file that it starts, is missing.
+    #[error("{path}: cannot read {file}")]
+    File {
+        /// The image.
+        path: PathBuf,
+        /// Path in the image.
+        file: String,
+        /// Where it ends.
+        source: TreeError,
+    },
+    /// The menu starts a link to nowhere or a directory.
+    #[error("{path}: {file} is not a regular file")]
+    NotAFile {
+        /// The image.
+        path: PathBuf,
+        /// Path in the image.
+        file: String,
+    },
+    /// A file is not readable.
+    #[error("{path}: cannot read {file}")]
+    Content {
+        /// The image.
+        path: PathBuf,
+        /// Path in the image.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// A menu entry of GRUB.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MenuEntry {
+    /// Path of the kernel.
+    pub kernel: String,
+    /// Arguments of the kernel, with one space between each two.
+    pub cmdline: String,
+    /// Path of the initial RAM disk.
+    pub initrd: Option<String>,
+}
+
+/// Reads how the disk image at `path` boots; `root` is the number of its root partition, where that is not obvious.
+pub fn read(path: &Path, root: Option<u32>) -> Result<Boot, BootError> {
+    let menu = Menu::open(path, root)?;
+    let boot_file = |name: &str| {
+        let digest = Digest::of(b"").of_stream(menu.file(name)?);
+        let digest = digest.map_err(|source| menu.unreadable(name, source))?.0;
+        Ok(BootFile { partition: menu.partition, digest, path: name.to_owned() })
+    };
+    Ok(Boot { cmdline: menu.cmdline.clone(), kernel: boot_file(&menu.kernel)?, initrd: boot_file(&menu.initrd)? })
+}
+
+/// What the menu of a disk image starts first, and the file system that has the files.
+pub struct Menu {
+    path: PathBuf,
+    /// Only what the entry names is in it.
+    tree: Tree,
+    partition: u32,
+    /// Path of the kernel.
+    pub kernel: String,
+    /// Path of the initial RAM disk.
+    pub initrd: String,
+    /// Arguments of the kernel.
+    pub cmdline: String,
+}
+
+impl Menu {
+    /// Opens the disk image at `path` and reads its menu; `root` is the number of its root partition, where that is not obvious.
+    pub fn open(path: &Path, root: Option<u32>) -> Result<Self, BootError> {
+        match Image::open(path) {
+            Ok(image) => Self::of(path, &Arc::new(image), root),
+            Err(error) => Err(BootError::Image { path: path.to_owned(), source: error.into() }),
+        }
+    }
+
+    /// As [`Menu::open`], of an image that is open already; `path` is for messages.
+    pub fn of(path: &Path, image: &Arc<Image>, root: Option<u32>) -> Result<Self, BootError> {
+        let unreadable = |source| BootError::Image { path: path.to_owned(), source };
+        let image = DiskImage::of(path, image.format(), Arc::clone(image) as Arc<dyn ReadAt>).map_err(unreadable)?;
+        let root = image.root(root).map_err(unreadable)?;
+        let tree = image.tree(root, Some(&WANTS)).map_err(unreadable)?;
+        let BootPlace { part, config, .. } = BootPlace::find(&image, root, &tree);
+        let wanted = [Want { path: config.as_bytes(), reach: Reach::Node }];
+        let tree = image.tree(part, Some(&wanted)).map_err(unreadable)?;
+        let (path_of, file) = (|| path.to_owned(), || config.to_owned());
+        let config = match tree.read(config.as_bytes(), MAX_CONFIG) {
+            Ok(config) => config,
+            Err(source) => return Err(BootError::File { path: path_of(), file: file(), source }),
+        };
+        let Some(MenuEntry { kernel, cmdline, initrd: Some(initrd) }) = first_entry(&String::from_utf8_lossy(&config))
+        else {
+            return Err(BootError::NoEntry { path: path_of(), file: file() });
+        };
+        let wanted = [&kernel, &initrd].map(|name| Want { path: name.as_bytes(), reach: Reach::Node });
+        let tree = image.tree(part, Some(&wanted)).map_err(unreadable)?;
+        Ok(Self { path: path_of(), tree, partition: part.number, kernel, initrd, cmdline })
+    }
+
+    /// The content of a file, which may be large.
+    pub fn file(&self, name: &str) -> Result<MapReader<'_>, BootError> {
+        let (path, file) = (self.path.clone(), name.to_owned());
+        match self.tree.resolve(name.as_bytes()).map(|id| &self.tree.inode(id).kind) {
+            Ok(Kind::File(map)) => Ok(MapReader::new(map, self.tree.sources())),
+            Ok(_) => Err(BootError::NotAFile { path, file }),
+            Err(source) => Err(BootError::File { path, file, source }),
+        }
+    }
+
+    /// A file whose content could not be read or passed on.
+    pub fn unreadable(&self, name: &str, source: std::io::Error) -> BootError {
+        BootError::Content { path: self.path.clone(), file: name.to_owned(), source }
+    }
+}
+
+/// The first menu entry of a grub.cfg that starts a kernel.
+pub fn first_entry(config: &str) -> Option<MenuEntry> {
+    let lines = config.lines().map(str::trim).skip_while(|line| !line.starts_with("menuentry")).skip(1);
+    let mut entry = None;
+    for line in lines {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("linux" | "linux16" | "linuxefi") => {
+                let kernel = words.next()?.to_owned();
+                entry = Some(MenuEntry { kernel, cmdline: words.collect::<Vec<_>>().join(" "), initrd: None });
+            }
+            Some("initrd" | "initrd16" | "initrdefi") => {
+                if let Some(entry) = &mut entry {
+                    entry.initrd = words.next().map(str::to_owned);
+                }
+            }
+            Some("menuentry" | "}") if entry.is_some() => break,
+            _ => {}
+        }
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_entry_is_what_boots() {
+        let config = "linux /ignored before\nmenuentry 'Debian' --class gnu {\n\tif [ x ]; then\n\tinsmod ext2\n\tfi\n\
+            \tlinux\t/boot/vmlinuz-6.12 root=PARTUUID=x ro  quiet\n\tinitrd /boot/initrd.img-6.12\n}\n\
+            menuentry 'other' {\n\tlinux /boot/other single\n\tinitrd /boot/other.img\n}\n";
+        let expected = MenuEntry {
+            kernel: "/boot/vmlinuz-6.12".to_owned(),
+            cmdline: "root=PARTUUID=x ro quiet".to_owned(),
+            initrd: Some("/boot/initrd.img-6.12".to_owned()),
+        };
+        assert_eq!(first_entry(config), Some(expected));
+        assert_eq!(first_entry("menuentry 'x' {\n linux /vmlinuz\n}").unwrap().initrd, None);
+        assert_eq!(first_entry("menuentry 'x' {\n linux\n}"), None);
+        assert_eq!(first_entry("set default=0\n"), None);
+    }
+}

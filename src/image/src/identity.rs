@@ -1,0 +1,174 @@
+//! Compares the operating system and architecture of a base image with those that are expected.
+//!
+//! Takes a tree with `WANTS`; refuses a base that states something else. What the base does not state is not compared.
+
+use std::path::{Path, PathBuf};
+
+use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::tree::{Tree, TreeError};
+
+use crate::disk::InspectError;
+use crate::inspect::{open_some, os_release};
+use vmbake_common::hint::Hint;
+
+const STATUS: &str = "/var/lib/dpkg/status";
+/// Largest status file that is read, in bytes: those of images have 1 to 10 MB.
+const MAX_STATUS: u64 = 64 << 20;
+
+/// The files that are read from a base.
+const WANTS: [Want<'static>; 3] = [
+    Want { path: b"/etc/os-release", reach: Reach::Node },
+    Want { path: b"/usr/lib/os-release", reach: Reach::Node },
+    Want { path: STATUS.as_bytes(), reach: Reach::Node },
+];
+
+/// The operating system and architecture that a base must be of.
+#[derive(Clone, Copy, Debug)]
+pub struct BaseIdentity<'a> {
+    /// Name of the operating system, such as `debian-13`.
+    pub os: &'a str,
+    /// Codename of its release, where sources state it.
+    pub codename: Option<&'a str>,
+    /// Architecture, as Debian names it.
+    pub arch: &'a str,
+}
+
+/// Why a base is not the expected one.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// One of its files cannot be read.
+    #[error("{path}: cannot identify the operating system of the image")]
+    Tree {
+        /// The base image.
+        path: PathBuf,
+        /// What its reader says.
+        source: TreeError,
+    },
+    /// It has another operating system.
+    #[error("{path}: is an image of {found}, not of {expected}")]
+    System {
+        /// The base image.
+        path: PathBuf,
+        /// The expected operating system.
+        expected: String,
+        /// What its os-release states.
+        found: String,
+    },
+    /// It is for another architecture.
+    #[error("{path}: is an image for {found}, not for {expected}")]
+    Arch {
+        /// The base image.
+        path: PathBuf,
+        /// The expected architecture.
+        expected: String,
+        /// The architecture of its packages.
+        found: String,
+    },
+}
+
+impl Hint for IdentityError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::System { .. } => Some("--os names the operating system of the image".to_owned()),
+            Self::Arch { .. } => Some("--arch names the architecture of the image".to_owned()),
+            Self::Inspect(_) | Self::Tree { .. } => None,
+        }
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Inspect(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Checks the disk image at `path`; `root` is the number of its root partition, where that is not obvious.
+pub fn check_image(path: &Path, root: Option<u32>, wanted: BaseIdentity<'_>) -> Result<(), IdentityError> {
+    check(path, &open_some(path, root, &WANTS)?, wanted)
+}
+
+/// Checks the root file system of the disk image at `path`.
+pub fn check(path: &Path, tree: &Tree, wanted: BaseIdentity<'_>) -> Result<(), IdentityError> {
+    let unreadable = |source| IdentityError::Tree { path: path.to_owned(), source };
+    let release = os_release(tree).map_err(unreadable)?;
+    let value = |key: &str| release.get(key).map(String::as_str).filter(|value| !value.is_empty());
+    if !is_system(wanted, value("ID"), value("VERSION_ID"), value("VERSION_CODENAME")) {
+        let parts = [value("ID"), value("VERSION_ID"), value("VERSION_CODENAME")];
+        let found = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        return Err(IdentityError::System { path: path.to_owned(), expected: wanted.os.to_owned(), found });
+    }
+    let status = match tree.read(STATUS.as_bytes(), MAX_STATUS) {
+        Ok(status) => status,
+        Err(source @ (TreeError::Read { .. } | TreeError::TooLarge { .. })) => return Err(unreadable(source)),
+        Err(_) => return Ok(()),
+    };
+    match architecture(&String::from_utf8_lossy(&status)) {
+        Some(found) if found != wanted.arch => {
+            let (path, expected) = (path.to_owned(), wanted.arch.to_owned());
+            Err(IdentityError::Arch { path, expected, found: found.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Codenames of sources that are names of suites, which os-release does not have.
+const SUITES: [&str; 5] = ["sid", "unstable", "testing", "stable", "oldstable"];
+
+/// Whether os-release(5) agrees: the codename, where both sides have one, else what the name of the system consists of.
+fn is_system(wanted: BaseIdentity<'_>, id: Option<&str>, version: Option<&str>, codename: Option<&str>) -> bool {
+    if let (Some(wanted), Some(found)) = (wanted.codename.filter(|name| !SUITES.contains(name)), codename) {
+        return wanted == found;
+    }
+    let Some(id) = id.filter(|id| *id != wanted.os) else { return true };
+    let stated = wanted.os.strip_prefix(id).and_then(|rest| rest.strip_prefix('-'));
+    stated.is_some_and(|stated| version.is_none_or(|version| version == stated))
+}
+
+/// The architecture of `dpkg`, which is that of the system.
+fn architecture(status: &str) -> Option<&str> {
+    let mut stanzas = status.split("\n\n");
+    let stanza = stanzas.find(|stanza| stanza.trim_start().lines().any(|line| line == "Package: dpkg"))?;
+    stanza.lines().find_map(|line| line.strip_prefix("Architecture:")).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_must_be_of_the_system_that_is_wanted() {
+        let trixie = BaseIdentity { os: "debian-13", codename: Some("trixie"), arch: "amd64" };
+        let unnamed = BaseIdentity { codename: None, ..trixie };
+        for (wanted, id, version, codename, expected) in [
+            (trixie, "debian", "13", "trixie", true),
+            (trixie, "debian", "12", "bookworm", false),
+            (trixie, "ubuntu", "24.04", "noble", false),
+            (trixie, "acme", "7", "trixie", true),
+            (trixie, "fedora", "42", "", false),
+            (trixie, "debian", "", "", true),
+            (trixie, "", "", "", true),
+            (BaseIdentity { codename: Some("stable"), ..trixie }, "debian", "13", "trixie", true),
+            (BaseIdentity { codename: Some("stable"), ..trixie }, "debian", "12", "bookworm", false),
+            (BaseIdentity { os: "debian-sid", codename: Some("sid"), ..trixie }, "debian", "", "forky", true),
+            (unnamed, "debian", "12", "bookworm", false),
+            (unnamed, "debian", "13", "trixie", true),
+            (BaseIdentity { os: "arch", ..unnamed }, "arch", "", "", true),
+        ] {
+            let value = |text: &'static str| Some(text).filter(|text| !text.is_empty());
+            let found = is_system(wanted, value(id), value(version), value(codename));
+            assert_eq!(found, expected, "{wanted:?} {id} {version} {codename}");
+        }
+    }
+
+    #[test]
+    fn the_architecture_is_that_of_dpkg() {
+        let status =
+            "Package: libc6\nArchitecture: i386\n\nPackage: dpkg\nStatus: install ok installed\nArchitecture: arm64\n";
+        assert_eq!(architecture(status), Some("arm64"));
+        assert_eq!(architecture("Package: libc6\nArchitecture: i386\n"), None);
+    }
+}

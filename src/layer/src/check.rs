@@ -1,0 +1,337 @@
+//! What a layer of the right form may not say: a [`Layer`] in, its faults out, each with the pointer (RFC 6901) of the value
+//! that is wrong.
+
+mod executable;
+mod paths;
+
+pub use executable::is_run_by_parts;
+
+use std::collections::BTreeMap;
+
+use super::findings::{Findings, Found};
+use super::position::child;
+use super::{Account, AuditedScript, Install, Layer, Schema, download, rules, settings, sudoers, swap};
+use vmbake_manifest::package_request::Choice;
+
+/// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
+const MAX_ID: u32 = 65_533;
+
+/// The faults of a layer that need no other layer to be seen.
+pub fn check(layer: &Layer) -> Vec<Found> {
+    let schema = &layer.schema;
+    let mut found = Findings::default();
+    found.value("/name".to_owned(), rules::name(&schema.name));
+    found.value("/version".to_owned(), rules::line(&schema.version));
+    found.value("/description".to_owned(), rules::line(&schema.description));
+    let os: Vec<String> = schema.os.iter().cloned().collect();
+    // A set does not tell at which index of the text an element stood.
+    found.value("/os".to_owned(), os.iter().find_map(|name| rules::name(name)));
+    found.value("/os".to_owned(), os.is_empty().then(|| "supports no operating system".to_owned()));
+    requires(&mut found, schema);
+    found.list("/bundles", &schema.bundles, rules::line);
+    artifacts(&mut found, schema);
+    download::check(&mut found, schema);
+    download::check_local(&mut found, layer);
+    download::check_images(&mut found, schema);
+    packages(&mut found, schema);
+    upgrades(&mut found, schema);
+    scripts(&mut found, schema);
+    answers(&mut found, schema);
+    accounts(&mut found, schema);
+    found.keys("/sudoers", schema.sudoers.keys(), sudoers::name);
+    for (name, text) in &schema.sudoers {
+        found.value(child("/sudoers", name), sudoers::check(text.as_str()));
+    }
+    choices(&mut found, schema);
+    swap::check(&mut found, layer);
+    paths::check(&mut found, layer);
+    paths::modes(&mut found, schema);
+    paths::capabilities(&mut found, schema);
+    paths::symlinks(&mut found, schema);
+    units(&mut found, layer);
+    executable::check(&mut found, layer);
+    first_boots(&mut found, layer);
+    settings::check(&mut found, schema);
+    found.keys("/os_release", schema.os_release.keys(), os_release_key);
+    for (key, value) in &schema.os_release {
+        let control = value.chars().any(char::is_control);
+        found.value(child("/os_release", key), control.then(|| format!("{value:?} has a control character in it")));
+    }
+    paths::cases(&mut found, schema);
+    found.0
+}
+
+fn requires(found: &mut Findings, schema: &Schema) {
+    let names: Vec<String> = schema.requires.iter().map(|required| required.name.clone()).collect();
+    found.list("/requires", &names, rules::name);
+    for (index, required) in schema.requires.iter().enumerate() {
+        let version = required.version.as_deref();
+        let fault = version.and_then(|version| match version {
+            "" => Some(format!("{required:?} names no version after the @", required = required.to_string())),
+            version => rules::line(version),
+        });
+        found.value(format!("/requires/{index}"), fault);
+    }
+}
+
+fn artifacts(found: &mut Findings, schema: &Schema) {
+    found.keys("/artifacts", schema.artifacts.keys(), rules::name);
+    for (pointer, _, install) in schema.installs() {
+        match install {
+            Install::Deb => {}
+            Install::File { path, mode, .. } => {
+                found.value(format!("{pointer}/path"), rules::path(path));
+                found.value(format!("{pointer}/mode"), rules::file_mode(*mode));
+            }
+            Install::Tar { path, members, .. } | Install::Zip { path, members, .. } => {
+                found.value(format!("{pointer}/path"), rules::path(path).filter(|_| path != "/"));
+                let member = |name: &str| rules::below(name).map(|reason| format!("member {name:?} {reason}"));
+                found.list(&format!("{pointer}/members"), members, member);
+                if let Install::Tar { absent, .. } = install {
+                    found.list(&format!("{pointer}/absent"), absent, rules::path);
+                }
+            }
+        }
+    }
+}
+
+fn packages(found: &mut Findings, schema: &Schema) {
+    let names: Vec<String> = schema.packages.iter().map(|wanted| wanted.name.clone()).collect();
+    found.list("/packages", &names, rules::package);
+    for (index, wanted) in schema.packages.iter().enumerate() {
+        let pointer = format!("/packages/{index}");
+        found.value(pointer.clone(), wanted.version.as_deref().and_then(rules::version));
+        let artifact = schema.install(&wanted.name).is_some();
+        found
+            .value(pointer.clone(), artifact.then(|| format!("{:?} is an artifact of the layer already", wanted.name)));
+        let without = schema.without.contains(&wanted.name);
+        found.value(pointer, without.then(|| format!("{:?} is also left out by `without`", wanted.name)));
+    }
+    found.list("/recommends", schema.recommends.names(), rules::package);
+    found.value("/archive".to_owned(), schema.archive.as_deref().and_then(rules::line));
+    found.list("/hold", &schema.hold, rules::package);
+    found.list("/without", &schema.without, rules::package);
+    let asks = !schema.packages.is_empty() || schema.upgrade != Choice::default();
+    for (key, is_set) in [
+        ("recommends", schema.recommends != Choice::default()),
+        ("archive", schema.archive.is_some()),
+        ("without", !schema.without.is_empty()),
+    ] {
+        let alone = is_set && !asks;
+        found.value(format!("/{key}"), alone.then(|| format!("`{key}` means nothing without `packages` or `upgrade`")));
+    }
+}
+
+fn upgrades(found: &mut Findings, schema: &Schema) {
+    let unfit = |name: &str| match schema.install(name) {
+        Some(Install::Deb) => None,
+        Some(_) => Some(format!("artifact {name:?} is no package")),
+        None => rules::package(name),
+    };
+    found.list("/upgrade", schema.upgrade.names(), unfit);
+    for (index, name) in schema.upgrade.names().iter().enumerate() {
+        let held = schema.hold.contains(name);
+        found.value(format!("/upgrade/{index}"), held.then(|| format!("{name:?} is also in `hold`")));
+    }
+}
+
+fn scripts(found: &mut Findings, schema: &Schema) {
+    for (index, script) in schema.scripts.iter().enumerate() {
+        let pointer = format!("/scripts/{index}");
+        found.value(format!("{pointer}/package"), rules::name(&script.package));
+        let unknown = match script.script.as_str() {
+            "preinst" | "postinst" => None,
+            "prerm" | "postrm" if script.upgrade => None,
+            "prerm" | "postrm" => Some(format!("script {:?} runs only for an `upgrade`", script.script)),
+            _ => Some(format!("script {:?} is neither preinst nor postinst", script.script)),
+        };
+        found.value(format!("{pointer}/script"), unknown);
+        found.value(format!("{pointer}/sha256"), rules::sha256(&script.sha256));
+        found.value(format!("{pointer}/skip"), skipped(script));
+        found.list(&format!("{pointer}/users"), &script.users, rules::account);
+        found.list(&format!("{pointer}/groups"), &script.groups, rules::account);
+        found.keys(&format!("{pointer}/directories"), script.directories.keys(), rules::path);
+        found.keys(&format!("{pointer}/files"), script.files.keys(), rules::path);
+        found.keys(&format!("{pointer}/symlinks"), script.symlinks.keys(), rules::path);
+        found.list(&format!("{pointer}/units/enable"), &script.units.enable, rules::unit);
+        for (index, alternative) in script.alternatives.iter().enumerate() {
+            let pointer = format!("{pointer}/alternatives/{index}");
+            found.value(format!("{pointer}/link"), rules::path(&alternative.link));
+            found.value(format!("{pointer}/path"), rules::path(&alternative.path));
+            let name =
+                |name: &str| rules::below(name).or_else(|| name.contains('/').then(|| "has a slash in it".to_owned()));
+            let named = |text: &str| name(text).map(|reason| format!("name {text:?} {reason}"));
+            found.value(format!("{pointer}/name"), named(&alternative.name));
+            for (slave, (link, path)) in &alternative.slaves {
+                let pointer = child(&format!("{pointer}/slaves"), slave);
+                found.key(pointer.clone(), named(slave));
+                found.value(format!("{pointer}/0"), rules::path(link));
+                found.value(format!("{pointer}/1"), rules::path(path));
+            }
+        }
+    }
+}
+
+/// Choices of alternatives: names of groups, and paths.
+fn choices(found: &mut Findings, schema: &Schema) {
+    found.keys("/alternatives", schema.alternatives.keys(), |name| {
+        let is_name = rules::below(name).is_none() && !name.contains(['/', ' ', '\t']);
+        (!is_name).then(|| format!("{name:?} is not the name of an alternative, such as `editor`"))
+    });
+    for (name, path) in &schema.alternatives {
+        found.value(child("/alternatives", name), rules::path(path));
+    }
+}
+
+/// A script that is skipped for a reason has no effects.
+fn skipped(script: &AuditedScript) -> Option<String> {
+    let reason = script.skip.as_deref()?;
+    let idle = script.units.enable.is_empty()
+        && script.alternatives.is_empty()
+        && script.directories.is_empty()
+        && script.files.is_empty()
+        && script.symlinks.is_empty();
+    match reason.trim() {
+        "" => Some("the reason is empty".to_owned()),
+        _ if script.defer || !idle => Some("a script that is skipped has no effects".to_owned()),
+        _ => None,
+    }
+}
+
+/// Answers for debconf, whose database has one word for a question and one line for a value.
+fn answers(found: &mut Findings, schema: &Schema) {
+    for (question, value) in &schema.debconf {
+        let pointer = child("/debconf", question);
+        let plain = !question.is_empty() && question.chars().all(|char| char.is_ascii_graphic());
+        found.key(
+            pointer.clone(),
+            (!plain).then(|| format!("{question:?} is no name of a question, such as `postfix/mailname`")),
+        );
+        let control = value.chars().any(char::is_control);
+        found.value(pointer, control.then(|| format!("{value:?} is not one line of text")));
+    }
+}
+
+fn accounts(found: &mut Findings, schema: &Schema) {
+    found.keys("/groups", schema.groups.keys(), rules::account);
+    found.keys("/users", schema.users.keys(), rules::account);
+    let mut taken: BTreeMap<u32, &str> = BTreeMap::new();
+    let groups = schema.groups.iter().map(|(name, id)| (child("/groups", name), name, *id));
+    let users = schema.users.iter().map(|(name, user)| (child("/users", name) + "/id", name, user.id));
+    for (pointer, name, id) in groups.chain(users) {
+        let range = (!(1..=MAX_ID).contains(&id)).then(|| format!("id {id} is not between 1 and {MAX_ID}"));
+        let first = taken.insert(id, name).map(|first| format!("id {id} is that of {first} already"));
+        found.value(pointer, range.or(first));
+    }
+    let both = schema.users.keys().filter(|name| schema.groups.contains_key(*name));
+    for name in both {
+        found.key(child("/groups", name), Some(format!("group {name} is made with the user of that name")));
+    }
+    schema.users.iter().for_each(|(name, account)| user(found, &child("/users", name), account));
+}
+
+fn user(found: &mut Findings, pointer: &str, account: &Account) {
+    let field = |path: &str| {
+        rules::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} has a colon in it")))
+    };
+    found.value(
+        format!("{pointer}/home"),
+        account.home.as_deref().and_then(|home| field(home).or_else(|| rules::visible(home))),
+    );
+    found.value(format!("{pointer}/shell"), field(&account.shell));
+    found.list(&format!("{pointer}/groups"), &account.groups, rules::account);
+    found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, rules::account);
+    found.value(format!("{pointer}/password_hash"), account.password_hash.as_deref().and_then(rules::password_hash));
+    found.list(&format!("{pointer}/ssh_authorized_keys"), &account.ssh_authorized_keys, settings::ssh_key);
+    let range = account
+        .subordinate
+        .as_ref()
+        .filter(|range| range.count == 0 || range.start <= MAX_ID || range.start.checked_add(range.count).is_none());
+    let message = range.map(|range| format!("{} ids from {} on are no subordinate ids", range.count, range.start));
+    found.value(format!("{pointer}/subordinate"), message);
+}
+
+fn units(found: &mut Findings, layer: &Layer) {
+    let units = &layer.schema.units;
+    found.list("/units/enable", &units.enable, rules::unit_or_instance);
+    found.list("/units/disable", &units.disable, rules::instance);
+    found.list("/units/mask", &units.mask, rules::unit_or_instance);
+    for (index, unit) in units.enable.iter().enumerate() {
+        let against = units.disable.contains(unit) || units.mask.contains(unit);
+        let against = against.then(|| format!("unit {unit:?} is also disabled or masked"));
+        let file = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"].iter().find_map(
+            |dir| {
+                let own = layer.files.get(&format!("{dir}/{unit}"));
+                own.or_else(|| layer.files.get(&format!("{dir}/{}", rules::unit_file(unit))))
+            },
+        );
+        let plain = file.is_some_and(|file| !rules::has_install(&file.content));
+        let plain = plain.then(|| format!("unit {unit:?} has no [Install] section that would enable it"));
+        found.value(format!("/units/enable/{index}"), against.or(plain));
+    }
+}
+
+/// Units that wait for a first boot as systemd means it. The empty `/etc/machine-id` of an image gives each machine an ID, but
+/// is none (machine-id(5)): what else happens on a first boot, such as presets, would undo what layers say of units.
+fn first_boots(found: &mut Findings, layer: &Layer) {
+    let is_unit = |path: &str| {
+        path.rsplit_once('/').is_some_and(|(dir, _)| {
+            executable::UNIT_DIRECTORIES
+                .iter()
+                .any(|units| dir.strip_prefix(units).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        })
+    };
+    for (path, file) in layer.files.iter().filter(|(path, _)| is_unit(path)) {
+        if waits_for_first_boot(&String::from_utf8_lossy(&file.content)) {
+            let unit = path.rsplit('/').next().filter(|unit| layer.schema.units.files.contains_key(*unit));
+            let pointer = unit.map_or_else(|| "/name".to_owned(), |unit| child("/units/files", unit));
+            let message = format!(
+                "{path:?} waits for ConditionFirstBoot=, which is never true in an image: let the unit create a file, and test for \
+                 it with ConditionPathExists=!"
+            );
+            found.key(pointer, Some(message));
+        }
+    }
+}
+
+/// Whether a unit never starts because of ConditionFirstBoot= (systemd.unit(5)). An empty condition takes back the earlier ones, and of those
+/// with `|` one is enough.
+fn waits_for_first_boot(text: &str) -> bool {
+    let mut conditions: Vec<(bool, bool)> = Vec::new();
+    for (key, value) in text.lines().filter_map(|line| line.trim().split_once('=')) {
+        let (key, value) = (key.trim_end(), value.trim());
+        if !key.starts_with("Condition") && key != "AssertFirstBoot" {
+            continue;
+        }
+        if value.is_empty() {
+            conditions.clear();
+            continue;
+        }
+        let stated = value.strip_prefix('|').unwrap_or(value).trim_start();
+        conditions.push((value.starts_with('|'), key.ends_with("FirstBoot") && !holds_later(stated)));
+    }
+    let (alternatives, needed): (Vec<_>, Vec<_>) =
+        conditions.into_iter().partition(|(is_alternative, _)| *is_alternative);
+    needed.iter().any(|(_, never)| *never) || (!alternatives.is_empty() && alternatives.iter().all(|(_, never)| *never))
+}
+
+/// Whether ConditionFirstBoot= with this value holds on other boots than the first. systemd takes one that is not a boolean for a condition
+/// that fails.
+fn holds_later(value: &str) -> bool {
+    let (is_negated, word) = match value.strip_prefix('!') {
+        Some(word) => (true, word.trim_start()),
+        None => (false, value),
+    };
+    match word.to_ascii_lowercase().as_str() {
+        "1" | "yes" | "y" | "true" | "t" | "on" => is_negated,
+        "0" | "no" | "n" | "false" | "f" | "off" => !is_negated,
+        _ => false,
+    }
+}
+
+/// A variable of os-release(5).
+fn os_release_key(key: &str) -> Option<String> {
+    let valid = key.starts_with(|first: char| first.is_ascii_uppercase())
+        && key.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    (!valid).then(|| format!("key {key:?} is not a variable of os-release"))
+}

@@ -1,0 +1,279 @@
+//! `downloads` of a layer: upstreams that it states itself, each with the rule by which it is installed; and `container_images`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use schemars::{JsonSchema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::findings::Findings;
+use super::position::child;
+use super::read::LOCAL_FILES;
+use super::{ByArch, Install, Layer, LayerError, Schema, rules};
+use vmbake_manifest::OS_IMAGE;
+use vmbake_manifest::upstream::{ArtifactType, Demand, Program, Template, Upstream, UpstreamRequest, VersionSource};
+use vmbake_oci::Reference;
+use vmbake_pin::is_version;
+use vmbake_pin::prove::LOCAL;
+
+/// Names of manifests that mean something else: the program that vmbake brings, the base image, the configuration itself.
+const RESERVED: [&str; 3] = ["firstboot", OS_IMAGE, "vmconfig"];
+
+/// A file or archive from an address.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Download {
+    /// Its address, with https, or one for each architecture; `{version}` and `{arch}` stand for values, as in `sources.json`.
+    pub url: ByArch<Template>,
+    /// Its version, or where the newest one comes from, as in `sources.json`.
+    #[serde(deserialize_with = "version")]
+    #[schemars(schema_with = "version_form")]
+    pub version: VersionSource,
+    /// SHA-256 of the file, or one for each architecture; in place of `checksums` and `proof`.
+    #[serde(default)]
+    pub sha256: Option<ByArch<String>>,
+    /// Address of a checksum file that lists it, or one for each architecture.
+    #[serde(default)]
+    pub checksums: Option<ByArch<Template>>,
+    /// What must prove it, as in `sources.json`; with `checksums` alone, that file.
+    #[serde(default)]
+    pub proof: Option<Demand>,
+    /// The program that it must be, where the proof does not tell.
+    #[serde(default)]
+    pub program: Option<Program>,
+    /// How it is installed, as an artifact.
+    pub install: Install,
+}
+
+impl Download {
+    /// The upstream that it states for an architecture, or the key that it lacks.
+    fn upstream(&self, arch: &str) -> Result<Upstream, &'static str> {
+        let url = self.url.of(arch).ok_or("url")?.clone();
+        let checksums = self.checksums.as_ref().map(|sums| sums.of(arch).cloned().ok_or("checksums")).transpose()?;
+        let stated = self.sha256.as_ref().map(|stated| stated.of(arch).ok_or("sha256")).transpose()?;
+        let stated = stated.map(|hex| format!("sha256:{hex}").parse().map_err(|_| "sha256")).transpose()?;
+        let proof = match (stated, &self.proof) {
+            (Some(stated), _) => Demand::Stated(stated),
+            (None, Some(proof)) => proof.clone(),
+            (None, None) => Demand::Checksum,
+        };
+        let kind = self.install.artifact(&url.to_string());
+        let (version, program) = (self.version.clone(), self.program.clone());
+        Ok(Upstream { kind, version, url: Some(url), checksums, proof, program })
+    }
+
+    /// What it states for each architecture that it names, or for any.
+    fn upstreams(&self) -> Vec<Upstream> {
+        let urls = self.url.values().into_iter().map(|(arch, _)| arch);
+        let sums = self.checksums.iter().flat_map(|sums| sums.values()).map(|(arch, _)| arch);
+        let arches: BTreeSet<&str> = urls.chain(sums).map(|arch| arch.map_or("", String::as_str)).collect();
+        // What is wrong with digests is told where they stand.
+        let proof = if self.sha256.is_some() { Some(Demand::FirstUse) } else { self.proof.clone() };
+        let plain = Self { sha256: None, proof, ..self.clone() };
+        arches.into_iter().filter_map(|arch| plain.upstream(arch).ok()).collect()
+    }
+
+    /// What is wrong with what proves it, if anything is.
+    fn unproven(&self) -> Option<&'static str> {
+        match (&self.sha256, &self.checksums, &self.proof) {
+            (Some(_), None, None) if !matches!(self.version, VersionSource::Pinned(_)) => {
+                Some("`sha256` is of one version, which `version` must say")
+            }
+            (Some(_), None, None) => None,
+            (Some(_), ..) => Some("`sha256` takes the place of `checksums` and `proof`"),
+            (None, _, Some(Demand::FirstUse | Demand::Apt | Demand::Stated(_))) => Some(
+                "`proof` is \"checksum\", or an object with `openpgp`, `sigstore` or `cosign`; a digest stands in `sha256`",
+            ),
+            (None, None, None) => Some("nothing proves it: it needs `sha256`, or `checksums`"),
+            (None, ..) => None,
+        }
+    }
+}
+
+/// A package, an archive or another file of the layer's own directory.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LocalArtifact {
+    /// Its path in the directory, below `local/`, or one for each architecture.
+    pub path: ByArch<String>,
+    /// Its version, for records.
+    #[serde(default = "unversioned")]
+    pub version: String,
+    /// How it is installed, as an artifact.
+    pub install: Install,
+}
+
+fn unversioned() -> String {
+    "local".to_owned()
+}
+
+impl Install {
+    /// The type of an artifact with that address that is installed so.
+    fn artifact(&self, url: &str) -> ArtifactType {
+        match self {
+            Self::Deb => ArtifactType::Deb,
+            Self::File { decompress: true, .. } => ArtifactType::Compressed,
+            Self::File { .. } => ArtifactType::Binary,
+            Self::Zip { .. } => ArtifactType::Zip,
+            Self::Tar { .. } if url.ends_with(".tar") => ArtifactType::Tar,
+            Self::Tar { .. } => ArtifactType::TarGz,
+        }
+    }
+}
+
+impl Layer {
+    /// What it asks of upstreams for an architecture, and which files of its directory it installs.
+    pub fn upstream_request(&self, arch: &str) -> Result<UpstreamRequest, LayerError> {
+        let mut request = self.schema.upstream_request(arch)?;
+        for (name, artifact) in &self.schema.local_files {
+            let no_arch = |key| {
+                let (layer, name, arch) = (self.schema.name.clone(), name.clone(), arch.to_owned());
+                LayerError::NoArch { layer, name, key, arch }
+            };
+            let path = artifact.path.of(arch).ok_or_else(|| no_arch("path"))?;
+            let file = self.local.get(path).ok_or_else(|| no_arch("file"))?;
+            let url = format!("{LOCAL}{path}");
+            let upstream = Upstream {
+                kind: artifact.install.artifact(&url),
+                version: VersionSource::Pinned(artifact.version.clone()),
+                url: Some(Template::try_from(url).map_err(|_| no_arch("path"))?),
+                checksums: None,
+                proof: Demand::Stated(file.digest),
+                program: None,
+            };
+            request.downloads.insert(name.clone(), upstream);
+        }
+        Ok(request)
+    }
+}
+
+impl Schema {
+    /// How each artifact is installed, with its name and its place in the layer.
+    pub fn installs(&self) -> impl Iterator<Item = (String, &String, &Install)> {
+        let artifacts = self.artifacts.iter().map(|(name, install)| (child("/artifacts", name), name, install));
+        let downloads = self.downloads.iter();
+        let downloads =
+            downloads.map(|(name, download)| (child("/downloads", name) + "/install", name, &download.install));
+        let local = self.local_files.iter();
+        let local = local.map(|(name, artifact)| (child("/local_files", name) + "/install", name, &artifact.install));
+        artifacts.chain(downloads).chain(local)
+    }
+
+    /// How the artifact of that name is installed.
+    pub fn install(&self, name: &str) -> Option<&Install> {
+        let download = || self.downloads.get(name).map(|download| &download.install);
+        let local = || self.local_files.get(name).map(|artifact| &artifact.install);
+        self.artifacts.get(name).or_else(download).or_else(local)
+    }
+
+    /// What it asks of upstreams for an architecture.
+    fn upstream_request(&self, arch: &str) -> Result<UpstreamRequest, LayerError> {
+        let upstream = |(name, download): (&String, &Download)| match download.upstream(arch) {
+            Ok(upstream) => Ok((name.clone(), upstream)),
+            Err(key) => {
+                let (layer, name, arch) = (self.name.clone(), name.clone(), arch.to_owned());
+                Err(LayerError::NoArch { layer, name, key, arch })
+            }
+        };
+        Ok(UpstreamRequest {
+            downloads: self.downloads.iter().map(upstream).collect::<Result<_, _>>()?,
+            container_images: self.container_images.iter().cloned().collect(),
+        })
+    }
+}
+
+/// What a layer may not say of downloads.
+pub fn check(found: &mut Findings, schema: &Schema) {
+    for (name, download) in &schema.downloads {
+        let pointer = child("/downloads", name);
+        found.key(pointer.clone(), name_fault(name, schema.artifacts.contains_key(name)));
+        let is_https = |url: &Template| url.start().starts_with("https://");
+        each(found, &pointer, "url", &download.url, |url| {
+            (!is_https(url)).then(|| "the address is not https".to_owned())
+        });
+        if let VersionSource::Pinned(version) = &download.version {
+            let fault = (!is_version(version)).then(|| format!("{version:?} is not a version"));
+            found.value(format!("{pointer}/version"), fault);
+        }
+        if let Some(stated) = &download.sha256 {
+            each(found, &pointer, "sha256", stated, |hex| rules::sha256(hex));
+        }
+        // Of each fault one word is enough.
+        let is_https = download.url.values().into_iter().all(|(_, url)| is_https(url));
+        let form = || download.upstreams().iter().flat_map(Upstream::faults).next().filter(|_| is_https);
+        found.key(pointer, download.unproven().or_else(form).map(str::to_owned));
+    }
+}
+
+/// What a layer may not say of files of its directory.
+pub(super) fn check_local(found: &mut Findings, layer: &Layer) {
+    let schema = &layer.schema;
+    for (name, artifact) in &schema.local_files {
+        let pointer = child("/local_files", name);
+        let is_used = schema.artifacts.contains_key(name) || schema.downloads.contains_key(name);
+        found.key(pointer.clone(), name_fault(name, is_used));
+        let version = (!is_version(&artifact.version)).then(|| format!("{:?} is not a version", artifact.version));
+        found.value(format!("{pointer}/version"), version);
+        each(found, &pointer, "path", &artifact.path, |path| {
+            let missing = !layer.local.contains_key(path) || path.contains(['{', '}']);
+            missing.then(|| format!("{path:?} is not a file below {LOCAL_FILES}/ of the layer's directory"))
+        });
+    }
+    let used = |path: &str| {
+        let paths = schema.local_files.values().flat_map(|artifact| artifact.path.values());
+        paths.into_iter().any(|(_, used)| used == path)
+    };
+    let unused = layer.local.keys().find(|path| !used(path));
+    found.key("/name".to_owned(), unused.map(|path| format!("{path:?} is not installed by `local_files`")));
+}
+
+/// Why a layer cannot give an artifact this name.
+fn name_fault(name: &str, is_used: bool) -> Option<String> {
+    let reserved = || RESERVED.contains(&name).then(|| format!("name {name:?} is reserved"));
+    let used = || is_used.then(|| format!("{name:?} is an artifact of the layer already"));
+    rules::name(name).or_else(reserved).or_else(used)
+}
+
+/// Checks a value for each architecture.
+fn each<T>(found: &mut Findings, parent: &str, key: &str, values: &ByArch<T>, rule: impl Fn(&T) -> Option<String>) {
+    let pointer = child(parent, key);
+    let values = values.values();
+    found.value(pointer.clone(), values.is_empty().then(|| "names no architecture".to_owned()));
+    for (arch, value) in values {
+        found.value(arch.map_or_else(|| pointer.clone(), |arch| child(&pointer, arch)), rule(value));
+    }
+}
+
+/// What a layer may not say of container images.
+pub(super) fn check_images(found: &mut Findings, schema: &Schema) {
+    let reference = |text: &str| text.parse::<Reference>().err().map(|error| error.to_string());
+    found.list("/container_images", &schema.container_images, reference);
+}
+
+/// The form of a version, for editors.
+fn version_form(generator: &mut SchemaGenerator) -> schemars::Schema {
+    json_schema!({"anyOf": [{"type": "string"}, generator.subschema_for::<VersionSource>()]})
+}
+
+/// A version as it stands, or where it comes from.
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VersionSource, D::Error> {
+    struct Either;
+    impl<'de> Visitor<'de> for Either {
+        type Value = VersionSource;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a version, or where it comes from")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<VersionSource, E> {
+            Ok(VersionSource::Pinned(text.to_owned()))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VersionSource, A::Error> {
+            VersionSource::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    deserializer.deserialize_any(Either)
+}

@@ -1,0 +1,234 @@
+//! Layers: what is installed into an image and why, as data.
+//!
+//! What enters are `<layer>/layer.json` and the files below `<layer>/files/`, from directories and from the program
+//! itself; what leaves is the ordered list of layers that make up a kind. `layers/README.md` documents the format.
+
+mod requirement;
+mod schema;
+mod settings;
+mod skeleton;
+mod text;
+mod capability;
+mod position;
+mod by_arch;
+mod document;
+mod download;
+mod pattern;
+mod removal;
+mod rules;
+pub mod unit_place;
+mod sudoers;
+mod swap;
+mod findings;
+mod check;
+mod references;
+pub mod first_boot;
+mod read;
+mod released;
+mod set;
+mod together;
+mod authoring;
+
+pub use authoring::{check, release};
+pub use by_arch::ByArch;
+pub use download::{Download, LocalArtifact};
+pub use requirement::Requirement;
+pub use schema::{
+    Account, Alternative, AuditedScript, DirectoryRule, FileRule, Install, Layer, LayerFile, LocalFile, Schema,
+    ScriptUnits, Subordinate, Units,
+};
+pub use set::Layers;
+pub use settings::Keyboard;
+pub use skeleton::init;
+pub use swap::Swap;
+pub use text::{Scalar, Text, Words};
+
+pub use capability::{ATTRIBUTE, attribute};
+pub use check::is_run_by_parts;
+pub use pattern::{FILES_BELOW, matches};
+pub use position::child;
+pub use removal::system_directory;
+pub use rules::{default_mode, hidden_by, unit_file};
+pub use set::HYGIENE;
+pub use swap::PAGE;
+pub use text::without_comments;
+pub use unit_place::{UNIT_SCOPES, UnitRole, install_section, is_wants, unfold, unit_place};
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use vmbake_common::atomic_file::PublishError;
+use vmbake_common::catalog::CatalogError;
+use vmbake_common::escape;
+use vmbake_common::hint::Hint;
+use vmbake_common::spelling::{did_you_mean, near, of_path};
+
+pub use vmbake_firstboot::plan::Ownership;
+
+/// Something wrong in a layer's directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// The file.
+    pub path: PathBuf,
+    /// Line and column, both counted from 1, where the fault is one of a text.
+    pub position: Option<(usize, usize)>,
+    /// Whether it is only a warning.
+    pub warning: bool,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some((line, column)) = self.position {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}{}", if self.warning { "warning: " } else { "" }, self.message)
+    }
+}
+
+/// Why layers cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LayerError {
+    /// A file of a layer is not readable.
+    #[error("{path}: cannot read the layer")]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A new layer is called as one that is built in.
+    #[error("{name}: a layer of this name is built in")]
+    BuiltIn {
+        /// The name.
+        name: String,
+    },
+    /// A folder for a new layer cannot be made.
+    #[error("{path}: cannot make the folder")]
+    Create {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Everything that is wrong with the layers.
+    #[error("{}", lines(.0))]
+    Faults(Vec<Fault>),
+    /// No root has it.
+    #[error("layer {name} does not exist; there are {known}")]
+    Unknown {
+        /// The layer that is asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The layer is for other systems.
+    #[error("layer {name} does not support {os}, only {supported}")]
+    Unsupported {
+        /// The layer that is asked for.
+        name: String,
+        /// The system that it is asked for.
+        os: String,
+        /// Those that it is for.
+        supported: String,
+    },
+    /// Two layers of a kind bring an artifact of one name.
+    #[error("{name} is installed by the layers {first} and {second}: a download has a name of its own")]
+    DownloadTwice {
+        /// The name.
+        name: String,
+        /// The earlier layer.
+        first: String,
+        /// The later layer.
+        second: String,
+    },
+    /// Two layers of a kind say different things about one thing.
+    #[error("{entry}: the layers {first} and {second} contradict each other about it in `{key}`")]
+    Contradiction {
+        /// The key.
+        key: &'static str,
+        /// The entry of the key.
+        entry: String,
+        /// The earlier layer.
+        first: String,
+        /// The later layer.
+        second: String,
+    },
+    /// A download is for other architectures.
+    #[error("layer {layer}: download {name} has no `{key}` for {arch}")]
+    NoArch {
+        /// The layer.
+        layer: String,
+        /// The download.
+        name: String,
+        /// What it lacks.
+        key: &'static str,
+        /// The architecture.
+        arch: String,
+    },
+    /// No layer of a kind says where container images go.
+    #[error("layer {layer} brings container images, and no layer of {kind} says in `images` where they go")]
+    NoImages {
+        /// The layer.
+        layer: String,
+        /// The kind.
+        kind: String,
+    },
+    /// The roots do not go together.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The list of releases cannot be written.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+}
+
+impl Hint for LayerError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Faults(_) => {
+                "`vmbake schema layer` prints the form, for editors; layers/README.md says what it means"
+            }
+            Self::Read { source, .. } if source.kind() == ErrorKind::NotADirectory => {
+                "a layer is a directory with a layer.json; --layers takes a directory of such directories"
+            }
+            Self::Read { path, source } => {
+                let other = "`vmbake layer list` lists the layers that are built in; they need no directory";
+                return of_path(path, source, other);
+            }
+            Self::Unknown { name, known } => match &near(name, known.split(", "))[..] {
+                [] => "`vmbake layer list` says what each is for; --layers DIR names others",
+                near => return Some(did_you_mean(near)),
+            },
+            Self::BuiltIn { .. } => "choose another name; `vmbake layer list` lists those that are taken",
+            Self::NoArch { .. } => "add it to the layer; --arch chooses other architectures",
+            Self::Contradiction { .. } => "remove the entry from one of the layers",
+            Self::DownloadTwice { .. } => "rename one of them in its layer",
+            Self::NoImages { .. } => {
+                "require the layer container-images, which imports them into containerd too; or say \"images\": \
+                 \"/var/lib/container-images/oci\" and import them by a unit, as layers/README.md shows"
+            }
+            Self::Unsupported { .. } => "--os takes one that it supports",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Catalog(error) => Some(error),
+            Self::Publish(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::Faults(_))
+    }
+}
+
+fn lines(faults: &[Fault]) -> String {
+    faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
+}

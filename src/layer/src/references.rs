@@ -1,0 +1,110 @@
+//! What shows only when a layer is seen among those that it requires: layers that are missing or of another version, dependency
+//! cycles, accounts that nobody makes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::findings::{Findings, Found};
+use super::position::child;
+use super::{Layer, Ownership, Requirement, Schema, rules};
+
+/// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
+/// than this program.
+pub fn check(schema: &Schema, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Found> {
+    let mut found = Findings::default();
+    for (index, required) in schema.requires.iter().enumerate() {
+        let fault = unmet(required, all).or_else(|| cycle(schema, &required.name, all));
+        found.value(format!("/requires/{index}"), fault);
+    }
+    if accounts {
+        unknown_accounts(&mut found, schema, all);
+    }
+    found.0
+}
+
+/// Why a layer that is required does not do.
+fn unmet(required: &Requirement, all: &BTreeMap<String, &Layer>) -> Option<String> {
+    let Requirement { name, version } = required;
+    let Some(layer) = all.get(name) else { return Some(format!("layer {name} does not exist")) };
+    let (found, wanted) = (&layer.schema.version, version.as_ref()?);
+    (found != wanted).then(|| format!("layer {name} has version {found:?}, and {wanted:?} is required"))
+}
+
+/// The dependency cycle from the required layer `name` back to the one that requires it.
+fn cycle(schema: &Schema, name: &str, all: &BTreeMap<String, &Layer>) -> Option<String> {
+    let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut todo = vec![name];
+    while let Some(next) = todo.pop() {
+        if next == schema.name {
+            let mut way = vec![next];
+            let mut at = next;
+            while let Some(before) = came_from.get(at).filter(|_| at != name) {
+                way.push(before);
+                at = before;
+            }
+            way.push(&schema.name);
+            way.reverse();
+            way.dedup();
+            if way.len() == 1 {
+                way.push(&schema.name);
+            }
+            return Some(format!("dependency cycle of layers: {}", way.join(" -> ")));
+        }
+        for required in all.get(next).map(|layer| &layer.schema.requires).into_iter().flatten() {
+            let required = required.name.as_str();
+            if !came_from.contains_key(required) && required != name {
+                came_from.insert(required, next);
+                todo.push(required);
+            }
+        }
+    }
+    None
+}
+
+/// The layer with all that it requires, directly or not, as far as they are there.
+fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Layer>) -> Vec<&'a Schema> {
+    let mut names = BTreeSet::from([schema.name.as_str()]);
+    let mut closure = vec![schema];
+    let mut next = 0;
+    while let Some(schema) = closure.get(next).copied() {
+        closure.extend(
+            schema
+                .requires
+                .iter()
+                .filter_map(|required| all.get(&required.name).map(|layer| &layer.schema))
+                .filter(|schema| names.insert(&schema.name)),
+        );
+        next += 1;
+    }
+    closure
+}
+
+fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
+    let closure = closure(schema, all);
+    let user = |name: &str| {
+        let known = rules::is_base_user(name) || closure.iter().any(|schema| schema.users.contains_key(name));
+        (!known).then(|| {
+            format!("user {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
+        })
+    };
+    let group = |name: &str| {
+        let made = |schema: &&Schema| schema.users.contains_key(name) || schema.groups.contains_key(name);
+        let known = rules::is_base_group(name) || closure.iter().any(made);
+        (!known).then(|| {
+            format!("group {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
+        })
+    };
+    let owned = |parent: &str, path: &str, owner: &Ownership| (child(parent, path), owner.clone());
+    let directories = schema.directories.iter().map(|(path, rule)| owned("/directories", path, &rule.ownership()));
+    let modes = schema.modes.iter().map(|(path, owner)| owned("/modes", path, owner));
+    let files = schema.files.iter().map(|(path, file)| owned("/files", path, &file.ownership(path)));
+    for (pointer, owner) in directories.chain(files).chain(modes) {
+        found.value(format!("{pointer}/owner"), user(&owner.owner));
+        found.value(format!("{pointer}/group"), group(&owner.group));
+    }
+    for (name, account) in &schema.users {
+        let pointer = child("/users", name);
+        for (index, name) in account.groups.iter().enumerate() {
+            found.value(format!("{pointer}/groups/{index}"), group(name));
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Rules for single words of a layer: names, paths, modes, units. Each tells what is wrong, if anything is.
+
+/// Longest path of Linux (`PATH_MAX` without the NUL byte at its end), in bytes.
+const PATH_MAX: usize = 4095;
+
+/// Longest name of a file (`NAME_MAX`), in bytes.
+const NAME_MAX: usize = 255;
+
+/// Longest name that useradd(8) takes, in bytes.
+const ACCOUNT_MAX: usize = 32;
+
+/// Kinds of units (systemd.unit(5)) that can be enabled, disabled or masked.
+const UNIT_KINDS: [&str; 9] = ["service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice"];
+
+/// Users and groups that a Debian cloud image has beside those of base-passwd, by its packages of systemd, openssh, dbus,
+/// polkit and cloud-init.
+const SYSTEM: [&str; 15] = [
+    "systemd-journal",
+    "systemd-network",
+    "systemd-resolve",
+    "systemd-timesync",
+    "messagebus",
+    "polkitd",
+    "sshd",
+    "_ssh",
+    "_apt",
+    "dhcpcd",
+    "input",
+    "sgx",
+    "clock",
+    "kvm",
+    "render",
+];
+
+/// The groups of base-passwd.
+const GROUPS: [&str; 38] = [
+    "root", "daemon", "bin", "sys", "adm", "tty", "disk", "lp", "mail", "news", "uucp", "man", "proxy", "kmem",
+    "dialout", "fax", "voice", "cdrom", "floppy", "tape", "sudo", "audio", "dip", "www-data", "backup", "operator",
+    "list", "irc", "src", "shadow", "utmp", "video", "sasl", "plugdev", "staff", "games", "users", "nogroup",
+];
+
+/// The users of base-passwd.
+const USERS: [&str; 18] = [
+    "root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data",
+    "backup", "list", "irc", "_apt", "nobody",
+];
+
+/// Whether Debian's base system has that user.
+pub(super) fn is_base_user(name: &str) -> bool {
+    USERS.contains(&name) || SYSTEM.contains(&name)
+}
+
+/// Whether Debian's base system has that group.
+pub(super) fn is_base_group(name: &str) -> bool {
+    GROUPS.contains(&name) || SYSTEM.contains(&name)
+}
+
+/// The name of a layer, of an operating system or of an artifact: it becomes part of messages, records and file names.
+pub(super) fn name(name: &str) -> Option<String> {
+    let valid = (1..=NAME_MAX).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-+._".contains(&byte));
+    (!valid).then(|| format!("name {name:?} is not made of small letters, digits, `-`, `+`, `.` and `_`"))
+}
+
+/// The name of a package (Debian Policy 5.6.7), which comes for the architecture of the image.
+pub(super) fn package(name: &str) -> Option<String> {
+    if let Some((package, arch)) = name.split_once(':') {
+        return Some(format!(
+            "{name:?} names the architecture {arch:?}: an image has packages of its own alone, so say {package:?}"
+        ));
+    }
+    let valid = (2..=NAME_MAX).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte));
+    (!valid).then(|| format!("{name:?} is no name of a package: small letters, digits, `+`, `-` and `.`, two at least"))
+}
+
+/// What the version of a package must look like (deb-version(7)), with `*` for any characters.
+pub(super) fn version(pattern: &str) -> Option<String> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+-~:*".contains(&byte);
+    let valid = !pattern.is_empty() && pattern.bytes().all(known);
+    (!valid).then(|| format!("version {pattern:?} is not made of letters, digits, `.`, `+`, `-`, `~`, `:` and `*`"))
+}
+
+/// The name of a user or group, as adduser(8) takes it.
+pub(super) fn account(name: &str) -> Option<String> {
+    let valid = (1..=ACCOUNT_MAX).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte));
+    (!valid).then(|| format!("name {name:?} is none that useradd takes"))
+}
+
+/// One line of text for people or for a file of lines.
+pub(super) fn line(text: &str) -> Option<String> {
+    (text.trim().is_empty() || text.chars().any(char::is_control)).then(|| format!("{text:?} is not one line of text"))
+}
+
+/// An absolute path of the image: no `.`, `..`, empty name or slash at its end, and nothing that cannot stand in a line.
+pub(super) fn path(path: &str) -> Option<String> {
+    let Some(rest) = path.strip_prefix('/') else {
+        return Some(format!("path {path:?} is not absolute or has `..` in it"));
+    };
+    below(rest).map(|reason| format!("path {path:?} {reason}"))
+}
+
+/// Where machines mount other file systems, which hide what an image has there, and the links that lead there. systemd empties
+/// or ages the temporary directories as well.
+const MOUNTS: [&str; 8] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/lock", "/var/run", "/var/tmp"];
+
+/// The directory of `MOUNTS` that `path` is below.
+pub fn hidden_by(path: &str) -> Option<&'static str> {
+    let is_below = |mount: &&str| path.strip_prefix(*mount).is_some_and(|rest| rest.starts_with('/'));
+    MOUNTS.into_iter().find(is_below)
+}
+
+/// The fault of a path below one of them.
+pub(super) fn visible(path: &str) -> Option<String> {
+    let mount = hidden_by(path)?;
+    Some(format!(
+        "path {path:?} is below {mount}, where no file of an image stays: a file in /etc/tmpfiles.d can create files there at each boot"
+    ))
+}
+
+/// A path below a directory, as members of archives and files of layers have it: what is wrong about it.
+pub(super) fn below(path: &str) -> Option<String> {
+    let mut names = path.split('/');
+    let reason = if path.len() >= PATH_MAX {
+        format!("is longer than {PATH_MAX} bytes")
+    } else if path.chars().any(char::is_control) {
+        "has a control character in it".to_owned()
+    } else if names.clone().any(|name| name == "..") {
+        "is not absolute or has `..` in it".to_owned()
+    } else if names.clone().any(|name| name.is_empty() || name == ".") {
+        "has an empty name or `.` in it".to_owned()
+    } else if names.any(|name| name.len() > NAME_MAX) {
+        format!("has a name of more than {NAME_MAX} bytes")
+    } else {
+        return None;
+    };
+    Some(reason)
+}
+
+/// The target of a symbolic link.
+pub(super) fn target(target: &str) -> Option<String> {
+    let valid = !target.is_empty() && target.len() <= PATH_MAX && !target.chars().any(char::is_control);
+    (!valid).then(|| format!("target {target:?} is none that a symbolic link can have"))
+}
+
+/// Permissions of a file for which nobody has said any: 0755 for what stands in a directory of programs, else 0644.
+pub fn default_mode(path: &str) -> u16 {
+    let program = path.rsplit('/').nth(1).is_some_and(|parent| matches!(parent, "bin" | "sbin"));
+    if program { 0o755 } else { 0o644 }
+}
+
+/// Permissions of something that is not a directory: what anybody may write must not change who runs it.
+pub(super) fn file_mode(mode: u16) -> Option<String> {
+    let dangerous = mode & 0o7000 != 0 && mode & 0o002 != 0;
+    dangerous.then(|| format!("mode {mode:04o} lets everybody write a file that has set-uid, set-gid or sticky bits"))
+}
+
+/// Permissions of a directory: where anybody may write, only the sticky bit keeps one from deleting another's files, and
+/// set-gid would hand out the group.
+pub(super) fn directory_mode(mode: u16) -> Option<String> {
+    let dangerous = mode & 0o6000 != 0 && mode & 0o002 != 0;
+    dangerous.then(|| format!("mode {mode:04o} lets everybody write into a directory that has set-uid or set-gid bits"))
+}
+
+/// The name of a unit; templates need an instance, which has a place to write to.
+pub(super) fn unit(unit: &str) -> Option<String> {
+    let (stem, kind) = unit.rsplit_once('.').unwrap_or((unit, ""));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\".contains(&byte);
+    if !UNIT_KINDS.contains(&kind) {
+        return Some(format!(
+            "unit {unit:?} does not end with {}",
+            UNIT_KINDS.map(|kind| format!(".{kind}")).join(", ")
+        ));
+    }
+    if stem.contains('@') {
+        return Some(format!("unit {unit:?} is a template or its instance; name a unit"));
+    }
+    (stem.is_empty() || unit.len() > NAME_MAX || !stem.bytes().all(plain))
+        .then(|| format!("unit {unit:?} is not a name that systemd takes"))
+}
+
+/// The name of a unit, a template or an instance.
+pub(super) fn unit_or_instance(unit: &str) -> Option<String> {
+    let Some((prefix, rest)) = unit.split_once('@') else { return self::unit(unit) };
+    let (instance, kind) = rest.rsplit_once('.').unwrap_or((rest, ""));
+    // An instance may have one more character (`VALID_CHARS_WITH_AT` of systemd).
+    let plain = instance.replace('@', "-");
+    let separator = if plain.is_empty() { "" } else { "-" };
+    self::unit(&format!("{prefix}{separator}{plain}.{kind}"))
+        .or_else(|| (prefix.is_empty() || unit.len() > NAME_MAX).then(String::new))
+        .map(|_| format!("unit {unit:?} is not a name that systemd takes"))
+}
+
+/// The same, without templates.
+pub(super) fn instance(unit: &str) -> Option<String> {
+    let template = unit.contains("@.").then(|| format!("unit {unit:?} is a template; name its instances"));
+    template.or_else(|| unit_or_instance(unit))
+}
+
+/// The file that has the text of a unit: that of an instance is its template.
+pub fn unit_file(unit: &str) -> String {
+    match unit.split_once('@').and_then(|(prefix, rest)| Some((prefix, rest.rsplit_once('.')?.1))) {
+        Some((prefix, kind)) => format!("{prefix}@.{kind}"),
+        None => unit.to_owned(),
+    }
+}
+
+/// An encrypted password (crypt(5)) of a method that is not broken, or one that matches nothing.
+pub(super) fn password_hash(text: &str) -> Option<String> {
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./".contains(&byte));
+    let parts: Vec<&str> = text.split('$').collect();
+    let sha2 = |salt: &str, hash: &str, len: usize| {
+        (1..=16).contains(&salt.len()) && plain(salt) && hash.len() == len && plain(hash)
+    };
+    let rounds = |text: &str| {
+        text.strip_prefix("rounds=").is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count >= 1000))
+    };
+    let valid = match parts.as_slice() {
+        ["*" | "!"] => true,
+        ["", "y", parameters, salt, hash] => {
+            !parameters.is_empty() && [parameters, salt, hash].iter().all(|part| plain(part)) && hash.len() == 43
+        }
+        ["", "6", salt, hash] => sha2(salt, hash, 86),
+        ["", "5", salt, hash] => sha2(salt, hash, 43),
+        ["", "6", count, salt, hash] => rounds(count) && sha2(salt, hash, 86),
+        ["", "5", count, salt, hash] => rounds(count) && sha2(salt, hash, 43),
+        _ => false,
+    };
+    // The text may be a password.
+    let message = "is not an encrypted password that begins with $y$, $6$ or $5$; `mkpasswd` prints one";
+    (!valid).then(|| message.to_owned())
+}
+
+/// Whether a unit says what enabling it means.
+pub(super) fn has_install(text: &[u8]) -> bool {
+    text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"[Install]")
+}
+
+/// A SHA-256, as scripts are named.
+pub(super) fn sha256(text: &str) -> Option<String> {
+    let valid = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    (!valid).then(|| format!("{text:?} is not a SHA-256 in small hexadecimal digits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        let long = format!("/{}", "x".repeat(256));
+        type Case<'a> = (fn(&str) -> Option<String>, &'a [&'a str], &'a [&'a str]);
+        let cases: [Case<'_>; 11] = [
+            (name, &["kube-apiserver", "libpq5", "g++", "0"], &["", "A", "-a", "a/b", "a b", "a\n", "é"]),
+            (account, &["root", "_ssh", "systemd-journal"], &["", "0a", "a:b", "a.b", "A", &"a".repeat(33)]),
+            (line, &["One sentence."], &["", " ", "a\nb", "a\0"]),
+            (
+                path,
+                &["/a", "/a/.b", "/a/b..c", "/a b"],
+                &["", "/", "a", "/a/", "//a", "/a/./b", "/../a", "/a\nb", "/a\0", &long],
+            ),
+            (below, &["a", "a/b"], &["", "/a", "a/../b", "a/"]),
+            (target, &["../a", "/"], &["", "a\0b"]),
+            (
+                unit,
+                &["a.service", "a-b.timer", "dev-sda\\x2d1.mount"],
+                &["a", ".service", "a b.service", "a@.service", "a/b.path", "a.conf"],
+            ),
+            (
+                unit_or_instance,
+                &["a.service", "serial-getty@ttyS1.service", "x@.service", "x@a@b.service", "x@a:b-c.timer"],
+                &["@a.service", "x@a", "x@a b.service", "x@a/b.service", "x@a.conf"],
+            ),
+            (instance, &["a.service", "x@a.service"], &["x@.service", "@a.service"]),
+            (
+                password_hash,
+                &[
+                    "*",
+                    "!",
+                    "$y$j9T$AbCdEfGh$8Ju9vqE5mKm7XkWZ5HqkO0Dk3m2aNbWYJz5b5c1Jq2/",
+                    &format!("$6$rounds=5000$salt${}", "a".repeat(86)),
+                    &format!("$5$salt${}", "a".repeat(43)),
+                ],
+                &[
+                    "",
+                    "secret",
+                    "$1$a$b",
+                    "$6$salt$short",
+                    "$y$j9T$a:b$c",
+                    &format!("$6$rounds=x$salt${}", "a".repeat(86)),
+                ],
+            ),
+            (sha256, &[&"0f".repeat(32)], &["", &"0F".repeat(32), &"0".repeat(63)]),
+        ];
+        for (rule, good, bad) in cases {
+            for word in good {
+                assert_eq!(rule(word), None);
+            }
+            for word in bad {
+                assert!(rule(word).is_some(), "{word:?}");
+            }
+        }
+        for (mode, file, directory) in [
+            (0o4755, false, false),
+            (0o1777, true, false),
+            (0o2775, false, false),
+            (0o6777, true, true),
+            (0o0777, false, false),
+        ] {
+            assert_eq!((file_mode(mode).is_some(), directory_mode(mode).is_some()), (file, directory), "{mode:o}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Settings that a layer has words for: a [`Schema`] enters, the files and links that say the same in the image leave.
+//!
+//! They count like files below `files/` from then on, so that every rule for those holds for them, and `explain` knows them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::findings::Findings;
+use super::position::child;
+use super::text::{Scalar, Words};
+use super::{Schema, rules, sudoers};
+
+/// Where units of a layer's own go.
+const UNITS: &str = "/etc/systemd/system";
+
+/// The keyboard of the console (keyboard(5)).
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Keyboard {
+    /// Layout, such as `de`; several are parted by commas.
+    pub layout: String,
+    /// Model; `pc105` by default.
+    #[serde(default = "pc105")]
+    pub model: String,
+    /// Variant of the layout.
+    #[serde(default)]
+    pub variant: String,
+    /// Options, parted by commas.
+    #[serde(default)]
+    pub options: String,
+}
+
+fn pc105() -> String {
+    "pc105".to_owned()
+}
+
+/// A file that a key of the layer means, and that key as a pointer (RFC 6901).
+pub(super) struct Setting {
+    pub(super) pointer: String,
+    pub(super) path: String,
+    pub(super) content: String,
+}
+
+/// The files that a layer's own words mean.
+pub(super) fn files(schema: &Schema) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    let mut add = |pointer: String, path: String, content: String| settings.push(Setting { pointer, path, content });
+    let name = &schema.name;
+    for (path, file) in &schema.files {
+        if let Some(content) = &file.content {
+            add(child("/files", path) + "/content", path.clone(), content.as_str().to_owned());
+        }
+    }
+    for (unit, text) in &schema.units.files {
+        add(child("/units/files", unit), format!("{UNITS}/{unit}"), text.as_str().to_owned());
+    }
+    if let Some(swap) = &schema.swap {
+        add("/swap".to_owned(), format!("{UNITS}/{}", swap.unit()), swap.unit_text());
+    }
+    for (name, rules) in &schema.sudoers {
+        add(child("/sudoers", name), sudoers::path(name), rules.as_str().to_owned());
+    }
+    let line = |(key, value): (&String, &Scalar)| format!("{key} = {value}\n");
+    if !schema.sysctl.is_empty() {
+        add("/sysctl".to_owned(), format!("/etc/sysctl.d/60-{name}.conf"), schema.sysctl.iter().map(line).collect());
+    }
+    if !schema.modules_load.is_empty() {
+        let modules = schema.modules_load.iter().map(|module| format!("{module}\n")).collect();
+        add("/modules_load".to_owned(), format!("/etc/modules-load.d/{name}.conf"), modules);
+    }
+    let mut cloud = BTreeMap::new();
+    if let Some(hostname) = &schema.hostname {
+        add("/hostname".to_owned(), "/etc/hostname".to_owned(), format!("{hostname}\n"));
+        // Else cloud-init would take that of the cloud.
+        cloud.insert("preserve_hostname", json!(true));
+    }
+    if !schema.ssh_authorized_keys.is_empty() {
+        cloud.insert("ssh_authorized_keys", json!(schema.ssh_authorized_keys));
+    }
+    if !cloud.is_empty() {
+        let pointer = if schema.hostname.is_some() { "/hostname" } else { "/ssh_authorized_keys" };
+        // JSON is YAML.
+        add(pointer.to_owned(), format!("/etc/cloud/cloud.cfg.d/95-{name}.cfg"), format!("{}\n", json!(cloud)));
+    }
+    if !schema.kernel_arguments.is_empty() {
+        // Read last, and by every later update-grub as well.
+        let arguments = schema.kernel_arguments.join(" ");
+        let content = format!("GRUB_CMDLINE_LINUX=\"${{GRUB_CMDLINE_LINUX:+$GRUB_CMDLINE_LINUX }}{arguments}\"\n");
+        add("/kernel_arguments".to_owned(), format!("/etc/default/grub.d/90-{name}.cfg"), content);
+    }
+    if let Some(locale) = schema.locale.as_ref().and_then(|locales| locales.as_slice().first()) {
+        add("/locale".to_owned(), "/etc/default/locale".to_owned(), format!("LANG={locale}\n"));
+    }
+    if let Some(Keyboard { layout, model, variant, options }) = &schema.keyboard {
+        let content = format!(
+            "XKBMODEL=\"{model}\"\nXKBLAYOUT=\"{layout}\"\nXKBVARIANT=\"{variant}\"\nXKBOPTIONS=\"{options}\"\nBACKSPACE=\"guess\"\n"
+        );
+        add("/keyboard".to_owned(), "/etc/default/keyboard".to_owned(), content);
+    }
+    if let Some(motd) = &schema.motd {
+        add("/motd".to_owned(), "/etc/motd".to_owned(), motd.as_str().to_owned());
+    }
+    settings
+}
+
+/// The links that a layer's own words mean: path and target.
+pub(super) fn symlinks(schema: &Schema) -> Option<(String, String)> {
+    let zone = schema.timezone.as_ref()?;
+    Some(("/etc/localtime".to_owned(), format!("/usr/share/zoneinfo/{zone}")))
+}
+
+/// What such a word may not say.
+pub fn check(found: &mut Findings, schema: &Schema) {
+    let made_of = |text: &str, more: &[u8]| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
+    };
+    let unless = |fine: bool, text: &str, what: &str| (!fine).then(|| format!("{text:?} is no {what}"));
+    found.keys("/units/files", schema.units.files.keys(), rules::unit);
+    found.keys("/sysctl", schema.sysctl.keys(), |key| {
+        unless(made_of(key, b"-_./*") && !key.starts_with('-'), key, "variable of sysctl")
+    });
+    for (key, value) in &schema.sysctl {
+        found.value(child("/sysctl", key), rules::line(&value.to_string()));
+    }
+    found.list("/modules_load", &schema.modules_load, |module| unless(made_of(module, b"-_"), module, "kernel module"));
+    let host = |name: &str| {
+        let label =
+            |label: &str| made_of(label, b"-") && !label.starts_with('-') && !label.ends_with('-') && label.len() < 64;
+        unless(name.len() <= 64 && name.split('.').all(label), name, "host name")
+    };
+    found.value("/hostname".to_owned(), schema.hostname.as_deref().and_then(host));
+    let zone = |zone: &str| {
+        let fine = made_of(zone, b"-_+/") && zone.split('/').all(|part| !part.is_empty());
+        unless(fine, zone, "time zone, such as Europe/Berlin")
+    };
+    found.value("/timezone".to_owned(), schema.timezone.as_deref().and_then(zone));
+    let locale = |locale: &str| unless(made_of(locale, b"-_.@"), locale, "locale, such as C.UTF-8");
+    let locales = schema.locale.as_ref().map(Words::as_slice);
+    found.value("/locale".to_owned(), locales.unwrap_or_default().iter().find_map(|name| locale(name)));
+    found
+        .value("/locale".to_owned(), locales.is_some_and(<[String]>::is_empty).then(|| "the list is empty".to_owned()));
+    found.list("/kernel_arguments", &schema.kernel_arguments, |argument| {
+        // Others have a meaning for the shell that reads the settings, or for GRUB.
+        let fine = made_of(argument, b"-_.,:=/@+%!");
+        (!fine).then(|| format!("{argument:?} is not one kernel argument of letters, digits and -_.,:=/@+%!"))
+    });
+    if let Some(Keyboard { layout, model, variant, options }) = &schema.keyboard {
+        for (key, value) in [("layout", layout), ("model", model), ("variant", variant), ("options", options)] {
+            let fine = value.is_empty() && key != "layout" || made_of(value, b"-_,:()");
+            found.value(format!("/keyboard/{key}"), unless(fine, value, &format!("{key} of a keyboard")));
+        }
+    }
+    found.list("/ssh_authorized_keys", &schema.ssh_authorized_keys, ssh_key);
+}
+
+/// A line of authorized_keys without options (sshd(8)).
+pub(super) fn ssh_key(line: &str) -> Option<String> {
+    let mut words = line.split(' ');
+    let kind = words.next().unwrap_or_default();
+    let known = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"].iter().any(|start| kind.starts_with(start));
+    let base64 = |text: &str| {
+        text.starts_with("AAAA") && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
+    };
+    if known && words.next().is_some_and(base64) && rules::line(line).is_none() {
+        return None;
+    }
+    Some("is not a valid public key, such as \"ssh-ed25519 AAAA... name\"".to_owned())
+}

@@ -1,0 +1,96 @@
+//! A swap file: its path and size enter, the unit that starts it leaves. Its content is made when layers are merged.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::findings::Findings;
+use super::{Layer, rules};
+
+/// Length of a page in bytes, on all machines that Debian has images for.
+pub const PAGE: u64 = 4096;
+
+/// Least and greatest length, in bytes: mkswap wants ten pages, and the kernel counts pages in 32 bits.
+const RANGE: std::ops::RangeInclusive<u64> = (1 << 20)..=(1 << 40);
+
+/// A swap file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Swap {
+    /// Absolute path.
+    #[serde(default = "swapfile")]
+    pub path: String,
+    /// Size with a unit: `512M` or `2G`.
+    #[schemars(regex(pattern = "^[0-9]+[MG]$"))]
+    pub size: String,
+}
+
+fn swapfile() -> String {
+    "/swapfile".to_owned()
+}
+
+impl Swap {
+    /// Its length in bytes; `None` if the size is not valid.
+    pub fn len_bytes(&self) -> Option<u64> {
+        let (number, shift) = match (self.size.strip_suffix('M'), self.size.strip_suffix('G')) {
+            (Some(number), _) => (number, 20),
+            (None, Some(number)) => (number, 30),
+            (None, None) => return None,
+        };
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let len = number.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(1 << shift)?;
+        RANGE.contains(&len).then_some(len)
+    }
+
+    /// The name of its unit: the path with dashes for slashes, which needs no escapes (systemd.unit(5)).
+    pub(super) fn unit(&self) -> String {
+        format!("{}.swap", self.path.trim_start_matches('/').replace('/', "-"))
+    }
+
+    /// The text of the unit.
+    pub(super) fn unit_text(&self) -> String {
+        format!("[Unit]\nDescription=Swap file\n\n[Swap]\nWhat={}\n\n[Install]\nWantedBy=swap.target\n", self.path)
+    }
+}
+
+/// What a layer may not say of it.
+pub fn check(found: &mut Findings, layer: &Layer) {
+    let schema = &layer.schema;
+    let Some(swap) = &schema.swap else { return };
+    let path = &swap.path;
+    let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_.".contains(&byte));
+    let odd = (!plain).then(|| format!("path {path:?} is not made of letters, digits, `_`, `.` and `/`"));
+    let is_taken = layer.files.contains_key(path)
+        || schema.symlinks.contains_key(path)
+        || schema.directories.contains_key(path)
+        || schema.empty.contains(path);
+    let taken = is_taken.then(|| format!("{path:?} is also a file, directory or link of the layer"));
+    found.value("/swap/path".to_owned(), rules::path(path).or_else(|| rules::visible(path)).or(odd).or(taken));
+    let invalid = swap.len_bytes().is_none();
+    let size = &swap.size;
+    found.value("/swap/size".to_owned(), invalid.then(|| format!("size {size:?} is not between 1M and 1024G")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (size, expected) in [
+            ("1M", Some(1 << 20)),
+            ("512M", Some(512 << 20)),
+            ("1024G", Some(1 << 40)),
+            ("0M", None),
+            ("1025G", None),
+            ("512", None),
+            ("+1M", None),
+            ("M", None),
+            ("1.5G", None),
+            ("99999999999999999999G", None),
+        ] {
+            let swap = Swap { path: swapfile(), size: size.to_owned() };
+            assert_eq!(swap.len_bytes(), expected, "{size}");
+        }
+        assert_eq!(Swap { path: "/var/swap_1".to_owned(), size: String::new() }.unit(), "var-swap_1.swap");
+    }
+}

@@ -1,0 +1,62 @@
+//! What only shows when all layers of a kind are seen: two downloads of one name, container images that have no place, and layers that
+//! contradict each other.
+
+use std::collections::BTreeMap;
+
+use super::{Layer, LayerError};
+
+/// Fails where the layers of a kind do not go together.
+pub fn check(kind: &str, layers: &[Layer]) -> Result<(), LayerError> {
+    let mut owners: BTreeMap<&String, &Layer> = BTreeMap::new();
+    for layer in layers {
+        for (_, name, _) in layer.schema.installs() {
+            let Some(first) = owners.insert(name, layer) else { continue };
+            let is_download = |layer: &Layer| {
+                layer.schema.downloads.contains_key(name) || layer.schema.local_files.contains_key(name)
+            };
+            if is_download(first) || is_download(layer) {
+                let (first, second) = (first.schema.name.clone(), layer.schema.name.clone());
+                return Err(LayerError::DownloadTwice { name: name.clone(), first, second });
+            }
+        }
+    }
+    contradictions(layers)?;
+    let has_place = layers.iter().any(|layer| layer.schema.images.is_some());
+    match layers.iter().find(|layer| !layer.schema.container_images.is_empty()) {
+        Some(layer) if !has_place => {
+            Err(LayerError::NoImages { layer: layer.schema.name.clone(), kind: kind.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Two layers that say different things about one alternative, file or package.
+fn contradictions(layers: &[Layer]) -> Result<(), LayerError> {
+    let mut said: BTreeMap<(&'static str, &str), (&Layer, &str)> = BTreeMap::new();
+    for layer in layers {
+        let schema = &layer.schema;
+        let choices = schema.alternatives.iter().map(|(name, path)| ("alternatives", name.as_str(), path.as_str()));
+        let capabilities =
+            schema.capabilities.iter().map(|(path, text)| ("capabilities", path.as_str(), text.as_str()));
+        let sudoers = schema.sudoers.iter().map(|(name, text)| ("sudoers", name.as_str(), text.as_str()));
+        let swap = schema.swap.iter().map(|swap| ("swap", swap.path.as_str(), swap.size.as_str()));
+        for (key, entry, value) in choices.chain(capabilities).chain(sudoers).chain(swap) {
+            match said.insert((key, entry), (layer, value)) {
+                Some((first, other)) if other != value => {
+                    let (first, second) = (first.schema.name.clone(), schema.name.clone());
+                    return Err(LayerError::Contradiction { key, entry: entry.to_owned(), first, second });
+                }
+                _ => {}
+            }
+        }
+    }
+    let held = |name: &String| layers.iter().find(|layer| layer.schema.hold.contains(name));
+    let upgraded = layers.iter().flat_map(|layer| layer.schema.upgrade.names().iter().map(move |name| (layer, name)));
+    match upgraded.filter_map(|(layer, name)| Some((held(name)?, layer, name))).next() {
+        Some((first, second, name)) => {
+            let (entry, first, second) = (name.clone(), first.schema.name.clone(), second.schema.name.clone());
+            Err(LayerError::Contradiction { key: "hold", entry, first, second })
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,246 @@
+//! The documents of an image: index, manifest, config.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::OciError;
+use vmbake_common::digest::Digest;
+
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
+const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
+
+/// Types of document that a registry is asked for.
+pub const ACCEPT: [&str; 4] = [INDEX, DOCKER_LIST, MANIFEST, DOCKER_MANIFEST];
+
+/// Who defined a type of document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// The OCI image specification.
+    Oci,
+    /// Docker, before it.
+    Docker,
+}
+
+/// How a layer is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayerType {
+    /// Not at all.
+    Tar,
+    /// With gzip.
+    Gzip,
+    /// With zstd.
+    Zstd,
+}
+
+/// What a descriptor points to; a text that is unknown is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum MediaType {
+    /// An index or a manifest list.
+    Index(Flavour),
+    /// A manifest.
+    Manifest(Flavour),
+    /// A config.
+    Config,
+    /// A layer.
+    Layer(LayerType),
+    /// Something else.
+    Other(String),
+}
+
+impl From<String> for MediaType {
+    fn from(text: String) -> Self {
+        let suffix = text.strip_prefix(LAYER).or_else(|| text.strip_prefix(DOCKER_LAYER));
+        match (text.as_str(), suffix) {
+            (INDEX, _) => Self::Index(Flavour::Oci),
+            (DOCKER_LIST, _) => Self::Index(Flavour::Docker),
+            (MANIFEST, _) => Self::Manifest(Flavour::Oci),
+            (DOCKER_MANIFEST, _) => Self::Manifest(Flavour::Docker),
+            (CONFIG | DOCKER_CONFIG, _) => Self::Config,
+            (_, Some("")) => Self::Layer(LayerType::Tar),
+            (_, Some("+gzip" | ".gzip")) => Self::Layer(LayerType::Gzip),
+            (_, Some("+zstd")) => Self::Layer(LayerType::Zstd),
+            _ => Self::Other(text),
+        }
+    }
+}
+
+impl From<MediaType> for String {
+    fn from(media_type: MediaType) -> Self {
+        media_type.to_string()
+    }
+}
+
+impl fmt::Display for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Index(Flavour::Oci) => INDEX,
+            Self::Index(Flavour::Docker) => DOCKER_LIST,
+            Self::Manifest(Flavour::Oci) => MANIFEST,
+            Self::Manifest(Flavour::Docker) => DOCKER_MANIFEST,
+            Self::Config => CONFIG,
+            Self::Layer(LayerType::Tar) => LAYER,
+            Self::Layer(LayerType::Gzip) => "application/vnd.oci.image.layer.v1.tar+gzip",
+            Self::Layer(LayerType::Zstd) => "application/vnd.oci.image.layer.v1.tar+zstd",
+            Self::Other(text) => text,
+        })
+    }
+}
+
+/// A reference to a blob, with its length. The fields are sorted, and so is what is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// What else is said of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// What kind of artifact a manifest is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_type: Option<String>,
+    /// Its digest.
+    pub digest: Digest,
+    /// What it is.
+    pub media_type: MediaType,
+    /// The platform of an image, in an index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) platform: Option<PlatformEntry>,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// The platform of an image, as an index says it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PlatformEntry {
+    pub(super) os: String,
+    pub(super) architecture: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) variant: Option<String>,
+}
+
+impl Descriptor {
+    /// The image that a document describes, with these annotations.
+    pub fn annotated(&self, annotations: &[(&str, &str)]) -> Self {
+        let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Self { annotations, platform: None, ..self.clone() }
+    }
+
+    /// The same, for a platform.
+    #[must_use]
+    pub fn of_platform(self, os: &str, architecture: &str) -> Self {
+        let platform = PlatformEntry { os: os.to_owned(), architecture: architecture.to_owned(), variant: None };
+        Self { platform: Some(platform), ..self }
+    }
+
+    /// Operating system and architecture, in an index.
+    pub fn platform(&self) -> Option<(&str, &str)> {
+        self.platform.as_ref().map(|platform| (platform.os.as_str(), platform.architecture.as_str()))
+    }
+
+    /// A document of which only the digest is known.
+    pub fn unknown(digest: Digest) -> Self {
+        let media_type = MediaType::Other(String::new());
+        Self { media_type, digest, size: 0, platform: None, artifact_type: None, annotations: BTreeMap::new() }
+    }
+
+    /// A blob that is there.
+    pub fn new(media_type: &str, digest: Digest, size: u64) -> Self {
+        Self { media_type: media_type.to_owned().into(), size, ..Self::unknown(digest) }
+    }
+}
+
+/// The part of a config that says what the image is.
+#[derive(Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) os: String,
+    pub(super) architecture: String,
+    #[serde(default)]
+    pub(super) variant: Option<String>,
+    pub(super) rootfs: RootFs,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RootFs {
+    pub(super) diff_ids: Vec<Digest>,
+}
+
+pub(super) enum Document {
+    Index(Index),
+    Manifest(Box<Manifest>),
+}
+
+pub struct Index {
+    flavour: Flavour,
+    pub manifests: Vec<Descriptor>,
+}
+
+pub(super) struct Manifest {
+    flavour: Flavour,
+    pub(super) config: Descriptor,
+    pub(super) layers: Vec<Descriptor>,
+}
+
+/// Both kinds of document at once, so that one which claims to be both is noticed.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Either {
+    schema_version: u32,
+    #[serde(default)]
+    media_type: Option<MediaType>,
+    #[serde(default)]
+    manifests: Option<Vec<Descriptor>>,
+    #[serde(default)]
+    config: Option<Descriptor>,
+    #[serde(default)]
+    layers: Option<Vec<Descriptor>>,
+}
+
+impl Document {
+    /// Reads an index or a manifest, which must be what its descriptor says.
+    pub(super) fn parse(descriptor: &Descriptor, bytes: &[u8]) -> Result<Self, OciError> {
+        let digest = || Box::new(descriptor.digest);
+        let either: Either =
+            serde_json::from_slice(bytes).map_err(|source| OciError::Syntax { digest: digest(), source })?;
+        let invalid = |reason: &str| OciError::Invalid { digest: digest(), reason: reason.to_owned() };
+        if either.schema_version != 2 {
+            return Err(invalid("schemaVersion is not 2"));
+        }
+        let expected = match &descriptor.media_type {
+            MediaType::Other(text) if text.is_empty() => either.media_type.clone(),
+            stated => Some(stated.clone()),
+        };
+        if either.media_type.is_some() && either.media_type != expected {
+            return Err(invalid("mediaType is not the one that its descriptor states"));
+        }
+        match (either.manifests, either.config, either.layers, expected) {
+            (Some(manifests), None, None, Some(MediaType::Index(flavour))) => {
+                Ok(Self::Index(Index { flavour, manifests }))
+            }
+            (Some(manifests), None, None, None) => Ok(Self::Index(Index { flavour: Flavour::Oci, manifests })),
+            (None, Some(config), Some(layers), Some(MediaType::Manifest(flavour))) => {
+                Ok(Self::Manifest(Box::new(Manifest { flavour, config, layers })))
+            }
+            (None, Some(config), Some(layers), None) => {
+                Ok(Self::Manifest(Box::new(Manifest { flavour: Flavour::Oci, config, layers })))
+            }
+            (_, _, _, Some(other @ MediaType::Other(_))) => {
+                Err(OciError::MediaType { digest: digest(), found: other.to_string() })
+            }
+            _ => Err(invalid("is neither an index nor a manifest")),
+        }
+    }
+
+    pub(super) fn media_type(&self) -> MediaType {
+        match self {
+            Self::Index(index) => MediaType::Index(index.flavour),
+            Self::Manifest(manifest) => MediaType::Manifest(manifest.flavour),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! OCI images: index, platform manifest, config and layers by their digests (OCI image specification 1.1).
+//!
+//! A digest and a platform enter, and a way to read blobs; what leaves is an [`Image`] whose documents are those that their
+//! descriptors name. The layers are named but not read: [`check_layer`] proves each. Docker's manifest lists and manifests
+//! (image manifest version 2, schema 2) are read too.
+//!
+//! Stricter than the specification: a document that is an index and a manifest at once is refused, and so is a platform
+//! that two entries of an index have, or a layer of a type that is not known.
+
+use std::io::Read;
+
+use vmbake_common::digest::Digest;
+
+pub use document::ACCEPT;
+pub use document::{Descriptor, MediaType};
+pub use layer::check_layer;
+pub use layout::{INDEX, Index, MARKER, MARKER_FILE, REF_NAME};
+pub use platform::{InvalidPlatform, Platform};
+pub use reference::{InvalidReference, Reference, RemoteName, RepositoryName, is_tag};
+
+use document::{Config, Document};
+
+mod document;
+mod layer;
+mod layout;
+mod platform;
+mod reference;
+
+/// Largest document that is read, in bytes; registries need not store larger ones (distribution specification 1.1).
+pub const MAX_DOCUMENT: u64 = 4 << 20;
+/// Indexes that may point to each other before a manifest comes.
+const MAX_DEPTH: usize = 4;
+
+/// Why an image is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum OciError {
+    /// The reader did not give it.
+    #[error("{digest}: cannot read the blob")]
+    Blob {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// What the reader says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The reader does not have it.
+    #[error("{digest}: is missing")]
+    Absent {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+    },
+    /// It has other bytes.
+    #[error("{digest}: has digest {found}")]
+    Digest {
+        /// The digest that is asked for.
+        digest: Box<Digest>,
+        /// The digest that it has.
+        found: Box<Digest>,
+    },
+    /// It has another length.
+    #[error("{digest}: has {found} bytes, its descriptor says {expected}")]
+    Size {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The length that its descriptor states.
+        expected: u64,
+        /// The length that it has.
+        found: u64,
+    },
+    /// No document of an image is that long.
+    #[error("{digest}: {len} bytes, more than the {MAX_DOCUMENT} of a document")]
+    TooLarge {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// It is no JSON, or not of that form.
+    #[error("{digest}: not a valid document")]
+    Syntax {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// What the JSON reader says.
+        source: serde_json::Error,
+    },
+    /// It says what cannot be.
+    #[error("{digest}: {reason}")]
+    Invalid {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// What it says.
+        reason: String,
+    },
+    /// It is of a kind that is not read.
+    #[error("{digest}: media type {found:?} is not supported")]
+    MediaType {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// Its media type.
+        found: String,
+    },
+    /// The index lists the image for others only.
+    #[error("{digest}: has no image for {platform}, only for {found}")]
+    NoPlatform {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The platform that is asked for.
+        platform: Platform,
+        /// Those that it lists.
+        found: String,
+    },
+    /// The index lists two that fit.
+    #[error("{digest}: has more than one image for {platform}")]
+    Ambiguous {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The platform that is asked for.
+        platform: Platform,
+    },
+    /// The config states another platform.
+    #[error("{digest}: is for {found}, not for {expected}")]
+    Platform {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The platform that is asked for.
+        expected: Platform,
+        /// The one that it states.
+        found: String,
+    },
+    /// A layer has other content.
+    #[error("{digest}: its content has digest {found}, the config says {expected}")]
+    DiffId {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The digest of its content, as the config states it.
+        expected: Box<Digest>,
+        /// The one that it has.
+        found: Box<Digest>,
+    },
+}
+
+/// The image of one platform; made only by [`Image::find`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The document that was asked for: an index, or the manifest itself.
+    pub root: Descriptor,
+    /// The indexes on the way, the outermost one first.
+    pub indexes: Vec<Descriptor>,
+    /// The manifest of the platform.
+    pub manifest: Descriptor,
+    /// Its config.
+    pub config: Descriptor,
+    /// Its layers, the lowest one first, each with the digest of its uncompressed content.
+    pub layers: Vec<(Descriptor, Digest)>,
+}
+
+/// Reads the blob of a descriptor; the length of the root's is not known, and zero.
+pub type Reader<'a> = dyn Fn(&Descriptor) -> Result<Vec<u8>, OciError> + 'a;
+
+impl Image {
+    /// Follows `root` to the image of a platform.
+    pub fn find(root: Digest, platform: &Platform, read: &Reader<'_>) -> Result<Self, OciError> {
+        let mut next = Descriptor::unknown(root);
+        let mut indexes = Vec::new();
+        for _ in 0..MAX_DEPTH {
+            let bytes = verified(&next, read)?;
+            let document = Document::parse(&next, &bytes)?;
+            next.size = bytes.len() as u64;
+            next.media_type = document.media_type();
+            match document {
+                Document::Index(index) => {
+                    let chosen = platform.choose(&next.digest, index.manifests)?;
+                    indexes.push(std::mem::replace(&mut next, chosen));
+                }
+                Document::Manifest(manifest) => {
+                    let layers = config_layers(&manifest.config, manifest.layers, platform, read)?;
+                    let root = indexes.first().unwrap_or(&next).clone();
+                    return Ok(Self { root, indexes, manifest: next, config: manifest.config, layers });
+                }
+            }
+        }
+        let reason = format!("more than {MAX_DEPTH} indexes point to each other");
+        Err(OciError::Invalid { digest: Box::new(root), reason })
+    }
+
+    /// Every blob of the image.
+    pub fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
+        let documents = self.indexes.iter().chain([&self.manifest, &self.config]);
+        documents.chain(self.layers.iter().map(|(layer, _)| layer))
+    }
+}
+
+/// The bytes of a document, if they are those that its descriptor names.
+fn verified(descriptor: &Descriptor, read: &Reader<'_>) -> Result<Vec<u8>, OciError> {
+    let digest = || Box::new(descriptor.digest);
+    if descriptor.size > MAX_DOCUMENT {
+        return Err(OciError::TooLarge { digest: digest(), len: descriptor.size });
+    }
+    let bytes = read(descriptor)?;
+    let len = bytes.len() as u64;
+    if len > MAX_DOCUMENT {
+        return Err(OciError::TooLarge { digest: digest(), len });
+    }
+    if descriptor.size != 0 && descriptor.size != len {
+        return Err(OciError::Size { digest: digest(), expected: descriptor.size, found: len });
+    }
+    let mut hasher = descriptor.digest.hasher();
+    hasher.update(&bytes);
+    match hasher.finish() {
+        found if found == descriptor.digest => Ok(bytes),
+        found => Err(OciError::Digest { digest: digest(), found: Box::new(found) }),
+    }
+}
+
+/// Reads the config and joins its digests of uncompressed layers with the manifest's layers.
+fn config_layers(
+    config: &Descriptor,
+    layers: Vec<Descriptor>,
+    platform: &Platform,
+    read: &Reader<'_>,
+) -> Result<Vec<(Descriptor, Digest)>, OciError> {
+    let digest = || Box::new(config.digest);
+    if config.media_type != MediaType::Config {
+        return Err(OciError::MediaType { digest: digest(), found: config.media_type.to_string() });
+    }
+    let parsed: Config = serde_json::from_slice(&verified(config, read)?)
+        .map_err(|source| OciError::Syntax { digest: digest(), source })?;
+    if !platform.is(&parsed.os, &parsed.architecture, parsed.variant.as_deref()) {
+        let found = format!("{}/{}", parsed.os, parsed.architecture);
+        return Err(OciError::Platform { digest: digest(), expected: platform.clone(), found });
+    }
+    let diff_ids = parsed.rootfs.diff_ids;
+    if diff_ids.len() != layers.len() {
+        let reason = format!("has {} layers, the manifest has {}", diff_ids.len(), layers.len());
+        return Err(OciError::Invalid { digest: digest(), reason });
+    }
+    if let Some(layer) = layers.iter().find(|layer| !matches!(layer.media_type, MediaType::Layer(_))) {
+        let found = layer.media_type.to_string();
+        return Err(OciError::MediaType { digest: Box::new(layer.digest), found });
+    }
+    Ok(layers.into_iter().zip(diff_ids).collect())
+}
+
+/// All that a reader has to give, if it is at most a document's length.
+pub fn read_document(descriptor: &Descriptor, input: impl Read) -> Result<Vec<u8>, OciError> {
+    let mut bytes = Vec::new();
+    match input.take(MAX_DOCUMENT + 1).read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(source) => Err(OciError::Blob { digest: Box::new(descriptor.digest), source: source.into() }),
+    }
+}

@@ -1,0 +1,298 @@
+//! Which packages an image needs, beside those that its base has, for what its layers ask for.
+//!
+//! What layers ask for, the proven indexes of archives and the status file of the base enter; packages with the reason of each leave
+//! (`Solver`), or why they do not go together ([`Refusal`]). `solve` has the rules, which are those of apt.
+
+mod base;
+mod error;
+mod explain;
+mod refusal;
+mod solve;
+mod world;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use jiff::Timestamp;
+
+pub use error::ClosureError;
+pub use explain::PackageExplanation;
+pub use refusal::{ARROW, Refusal};
+
+use crate::resolve::{ManifestContext, Offer, Resolver};
+use crate::sources::{Sources, VersionSource};
+use solve::Solver;
+use vmbake_common::digest::Digest;
+use vmbake_common::spelling::near;
+use vmbake_manifest::package_request::{PackagePattern, PackageRequest};
+use vmbake_manifest::{ArtifactType, Content, Dependency, Document, PackageReason, Target};
+use vmbake_proof::apt::Catalogue;
+use world::{Archive, Node, World};
+
+/// Bytes of the stack on which packages are chosen: 64 KiB for each package of the longest chain that is followed.
+const STACK: usize = 64 << 20;
+
+/// The requests of layers, in the order of the layers; each asks for something.
+pub type Requests = Vec<(String, PackageRequest)>;
+
+/// All that a closure is chosen from.
+pub struct Inputs {
+    offers: Vec<(String, Offer)>,
+    base: Catalogue,
+    given: BTreeMap<String, String>,
+}
+
+/// The packages that were chosen.
+#[derive(Debug)]
+pub struct Closure {
+    /// Entries of a manifest, by the names of the packages.
+    pub packages: BTreeMap<String, Dependency>,
+    /// The documents that prove them.
+    pub evidence: BTreeMap<Digest, Document>,
+    /// What layers ask for and the base has, with its version.
+    pub kept: Vec<(String, String)>,
+    /// Packages of the base that no newer version was found for, though a layer asks for all, and why.
+    pub left: Vec<(String, Refusal)>,
+}
+
+impl Inputs {
+    /// Reads the indexes of archives and the base of a manifest.
+    pub fn gather(
+        resolver: &Resolver<'_>,
+        place: ManifestContext<'_>,
+        content: &Content,
+        requests: &Requests,
+    ) -> Result<Self, ClosureError> {
+        let base = base::installed(resolver, content)?;
+        let mut offers = Vec::new();
+        for name in archives(resolver.sources, place, requests)? {
+            let offer = resolver.offer(place, &name)?;
+            offers.push((name, offer));
+        }
+        Ok(Self { offers, base, given: given(resolver.sources, content) })
+    }
+
+    /// Chooses the packages.
+    pub fn choose(
+        &self,
+        resolver: &Resolver<'_>,
+        place: ManifestContext<'_>,
+        requests: &Requests,
+    ) -> Result<Closure, ClosureError> {
+        with_stack(|| self.chosen(&self.solve(resolver, place, requests)?, requests))
+    }
+
+    fn chosen(&self, solver: &Solver<'_>, requests: &Requests) -> Result<Closure, ClosureError> {
+        let mut packages = BTreeMap::new();
+        let mut evidence = BTreeMap::new();
+        for pick in solver.picks() {
+            let node = &pick.node;
+            let Some((offer, stanza)) = self.offer_of(node).zip(node.stanza) else { continue };
+            let mut dependency = offer.dependency(stanza)?;
+            let mut reason = solver.chain(&node.name).join(ARROW);
+            if pick.why.as_ref().is_some_and(|why| why.is_recommended) {
+                reason += " (recommended)";
+            }
+            let layer = requests.get(pick.layer).map(|(layer, _)| layer.clone()).unwrap_or_default();
+            let upgrades = solver.world.installed(&node.name).map(|old| old.version.to_string());
+            dependency.chosen = Some(PackageReason { layer, reason, upgrades });
+            evidence.extend(offer.evidence());
+            packages.insert(node.name.clone(), dependency);
+        }
+        let kept = solver.kept.iter().map(|node| (node.name.clone(), node.version.to_string())).collect();
+        let left = solver.left.iter().map(|left| (left.name.clone(), left.refusal.clone())).collect();
+        Ok(Closure { packages, evidence, kept, left })
+    }
+
+    /// Why a package is among those that are chosen.
+    pub fn explain(
+        &self,
+        resolver: &Resolver<'_>,
+        place: ManifestContext<'_>,
+        requests: &Requests,
+        package: &str,
+    ) -> Result<PackageExplanation, ClosureError> {
+        with_stack(|| explain::explain(&self.solve(resolver, place, requests)?, requests, package))
+    }
+
+    /// Archive, suite and `Date` of each release that was asked.
+    pub fn dates(&self) -> Vec<(String, String, Timestamp)> {
+        self.offers.iter().map(|(_, offer)| offer.date()).collect()
+    }
+
+    fn offer_of(&self, node: &Node<'_>) -> Option<&Offer> {
+        self.offers.get(node.archive?).map(|(_, offer)| offer)
+    }
+
+    fn solve<'a>(
+        &'a self,
+        resolver: &Resolver<'_>,
+        place: ManifestContext<'_>,
+        requests: &'a Requests,
+    ) -> Result<Solver<'a>, ClosureError> {
+        let archives = self.offers.iter().map(|(name, offer)| (name.as_str(), offer.catalogue())).collect();
+        let unknown = |world: &World<'_>, name: Name<'_>| self.unknown(resolver, place, world, name);
+        solve(archives, &self.base, &self.given, requests, &unknown)
+    }
+
+    /// The error about a name that no package has.
+    fn unknown(
+        &self,
+        resolver: &Resolver<'_>,
+        place: ManifestContext<'_>,
+        world: &World<'_>,
+        name: Name<'_>,
+    ) -> ClosureError {
+        let Name { layer, key, package } = name;
+        let (layer, package) = (layer.to_owned(), package.to_owned());
+        if !world.providers(&package).is_empty() {
+            return unknown(world, name);
+        }
+        let others = place.system.arches.iter().filter(|arch| **arch != place.target.arch);
+        for arch in others {
+            let target = Target { arch: arch.clone(), ..place.target.clone() };
+            let there = ManifestContext { target: &target, ..place };
+            let has = |(name, _): &(String, Offer)| {
+                resolver.offer(there, name).is_ok_and(|offer| offer.catalogue().named(&package).next().is_some())
+            };
+            if self.offers.iter().any(has) {
+                let (arch, found) = (place.target.arch.clone(), arch.clone());
+                return ClosureError::OtherArch { layer, key, package, arch, found };
+            }
+        }
+        unknown(world, name)
+    }
+}
+
+/// Does something on a stack that is large enough for the longest chain of packages.
+fn with_stack<T: Send>(work: impl FnOnce() -> Result<T, ClosureError> + Send) -> Result<T, ClosureError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = thread.map_err(ClosureError::Thread)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A name that a layer has below a key.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    layer: &'a str,
+    key: &'static str,
+    package: &'a str,
+}
+
+fn solve<'a>(
+    archives: Vec<Archive<'a>>,
+    base: &'a Catalogue,
+    given: &'a BTreeMap<String, String>,
+    requests: &'a Requests,
+    unknown: &dyn Fn(&World<'_>, Name<'_>) -> ClosureError,
+) -> Result<Solver<'a>, ClosureError> {
+    let world = World::new(archives, base, given, requests.iter().flat_map(|(_, request)| &request.packages));
+    let mut roots = Vec::new();
+    for (layer, request) in requests {
+        for (key, package) in named(request) {
+            if world.candidate(package).is_none() {
+                return Err(unknown(&world, Name { layer, key, package }));
+            }
+        }
+        let of_layer = request.packages.iter().map(|wanted| root(&world, layer, wanted, unknown));
+        roots.push(of_layer.collect::<Result<Vec<_>, _>>()?);
+    }
+    let mut solver = Solver::new(world, requests, given);
+    for (number, roots) in roots.into_iter().enumerate() {
+        solver.layer(number, roots)?;
+    }
+    Ok(solver)
+}
+
+/// The package that a layer asks for.
+fn root<'a>(
+    world: &World<'a>,
+    layer: &str,
+    wanted: &PackagePattern,
+    unknown: &dyn Fn(&World<'_>, Name<'_>) -> ClosureError,
+) -> Result<Rc<Node<'a>>, ClosureError> {
+    if let Some(node) = world.candidate(&wanted.name) {
+        return Ok(node);
+    }
+    let mut found: Vec<String> = world.versions(&wanted.name).iter().map(|node| node.version.to_string()).collect();
+    found.extend(world.installed(&wanted.name).map(|node| node.version.to_string()));
+    found.sort();
+    found.dedup();
+    if found.is_empty() {
+        return Err(unknown(world, Name { layer, key: "packages", package: &wanted.name }));
+    }
+    Err(ClosureError::NoVersion { layer: layer.to_owned(), wanted: world.wanted(&wanted.name), found })
+}
+
+/// The error about a name that no package has.
+fn unknown(world: &World<'_>, name: Name<'_>) -> ClosureError {
+    let (layer, key, package) = (name.layer.to_owned(), name.key, name.package.to_owned());
+    let providers = world.providers(&package);
+    match providers.is_empty() {
+        true => ClosureError::Unknown {
+            layer,
+            key,
+            near: near(&package, world.names()),
+            package,
+            archives: world.archives(),
+        },
+        false => ClosureError::Virtual { layer, key, package, providers },
+    }
+}
+
+/// The packages that would be chosen from indexes that nobody has proven, with their versions: for checks against apt.
+#[doc(hidden)]
+pub fn rehearse(
+    archives: &[(&str, &Catalogue)],
+    base: &Catalogue,
+    requests: &Requests,
+) -> Result<BTreeMap<String, String>, ClosureError> {
+    with_stack(|| {
+        let given = BTreeMap::new();
+        let solver = solve(archives.to_vec(), base, &given, requests, &unknown)?;
+        Ok(solver.picks().map(|pick| (pick.node.name.clone(), pick.node.version.to_string())).collect())
+    })
+}
+
+/// The names that a request only names: they must be those of packages, else they are misspelt.
+fn named(request: &PackageRequest) -> impl Iterator<Item = (&'static str, &String)> {
+    let hold = request.hold.iter().map(|name| ("hold", name));
+    let without = request.without.iter().map(|name| ("without", name));
+    let upgrade = request.upgrade.names().iter().map(|name| ("upgrade", name));
+    let recommends = request.recommends.names().iter().map(|name| ("recommends", name));
+    hold.chain(without).chain(upgrade).chain(recommends)
+}
+
+/// The archives that are asked: that of the operating system, with those of its updates, and those that layers name.
+fn archives(sources: &Sources, place: ManifestContext<'_>, requests: &Requests) -> Result<Vec<String>, ClosureError> {
+    let os = || place.target.os.clone();
+    let own = place.system.archive.as_deref().ok_or_else(|| ClosureError::NoArchive { os: os() })?;
+    let mut names: Vec<String> = sources.archives_for(own).map(str::to_owned).collect();
+    for (layer, request) in requests {
+        let Some(archive) = &request.archive else { continue };
+        if !sources.schema().archives.contains_key(archive) {
+            let known = sources.schema().archives.keys().cloned().collect();
+            return Err(ClosureError::UnknownArchive { layer: layer.clone(), archive: archive.clone(), known });
+        }
+        names.extend(sources.archives_for(archive).map(str::to_owned));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    Ok(names)
+}
+
+/// The packages that a manifest has as artifacts, with their versions.
+fn given(sources: &Sources, content: &Content) -> BTreeMap<String, String> {
+    let target = content.target();
+    let is_given = |(_, entry): &(&String, &Dependency)| entry.kind == ArtifactType::Deb && entry.chosen.is_none();
+    let package = |(name, entry): (&String, &Dependency)| {
+        let named = match sources.upstream(&target, name).map(|upstream| &upstream.version) {
+            Some(VersionSource::Apt { package, .. }) => package.clone(),
+            _ => name.clone(),
+        };
+        (named, entry.version.clone())
+    };
+    content.dependencies.iter().filter(is_given).map(package).collect()
+}

@@ -1,0 +1,44 @@
+//! What the base image of a manifest has installed.
+
+use std::path::PathBuf;
+
+use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::tree::TreeError;
+
+use super::ClosureError;
+use crate::prove::LOCAL;
+use crate::resolve::Resolver;
+use vmbake_image::inspect::open_some;
+use vmbake_manifest::Content;
+use vmbake_proof::apt::Catalogue;
+
+const STATUS: &str = "/var/lib/dpkg/status";
+
+/// Largest status file that is read, in bytes: those of images have 1 to 10 MB.
+const MAX_STATUS: u64 = 64 << 20;
+
+/// Reads the status file of the base image that a manifest pins.
+pub(super) fn installed(resolver: &Resolver<'_>, content: &Content) -> Result<Catalogue, ClosureError> {
+    let (path, partition) = image(resolver, content)?;
+    let wants = [Want { path: STATUS.as_bytes(), reach: Reach::Node }];
+    let tree =
+        open_some(&path, partition, &wants).map_err(|source| ClosureError::Image { path: path.clone(), source })?;
+    match tree.read(STATUS.as_bytes(), MAX_STATUS) {
+        Ok(text) => Ok(Catalogue::installed(&String::from_utf8_lossy(&text))),
+        Err(TreeError::NotFound { .. }) => Err(ClosureError::NoStatus { path }),
+        Err(source) => Err(ClosureError::Status { path, source }),
+    }
+}
+
+/// Where the image is, downloaded if need be, and the number of its root partition where that was given.
+fn image(resolver: &Resolver<'_>, content: &Content) -> Result<(PathBuf, Option<u32>), ClosureError> {
+    if let Some(path) = &resolver.image {
+        return Ok((path.clone(), resolver.partition));
+    }
+    let Some(image) = &content.os.image else { return Err(ClosureError::NoBase { manifest: content.target().name() }) };
+    if image.url.starts_with(LOCAL) {
+        return Err(ClosureError::LocalBase { url: image.url.clone() });
+    }
+    resolver.bring(image)?;
+    Ok((resolver.store.path(&image.digest), None))
+}

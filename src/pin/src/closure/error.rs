@@ -1,0 +1,169 @@
+//! Why no packages can be chosen.
+
+use std::path::PathBuf;
+
+use vmbake_disk::tree::TreeError;
+
+use super::Refusal;
+use crate::resolve::ResolveError;
+use vmbake_common::hint::Hint;
+use vmbake_common::spelling::{did_you_mean, near};
+use vmbake_image::disk::InspectError;
+
+/// Why the packages that layers ask for cannot be chosen.
+#[derive(Debug, thiserror::Error)]
+pub enum ClosureError {
+    /// A layer names a package that no archive has.
+    #[error("layer {layer}: {key}: there is no package {package} in {}", archives.join(", "))]
+    Unknown {
+        /// The layer.
+        layer: String,
+        /// The key of `layer.json`.
+        key: &'static str,
+        /// The name.
+        package: String,
+        /// The archives that were asked.
+        archives: Vec<String>,
+        /// Names that may have been meant.
+        near: Vec<String>,
+    },
+    /// Somebody asks why a package comes that is not there.
+    #[error("there is no package {package}")]
+    NoPackage {
+        /// The name.
+        package: String,
+        /// Names that may have been meant.
+        near: Vec<String>,
+    },
+    /// A layer names a package that is there for another architecture.
+    #[error("layer {layer}: {key}: package {package} is there for {found} alone, not for {arch}")]
+    OtherArch {
+        /// The layer.
+        layer: String,
+        /// The key of `layer.json`.
+        key: &'static str,
+        /// The name.
+        package: String,
+        /// The architecture of the image.
+        arch: String,
+        /// That of the package.
+        found: String,
+    },
+    /// A layer names what packages only provide.
+    #[error("layer {layer}: {key}: no package is called {package}, some only provide it: {}", providers.join(", "))]
+    Virtual {
+        /// The layer.
+        layer: String,
+        /// The key of `layer.json`.
+        key: &'static str,
+        /// The name.
+        package: String,
+        /// The packages that provide it.
+        providers: Vec<String>,
+    },
+    /// No version is like the one that is asked for.
+    #[error("layer {layer}: no version fits {}: there are {}", wanted.join(" and "), found.join(", "))]
+    NoVersion {
+        /// The layer.
+        layer: String,
+        /// What layers ask for.
+        wanted: Vec<String>,
+        /// The versions that there are.
+        found: Vec<String>,
+    },
+    /// A layer names an archive that no source has.
+    #[error("layer {layer}: archive {archive} is not listed in the sources: known are {}", known.join(", "))]
+    UnknownArchive {
+        /// The layer.
+        layer: String,
+        /// The name.
+        archive: String,
+        /// The archives of the sources.
+        known: Vec<String>,
+    },
+    /// No archive is that of the operating system.
+    #[error("the sources name no archive for packages of {os}")]
+    NoArchive {
+        /// The operating system.
+        os: String,
+    },
+    /// Nobody knows yet what the base has.
+    #[error("the manifest of {manifest} pins no base image yet, and which packages are needed depends on what it has")]
+    NoBase {
+        /// The manifest.
+        manifest: String,
+    },
+    /// The base is a file that was not named.
+    #[error("the manifest pins {url} as base image, a file that only the user has")]
+    LocalBase {
+        /// Its address in the manifest.
+        url: String,
+    },
+    /// The base is not readable.
+    #[error("{path}: cannot read the base image")]
+    Image {
+        /// The base.
+        path: PathBuf,
+        /// Why.
+        source: InspectError,
+    },
+    /// The base has no packages.
+    #[error("{path}: the base image has no record of dpkg's, so that nothing can be installed with it")]
+    NoStatus {
+        /// The base.
+        path: PathBuf,
+    },
+    /// What the base says of its packages is not readable.
+    #[error("{path}: cannot read dpkg's record")]
+    Status {
+        /// The base.
+        path: PathBuf,
+        /// Why.
+        source: TreeError,
+    },
+    /// An artifact has the name of a package.
+    #[error("package {package} is needed, but the manifest has another artifact of that name")]
+    Name {
+        /// The name.
+        package: String,
+    },
+    /// The system gives no thread.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+    /// Packages do not go together.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// An archive cannot be asked.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+}
+
+impl Hint for ClosureError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown { near, .. } | Self::NoPackage { near, .. } if !near.is_empty() => did_you_mean(near),
+            Self::Unknown { .. } => "`archive` of the layer names another archive that may have it".to_owned(),
+            Self::OtherArch { found, .. } => format!("--arch {found} makes the manifest for that architecture alone"),
+            Self::Virtual { .. } => "name one of those packages".to_owned(),
+            Self::NoVersion { .. } => "in a pattern, `*` stands for any characters: `containerd=1.7.*`".to_owned(),
+            Self::UnknownArchive { archive, known, .. } => match &near(archive, known.iter().map(String::as_str))[..] {
+                [] => "--sources FILE adds an archive, with the keyring that must have signed it".to_owned(),
+                near => did_you_mean(near),
+            },
+            Self::NoArchive { .. } => "`archive` of the system in the sources names it".to_owned(),
+            Self::NoBase { .. } => "`vmbake update` without --only pins the base first".to_owned(),
+            Self::LocalBase { .. } => "--image names the file".to_owned(),
+            Self::NoStatus { .. } => "take an image of Debian".to_owned(),
+            Self::Name { .. } => "give the artifact another name in the sources".to_owned(),
+            _ => return None,
+        })
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::Resolve(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Chooses packages in the order of apt, so that what comes out is what `apt-get install` would install.
+//!
+//! A package is chosen, then its dependencies one after the other, each with all of its own before the next. What is installed or
+//! chosen already satisfies a dependency; else its candidates are tried in apt's order, and the first that can be chosen is taken.
+//! Unlike apt, nothing is ever removed: a package that conflicts with another one cannot be chosen. `upgrades` says when packages of the
+//! base are upgraded.
+
+mod upgrades;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use super::refusal::Refusal;
+use super::world::{Node, Source, World};
+use vmbake_manifest::package_request::PackageRequest;
+use vmbake_manifest::relation::{self, Relation};
+
+/// Longest chain of dependencies that is followed: the longest of Debian's have some hundred packages.
+const MAX_DEPTH: usize = 1000;
+/// Packages that write the boot menu or make an initial RAM disk, by the beginnings of their names.
+const BOOT: [&str; 5] = ["linux-image-", "grub", "initramfs-tools", "dracut", "shim-signed"];
+
+/// The package that asked for another one.
+#[derive(Clone, Debug)]
+pub(super) struct Why {
+    pub(super) parent: String,
+    /// Whether it could do without.
+    pub(super) is_recommended: bool,
+}
+
+/// A package that was chosen.
+pub(super) struct Pick<'a> {
+    pub(super) node: Rc<Node<'a>>,
+    /// Absent where a layer asked for it.
+    pub(super) why: Option<Why>,
+    /// Number of the layer that it is chosen for.
+    pub(super) layer: usize,
+}
+
+/// An upgrade that was wished for, but not made.
+pub(super) struct Left {
+    pub(super) name: String,
+    pub(super) refusal: Refusal,
+}
+
+/// What is chosen so far.
+pub(super) struct Solver<'a> {
+    pub(super) world: World<'a>,
+    layers: &'a [(String, PackageRequest)],
+    hold: BTreeSet<&'a str>,
+    without: BTreeSet<&'a str>,
+    /// Artifacts of the manifest, by the names of their packages.
+    given: &'a BTreeMap<String, String>,
+    picks: HashMap<String, Pick<'a>>,
+    /// Names of what was chosen, in that order.
+    order: Vec<String>,
+    /// Names of packages of the base that have a newer version, by the source of that.
+    siblings: HashMap<Source, Vec<String>>,
+    /// Packages by what they provide, and by what they forbid, whether they are still chosen or not.
+    providers: HashMap<String, Vec<Rc<Node<'a>>>>,
+    avoiders: HashMap<String, Vec<Rc<Node<'a>>>>,
+    /// What could not be chosen: it is not tried again.
+    refused: HashMap<String, Refusal>,
+    /// What layers ask for and the base has.
+    pub(super) kept: Vec<Rc<Node<'a>>>,
+    pub(super) left: Vec<Left>,
+}
+
+/// Where a package is chosen: for which layer, and how many others ask for it in a row.
+#[derive(Clone, Copy)]
+struct At {
+    layer: usize,
+    depth: usize,
+}
+
+/// Two packages of which one forbids the other.
+struct Clash<'a> {
+    other: Rc<Node<'a>>,
+    /// `Breaks: x (<< 1)`
+    text: String,
+    /// Whether a newer version of the other one would do.
+    is_solved_by: Option<Rc<Node<'a>>>,
+}
+
+impl<'a> Solver<'a> {
+    pub(super) fn new(
+        world: World<'a>,
+        layers: &'a [(String, PackageRequest)],
+        given: &'a BTreeMap<String, String>,
+    ) -> Self {
+        let all = |of: fn(&PackageRequest) -> &Vec<String>| {
+            layers.iter().flat_map(move |(_, request)| of(request)).map(String::as_str).collect()
+        };
+        let (hold, without) = (all(|request| &request.hold), all(|request| &request.without));
+        let base = world.base();
+        let mut solver = Self {
+            world,
+            layers,
+            hold,
+            without,
+            given,
+            picks: HashMap::new(),
+            order: Vec::new(),
+            siblings: HashMap::new(),
+            providers: HashMap::new(),
+            avoiders: HashMap::new(),
+            refused: HashMap::new(),
+            kept: Vec::new(),
+            left: Vec::new(),
+        };
+        for node in &base {
+            solver.list(node);
+            if let Some(newer) = solver.newer(node) {
+                solver.siblings.entry(newer.source.clone()).or_default().push(node.name.clone());
+            }
+        }
+        solver
+    }
+
+    /// Chooses all packages that a layer asks for, and what they need.
+    pub(super) fn layer(&mut self, layer: usize, roots: Vec<Rc<Node<'a>>>) -> Result<(), Refusal> {
+        let at = At { layer, depth: 0 };
+        let mut placed = Vec::new();
+        for root in roots {
+            let installed = self.world.installed(&root.name);
+            // What the base has is enough, unless a version was asked for.
+            let enough = installed.filter(|installed| self.world.fits(&root.name, &installed.version.to_string()));
+            if let Some(enough) = enough.cloned() {
+                self.kept.push(enough);
+            } else if !self.is_current(&root) {
+                let upgrades = self.place(&root, None, at)?;
+                placed.push((root, upgrades));
+            }
+        }
+        placed.sort_by_key(|(root, _)| self.world.mention(&root.name));
+        for (root, upgrades) in placed {
+            self.pull(&root, upgrades, at)?;
+        }
+        self.upgrade(at)?;
+        self.settle(at)
+    }
+
+    /// The packages that were chosen, in that order.
+    pub(super) fn picks(&self) -> impl Iterator<Item = &Pick<'a>> {
+        self.order.iter().filter_map(|name| self.picks.get(name))
+    }
+
+    pub(super) fn pick(&self, name: &str) -> Option<&Pick<'a>> {
+        self.picks.get(name)
+    }
+
+    /// The packages that lead to one, from that which a layer asks for; it is the last itself.
+    pub(super) fn chain(&self, name: &str) -> Vec<String> {
+        let mut chain = vec![name.to_owned()];
+        let mut at = name;
+        // Who asks for a package was chosen before it, so that this ends.
+        while let Some(why) = self.picks.get(at).and_then(|pick| pick.why.as_ref()) {
+            chain.push(why.parent.clone());
+            at = &why.parent;
+        }
+        chain.reverse();
+        chain
+    }
+
+    /// The chain of a package that is not chosen yet.
+    fn chain_to(&self, name: &str, why: Option<&Why>) -> Vec<String> {
+        let mut chain = why.map(|why| self.chain(&why.parent)).unwrap_or_default();
+        chain.push(name.to_owned());
+        chain
+    }
+
+    /// The version that is chosen, or else that of the base.
+    fn current(&self, name: &str) -> Option<&Rc<Node<'a>>> {
+        self.picks.get(name).map(|pick| &pick.node).or_else(|| self.world.installed(name))
+    }
+
+    fn is_current(&self, node: &Rc<Node<'a>>) -> bool {
+        self.current(&node.name).is_some_and(|current| Rc::ptr_eq(current, node))
+    }
+
+    fn list(&mut self, node: &Rc<Node<'a>>) {
+        for name in node.provided() {
+            self.providers.entry(name.to_owned()).or_default().push(node.clone());
+        }
+        for (_, relation) in &node.avoids {
+            self.avoiders.entry(relation.name.clone()).or_default().push(node.clone());
+        }
+    }
+
+    /// Whether something that is chosen or installed satisfies a group.
+    pub(super) fn is_satisfied(&self, group: &[Relation], of: &Node<'_>) -> bool {
+        group.iter().any(|relation| {
+            let named = self.current(&relation.name).is_some_and(|node| node.satisfies(relation, of));
+            let provided = self.providers.get(&relation.name).into_iter().flatten();
+            named || provided.filter(|node| self.is_current(node)).any(|node| node.satisfies(relation, of))
+        })
+    }
+
+    /// Chooses a package with all that it needs, or nothing at all.
+    fn mark(&mut self, node: &Rc<Node<'a>>, why: Option<Why>, at: At) -> Result<(), Refusal> {
+        if self.is_current(node) {
+            return Ok(());
+        }
+        if let Some(refusal) = self.refused.get(&node.name) {
+            return Err(refusal.clone());
+        }
+        let before = self.order.len();
+        let placed = self.place(node, why, at).and_then(|upgrades| self.pull(node, upgrades, at));
+        placed.inspect_err(|refusal| {
+            for name in self.order.drain(before..) {
+                self.picks.remove(&name);
+            }
+            self.refused.insert(node.name.clone(), refusal.clone());
+        })
+    }
+
+    /// Chooses a package without what it needs; returns what of the base must be upgraded for it.
+    fn place(&mut self, node: &Rc<Node<'a>>, why: Option<Why>, at: At) -> Result<Vec<Rc<Node<'a>>>, Refusal> {
+        let chain = || self.chain_to(&node.name, why.as_ref());
+        if at.depth > MAX_DEPTH {
+            return Err(Refusal::TooDeep { package: node.name.clone(), limit: MAX_DEPTH });
+        }
+        self.may_choose(node, &chain)?;
+        for group in &node.needs {
+            if !self.is_satisfied(group, node) && self.world.solutions(group, node).is_empty() {
+                return Err(Refusal::Unmet { chain: chain(), relation: relation::text(group) });
+            }
+        }
+        let mut upgrades = Vec::new();
+        for Clash { other, text, is_solved_by } in self.clashes(node) {
+            match is_solved_by {
+                Some(newer) => upgrades.push(newer),
+                None => {
+                    let (package, version) = (other.name.clone(), other.version.to_string());
+                    let is_new = self.picks.contains_key(&other.name);
+                    let second = if is_new { self.chain(&other.name) } else { Vec::new() };
+                    return Err(Refusal::Conflict { chain: chain(), text, package, version, second });
+                }
+            }
+        }
+        upgrades.extend(self.dependents(node));
+        self.picks.insert(node.name.clone(), Pick { node: node.clone(), why, layer: at.layer });
+        self.order.push(node.name.clone());
+        self.list(node);
+        Ok(upgrades)
+    }
+
+    /// Whether layers and base let a package be chosen at all.
+    fn may_choose(&self, node: &Node<'_>, chain: &dyn Fn() -> Vec<String>) -> Result<(), Refusal> {
+        let (name, package) = (node.name.as_str(), node.name.clone());
+        let installed = self.world.installed(name);
+        if self.without.contains(name) && installed.is_none() {
+            return Err(Refusal::Without { chain: chain(), package });
+        }
+        if let Some(installed) = installed {
+            let (found, wanted) = (installed.version.to_string(), node.version.to_string());
+            if self.given.contains_key(name) {
+                return Err(Refusal::Given { chain: chain(), package, found, wanted });
+            }
+            if self.hold.contains(name) || self.world.is_held(name) {
+                let by_layer = self.hold.contains(name);
+                return Err(Refusal::Held { chain: chain(), package, found, wanted, by_layer });
+            }
+            if installed.version > node.version {
+                return Err(Refusal::Later { package, found, wanted: self.world.wanted(name) });
+            }
+        }
+        match BOOT.iter().any(|start| name.starts_with(start)) {
+            true => Err(Refusal::Boot { chain: chain(), package }),
+            false => Ok(()),
+        }
+    }
+
+    /// Chooses what a package needs, and what it recommends where its layer wants that.
+    fn pull(&mut self, node: &Rc<Node<'a>>, upgrades: Vec<Rc<Node<'a>>>, at: At) -> Result<(), Refusal> {
+        let why = |is_recommended| Some(Why { parent: node.name.clone(), is_recommended });
+        let below = At { depth: at.depth + 1, ..at };
+        for newer in self.siblings(node) {
+            // They need not come: nothing depends on it.
+            let _ = self.mark(&newer, why(false), below);
+        }
+        for newer in upgrades {
+            self.mark(&newer, why(false), below)?;
+        }
+        for group in &node.needs {
+            self.satisfy(group, node, why(false), below)?;
+        }
+        let recommends = self.layers.get(at.layer).is_some_and(|(_, request)| request.recommends.has(&node.name));
+        if recommends && self.world.installed(&node.name).is_none() {
+            for group in &node.recommends {
+                // What cannot be had is done without.
+                let _ = self.satisfy(group, node, why(true), below);
+            }
+        }
+        Ok(())
+    }
+
+    fn satisfy(&mut self, group: &[Relation], of: &Node<'_>, why: Option<Why>, at: At) -> Result<(), Refusal> {
+        if self.is_satisfied(group, of) {
+            return Ok(());
+        }
+        let mut first = None;
+        for solution in self.world.solutions(group, of) {
+            match self.mark(&solution, why.clone(), at) {
+                Ok(()) => return Ok(()),
+                Err(refusal) => first = first.or(Some(refusal)),
+            }
+        }
+        Err(first.unwrap_or_else(|| Refusal::Unmet { chain: self.chain(&of.name), relation: relation::text(group) }))
+    }
+
+    /// All packages that are chosen or installed and do not go together with `node`.
+    fn clashes(&self, node: &Rc<Node<'a>>) -> Vec<Clash<'a>> {
+        let mut found = Vec::new();
+        let text = |field: &str, relation: &Relation| format!("{field} {}", relation.text);
+        for (field, relation) in &node.avoids {
+            let provided = self.providers.get(&relation.name).into_iter().flatten();
+            for other in self.current(&relation.name).into_iter().chain(provided) {
+                if other.name == node.name || !self.is_current(other) || !other.is_meant(relation) {
+                    continue;
+                }
+                let is_solved_by = self.newer(other).filter(|newer| !newer.is_meant(relation));
+                found.push(Clash { other: other.clone(), text: text(field, relation), is_solved_by });
+            }
+        }
+        for name in std::iter::once(node.name.as_str()).chain(node.provided()) {
+            for other in self.avoiders.get(name).into_iter().flatten() {
+                if other.name == node.name || !self.is_current(other) {
+                    continue;
+                }
+                let forbids = |by: &Node<'_>| by.avoids.iter().find(|(_, relation)| node.is_meant(relation)).cloned();
+                let Some((field, relation)) = forbids(other) else { continue };
+                let is_solved_by = self.newer(other).filter(|newer| forbids(newer).is_none());
+                let text = format!("{} of {}", text(field, &relation), other.name);
+                found.push(Clash { other: other.clone(), text, is_solved_by });
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,35 @@
+//! Verdicts that are remembered: `verdicts/<digest>` in the store, named by all that decided.
+
+use std::path::PathBuf;
+
+use super::{Prover, Verdict};
+use vmbake_common::digest::Digest;
+use vmbake_manifest::Manifest;
+use vmbake_store::stamp::{read_record, write_record};
+use vmbake_store::store::{Store, VERDICTS};
+
+/// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` where one of them
+/// cannot be told.
+pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
+    let anchors = prover.anchors.digests(prover.sources, manifest.content());
+    let all = (manifest.digest(), prover.sources.digest(), anchors, prover.store.running_program()?);
+    serde_json::to_vec(&all).ok().map(|text| Digest::of(&text))
+}
+
+pub(super) fn load(store: &Store, key: &Digest) -> Option<Verdict> {
+    store.is_believed().then_some(())?;
+    // It names what it is of: under another name it says nothing.
+    let (of, verdict): (Digest, Verdict) = serde_json::from_slice(&read_record(&place(store, key))?).ok()?;
+    (of == *key).then_some(verdict)
+}
+
+pub(super) fn save(store: &Store, key: &Digest, verdict: &Verdict) {
+    if !store.is_believed() {
+        return;
+    }
+    write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, &(key, verdict))?));
+}
+
+fn place(store: &Store, key: &Digest) -> PathBuf {
+    store.root().join(VERDICTS).join(key.hex())
+}

@@ -1,0 +1,227 @@
+//! Turns entries of `sources.json` into pinned and proven entries of a manifest: [`Sources`] in, [`Dependency`] out.
+//!
+//! The version is looked up, the checksum file read, the artifact downloaded into the store, and the proof that the entry
+//! demands checked over its digest. Documents that several entries need are fetched once.
+
+use std::collections::BTreeMap;
+use std::io::Seek;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use jiff::Timestamp;
+
+use vmbake_common::digest::Digest;
+use vmbake_common::memo::Memo;
+use vmbake_manifest::{Dependency, Document, Form, Proof};
+use vmbake_proof::apt::Catalogue;
+use vmbake_proof::checksum;
+use vmbake_proof::program;
+use vmbake_store::download::{DownloadError, Downloaded, Wanted, obtain};
+use vmbake_store::http::Client;
+
+use crate::anchors::Anchors;
+use crate::prove::{LOCAL, Prover};
+use crate::sources::{Demand, Sources, System, Upstream, VersionSource};
+use vmbake_manifest::Target;
+use vmbake_store::store::{Store, StoreError};
+
+mod apt;
+mod error;
+mod image;
+mod signature;
+mod snapshot;
+mod version;
+
+pub(crate) use apt::Offer;
+pub use error::ResolveError;
+
+/// Largest document that is read into memory: release descriptions, checksum files, signatures, bundles.
+const MAX_DOCUMENT: u64 = 16 << 20;
+/// Largest artifact whose length nobody states beforehand.
+const MAX_ARTIFACT: u64 = 4 << 30;
+
+/// Everything that resolving needs; shared by all threads.
+pub struct Resolver<'a> {
+    /// Asks the upstreams.
+    pub client: &'a Client,
+    /// Keeps what is downloaded.
+    pub store: &'a Store,
+    /// Says where the upstreams are.
+    pub sources: &'a Sources,
+    /// Says whom to trust.
+    pub anchors: &'a Anchors,
+    /// The time of the checks.
+    pub now: Timestamp,
+    /// The newest `Date` of each archive and suite that manifests record: an older one is a replay.
+    pub seen: BTreeMap<(String, String), Timestamp>,
+    /// Pins packages as of this time; `None` for now.
+    pub at: Option<Timestamp>,
+    /// A base image of the user's own, in place of the published one.
+    pub image: Option<PathBuf>,
+    /// Number of its root partition; `None` where that is obvious.
+    pub partition: Option<u32>,
+    /// Documents and indexes that were fetched already.
+    pub cache: Cache,
+    /// Counts the bytes of artifacts that arrive.
+    pub received: ProgressBar,
+}
+
+/// A proven entry, with the documents that prove it, which are in the store.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The entry.
+    pub dependency: Dependency,
+    /// Documents by digest.
+    pub evidence: BTreeMap<Digest, Document>,
+}
+
+/// What was fetched once in this run, by address.
+#[derive(Default)]
+pub struct Cache {
+    documents: Memo<Vec<u8>>,
+    indexes: Memo<apt::Index>,
+    catalogues: Memo<Catalogue>,
+}
+
+/// The manifest that an entry is resolved for.
+#[derive(Clone, Copy)]
+pub struct ManifestContext<'a> {
+    /// What the manifest is for.
+    pub target: &'a Target,
+    /// Its operating system.
+    pub system: &'a System,
+    /// Versions of the entries that it has already, by name.
+    pub versions: &'a BTreeMap<String, String>,
+}
+
+impl ManifestContext<'_> {
+    fn values(&self) -> BTreeMap<String, String> {
+        self.system.values(self.target, self.versions)
+    }
+}
+
+impl<'a> Resolver<'a> {
+    /// Proves what is pinned already.
+    pub fn prover(&self) -> Prover<'a> {
+        Prover::new(self.store, self.sources, self.anchors, Some(self.client)).looking_at_files()
+    }
+}
+
+impl Resolver<'_> {
+    /// The version that an artifact would have now.
+    pub fn version(&self, place: ManifestContext<'_>, source: &VersionSource) -> Result<String, ResolveError> {
+        match source {
+            VersionSource::Apt { archive, package } => Ok(self.package(place, archive, package)?.1.version.to_string()),
+            other => version::find(self, place, other),
+        }
+    }
+
+    /// Resolves an artifact.
+    pub fn dependency(&self, place: ManifestContext<'_>, upstream: &Upstream) -> Result<Resolved, ResolveError> {
+        match &upstream.version {
+            VersionSource::Apt { archive, package } => self.deb(place, archive, package),
+            _ => Ok(self.file(place, upstream)?.0),
+        }
+    }
+
+    /// Resolves a file that stands by itself; returns it open too.
+    fn file(&self, place: ManifestContext<'_>, upstream: &Upstream) -> Result<(Resolved, Downloaded), ResolveError> {
+        let version = self.version(place, &upstream.version)?;
+        let values = upstream.values(place.values(), &version);
+        let values = values.map_err(|source| ResolveError::Template { place: "url", source })?;
+        let value = |name: &str| values.get(name).cloned().unwrap_or_default();
+        let (url, file) = (value("url"), value("file"));
+
+        let mut checksums = None;
+        if let Some(template) = &upstream.checksums {
+            let place = "checksums";
+            let from = template.render(&values).map_err(|source| ResolveError::Template { place, source })?;
+            let text = self.document(&from)?;
+            let digest = checksum::find(&text, &file, None);
+            let digest = digest.map_err(|source| ResolveError::Checksum { url: from.clone(), source })?;
+            checksums = Some((from, digest));
+        }
+        let digest = match &upstream.proof {
+            Demand::Stated(digest) => Some(*digest),
+            _ => checksums.as_ref().map(|(_, digest)| *digest),
+        };
+        let mut evidence = BTreeMap::new();
+        let (proof, downloaded) = match &upstream.proof {
+            Demand::Sigstore { .. } | Demand::Cosign { .. } => {
+                let downloaded = self.obtain_sha256(&url, digest)?;
+                (self.signed(&upstream.proof, &values, downloaded.digest, &mut evidence)?, downloaded)
+            }
+            Demand::Openpgp { signature, keyring } => {
+                let downloaded = self.obtain(vec![url.clone()], digest, None)?;
+                let template = |source| ResolveError::Template { place: "signature", source };
+                let from = signature.render(&values).map_err(template)?;
+                (self.signed_file(&from, keyring, &downloaded, &mut evidence)?, downloaded)
+            }
+            _ => {
+                let downloaded = self.obtain(vec![url.clone()], digest, None)?;
+                let proof = match checksums {
+                    _ if url.starts_with(LOCAL) => Proof::Local,
+                    _ if matches!(upstream.proof, Demand::Stated(_)) => Proof::Stated,
+                    Some((url, _)) => {
+                        let kept = self.keep(&url, Form::Whole, &self.document(&url)?, &mut evidence)?;
+                        Proof::Checksum { url, evidence: Some(kept) }
+                    }
+                    None => Proof::FirstUse,
+                };
+                (proof, downloaded)
+            }
+        };
+        program::check(upstream, &version, &place.target.arch, &downloaded.file)
+            .map_err(|source| ResolveError::Program { url: url.clone(), source })?;
+        let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
+        let dependency = Dependency { version, url, kind, digest, size, proof: Some(proof), chosen: None };
+        Ok((Resolved { dependency, evidence }, downloaded))
+    }
+
+    /// Downloads a file that somebody has signed. Signatures are over SHA-256, so that is what is pinned, whatever a checksum file states.
+    fn obtain_sha256(&self, url: &str, stated: Option<Digest>) -> Result<Downloaded, ResolveError> {
+        let sha512 = match stated {
+            Some(Digest::Sha512(_)) => stated,
+            _ => return self.obtain(vec![url.to_owned()], stated, None),
+        };
+        let mut downloaded = self.obtain(vec![url.to_owned()], None, None)?;
+        let read = |source| StoreError::Read { path: self.store.path(&downloaded.digest), source };
+        let expected = sha512.unwrap_or(downloaded.digest);
+        let (found, _) = expected.of_stream(&mut downloaded.file).map_err(read)?;
+        downloaded.file.rewind().map_err(read)?;
+        if found != expected {
+            let (url, expected, found) = (url.to_owned(), Box::new(expected), Box::new(found));
+            return Err(DownloadError::Digest { url, expected, found }.into());
+        }
+        Ok(downloaded)
+    }
+
+    /// Brings the file of an entry into the store.
+    pub fn bring(&self, entry: &Dependency) -> Result<(), ResolveError> {
+        self.obtain(vec![entry.url.clone()], Some(entry.digest), Some(entry.size)).map(drop)
+    }
+
+    /// Keeps a document that a proof rests on.
+    fn keep(
+        &self,
+        url: &str,
+        form: Form,
+        bytes: &[u8],
+        evidence: &mut BTreeMap<Digest, Document>,
+    ) -> Result<Digest, StoreError> {
+        let digest = self.store.insert(bytes)?;
+        evidence.insert(digest, Document { url: url.to_owned(), size: bytes.len() as u64, form });
+        Ok(digest)
+    }
+
+    fn obtain(&self, urls: Vec<String>, digest: Option<Digest>, size: Option<u64>) -> Result<Downloaded, ResolveError> {
+        let wanted = Wanted { urls, digest, size, limit: MAX_ARTIFACT, ..Wanted::default() };
+        Ok(obtain(self.client, self.store, &wanted, &|bytes| self.received.inc(bytes))?)
+    }
+
+    /// A small document, fetched once a run.
+    fn document(&self, url: &str) -> Result<Arc<Vec<u8>>, ResolveError> {
+        Ok(self.cache.documents.get(url, || self.client.get(url, MAX_DOCUMENT))?)
+    }
+}

@@ -1,0 +1,228 @@
+//! Packages of an archive: InRelease, Packages and deb, each proven by the one before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{ManifestContext, ResolveError, Resolved, Resolver};
+use crate::sources::Archive;
+use vmbake_common::digest::Digest;
+use vmbake_common::input;
+use vmbake_manifest::{ArchiveSnapshot, ArtifactType, Dependency, Document, Form, Proof};
+use vmbake_proof::apt::{self, AptError, Catalogue, Expect, Package, Packages, Release, Stanza};
+use vmbake_proof::openpgp::Keyring;
+use vmbake_store::store::StoreError;
+
+/// The packages of an archive for one architecture, with who vouches for them.
+pub(super) struct Index {
+    archive: String,
+    base: String,
+    release: Release,
+    /// What the release says of the index.
+    listed: apt::PackagesIndex,
+    packages: Packages,
+    /// The `InRelease`, then the index.
+    evidence: [Digest; 2],
+    documents: BTreeMap<Digest, Document>,
+    snapshot: Option<ArchiveSnapshot>,
+}
+
+/// An index with all its packages.
+pub(crate) struct Offer {
+    index: Arc<Index>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Index {
+    /// An entry of a manifest for a package of the index.
+    fn dependency(&self, package: &Package) -> Dependency {
+        let proof = Proof::Apt {
+            archive: self.archive.clone(),
+            suite: self.release.suite().to_owned(),
+            date: self.release.date(),
+            signers: self.release.signers().to_vec(),
+            signed: Some(self.release.signed()),
+            evidence: self.evidence.to_vec(),
+            snapshot: self.snapshot.clone(),
+        };
+        Dependency {
+            version: package.version.to_string(),
+            url: format!("{}/{}", self.base, package.filename),
+            kind: ArtifactType::Deb,
+            digest: package.digest,
+            size: package.size,
+            proof: Some(proof),
+            chosen: None,
+        }
+    }
+}
+
+impl Offer {
+    /// Its packages.
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// An entry of a manifest for one of its packages.
+    pub(crate) fn dependency(&self, stanza: Stanza<'_>) -> Result<Dependency, ResolveError> {
+        let untrusted = |source| ResolveError::Archive { url: self.index.base.clone(), source: Box::new(source) };
+        Ok(self.index.dependency(&stanza.package(&self.index.listed).map_err(untrusted)?))
+    }
+
+    /// The documents that prove its packages.
+    pub(crate) fn evidence(&self) -> BTreeMap<Digest, Document> {
+        self.index.documents.clone()
+    }
+
+    /// Archive, suite and `Date` of its release.
+    pub(crate) fn date(&self) -> (String, String, Timestamp) {
+        (self.index.archive.clone(), self.index.release.suite().to_owned(), self.index.release.date())
+    }
+}
+
+impl Resolver<'_> {
+    /// The newest version of a package that an archive or those that have its updates offer, and the index that it is in.
+    pub(super) fn package(
+        &self,
+        place: ManifestContext<'_>,
+        archive: &str,
+        package: &str,
+    ) -> Result<(Arc<Index>, Package), ResolveError> {
+        let mut newest: Option<(Arc<Index>, Package)> = None;
+        let mut missing = None;
+        // Each must answer: who withholds the one with the fixes must not get the version without.
+        for name in self.sources.archives_for(archive) {
+            let index = self.index(place, name)?;
+            match index.packages.newest(package) {
+                Ok(found) if newest.as_ref().is_some_and(|(_, newest)| newest.version >= found.version) => {}
+                Ok(found) => newest = Some((index.clone(), found.clone())),
+                Err(source) => {
+                    missing.get_or_insert(ResolveError::Archive { url: index.base.clone(), source: Box::new(source) });
+                }
+            }
+        }
+        match (newest, missing) {
+            (Some(newest), _) => Ok(newest),
+            (None, Some(missing)) => Err(missing),
+            (None, None) => Err(ResolveError::Needs { name: archive.to_owned() }),
+        }
+    }
+
+    /// Resolves a Debian package.
+    pub(super) fn deb(
+        &self,
+        place: ManifestContext<'_>,
+        archive: &str,
+        package: &str,
+    ) -> Result<Resolved, ResolveError> {
+        let (index, found) = self.package(place, archive, package)?;
+        let dependency = index.dependency(&found);
+        self.bring(&dependency)?;
+        Ok(Resolved { dependency, evidence: index.documents.clone() })
+    }
+
+    /// All packages of an archive.
+    pub(crate) fn offer(&self, place: ManifestContext<'_>, name: &str) -> Result<Offer, ResolveError> {
+        let index = self.index(place, name)?;
+        let key = format!("{name} {} {}", index.listed.digest, index.listed.arch);
+        let catalogue = self.cache.catalogues.get(&key, || {
+            let [_, digest] = index.evidence;
+            let path = self.store.path(&digest);
+            let bytes = input::open_regular(&path).map_err(|source| StoreError::Read { path, source })?;
+            let untrusted = |source| ResolveError::Archive { url: index.base.clone(), source: Box::new(source) };
+            Catalogue::read(&index.listed, bytes).map_err(untrusted)
+        })?;
+        Ok(Offer { index, catalogue })
+    }
+
+    /// `Date` of each archive and suite that decides about the version of packages of `archive`, as far as this run has asked them.
+    pub fn dates(
+        &self,
+        place: ManifestContext<'_>,
+        archive: &str,
+    ) -> Result<Vec<(String, String, Timestamp)>, ResolveError> {
+        let date = |name: &str| {
+            let index = self.index(place, name)?;
+            Ok((index.archive.clone(), index.release.suite().to_owned(), index.release.date()))
+        };
+        self.sources.archives_for(archive).map(date).collect()
+    }
+
+    fn index(&self, place: ManifestContext<'_>, name: &str) -> Result<Arc<Index>, ResolveError> {
+        let Some(archive) = self.sources.schema().archives.get(name) else {
+            return Err(ResolveError::Needs { name: name.to_owned() });
+        };
+        let (base, suite) =
+            archive.place(&place.values()).map_err(|source| ResolveError::Template { place: "archive", source })?;
+        let arch = &place.target.arch;
+        self.cache
+            .indexes
+            .get(&format!("{name} {base} {suite} {arch}"), || self.read_index(name, archive, base, &suite, arch))
+    }
+
+    fn read_index(
+        &self,
+        name: &str,
+        archive: &Archive,
+        base: String,
+        suite: &str,
+        arch: &str,
+    ) -> Result<Index, ResolveError> {
+        let copied = self.at.map(|at| self.copied(name, archive, &base, suite, at)).transpose()?;
+        let base = copied.as_ref().map_or(base, |copied| copied.url.clone());
+        let dists = Archive::index_directory(&base, suite);
+        let url = format!("{dists}/InRelease");
+        let keyring = Keyring::parse(&self.anchors.read(&archive.keyring)?);
+        let keyring = keyring.map_err(|source| ResolveError::Keyring { file: archive.keyring.clone(), source })?;
+        let text = self.document(&url)?;
+        let previous = self.seen.get(&(name.to_owned(), suite.to_owned())).copied();
+        let untrusted = |source: AptError| ResolveError::Archive { url: url.clone(), source: Box::new(source) };
+        let expect = Expect { suite, now: self.now, previous };
+        let release = match self.at {
+            Some(at) => Release::verify_past(&text, &keyring, suite, at),
+            None => Release::verify(&text, &keyring, &expect),
+        };
+        let release = release.map_err(untrusted)?;
+        release.check_age(archive.max_age_days, self.at.unwrap_or(self.now)).map_err(untrusted)?;
+        let snapshot = copied.map(|copied| copied.snapshot(&release));
+        let mut documents = BTreeMap::new();
+        let in_release = self.keep(&url, Form::Whole, &text, &mut documents)?;
+        let (listed, packages, url, bytes) = self.read_packages(name, archive, &dists, &release, arch)?;
+        let evidence = [in_release, self.keep(&url, Form::Whole, &bytes, &mut documents)?];
+        Ok(Index { archive: name.to_owned(), base, release, listed, packages, evidence, documents, snapshot })
+    }
+
+    /// The first form of the index that the archive serves, with its packages, address and bytes; it is asked for by digest where that is possible, since what
+    /// has the plain name may be of the next update already.
+    fn read_packages(
+        &self,
+        name: &str,
+        archive: &Archive,
+        dists: &str,
+        release: &Release,
+        arch: &str,
+    ) -> Result<(apt::PackagesIndex, Packages, String, Vec<u8>), ResolveError> {
+        let untrusted = |url: &str, source| ResolveError::Archive { url: url.to_owned(), source: Box::new(source) };
+        let wanted: Vec<&str> = self.sources.packages_of(name).collect();
+        let mut absent = None;
+        for index in release.indexes(archive.component.as_deref(), arch).map_err(|source| untrusted(dists, source))? {
+            for path in index.by_hash.iter().chain([&index.path]) {
+                let url = format!("{dists}/{path}");
+                match self.client.get(&url, index.size) {
+                    Err(error) if error.is_absent() => absent = Some(error),
+                    Err(error) => return Err(error.into()),
+                    Ok(bytes) => {
+                        let read =
+                            Packages::read(&index, &*bytes, &wanted).map_err(|source| untrusted(&url, source))?;
+                        return Ok((index.clone(), read, url, bytes));
+                    }
+                }
+            }
+        }
+        match absent {
+            Some(error) => Err(error.into()),
+            None => Err(ResolveError::Needs { name: name.to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Why sources cannot be used.
+
+use std::path::PathBuf;
+
+use vmbake_common::catalog::CatalogError;
+use vmbake_common::hint::Hint;
+use vmbake_common::spelling::of_path;
+
+/// Why the sources cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SourcesError {
+    /// It is not readable.
+    #[error("{path}: cannot read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is no JSON, or not of that form.
+    #[error("{path}:{line}:{column}: {message}")]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// It says what cannot be.
+    #[error("{path}: {place}: {message}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file, as a JSON pointer or a name.
+        place: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// No source is for that target.
+    #[error("no kind {kind} for {os} on {arch}: known are {known}")]
+    Unknown {
+        /// The kind that is asked for.
+        kind: String,
+        /// The operating system.
+        os: String,
+        /// The architecture.
+        arch: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The roots do not go together.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+impl Hint for SourcesError {
+    fn hint(&self) -> Option<String> {
+        let Self::Read { path, source } = self else { return None };
+        of_path(path, source, "without --sources those that are built in are used")
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Catalog(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The trust anchors of `trust/`: what keys and authorities a file holds, and what another version of it would change.
+//!
+//! The bytes of a file, or the documents that its upstream serves, enter; an [`Anchor`] leaves, which describes itself
+//! and can be written back. Nothing replaces a file before somebody has seen what changes: see [`Proposal`].
+
+use jiff::Timestamp;
+use sigstore_trust_root::TrustedRoot;
+
+use vmbake_proof::openpgp::{Keyring, KeyringError};
+
+pub use item::Item;
+pub use proposal::{Proposal, ProposalError};
+pub use table::{renew_readme, table};
+
+mod item;
+mod proposal;
+mod table;
+
+/// What the media type of a trusted root starts with; versions follow.
+const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
+
+/// Why a trust anchor cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// Its keys cannot be used.
+    #[error("{name}: not a usable keyring")]
+    Keyring {
+        /// Name of the trust anchor.
+        name: String,
+        /// What is wrong with them.
+        source: KeyringError,
+    },
+    /// It does not parse.
+    #[error("{name}: not a trusted root of sigstore")]
+    Root {
+        /// Name of the trust anchor.
+        name: String,
+        /// What the library of sigstore says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It parses, and could not prove anything.
+    #[error("{name}: {fault}")]
+    Refused {
+        /// Name of the trust anchor.
+        name: String,
+        /// Why.
+        fault: RootFault,
+    },
+    /// Its name says of no kind that is known.
+    #[error("{name}: neither a keyring (.asc) nor a trusted root (.json)")]
+    Unsupported {
+        /// Name of the trust anchor.
+        name: String,
+    },
+    /// One file is made of one document.
+    #[error("{name}: comes from one address, not {found}")]
+    Documents {
+        /// Name of the trust anchor.
+        name: String,
+        /// How many addresses are given.
+        found: usize,
+    },
+}
+
+/// Why a trusted root could not prove anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RootFault {
+    /// It is another document.
+    #[error("media type {found:?} is not {MEDIA_TYPE}")]
+    MediaType {
+        /// Its media type.
+        found: String,
+    },
+    /// It believes nobody of a kind that every proof needs.
+    #[error("names no {what}")]
+    Nobody {
+        /// The kind.
+        what: &'static str,
+    },
+}
+
+/// The content of a file of `trust/`.
+#[derive(Clone, Debug)]
+pub struct Anchor {
+    name: String,
+    bytes: Vec<u8>,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Keys(Keyring),
+    Root(Box<TrustedRoot>),
+}
+
+impl Anchor {
+    /// Reads the file `name`: its ending says what it is.
+    pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Self, TrustError> {
+        let content = if name.ends_with(".asc") {
+            let keyring =
+                Keyring::parse(&bytes).map_err(|source| TrustError::Keyring { name: name.to_owned(), source })?;
+            Content::Keys(keyring)
+        } else if name.ends_with(".json") {
+            Content::Root(Box::new(root(name, &bytes)?))
+        } else {
+            return Err(TrustError::Unsupported { name: name.to_owned() });
+        };
+        Ok(Self { name: name.to_owned(), bytes, content })
+    }
+
+    /// Makes the file `name` of what its upstream serves: the keys of all documents, in an order and form that depend
+    /// on nothing else, or the only document of a trusted root as it is.
+    pub fn of_documents(name: &str, documents: Vec<Vec<u8>>) -> Result<Self, TrustError> {
+        if !name.ends_with(".asc") {
+            let found = documents.len();
+            let [document] = <[Vec<u8>; 1]>::try_from(documents)
+                .map_err(|_| TrustError::Documents { name: name.to_owned(), found })?;
+            return Self::parse(name, document);
+        }
+        let error = |source| TrustError::Keyring { name: name.to_owned(), source };
+        let keyrings: Result<Vec<Keyring>, _> = documents.iter().map(|bytes| Keyring::parse(bytes)).collect();
+        let keyring = Keyring::union(keyrings.map_err(error)?);
+        Self::parse(name, keyring.armored().map_err(error)?.join(&b'\n'))
+    }
+
+    /// Name of the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What it holds as of `now`, sorted.
+    pub fn items(&self, now: Timestamp) -> Result<Vec<Item>, TrustError> {
+        match &self.content {
+            Content::Keys(keyring) => {
+                item::of_keyring(keyring, now).map_err(|source| TrustError::Keyring { name: self.name.clone(), source })
+            }
+            Content::Root(root) => Ok(item::of_root(root)),
+        }
+    }
+}
+
+fn root(name: &str, bytes: &[u8]) -> Result<TrustedRoot, TrustError> {
+    let error = |source| TrustError::Root { name: name.to_owned(), source };
+    let text = std::str::from_utf8(bytes).map_err(|source| error(source.into()))?;
+    let root = TrustedRoot::from_json(text).map_err(|source| error(source.into()))?;
+    let refused = |fault| TrustError::Refused { name: name.to_owned(), fault };
+    if !root.media_type.starts_with(MEDIA_TYPE) {
+        return Err(refused(RootFault::MediaType { found: root.media_type }));
+    }
+    for (what, count) in [
+        ("certificate authority", root.certificate_authorities.len()),
+        ("certificate log", root.ctlogs.len()),
+        ("transparency log", root.tlogs.len()),
+    ] {
+        if count == 0 {
+            return Err(refused(RootFault::Nobody { what }));
+        }
+    }
+    Ok(root)
+}
+
+/// What another version of a file would change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnchorChange {
+    /// What only the new one holds.
+    pub added: Vec<Item>,
+    /// What only the old one holds.
+    pub removed: Vec<Item>,
+    /// What has another validity, owner or signature in the new one, as it is there.
+    pub changed: Vec<Item>,
+}
+
+impl AnchorChange {
+    /// Compares two versions.
+    pub fn between(old: &[Item], new: &[Item]) -> Self {
+        let without = |items: &[Item], others: &[Item]| -> Vec<Item> {
+            items.iter().filter(|item| !others.iter().any(|other| other.is_same(item))).cloned().collect()
+        };
+        let differs = |item: &&Item| old.iter().any(|other| other.is_same(item) && other != *item);
+        Self {
+            added: without(new, old),
+            removed: without(old, new),
+            changed: new.iter().filter(|item| differs(item) && !old.contains(item)).cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A newer version of an anchor, fetched but not trusted: what it would change, and the replacement once it is accepted.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::{Anchor, AnchorChange, Content, Item, TrustError};
+use vmbake_common::atomic_file::{PublishError, write_file};
+use vmbake_common::input;
+
+/// Why a newer version cannot be shown or taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ProposalError<E: std::error::Error + 'static> {
+    /// The one that is there is not readable.
+    #[error("{path}: cannot read")]
+    Read {
+        /// Its file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The new one cannot be had.
+    #[error("{name}: cannot fetch")]
+    Fetch {
+        /// Name of the trust anchor.
+        name: String,
+        /// What went wrong.
+        source: E,
+    },
+    /// One of both cannot be used.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+/// A newer version of one file.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    path: PathBuf,
+    anchor: Anchor,
+    change: AnchorChange,
+    faults: Vec<Item>,
+    is_new: bool,
+}
+
+impl Proposal {
+    /// Fetches the file `name` of `dir` from where it comes from, and compares the two. A file that
+    /// is missing counts as empty.
+    pub fn fetch<E: std::error::Error + 'static>(
+        dir: &Path,
+        name: &str,
+        urls: &[String],
+        fetch: &dyn Fn(&str) -> Result<Vec<u8>, E>,
+        now: Timestamp,
+    ) -> Result<Self, ProposalError<E>> {
+        let documents = urls.iter().map(|url| fetch(url)).collect::<Result<Vec<_>, E>>();
+        let documents = documents.map_err(|source| ProposalError::Fetch { name: name.to_owned(), source })?;
+        let anchor = Anchor::of_documents(name, documents)?;
+        let path = dir.join(name);
+        let old = match input::read(&path, input::MAX_INPUT) {
+            Ok(bytes) => Some(Anchor::parse(name, bytes)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(source) => return Err(ProposalError::Read { path, source }),
+        };
+        let items = anchor.items(now)?;
+        let before = old.as_ref().map(|old| old.items(now)).transpose()?.unwrap_or_default();
+        let is_new = match &old {
+            // Armor may differ in its lines and comments.
+            Some(Anchor { content: Content::Keys(_), .. }) => before != items,
+            Some(old) => old.bytes != anchor.bytes,
+            None => true,
+        };
+        let change = AnchorChange::between(&before, &items);
+        let faults = items.into_iter().filter(|item| item.fault.is_some()).collect();
+        Ok(Self { path, anchor, change, faults, is_new })
+    }
+
+    /// Name of the file.
+    pub fn name(&self) -> &str {
+        self.anchor.name()
+    }
+
+    /// Whether it differs from what is there.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// What it would change.
+    pub fn change(&self) -> &AnchorChange {
+        &self.change
+    }
+
+    /// What it holds that proves nothing now, because it is expired or revoked.
+    pub fn faults(&self) -> &[Item] {
+        &self.faults
+    }
+
+    /// Replaces the file, whole or not at all.
+    pub fn accept(&self) -> Result<(), PublishError> {
+        write_file(&self.path, self.anchor.bytes(), true)
+    }
+}

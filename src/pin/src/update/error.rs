@@ -1,0 +1,193 @@
+//! Why manifests are not brought up to date.
+
+use std::path::PathBuf;
+
+use super::RequestError;
+use super::open::Entry;
+use jiff::Timestamp;
+use vmbake_disk::disk::AssembleError;
+
+use crate::closure::ClosureError;
+use crate::prove::LinkError;
+use crate::resolve::{ResolveError, Resolver};
+use crate::sources::SourcesError;
+use vmbake_common::atomic_file::PublishError;
+use vmbake_common::hint::Hint;
+use vmbake_image::identity::IdentityError;
+use vmbake_manifest::ManifestError;
+
+/// Why manifests could not be brought up to date.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// The sources cannot be used.
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
+    /// A manifest that is there cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// No source has the name.
+    #[error("nothing is called {name} in the sources of {targets}")]
+    UnknownName {
+        /// The name that is asked for.
+        name: String,
+        /// The targets that were looked at.
+        targets: String,
+    },
+    /// What layers ask of upstreams goes against the sources.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// A manifest cannot be brought in line with its layers.
+    #[error("{target}: cannot be brought in line with its layers")]
+    Settle {
+        /// The manifest.
+        target: String,
+        /// Why.
+        source: Box<EntryError>,
+    },
+    /// The packages that layers ask for cannot be had.
+    #[error("{target}: the packages of its layers cannot be pinned")]
+    Packages {
+        /// The manifest.
+        target: String,
+        /// Why.
+        source: Box<EntryError>,
+    },
+    /// Some entries were not resolved; each was told.
+    #[error("{failed} of {total} entries could not be resolved")]
+    Incomplete {
+        /// How many were not.
+        failed: usize,
+        /// How many there are.
+        total: usize,
+        /// Whether all that failed is the base image of `--image`.
+        only_image: bool,
+    },
+}
+
+impl UpdateError {
+    /// Of `total` entries, `failures` were not resolved.
+    pub(super) fn incomplete(failures: &[Entry<'_>], total: usize, resolver: &Resolver<'_>) -> Self {
+        let is_given = |entry: &Entry<'_>| resolver.image.is_some() && matches!(entry, Entry::OsImage);
+        Self::Incomplete { failed: failures.len(), total, only_image: failures.iter().all(is_given) }
+    }
+}
+
+impl Hint for UpdateError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Incomplete { only_image: true, .. } => {
+                "--image takes a raw or qcow2 image of a disk with a GUID partition table and a root file system of --os and --arch; the \
+                 entries that were resolved are kept"
+            }
+            Self::Incomplete { .. } => {
+                "what was resolved is kept: run it again for the rest when the reasons above are gone. If a site cannot be \
+                 reached, https_proxy names a proxy, and --mirror PREFIX=URL asks another place. An entry that is deleted from \
+                 the manifest takes whatever upstream has"
+            }
+            Self::UnknownName { .. } => {
+                "`vmbake manifest show FILE` lists the entries of a manifest; the base image is os.image"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Request(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why one entry was not resolved or not kept.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum EntryError {
+    /// The packages that layers ask for cannot be chosen.
+    Closure(#[from] ClosureError),
+    /// It was not resolved.
+    Resolve(#[from] ResolveError),
+    /// The manifest cannot be written.
+    Publish(#[from] PublishError),
+    /// The manifest cannot be written as JSON.
+    Text(#[from] serde_json::Error),
+    /// The manifest that is there cannot be used.
+    Manifest(#[from] ManifestError),
+    /// Others may be writing the manifest.
+    #[error("{path}: cannot lock the directory of the manifest")]
+    Lock {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Its evidence does not prove it.
+    #[error("what was resolved cannot be proven again")]
+    Replay(#[from] LinkError),
+    /// Upstream went back.
+    #[error("upstream has {found}, which is older than the pinned {pinned}")]
+    Downgrade {
+        /// The pinned version.
+        pinned: String,
+        /// That of upstream.
+        found: String,
+    },
+    /// A pinned version cannot be one.
+    #[error("{found:?} is not a valid version")]
+    Version {
+        /// The pinned version.
+        found: String,
+    },
+    /// Upstream has another file than the pinned one.
+    #[error("upstream has {found}, the manifest pins {pinned}")]
+    Other {
+        /// Version and digest in the manifest.
+        pinned: String,
+        /// Those of upstream.
+        found: String,
+    },
+    /// Its version at a past time is unknown.
+    #[error("its version at {at} is unknown: only the newest one is published")]
+    NotPast {
+        /// The requested time.
+        at: Timestamp,
+    },
+    /// The base image is another system than the manifest is for.
+    Identity(#[from] IdentityError),
+    /// The partitions of the base image cannot be carried over.
+    #[error("{path}: not usable as a base image")]
+    Partitions {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: AssembleError,
+    },
+    /// The base image is not readable.
+    #[error("{path}: cannot read the base image")]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+impl Hint for EntryError {
+    fn hint(&self) -> Option<String> {
+        let text = "run `vmbake update` without --at first: entries that are pinned are kept. A base image can be given with --image";
+        matches!(self, Self::NotPast { .. }).then(|| text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Closure(error) => Some(error),
+            Self::Resolve(error) => Some(error),
+            Self::Publish(error) => Some(error),
+            Self::Manifest(error) => Some(error),
+            Self::Replay(error) => Some(error),
+            Self::Identity(error) => Some(error),
+            _ => None,
+        }
+    }
+}

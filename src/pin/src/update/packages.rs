@@ -1,0 +1,197 @@
+//! The packages that layers ask for: chosen all at once, since what one needs decides about the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::open::Open;
+use super::{EntryError, UpdateError, UpdateRequest, note_date};
+use crate::closure::{Closure, ClosureError, Inputs, PackageExplanation, Requests};
+use crate::prove::Prover;
+use crate::resolve::Resolver;
+use vmbake_common::escape;
+use vmbake_common::progress::{Event, Progress};
+use vmbake_manifest::{ClosureRecord, Content, Dependency, OS_IMAGE, PackageReason, Target};
+
+impl UpdateRequest {
+    /// What the layers of a target ask for.
+    fn requests(&self, target: &Target) -> Requests {
+        self.packages.get(target).cloned().unwrap_or_default()
+    }
+
+    /// Whether a name is that of a package that layers ask for, or that was chosen for one.
+    pub(super) fn knows_package(&self, open: &Open<'_>, name: &str) -> bool {
+        let requests = self.requests(open.target);
+        let asked = requests.iter().flat_map(|(_, request)| &request.packages).any(|wanted| wanted.name == name);
+        asked || open.content().dependencies.get(name).is_some_and(|entry| entry.chosen.is_some())
+    }
+
+    /// Whether the packages of a manifest are to be looked at: another base image may need others.
+    fn wants_packages(&self, open: &Open<'_>) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == OS_IMAGE || self.knows_package(open, name))
+    }
+}
+
+/// Chooses the packages of a manifest again, if they are not those that its layers ask for, not proven, or to be resolved anew.
+pub(super) fn bring(
+    request: &UpdateRequest,
+    open: &Open<'_>,
+    resolver: &Resolver<'_>,
+    prover: &Prover<'_>,
+    progress: &Progress,
+) -> Result<(), UpdateError> {
+    let failed = |source: EntryError| UpdateError::Packages { target: open.target.name(), source: source.into() };
+    let requests = request.requests(open.target);
+    if !request.wants_packages(open) {
+        return Ok(());
+    }
+    let content = open.content();
+    if requests.is_empty() {
+        return match content.closure {
+            Some(_) => pin(open, prover, None, Vec::new()).map_err(failed),
+            None => Ok(()),
+        };
+    }
+    let record = record(&content, &requests).map_err(|source| failed(source.into()))?;
+    let named = request.only.iter().any(|name| name != OS_IMAGE);
+    let is_now = !request.refresh && resolver.at.is_none();
+    if is_now && !named && content.closure.as_ref() == Some(&record) && are_proven(&content, prover) {
+        return Ok(());
+    }
+    let (closure, dates) = choose(open, &content, resolver, &requests).map_err(|source| failed(source.into()))?;
+    let events = events(&open.target.name(), &closure);
+    pin(open, prover, Some((record, closure)), dates).map_err(failed)?;
+    events.into_iter().for_each(|event| progress.tell(event));
+    Ok(())
+}
+
+/// The name of a package, the version that is pinned and the one that would be: one may be absent.
+pub(super) type Change = (String, Option<String>, Option<String>);
+
+/// Packages of which another version would be chosen now than the one that is pinned.
+pub(super) fn changes(
+    request: &UpdateRequest,
+    open: &Open<'_>,
+    resolver: &Resolver<'_>,
+) -> Result<Vec<Change>, ClosureError> {
+    let (requests, content) = (request.requests(open.target), open.content());
+    if requests.is_empty() || !request.wants_packages(open) {
+        return Ok(Vec::new());
+    }
+    let (closure, _) = choose(open, &content, resolver, &requests)?;
+    let gone = content.dependencies.iter().filter(|(_, entry)| entry.chosen.is_some()).map(|(name, _)| name);
+    let names: BTreeSet<&String> = closure.packages.keys().chain(gone).collect();
+    let version = |of: &BTreeMap<String, Dependency>, name: &String| of.get(name).map(|entry| entry.version.clone());
+    let change = |name: &String| (name.clone(), version(&content.dependencies, name), version(&closure.packages, name));
+    Ok(names.into_iter().map(change).filter(|(_, pinned, newest)| pinned != newest).collect())
+}
+
+/// Why a package is among those that would be chosen now.
+pub fn explain(
+    request: &UpdateRequest,
+    resolver: &Resolver<'_>,
+    package: &str,
+) -> Result<Vec<PackageExplanation>, UpdateError> {
+    let mut found = Vec::new();
+    for open in request.open(resolver.sources)? {
+        let (requests, content, versions) = (request.requests(open.target), open.content(), open.versions());
+        let place = open.place(&versions);
+        let explained = Inputs::gather(resolver, place, &content, &requests)
+            .and_then(|inputs| inputs.explain(resolver, place, &requests, package));
+        let failed = |source| failed(&open, source);
+        found.push(explained.map_err(failed)?);
+    }
+    Ok(found)
+}
+
+/// An error about the packages of a manifest.
+pub(super) fn failed(open: &Open<'_>, source: ClosureError) -> UpdateError {
+    UpdateError::Packages { target: open.target.name(), source: Box::new(source.into()) }
+}
+
+fn record(content: &Content, requests: &Requests) -> Result<ClosureRecord, ClosureError> {
+    let Some(image) = &content.os.image else { return Err(ClosureError::NoBase { manifest: content.target().name() }) };
+    Ok(ClosureRecord { base: image.digest, layers: requests.iter().cloned().collect() })
+}
+
+fn are_proven(content: &Content, prover: &Prover<'_>) -> bool {
+    let mut chosen = content.dependencies.iter().filter(|(_, entry)| entry.chosen.is_some());
+    chosen.all(|(name, entry)| prover.dependency(content, name, entry).is_ok())
+}
+
+/// `Date` of each archive and suite that was asked.
+type Dates = Vec<(String, String, jiff::Timestamp)>;
+
+fn choose(
+    open: &Open<'_>,
+    content: &Content,
+    resolver: &Resolver<'_>,
+    requests: &Requests,
+) -> Result<(Closure, Dates), ClosureError> {
+    let versions = open.versions();
+    let place = open.place(&versions);
+    let inputs = Inputs::gather(resolver, place, content, requests)?;
+    let closure = inputs.choose(resolver, place, requests)?;
+    let is_other = |name: &&String| content.dependencies.get(*name).is_some_and(|entry| entry.chosen.is_none());
+    match closure.packages.keys().find(is_other) {
+        Some(package) => Err(ClosureError::Name { package: package.clone() }),
+        None => Ok((closure, inputs.dates())),
+    }
+}
+
+/// Puts the packages into the manifest in place of those that it had, if they can be proven again from what is kept.
+fn pin(
+    open: &Open<'_>,
+    prover: &Prover<'_>,
+    found: Option<(ClosureRecord, Closure)>,
+    dates: Dates,
+) -> Result<(), EntryError> {
+    open.change(|content| {
+        content.dependencies.retain(|_, entry| entry.chosen.is_none());
+        content.closure = None;
+        if found.is_none() {
+            content.accounts = None;
+        }
+        if let Some((record, closure)) = found {
+            dates.into_iter().for_each(|(archive, suite, date)| note_date(content, archive, suite, date));
+            content.evidence.extend(closure.evidence);
+            content.dependencies.extend(closure.packages);
+            content.closure = Some(record);
+            let chosen = content.dependencies.iter().filter(|(_, entry)| entry.chosen.is_some());
+            for (name, entry) in chosen {
+                prover.dependency(content, name, entry)?;
+            }
+        }
+        content.drop_unused_evidence();
+        Ok(())
+    })
+}
+
+/// What was chosen, an event for each package that a layer asks for.
+fn events(manifest: &str, closure: &Closure) -> Vec<Event> {
+    let manifest = || manifest.to_owned();
+    let mut of: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+    for (chosen, entry) in closure.packages.values().filter_map(|entry| Some((entry.chosen.as_ref()?, entry))) {
+        let (count, bytes) = of.entry(chosen.root()).or_default();
+        *count += 1;
+        *bytes = bytes.saturating_add(entry.size);
+    }
+    let mut events = Vec::new();
+    for (root, (packages, bytes)) in of {
+        let version = closure.packages.get(root).map(|entry| entry.version.clone()).unwrap_or_default();
+        events.push(Event::PinnedPackages { manifest: manifest(), name: root.to_owned(), version, packages, bytes });
+    }
+    let kept = closure.kept.iter().cloned();
+    events.extend(kept.map(|(name, version)| Event::HasPackage { manifest: manifest(), name, version }));
+    for (name, entry) in &closure.packages {
+        let Some(PackageReason { reason, upgrades: Some(found), .. }) = &entry.chosen else { continue };
+        let (name, version) = (name.clone(), entry.version.clone());
+        let (found, reason) = (found.clone(), reason.clone());
+        events.push(Event::Upgrades { manifest: manifest(), name, found, version, reason });
+    }
+    let left = closure.left.iter();
+    events.extend(left.map(|(name, refusal)| Event::NotUpgraded {
+        manifest: manifest(),
+        name: name.clone(),
+        reason: escape::chain(refusal),
+    }));
+    events
+}

@@ -1,0 +1,216 @@
+//! Why a profile is not rendered.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use vmbake_common::hint::Hint;
+use vmbake_common::spelling::{did_you_mean, near, of_path};
+
+/// A place in a file that people wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The file.
+    pub path: PathBuf,
+    /// Its line, from 1.
+    pub line: usize,
+    /// The column in it, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.path.display(), self.line, self.column)
+    }
+}
+
+/// Why a profile is not rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// A file that was named is not readable.
+    #[error("{path}: cannot read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file is larger than any that is meant.
+    #[error("{path}: expected at most {limit} bytes, found more")]
+    Large {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: usize,
+    },
+    /// It is not UTF-8.
+    #[error("{path}: expected UTF-8")]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not YAML.
+    #[error("{spot}: not valid YAML: {message}")]
+    Syntax {
+        /// Where.
+        spot: Spot,
+        /// What the parser says.
+        message: String,
+    },
+    /// It is YAML, but of a sort that one of its readers takes for something else, or that costs too much.
+    #[error("{spot}: {what}")]
+    Unsupported {
+        /// Where.
+        spot: Spot,
+        /// What is there.
+        what: &'static str,
+    },
+    /// No such field is known there.
+    #[error("{spot}: unknown field {field}")]
+    UnknownField {
+        /// Where.
+        spot: Spot,
+        /// Its name.
+        field: String,
+        /// Those that are known.
+        known: Vec<&'static str>,
+    },
+    /// A field must be there.
+    #[error("{spot}: there is no field {field}")]
+    MissingField {
+        /// Where it belongs.
+        spot: Spot,
+        /// Its name.
+        field: &'static str,
+    },
+    /// A value does not have its form.
+    #[error("{spot}: expected {expected}, found {found}")]
+    Value {
+        /// Where.
+        spot: Spot,
+        /// The form.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// It means something, but not for an image of Debian that is complete when it starts.
+    #[error("{spot}: {what} is refused: {why}")]
+    Refused {
+        /// Where.
+        spot: Spot,
+        /// What was asked for.
+        what: String,
+        /// Why it cannot be had.
+        why: &'static str,
+    },
+    /// A template cannot be read or rendered.
+    #[error("{spot}: template: {message}")]
+    Template {
+        /// Where: the line of its fault, or the first one.
+        spot: Spot,
+        /// What the engine says.
+        message: String,
+    },
+    /// No such option is known.
+    #[error("--set {option}: OSM has no such option")]
+    UnknownOption {
+        /// Its name.
+        option: String,
+        /// Those that it has.
+        known: Vec<&'static str>,
+    },
+    /// The value of an option does not fit.
+    #[error("--set {option}: expected {expected}")]
+    Option {
+        /// Its name.
+        option: String,
+        /// What it takes.
+        expected: String,
+    },
+    /// A template names what only a cluster knows.
+    #[error("the profile uses .{field}, which nobody has given")]
+    NotGiven {
+        /// The field.
+        field: &'static str,
+        /// The option that gives it.
+        option: &'static str,
+    },
+    /// Kubelets up to 1.28 need a file for their cloud that is not made here.
+    #[error("kubelet {kubelet} needs a cloud-config for {provider}, which vmbake does not make")]
+    CloudConfig {
+        /// Version of the kubelet.
+        kubelet: String,
+        /// Who runs the machines.
+        provider: String,
+    },
+    /// The deployment is for something else than the profile.
+    #[error("profile {profile} does not fit the deployment: it is for {expected}, not for {found}")]
+    Mismatch {
+        /// Name of the profile.
+        profile: String,
+        /// What it is for.
+        expected: String,
+        /// What the deployment asks for.
+        found: String,
+    },
+    /// Two files of one phase have one path.
+    #[error("{spot}: {path} is written twice")]
+    WrittenTwice {
+        /// Where the second one begins.
+        spot: Spot,
+        /// The path.
+        path: String,
+    },
+    /// The document that OSM would send does not say what was meant.
+    #[error("OSM's user data does not carry {what} as it is")]
+    NotCarried {
+        /// The file, key or command.
+        what: String,
+    },
+    /// cloud-init has nothing for it.
+    #[error("cloud-init does not set up units: {unit} would not get onto the machine")]
+    Unit {
+        /// Name of the unit.
+        unit: String,
+    },
+    /// The provider would refuse it.
+    #[error("{total} bytes of user data: {provider} takes at most {limit}")]
+    TooLarge {
+        /// Its size.
+        total: usize,
+        /// Whose limit it is.
+        provider: String,
+        /// The most bytes.
+        limit: usize,
+    },
+}
+
+impl ProfileError {
+    pub(super) fn value(spot: Spot, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::Value { spot, expected: expected.into(), found: found.into() }
+    }
+}
+
+impl Hint for ProfileError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { path, source } => of_path(path, source, "name a YAML file"),
+            Self::UnknownField { field, known, .. } | Self::UnknownOption { option: field, known } => {
+                Some(match near(field, known.iter().copied()) {
+                    names if names.is_empty() => format!("known are {}", known.join(", ")),
+                    names => did_you_mean(&names),
+                })
+            }
+            Self::NotGiven { option, .. } => Some(format!("--set {option}=… gives it")),
+            Self::CloudConfig { .. } => Some(
+                "--set external-cloud-provider=true does without, and overwriteCloudConfig of the deployment brings it"
+                    .to_owned(),
+            ),
+            Self::NotCarried { .. } => Some("`encoding: b64` carries any text".to_owned()),
+            Self::Unit { .. } => Some("write the unit as one of `files`, and enable it by a command".to_owned()),
+            Self::Syntax { .. } | Self::Value { .. } | Self::NotText { .. } | Self::MissingField { .. } => {
+                Some("examples/profiles has a profile and a deployment".to_owned())
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Why a profile does not become layers.
+
+use std::path::PathBuf;
+
+use crate::ProfileError;
+use vmbake_common::atomic_file::PublishError;
+use vmbake_common::escape;
+use vmbake_common::hint::Hint;
+use vmbake_common::spelling::of_path;
+use vmbake_layer::LayerError;
+
+/// Further keys of a document of rules.
+const RULES_KEYS: &str = "`packages`, `archive`, `recommends`, `downloads`, `absent`";
+
+/// A command of a script, with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The script: a path of the profile's files, a unit, or `bootcmd` and `runcmd` of a phase.
+    pub script: String,
+    /// Its line, from 1; with templates rendered.
+    pub line: u32,
+    /// The command, expanded.
+    pub command: String,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { script, line, command } = self;
+        match command.is_empty() {
+            true => write!(f, "{script}:{line}"),
+            false => write!(f, "{script}:{line}: `{}`", escape::line(command)),
+        }
+    }
+}
+
+/// Why a profile does not become layers.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The profile itself, the deployment, or an option.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The layers that it would become have faults, or those that extend it.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// A file or folder is not readable, or cannot be made.
+    #[error("{path}: cannot be read or made")]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A document of vmbake's own, or one with rules, does not have its form.
+    #[error("{path}: {message}")]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column.
+        message: String,
+    },
+    /// The profile is for another system than the images.
+    #[error("the profile is for {found}, and vmbake bakes images of {known}")]
+    System {
+        /// What the profile says.
+        found: String,
+        /// Systems of images.
+        known: String,
+    },
+    /// Nobody has tried that.
+    #[error("{asked} is not tested")]
+    Untested {
+        /// System, provider, architecture and Kubernetes version that are asked for.
+        asked: String,
+        /// The combination that is most like it.
+        nearest: String,
+    },
+    /// A command does what nobody knows here.
+    #[error("{place}: {reason}")]
+    Statement {
+        /// The command.
+        place: Place,
+        /// Why it cannot be done.
+        reason: String,
+    },
+    /// A command fails.
+    #[error("{place}: fails with status {status}{}", if .stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
+    Failed {
+        /// The command.
+        place: Place,
+        /// Its exit status.
+        status: u8,
+        /// The last line that it wrote to standard error.
+        stderr: String,
+    },
+    /// A script does not end, or does too much.
+    #[error("{place}: {what}")]
+    Limit {
+        /// Where.
+        place: Place,
+        /// What there is too much of.
+        what: String,
+    },
+    /// A repository of packages without a key that is known.
+    #[error("{path} adds a repository of packages, whose key nobody has pinned")]
+    Repository {
+        /// The file of apt.
+        path: String,
+    },
+    /// A file is fetched, and nothing proves it.
+    #[error("{url} is put to {path}, and nothing that the scripts do proves it")]
+    Unproven {
+        /// Its address.
+        url: String,
+        /// Where it goes.
+        path: String,
+    },
+    /// A script that vmbake runs tests whether a value is there that only machines have.
+    #[error("{path} does different things with and without .{fields}, and vmbake runs it when the image is made")]
+    ScriptTests {
+        /// The script.
+        path: String,
+        /// The values.
+        fields: String,
+    },
+    /// A template compares a value that only machines have.
+    #[error("{path}: a template compares .{fields}, which only machines know, or what may be it")]
+    Compared {
+        /// The file.
+        path: String,
+        /// The values.
+        fields: String,
+    },
+    /// A template whose text with and without a value differs within a line.
+    #[error("{path}: with and without .{field} it differs within a line, or at its end")]
+    Choice {
+        /// The file.
+        path: String,
+        /// The value.
+        field: &'static str,
+    },
+    /// A list that is not written a line or more for each element.
+    #[error("{path}: .{field} is not written in the same lines for each element")]
+    List {
+        /// The file.
+        path: String,
+        /// The value.
+        field: &'static str,
+    },
+    /// A value of several lines among other text.
+    #[error("{path}: a value of several lines, which only machines know, stands among other text")]
+    SeveralLines {
+        /// The file.
+        path: String,
+    },
+    /// A template that cannot be said in the language of the first boot.
+    #[error("{path}: the first boot could not make the same of it")]
+    Template {
+        /// The file.
+        path: String,
+    },
+    /// The profile has characters that vmbake marks values with.
+    #[error("{path}: characters of private use (U+E000 to U+E00F) are not supported")]
+    PrivateUse {
+        /// The file.
+        path: String,
+    },
+    /// Something that no layer can say.
+    #[error("{path}: {what}")]
+    Tree {
+        /// The path on the machine.
+        path: String,
+        /// What is there.
+        what: String,
+    },
+    /// A default for a value that is a secret.
+    #[error("--set {option}: this is a secret, and every machine would have it in its image")]
+    Secret {
+        /// The option.
+        option: &'static str,
+    },
+    /// A default that a machine would refuse.
+    #[error("--set {option}: {value:?} has characters that mean something to systemd, a shell or YAML")]
+    Hostile {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The same version of a profile says something else than before.
+    #[error("{lock}: {name} {version} was imported with other content ({known}, now {found})")]
+    Changed {
+        /// The lock.
+        lock: PathBuf,
+        /// Name of the profile.
+        name: String,
+        /// Its version.
+        version: String,
+        /// Digest of its `spec` at that time.
+        known: String,
+        /// Digest of its `spec` now.
+        found: String,
+    },
+    /// Layers that extend it do what it does.
+    #[error("{}", .0.join("\n"))]
+    Collisions(Vec<String>),
+    /// No instance of that name was imported.
+    #[error("{lock}: there is no {name}")]
+    NoInstance {
+        /// The lock.
+        lock: PathBuf,
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+}
+
+impl Hint for ImportError {
+    fn hint(&self) -> Option<String> {
+        let rule = |key: &str| {
+            Some(format!(
+                "--rules FILE decides it: {{\"statements\": [{{\"command\": \"{key}\", \"drop\": \"why\"}}]}}; other keys are {RULES_KEYS}"
+            ))
+        };
+        match self {
+            Self::File { path, source } => of_path(path, source, "name a folder"),
+            Self::System { .. } => Some("--as debian-13 makes images of Debian 13 by it".to_owned()),
+            Self::Untested { nearest, .. } => {
+                Some(format!("the nearest that is: {nearest}; `vmbake profile list` has all, --untested goes on"))
+            }
+            Self::Statement { place, .. } | Self::Failed { place, .. } => rule(&pattern(&place.command)),
+            Self::Repository { path } => Some(format!(
+                "in --rules FILE, drop the command that writes {path}, and say which package of the system takes the place of each of its own, \
+                 or name it: `archive` is one of --sources, which pins its key"
+            )),
+            Self::Unproven { url, .. } => Some(format!(
+                "a checksum that the script compares proves it, or {{\"downloads\": {{\"{url}\": {{\"sha256\": \"...\"}}}}}} in --rules FILE"
+            )),
+            Self::Secret { .. } => Some("it is part of user data: `vmbake user-data render` takes it".to_owned()),
+            Self::Changed { .. } => Some("raise spec.version of the profile, as its operators have to, too".to_owned()),
+            Self::Collisions(_) => Some("rename or remove what the extending layers repeat".to_owned()),
+            Self::NoInstance { known, .. } if known.is_empty() => {
+                Some("--dir is the folder that `vmbake profile import --out` wrote to".to_owned())
+            }
+            Self::NoInstance { known, .. } => Some(format!("there are {}", known.join(", "))),
+            _ => None,
+        }
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Profile(error) => Some(error),
+            Self::Layer(error) => Some(error),
+            Self::Publish(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::Collisions(_))
+    }
+}
+
+/// A command as the pattern of a rule, in JSON.
+fn pattern(command: &str) -> String {
+    let text = serde_json::Value::from(escape::line(command)).to_string();
+    text.trim_matches('"').to_owned()
+}

@@ -1,0 +1,130 @@
+//! `apt-get` of a script: the packages of an image, which the bake installs.
+
+use vmbake_shell::{Call, Outcome};
+
+use super::Machine;
+use crate::import::report::StatementClass;
+
+/// Directories in which Debian packages install no files.
+const LOCAL: [&str; 2] = ["/opt", "/usr/local"];
+
+impl Machine<'_> {
+    /// `apt` and `apt-get`.
+    pub(super) fn apt(&mut self, call: &mut Call<'_>) -> Outcome {
+        let mut words = call.args.iter().map(|arg| String::from_utf8_lossy(arg).into_owned());
+        let (mut operands, mut recommends) = (Vec::new(), true);
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "-o" | "--option" => match words.next() {
+                    Some(option) if is_plain_option(&option) => {}
+                    option => return Outcome::Unsupported(format!("-o {}", option.unwrap_or_default())),
+                },
+                "-y"
+                | "--yes"
+                | "-q"
+                | "-qq"
+                | "--quiet"
+                | "-f"
+                | "--fix-broken"
+                | "--allow-downgrades"
+                | "--allow-change-held-packages"
+                | "--assume-yes" => {}
+                "--no-install-recommends" => recommends = false,
+                "--install-recommends" => recommends = true,
+                option
+                    if option.strip_prefix("-o").or(option.strip_prefix("--option=")).is_some_and(is_plain_option) => {}
+                option if option.starts_with('-') => return Outcome::Unsupported(option.to_owned()),
+                _ => operands.push(word),
+            }
+        }
+        match operands.split_first() {
+            Some((verb, [])) if verb == "update" => self.dropped("manifests say which packages there are"),
+            Some((verb, [])) if matches!(verb.as_str(), "clean" | "autoclean") => {
+                self.dropped("no package is left to be cleaned up")
+            }
+            Some((verb, packages)) if verb == "install" && !packages.is_empty() => {
+                // Packages that are not Debian's may have files there.
+                if self.rules.archive.is_some() {
+                    LOCAL.iter().for_each(|path| call.files.may_have_more(path.as_bytes()));
+                }
+                let outcome = self.install(packages, recommends);
+                call.files.packages_come();
+                self.has_all_programs = true;
+                outcome
+            }
+            Some((verb, _)) if matches!(verb.as_str(), "upgrade" | "dist-upgrade" | "full-upgrade") => {
+                Outcome::Refused("an image changes by being baked again: run `vmbake update` and bake".to_owned())
+            }
+            Some((verb, _)) => Outcome::Unsupported(verb.clone()),
+            None => Outcome::Unsupported("no command".to_owned()),
+        }
+    }
+
+    fn install(&mut self, packages: &[String], recommends: bool) -> Outcome {
+        let mut names = Vec::new();
+        for package in packages {
+            let (name, version) =
+                package.split_once('=').map_or((package.as_str(), None), |(name, version)| (name, Some(version)));
+            let is_name = |name: &str| {
+                name.len() > 1
+                    && name
+                        .bytes()
+                        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte))
+                    && name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
+                    && !name.ends_with('-')
+            };
+            if !is_name(name) {
+                return Outcome::Unsupported(format!("the package {}", vmbake_common::escape::line(package.clone())));
+            }
+            match (self.rules.packages.get(name), version) {
+                (Some(None), _) => {}
+                (Some(Some(other)), _) => names.push(other.clone()),
+                (None, Some(version)) => names.push(format!("{name}={version}")),
+                (None, None) => names.push(name.to_owned()),
+            }
+        }
+        if recommends && self.rules.recommends != Some(false) {
+            let bare = names.iter().map(|name| name.split('=').next().unwrap_or_default().to_owned());
+            self.effects.recommends.extend(bare);
+        }
+        let reason = match names.is_empty() {
+            true => "a rule leaves these packages out".to_owned(),
+            false => format!("packages {}", names.join(" ")),
+        };
+        let class = if names.is_empty() { StatementClass::Dropped } else { StatementClass::Baked };
+        self.effects.packages.extend(names);
+        self.note(class, reason)
+    }
+}
+
+/// Beginnings of settings of apt that change neither which packages are installed nor what else is done.
+const PLAIN_SETTINGS: [&str; 6] =
+    ["acquire::", "apt::color", "apt::get::assume-yes", "debug::nolocking", "dpkg::lock::timeout", "dpkg::use-pty"];
+/// The same of automatic upgrades, in files.
+const PERIODIC: [&str; 2] = ["apt::periodic::", "unattended-upgrade::"];
+
+/// Whether `NAME=VALUE` is such a setting, or says which of two files of a configuration is kept.
+fn is_plain_option(option: &str) -> bool {
+    let option = option.to_ascii_lowercase();
+    matches!(option.as_str(), "dpkg::options::=--force-confdef" | "dpkg::options::=--force-confold")
+        || PLAIN_SETTINGS.iter().any(|setting| option.starts_with(setting))
+}
+
+/// A file of the profile that decides which packages apt installs, or does more than that, with the line.
+pub(in crate::import) fn decides_packages(path: &str, text: &[u8]) -> Option<String> {
+    if path == "/etc/apt/preferences" || path.starts_with("/etc/apt/preferences.d/") {
+        return Some("pins of packages".to_owned());
+    }
+    if path != "/etc/apt/apt.conf" && !path.starts_with("/etc/apt/apt.conf.d/") {
+        return None;
+    }
+    let text = String::from_utf8_lossy(text);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '/']));
+    let is_plain = |line: &str| {
+        let lower = line.to_ascii_lowercase();
+        let name = lower.split_ascii_whitespace().next().unwrap_or_default();
+        let is_one = line.ends_with(';') && line.matches(';').count() == 1 && !line.contains(['{', '}']);
+        is_one && PLAIN_SETTINGS.iter().chain(&PERIODIC).any(|setting| name.starts_with(setting))
+    };
+    lines.filter(|line| !is_plain(line)).map(vmbake_common::escape::line).next()
+}

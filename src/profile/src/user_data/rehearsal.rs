@@ -1,0 +1,126 @@
+//! The first boot without the machine: what `bootstrap` and `configure` make of user data, by their own code, with made-up facts for
+//! what only the machine knows. The plan and user data in; everything that would stop them out.
+//!
+//! Not rehearsed: that servers answer, that hosts have addresses, and that somebody else brings files that user data does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use vmbake_firstboot::error::Error;
+use vmbake_firstboot::plan::{Check, Plan, Stage, Variable};
+use vmbake_firstboot::settings::{self, Variables};
+use vmbake_firstboot::template::{self, Condition, Fault, Machine, Scope, Writing};
+use vmbake_firstboot::{detect, env, files, mutable};
+
+use vmbake_layer::Layer;
+
+/// What user data brings about.
+struct Imagined {
+    /// Files that are there in the end.
+    paths: Vec<String>,
+}
+
+impl Machine for Imagined {
+    fn exists(&self, path: &str) -> Result<bool, Fault> {
+        Ok(self.paths.iter().any(|there| there == path))
+    }
+
+    fn addresses(&self, _host: &str) -> Result<Vec<String>, Fault> {
+        Ok(vec!["192.0.2.1".to_owned()])
+    }
+
+    fn cloud(&self, _path: &str) -> Result<String, Fault> {
+        Ok(String::new())
+    }
+}
+
+/// Goes through a first boot with `user_data` and files at the paths `brought`. What is left to be brought by others is told as
+/// messages; what would stop it is an error, as many at once as can be seen.
+pub(super) fn rehearse(
+    plan: &Plan,
+    layers: &[Layer],
+    kind: &str,
+    user_data: &BTreeMap<String, String>,
+    brought: &[&str],
+) -> Result<Vec<String>, Vec<Error>> {
+    let mut stopping = Vec::new();
+    let (plan, user_data) = without_misfits(plan, user_data, &mut stopping);
+    let one = |error| vec![error];
+    let mut machine = Imagined { paths: brought.iter().map(|path| (*path).to_owned()).collect() };
+    let variables = variables(&plan, kind, &user_data, &machine, &mut stopping).map_err(one)?;
+    stopping.extend(failing(&plan, Stage::Before, &Scope { variables: &variables, machine: &machine }));
+    if !stopping.is_empty() {
+        return Err(stopping);
+    }
+    connect(&plan, &Scope { variables: &variables, machine: &machine }).map_err(one)?;
+    let text = |path: &str| {
+        let file = layers.iter().rev().find_map(|layer| layer.files.get(path));
+        let text = file.and_then(|file| String::from_utf8(file.content.clone()).ok());
+        text.ok_or_else(|| Error::missing(Path::new(path)))
+    };
+    let outcome = files::evaluate(&plan.files, &variables, &machine, &text).map_err(one)?;
+    machine.paths.extend(outcome.present.into_iter().map(|(_, path, _)| path));
+    let lacking = failing(&plan, Stage::After, &Scope { variables: &variables, machine: &machine });
+    Ok(lacking.iter().map(|error| vmbake_firstboot::output::chain(error)).collect())
+}
+
+/// Plan and user data without the variables that alone would stop everything, and without the checks of these, so that the rest can
+/// be looked at too.
+fn without_misfits(plan: &Plan, user_data: &BTreeMap<String, String>, stopping: &mut Vec<Error>) -> (Plan, Variables) {
+    let (mut rest, mut user_data) = (plan.clone(), user_data.clone());
+    for (name, variable) in &plan.variables {
+        let alone = Plan { variables: [(name.clone(), variable.clone())].into_iter().collect(), ..Plan::default() };
+        if let Err(error) = settings::combine(&alone, &[&user_data]) {
+            stopping.push(error);
+            rest.variables.insert(name.clone(), Variable { required: false, ..variable.clone() });
+            rest.checks.retain(|check| !names(check).contains(name));
+            user_data.retain(|other, _| other != name && !variable.aliases.contains(other));
+        }
+    }
+    (rest, user_data)
+}
+
+/// The variables of a check.
+fn names(check: &Check) -> BTreeSet<String> {
+    let conditions = check.when.iter().chain([&check.that]);
+    conditions.filter_map(|text| Condition::parse(text).ok()).flat_map(|condition| condition.names()).collect()
+}
+
+/// The variables of a machine after `bootstrap`.
+fn variables(
+    plan: &Plan,
+    kind: &str,
+    user_data: &Variables,
+    machine: &Imagined,
+    stopping: &mut Vec<Error>,
+) -> Result<Variables, Error> {
+    let facts = [kind, "eth0", "192.0.2.1", "2001:db8::1", "machine", "machine.localdomain", "instance"];
+    let mut variables = settings::combine(plan, &[user_data])?;
+    variables.extend(detect::NAMES.iter().zip(facts).map(|(name, fact)| ((*name).to_owned(), fact.to_owned())));
+    settings::assign(&plan.detect, &mut variables, machine)?;
+    stopping.extend(failing(plan, Stage::Bootstrap, &Scope { variables: &variables, machine }));
+    let detected = plan.detect.iter().filter_map(|assignment| variables.get_key_value(&assignment.name));
+    let detected: Variables = detected.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let written = mutable::merged(plan, &[&settings::without_unlisted(plan, user_data)])?;
+    let mutable = env::parse(Path::new("mutable.env"), written.as_bytes())?;
+    let mut variables = settings::combine(plan, &[user_data, &detected, &mutable])?;
+    settings::assign(&plan.values, &mut variables, machine)?;
+    Ok(variables)
+}
+
+/// The checks of a stage that do not hold.
+fn failing(plan: &Plan, stage: Stage, scope: &Scope) -> Vec<Error> {
+    let checks = plan.checks.iter();
+    checks.filter_map(|check| settings::check(std::iter::once(check), Some(stage), scope).err()).collect()
+}
+
+/// Whether the addresses that must answer are addresses.
+fn connect(plan: &Plan, scope: &Scope) -> Result<(), Error> {
+    for address in &plan.connect {
+        let value = template::render(address, scope, Writing::Raw).map_err(Error::fault("connect"))?;
+        if !matches!(template::split_port(&value), Some((_, Some(_)))) {
+            return Err(Error::Check { message: format!("{address}: expected host:port or [address]:port") });
+        }
+    }
+    Ok(())
+}

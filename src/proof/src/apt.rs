@@ -1,0 +1,170 @@
+//! The chain of an apt repository: InRelease, Packages, deb.
+//!
+//! A signed `InRelease`, a keyring and a time enter ([`Release::verify`]); it names the indexes of packages by length
+//! and digest, an index that agrees ([`Packages::read`]) names the packages, and a file that agrees with its entry
+//! ([`Package::check`]) is proven. Formats: deb822(5) and the repository format of the Debian wiki
+//! (DebianRepository/Format).
+//!
+//! Stricter than apt: a field twice, or a field of the wrong form, is an error wherever it is used; only SHA-256 and
+//! SHA-512 count; a signature of a known key that does not hold condemns the file (see [`super::openpgp`]).
+
+use jiff::Timestamp;
+
+use super::openpgp::OpenPgpError;
+use vmbake_common::digest::Digest;
+
+pub use catalogue::{Catalogue, Stanza};
+pub use packages::{Package, Packages};
+pub use release::{Compression, Expect, PackagesIndex, Release, is_flat};
+
+mod catalogue;
+mod fields;
+mod packages;
+mod release;
+
+/// Why a repository, an index or a package is not believed.
+#[derive(Debug, thiserror::Error)]
+pub enum AptError {
+    /// Nobody who is trusted has signed it.
+    #[error("InRelease is not signed as it must be")]
+    Signature {
+        /// What the check of signatures says.
+        source: OpenPgpError,
+    },
+    /// It does not have its form.
+    #[error("{file}: corrupt: {reason}")]
+    Corrupt {
+        /// The file of the repository.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It lacks a field.
+    #[error("{file}: field {field} is missing")]
+    Missing {
+        /// The file of the repository.
+        file: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// It has a field twice.
+    #[error("{file}: field {field} occurs twice")]
+    Duplicate {
+        /// The file of the repository.
+        file: String,
+        /// The field.
+        field: String,
+    },
+    /// Its digests are of algorithms that are broken.
+    #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
+    Weak {
+        /// The file of the repository.
+        file: String,
+    },
+    /// It is of another distribution.
+    #[error("InRelease: is for suite {suite} and codename {codename}, not for {expected}")]
+    Suite {
+        /// The suite or codename that is asked for.
+        expected: String,
+        /// Its suite.
+        suite: String,
+        /// Its codename.
+        codename: String,
+    },
+    /// It is from the future: a clock is wrong.
+    #[error("InRelease: its Date {date} is after the time of the check, {now}")]
+    Future {
+        /// Its date.
+        date: Timestamp,
+        /// The time of the check.
+        now: Timestamp,
+    },
+    /// A newer one was seen: this is a replay.
+    #[error("InRelease: its Date {date} is older than {previous}, which was seen before")]
+    Older {
+        /// Its date.
+        date: Timestamp,
+        /// Date of the newest one.
+        previous: Timestamp,
+    },
+    /// It has expired.
+    #[error("InRelease: was valid until {until}, and now is {now}")]
+    Stale {
+        /// When it did.
+        until: Timestamp,
+        /// The time of the check.
+        now: Timestamp,
+    },
+    /// It does not state when it expires, and is old.
+    #[error("InRelease: its Date {date} is more than {days} days ago, and now is {now}")]
+    Aged {
+        /// Its date.
+        date: Timestamp,
+        /// How many days it may have.
+        days: u16,
+        /// The time of the check.
+        now: Timestamp,
+    },
+    /// It has no packages of that kind.
+    #[error("InRelease: does not list {index}")]
+    NoIndex {
+        /// Path of the index without its compression.
+        index: String,
+    },
+    /// It is not readable.
+    #[error("{file}: cannot read")]
+    Read {
+        /// The file of the repository.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It has another length.
+    #[error("{file}: {found} bytes, expected {expected}")]
+    Size {
+        /// The file of the repository.
+        file: String,
+        /// The length that InRelease states.
+        expected: u64,
+        /// The length that it has.
+        found: u64,
+    },
+    /// It has other bytes.
+    #[error("{file}: digest {found}, expected {expected}")]
+    Digest {
+        /// The file of the repository.
+        file: String,
+        /// The digest that InRelease states.
+        expected: Box<Digest>,
+        /// The digest that it has.
+        found: Box<Digest>,
+    },
+    /// It would fill the memory.
+    #[error("{file}: {what} of {len} bytes, more than the {limit} that are allowed")]
+    TooLarge {
+        /// The file of the repository.
+        file: String,
+        /// What is too long.
+        what: &'static str,
+        /// Its length in bytes.
+        len: u64,
+        /// The most that is taken.
+        limit: u64,
+    },
+    /// It does not list the package.
+    #[error("{file}: no package {package}")]
+    NoPackage {
+        /// The file of the repository.
+        file: String,
+        /// The package.
+        package: String,
+    },
+    /// It names a file elsewhere.
+    #[error("{file}: path {path:?} leaves the repository")]
+    Path {
+        /// The file of the repository.
+        file: String,
+        /// The path that it states.
+        path: String,
+    },
+}

@@ -1,0 +1,262 @@
+//! `InRelease`: who signed it, when, and which indexes it vouches for.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::AptError;
+use super::fields::{self, Fields};
+use crate::openpgp::{CLOCK_SKEW, Clearsigned, Keyring};
+use vmbake_common::digest::Digest;
+
+const FILE: &str = "InRelease";
+
+/// Whether a suite is that of a flat archive (sources.list(5)): a directory with the index and all packages.
+pub fn is_flat(suite: &str) -> bool {
+    suite.ends_with('/')
+}
+
+/// What an `InRelease` is measured against.
+#[derive(Clone, Copy, Debug)]
+pub struct Expect<'a> {
+    /// The suite or codename that was asked for. That of a flat archive is a directory, which its `InRelease` does not name.
+    pub suite: &'a str,
+    /// The time of the check. `Date` may be [`CLOCK_SKEW`] ahead of it; apt allows ten seconds.
+    pub now: Timestamp,
+    /// `Date` of the newest `InRelease` that was seen of this suite: an older one is a replay.
+    pub previous: Option<Timestamp>,
+}
+
+/// A verified `InRelease`; made only by [`Release::verify`].
+#[derive(Clone, Debug)]
+pub struct Release {
+    suite: String,
+    date: Timestamp,
+    valid_until: Option<Timestamp>,
+    signers: Vec<String>,
+    signed: Timestamp,
+    acquire_by_hash: bool,
+    files: BTreeMap<String, Listed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listed {
+    size: u64,
+    digest: Digest,
+}
+
+/// How an index is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// With gzip.
+    Gz,
+    /// With xz.
+    Xz,
+    /// Not at all.
+    None,
+}
+
+impl Compression {
+    /// In the order of preference. gzip decompresses three times as fast as xz, which matters more than a third of the
+    /// length; plain indexes come last, since they are five times as long and most archives do not serve them.
+    const ALL: [Self; 3] = [Self::Gz, Self::Xz, Self::None];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Gz => ".gz",
+            Self::Xz => ".xz",
+            Self::None => "",
+        }
+    }
+}
+
+/// One form of an index of packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackagesIndex {
+    /// Where it is, below `dists/<suite>/`.
+    pub path: String,
+    /// Where it is by its digest, below `dists/<suite>/`: to be preferred where the archive offers it, since what is
+    /// at `path` may be of the next update already.
+    pub by_hash: Option<String>,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its digest.
+    pub digest: Digest,
+    /// How it is compressed.
+    pub compression: Compression,
+    /// Architecture of its packages.
+    pub arch: String,
+    /// Length of its content, where the archive says it.
+    pub content_size: Option<u64>,
+}
+
+impl Release {
+    /// Verifies an `InRelease` with the keys of `keyring`.
+    pub fn verify(in_release: &[u8], keyring: &Keyring, expect: &Expect<'_>) -> Result<Self, AptError> {
+        let signed =
+            Clearsigned::verify(in_release, keyring, expect.now).map_err(|source| AptError::Signature { source })?;
+        let release = Self::unsigned(&signed.text, expect)?;
+        Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
+    }
+
+    /// Verifies an `InRelease` from a snapshot as of a past time. `Valid-Until` is not enforced: snapshots serve it unchanged.
+    pub fn verify_past(in_release: &[u8], keyring: &Keyring, suite: &str, at: Timestamp) -> Result<Self, AptError> {
+        let signed = Clearsigned::verify(in_release, keyring, at).map_err(|source| AptError::Signature { source })?;
+        let release = Self::read(&signed.text, suite)?;
+        check_times(release.date, None, &Expect { suite, now: at, previous: None })?;
+        Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
+    }
+
+    /// The indexes that a text would list if it were signed. For fuzzers, whose texts nobody signs.
+    #[doc(hidden)]
+    pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<PackagesIndex>, AptError> {
+        Self::unsigned(text, expect)?.indexes(Some("main"), "amd64")
+    }
+
+    /// What stands in a text, without signers.
+    fn unsigned(text: &str, expect: &Expect<'_>) -> Result<Self, AptError> {
+        let release = Self::read(text, expect.suite)?;
+        check_times(release.date, release.valid_until, expect)?;
+        Ok(release)
+    }
+
+    /// The same, without checking its times.
+    fn read(text: &str, suite: &str) -> Result<Self, AptError> {
+        let fields = Fields::only(FILE, text)?;
+        check_suite(&fields, suite)?;
+        let date = time(&fields, "Date")?.ok_or(AptError::Missing { file: FILE.to_owned(), field: "Date" })?;
+        let valid_until = time(&fields, "Valid-Until")?;
+        let acquire_by_hash = fields.get("Acquire-By-Hash")?.is_some_and(|value| value.eq_ignore_ascii_case("yes"));
+        let files = files(&fields)?;
+        let suite = suite.to_owned();
+        Ok(Self { suite, date, valid_until, signers: Vec::new(), signed: date, acquire_by_hash, files })
+    }
+
+    /// Fails if its `Date` is more than so many days before `now`.
+    pub fn check_age(&self, max_age_days: Option<u16>, now: Timestamp) -> Result<(), AptError> {
+        let Some(days) = max_age_days else { return Ok(()) };
+        let oldest = now.saturating_sub(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::MIN);
+        if self.date < oldest { Err(AptError::Aged { date: self.date, days, now }) } else { Ok(()) }
+    }
+
+    /// The suite or codename that was asked for, which it has.
+    pub fn suite(&self) -> &str {
+        &self.suite
+    }
+
+    /// Its `Date`.
+    pub fn date(&self) -> Timestamp {
+        self.date
+    }
+
+    /// When it becomes invalid, if it says so.
+    pub fn valid_until(&self) -> Option<Timestamp> {
+        self.valid_until
+    }
+
+    /// Fingerprints of the trusted primary keys that signed it, upper-case hexadecimal, sorted.
+    pub fn signers(&self) -> &[String] {
+        &self.signers
+    }
+
+    /// When the last of them signed, or its `Date` if that is later.
+    pub fn signed(&self) -> Timestamp {
+        self.signed
+    }
+
+    /// Whether the archive offers its indexes by digest.
+    pub fn acquire_by_hash(&self) -> bool {
+        self.acquire_by_hash
+    }
+
+    /// The forms of the index of packages of a component and an architecture, the preferred one first; never empty. A flat archive
+    /// has no components, and one index for all architectures.
+    pub fn indexes(&self, component: Option<&str>, arch: &str) -> Result<Vec<PackagesIndex>, AptError> {
+        if let Some(path) = component.into_iter().chain([arch]).find(|part| fields::relative(part) != Some(part)) {
+            return Err(AptError::Path { file: FILE.to_owned(), path: path.to_owned() });
+        }
+        let dir = component.map(|component| format!("{component}/binary-{arch}/")).unwrap_or_default();
+        let plain = format!("{dir}Packages");
+        let content_size = self.files.get(&plain).map(|listed| listed.size);
+        let index = |compression: Compression| {
+            let path = format!("{plain}{}", compression.suffix());
+            let Listed { size, digest } = *self.files.get(&path)?;
+            let section = if matches!(digest, Digest::Sha256(_)) { "SHA256" } else { "SHA512" };
+            let by_hash = self.acquire_by_hash.then(|| format!("{dir}by-hash/{section}/{}", digest.hex()));
+            Some(PackagesIndex { path, by_hash, size, digest, compression, arch: arch.to_owned(), content_size })
+        };
+        let indexes: Vec<PackagesIndex> = Compression::ALL.into_iter().filter_map(index).collect();
+        if indexes.is_empty() {
+            return Err(AptError::NoIndex { index: plain });
+        }
+        Ok(indexes)
+    }
+}
+
+fn check_suite(fields: &Fields<'_>, expected: &str) -> Result<(), AptError> {
+    if is_flat(expected) {
+        return Ok(());
+    }
+    let (suite, codename) = (fields.get("Suite")?, fields.get("Codename")?);
+    if [suite, codename].contains(&Some(expected)) {
+        return Ok(());
+    }
+    let name = |value: Option<&str>| value.unwrap_or("(none)").to_owned();
+    Err(AptError::Suite { expected: expected.to_owned(), suite: name(suite), codename: name(codename) })
+}
+
+fn check_times(date: Timestamp, valid_until: Option<Timestamp>, expect: &Expect<'_>) -> Result<(), AptError> {
+    let now = expect.now;
+    if date > now.saturating_add(CLOCK_SKEW).unwrap_or(Timestamp::MAX) {
+        return Err(AptError::Future { date, now });
+    }
+    match (expect.previous, valid_until) {
+        (Some(previous), _) if date < previous => Err(AptError::Older { date, previous }),
+        (_, Some(until)) if until < now => Err(AptError::Stale { until, now }),
+        _ => Ok(()),
+    }
+}
+
+/// A time such as `Sat, 14 Nov 2026 08:00:00 UTC`. Archives write UTC only, and apt refuses other zones too; as apt
+/// does, the name of the day is not held against the date.
+fn time(fields: &Fields<'_>, field: &'static str) -> Result<Option<Timestamp>, AptError> {
+    let Some(text) = fields.get(field)? else { return Ok(None) };
+    let parse = || {
+        let (day, rest) = text.split_once(", ")?;
+        let (civil, zone) = rest.rsplit_once(' ')?;
+        let is_day = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].contains(&day);
+        let is_utc = ["UTC", "GMT", "Z", "+0000"].contains(&zone);
+        let civil = DateTime::strptime("%d %b %Y %H:%M:%S", civil).ok().filter(|_| is_day && is_utc)?;
+        TimeZone::UTC.to_timestamp(civil).ok()
+    };
+    parse().map(Some).ok_or_else(|| fields.corrupt(format!("{field} {text:?} is no time in UTC")))
+}
+
+/// The files of the SHA256 section or, where there is none, of the SHA512 section: archives serve every file under
+/// all of its digests, and Packages of Debian carries SHA256 only.
+fn files(fields: &Fields<'_>) -> Result<BTreeMap<String, Listed>, AptError> {
+    let (algorithm, lines) = match (fields.list("SHA256")?, fields.list("SHA512")?) {
+        (Some(lines), _) => ("sha256", lines),
+        (None, Some(lines)) => ("sha512", lines),
+        (None, None) => return Err(AptError::Weak { file: FILE.to_owned() }),
+    };
+    let mut files = BTreeMap::new();
+    for line in lines.iter().filter(|line| !line.trim().is_empty()) {
+        let (path, listed) = listed(algorithm, line)
+            .ok_or_else(|| fields.corrupt(format!("{line:?} is not a {algorithm} digest, a length and a path")))?;
+        let path = path.strip_prefix("./").unwrap_or(path);
+        if files.insert(path.to_owned(), listed).is_some_and(|other| other != listed) {
+            return Err(fields.corrupt(format!("{path} is listed twice, differently")));
+        }
+    }
+    Ok(files)
+}
+
+fn listed<'a>(algorithm: &str, line: &'a str) -> Option<(&'a str, Listed)> {
+    let mut words = line.split_ascii_whitespace();
+    let (hex, size, path) = (words.next()?, words.next()?, words.next()?);
+    let listed = Listed { size: fields::size(size)?, digest: fields::digest(algorithm, hex)? };
+    words.next().is_none().then_some((path, listed))
+}

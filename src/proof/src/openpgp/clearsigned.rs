@@ -1,0 +1,289 @@
+//! Messages in the cleartext signature framework (RFC 9580, section 7).
+
+use std::io::Read as _;
+
+use jiff::Timestamp;
+use sequoia_openpgp::parse::Parse as _;
+use sequoia_openpgp::parse::stream::{
+    GoodChecksum, MessageLayer, MessageStructure, VerificationError, VerificationHelper, VerifierBuilder,
+};
+use sequoia_openpgp::types::SignatureType;
+use sequoia_openpgp::{Cert, KeyHandle};
+
+use super::keyring::{self, KeyState, Keyring};
+use super::{CLOCK_SKEW, policy, system_time};
+
+/// Largest message that is read, in bytes: the largest InRelease of Debian has 0.3 MB. The verifier holds twice as much
+/// back until it has checked the signatures, so no unchecked text ever leaves it.
+const MAX_LEN: usize = 8 << 20;
+const BEGIN: &str = "-----BEGIN PGP SIGNED MESSAGE-----";
+const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
+const END: &str = "-----END PGP SIGNATURE-----";
+
+/// Why a message is not believed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenPgpError {
+    /// It is longer than any signed message.
+    #[error("{found} bytes, more than the {MAX_LEN} a signed message may have")]
+    TooLarge {
+        /// Its length in bytes.
+        found: usize,
+    },
+    /// The lines around text and signatures are not in order.
+    #[error("line {line}: {fault}")]
+    Framing {
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with them.
+        fault: FramingFault,
+    },
+    /// It cannot be parsed.
+    #[error("corrupt message")]
+    Corrupt {
+        /// What the library of OpenPGP says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It has another structure than one signed text.
+    #[error("the verifier did not see a clearsigned message with one layer of signatures")]
+    Structure,
+    /// A signature of a trusted key does not fit to the text.
+    #[error("bad signature: {reason}")]
+    BadSignature {
+        /// Why the library refuses it.
+        reason: String,
+    },
+    /// No trusted key has signed it.
+    #[error("no good signature of a trusted key: {}", if .found.is_empty() { "not signed".to_owned() } else { .found.join("; ") })]
+    Untrusted {
+        /// Why each signature does not count.
+        found: Vec<String>,
+    },
+}
+
+/// What is wrong with the lines around a signed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FramingFault {
+    /// Programs end lines at different bytes.
+    #[error("NUL or carriage return")]
+    Binary,
+    /// Something stands before the message.
+    #[error("not the beginning of a clearsigned message")]
+    Begin,
+    /// Programs take other headers for text.
+    #[error("a header other than Hash")]
+    Header,
+    /// A line could be the end of the text.
+    #[error("unescaped dash in the signed text")]
+    Dash,
+    /// Something stands between the signatures and their end.
+    #[error("a second block among the signatures")]
+    SecondBlock,
+    /// Something stands behind the message.
+    #[error("text after the signature")]
+    After,
+    /// The message is cut off.
+    #[error("ends before its signature does")]
+    Truncated,
+}
+
+/// A text that trusted keys signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clearsigned {
+    /// Exactly what was signed, without the escapes.
+    pub text: String,
+    /// Fingerprints of the trusted primary keys with a good signature, upper-case hexadecimal, sorted.
+    pub signers: Vec<String>,
+    /// When the last of these signatures was made.
+    pub signed: Timestamp,
+}
+
+impl Clearsigned {
+    /// Verifies a message with the keys of `keyring` as of `now`.
+    pub fn verify(message: &[u8], keyring: &Keyring, now: Timestamp) -> Result<Self, OpenPgpError> {
+        check_framing(message)?;
+        let policy = policy(now);
+        let judge = Judge::new(keyring, now, None);
+        let corrupt = |source: sequoia_openpgp::anyhow::Error| OpenPgpError::Corrupt { source: source.into() };
+        let latest = now.saturating_add(CLOCK_SKEW).unwrap_or(Timestamp::MAX);
+        let mut verifier = VerifierBuilder::from_bytes(message)
+            .map_err(corrupt)?
+            .buffer_size(2 * MAX_LEN)
+            .with_policy(&policy, system_time(latest), judge)
+            .map_err(corrupt)?;
+        let mut text = Vec::new();
+        verifier.read_to_end(&mut text).map_err(|source| OpenPgpError::Corrupt { source: source.into() })?;
+        if verifier.processing_csf_message() != Some(true) || !verifier.message_processed() {
+            return Err(OpenPgpError::Structure);
+        }
+        let (signers, signed) = verifier.into_helper().signers()?;
+        let text = String::from_utf8(text).map_err(|source| OpenPgpError::Corrupt { source: source.into() })?;
+        Ok(Self { text, signers, signed })
+    }
+}
+
+/// What one signature says.
+#[derive(Debug)]
+enum Verdict {
+    /// Holds, by this trusted key, made then.
+    Good(String, Timestamp),
+    /// Says nothing: the key is unknown, or not trusted any more.
+    Ignored(String),
+    /// A known key, and it does not hold.
+    Bad(String),
+}
+
+/// Collects verdicts; which ones suffice is decided when all are known.
+pub(super) struct Judge<'a> {
+    keyring: &'a Keyring,
+    now: Timestamp,
+    /// The only type of signatures that counts, if not any does.
+    only: Option<SignatureType>,
+    one_layer: bool,
+    verdicts: Vec<Verdict>,
+}
+
+impl VerificationHelper for Judge<'_> {
+    fn get_certs(&mut self, ids: &[KeyHandle]) -> sequoia_openpgp::Result<Vec<Cert>> {
+        Ok(self.keyring.with_keys(ids))
+    }
+
+    fn check(&mut self, structure: MessageStructure<'_>) -> sequoia_openpgp::Result<()> {
+        let mut layers = structure.into_iter();
+        if let (Some(MessageLayer::SignatureGroup { results }), None) = (layers.next(), layers.next()) {
+            self.one_layer = true;
+            self.verdicts = results
+                .iter()
+                .map(|result| match result {
+                    Ok(good) if self.only.is_some_and(|only| good.sig.typ() != only) => {
+                        Verdict::Bad(format!("a signature of type {}, not over the bytes of a file", good.sig.typ()))
+                    }
+                    Ok(good) => standing(good, self.now),
+                    Err(error) => refusal(error),
+                })
+                .collect();
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(keyring: &'a Keyring, now: Timestamp, only: Option<SignatureType>) -> Self {
+        Self { keyring, now, only, one_layer: false, verdicts: Vec::new() }
+    }
+
+    /// Who signed, and when the last of them did.
+    pub(super) fn signers(self) -> Result<(Vec<String>, Timestamp), OpenPgpError> {
+        if !self.one_layer {
+            return Err(OpenPgpError::Structure);
+        }
+        let (mut signers, mut ignored, mut last) = (Vec::new(), Vec::new(), Timestamp::MIN);
+        for verdict in self.verdicts {
+            match verdict {
+                Verdict::Good(fingerprint, made) => {
+                    signers.push(fingerprint);
+                    last = last.max(made);
+                }
+                Verdict::Ignored(reason) => ignored.push(reason),
+                Verdict::Bad(reason) => return Err(OpenPgpError::BadSignature { reason }),
+            }
+        }
+        signers.sort();
+        signers.dedup();
+        if signers.is_empty() { Err(OpenPgpError::Untrusted { found: ignored }) } else { Ok((signers, last)) }
+    }
+}
+
+/// A signature that holds, by a key that was good when it signed: whether the key still is.
+fn standing(good: &GoodChecksum<'_>, now: Timestamp) -> Verdict {
+    let cert = good.ka.cert();
+    let (fingerprint, key) = (cert.fingerprint().to_hex(), good.ka.key().fingerprint());
+    // Every valid signature has a time (RFC 9580, section 5.2.3.11).
+    let made = good.sig.signature_creation_time().and_then(|time| Timestamp::try_from(time).ok());
+    let Some(made) = made else { return Verdict::Bad("it does not say when it was made".to_owned()) };
+    if keyring::is_withdrawn(cert, &key, now) {
+        return Verdict::Ignored(format!("key {} of {fingerprint} is revoked", key.to_hex()));
+    }
+    match keyring::state(cert, now) {
+        KeyState::Live if keyring::can_sign(cert, &key, now) => Verdict::Good(fingerprint, made),
+        KeyState::Live => Verdict::Ignored(format!("key {} of {fingerprint} is expired or revoked", key.to_hex())),
+        state => Verdict::Ignored(format!("key {fingerprint} is {state}")),
+    }
+}
+
+fn refusal(error: &VerificationError<'_>) -> Verdict {
+    match error {
+        VerificationError::MissingKey { sig } => {
+            let issuer = sig.get_issuers().first().map_or_else(|| "not named".to_owned(), KeyHandle::to_hex);
+            Verdict::Ignored(format!("unknown key {issuer}"))
+        }
+        // Of a version or kind from the future: no key can be named.
+        VerificationError::UnknownSignature { .. } => Verdict::Ignored("a signature of an unknown kind".to_owned()),
+        VerificationError::UnboundKey { cert, error, .. } => {
+            Verdict::Ignored(format!("key {}: {}", cert.fingerprint().to_hex(), error.root_cause()))
+        }
+        VerificationError::BadKey { ka, error, .. } => {
+            Verdict::Ignored(format!("key {}: {}", ka.cert().fingerprint().to_hex(), error.root_cause()))
+        }
+        VerificationError::BadSignature { ka, error, .. } => {
+            Verdict::Bad(format!("key {}: {}", ka.cert().fingerprint().to_hex(), error.root_cause()))
+        }
+        VerificationError::MalformedSignature { error, .. } => {
+            Verdict::Bad(format!("malformed: {}", error.root_cause()))
+        }
+        other => Verdict::Bad(other.to_string()),
+    }
+}
+
+/// Checks that the message is one signed block and nothing else, so that no parser can see another text than the
+/// verifier: BEGIN in the first line, only `Hash` headers, escaped dashes, one block of signatures, nothing after it.
+fn check_framing(message: &[u8]) -> Result<(), OpenPgpError> {
+    if message.len() > MAX_LEN {
+        return Err(OpenPgpError::TooLarge { found: message.len() });
+    }
+    let mut part = Part::Begin;
+    for (index, line) in message.split(|byte| *byte == b'\n').enumerate() {
+        let framing = |fault| OpenPgpError::Framing { line: index + 1, fault };
+        if line.iter().any(|byte| matches!(byte, 0 | b'\r')) {
+            return Err(framing(FramingFault::Binary));
+        }
+        part = part.next(line).map_err(framing)?;
+    }
+    let end = message.iter().filter(|byte| **byte == b'\n').count() + 1;
+    if part == Part::After { Ok(()) } else { Err(OpenPgpError::Framing { line: end, fault: FramingFault::Truncated }) }
+}
+
+/// Where in a message a line stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Begin,
+    Headers,
+    Text,
+    Signature,
+    After,
+}
+
+impl Part {
+    /// The part of the line after `line`.
+    fn next(self, line: &[u8]) -> Result<Self, FramingFault> {
+        let is = |text: &str| line == text.as_bytes();
+        match self {
+            Self::Begin if is(BEGIN) => Ok(Self::Headers),
+            Self::Begin => Err(FramingFault::Begin),
+            Self::Headers if line.is_empty() => Ok(Self::Text),
+            Self::Headers if is_hash_header(line) => Ok(self),
+            Self::Headers => Err(FramingFault::Header),
+            Self::Text if is(SIGNATURE) => Ok(Self::Signature),
+            Self::Text if line.starts_with(b"-") && !line.starts_with(b"- ") => Err(FramingFault::Dash),
+            Self::Signature if is(END) => Ok(Self::After),
+            Self::Signature if line.starts_with(b"-") => Err(FramingFault::SecondBlock),
+            Self::Text | Self::Signature => Ok(self),
+            Self::After if line.is_empty() => Ok(self),
+            Self::After => Err(FramingFault::After),
+        }
+    }
+}
+
+fn is_hash_header(line: &[u8]) -> bool {
+    let names = line.strip_prefix(b"Hash: ").unwrap_or_default();
+    !names.is_empty() && names.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b',' | b' ' | b'-'))
+}

@@ -1,0 +1,44 @@
+//! A signature by a key that the user knows, which nobody else need have seen: no log, no timestamp, no certificate.
+//!
+//! Such a key says who signed and nothing about when: whoever holds it can sign at any time. The library of sigstore judges no bundle
+//! without a log or a timestamp, so that only its cryptography is used here. Entries of a log that a bundle has all the same do not count.
+
+use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey, sha256};
+use sigstore_verify::types::bundle::VerificationMaterialContent;
+use sigstore_verify::types::{Bundle, DerPublicKey, SignatureContent};
+
+use super::{SigstoreError, statement};
+use vmbake_common::digest::Digest;
+
+/// Fails unless `key`, of ECDSA with P-256, has signed the artifact, or the statement in the bundle.
+pub(super) fn verify(bundle: &Bundle, artifact: &[Digest], key: &DerPublicKey) -> Result<(), SigstoreError> {
+    let unusable = |error: sigstore_verify::crypto::Error| SigstoreError::Key { reason: error.to_string() };
+    check_key(key)?;
+    let VerificationMaterialContent::PublicKey(named) = &bundle.verification_material.content else {
+        return Err(SigstoreError::Unsupported { what: "a certificate, and a key is asked for".to_owned() });
+    };
+    let expected = sha256(key.as_bytes()).to_base64();
+    // A hint that nobody vouches for, but it tells which key was meant.
+    if !named.hint.is_empty() && named.hint != expected {
+        return Err(SigstoreError::OtherKey { expected, found: named.hint.clone() });
+    }
+    let key = VerificationKey::from_spki_with_scheme(key, SigningScheme::EcdsaP256Sha256).map_err(unusable)?;
+    let verified = match &bundle.content {
+        SignatureContent::MessageSignature(message) => {
+            let (_, digest) = statement::sha256(artifact)?;
+            key.verify_prehashed(digest.as_slice(), &message.signature)
+        }
+        SignatureContent::DsseEnvelope(envelope) => key.verify(envelope.pae(), &envelope.signature.sig),
+        _ => return Err(SigstoreError::Unsupported { what: "neither a signature nor an envelope".to_owned() }),
+    };
+    verified.map_err(|_| SigstoreError::Signature)
+}
+
+/// Fails unless it is a key of ECDSA with P-256.
+pub(super) fn check_key(key: &DerPublicKey) -> Result<(), SigstoreError> {
+    let invalid = |reason: String| SigstoreError::Key { reason };
+    match KeyAlgorithm::from_spki(key).map_err(|error| invalid(error.to_string()))? {
+        KeyAlgorithm::EcdsaP256 => Ok(()),
+        other => Err(invalid(format!("it is a key for {other:?}, not for ECDSA with P-256"))),
+    }
+}

@@ -1,0 +1,153 @@
+//! How the machine's processors are had: from the host's kernel, where that works, else by emulation.
+
+mod guest;
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+use rustix::fs::Access;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use vmbake_disk::disk::Arch;
+
+use super::scratch::{Scratch, ScratchError};
+use vmbake_common::progress::{Event, tell};
+
+const KVM: &str = "/dev/kvm";
+/// Seconds after which KVM is given up. Where it works, firmware needs a tenth of one.
+const PATIENCE: &str = "4";
+
+/// What to run the machine's processors with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Accel {
+    /// KVM where it works, else TCG
+    Auto,
+    /// The host's kernel
+    Kvm,
+    /// Emulation
+    Tcg,
+}
+
+/// Why a machine cannot run as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AccelError {
+    /// KVM is asked for, and the host does not give it.
+    #[error("no KVM: {why}")]
+    NoKvm {
+        /// What is in the way.
+        why: String,
+    },
+    /// There is no room for temporary files.
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+}
+
+impl AccelError {
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoKvm { .. } => Some("--accel tcg emulates, some ten times slower".to_owned()),
+            Self::Scratch(error) => error.hint(),
+        }
+    }
+}
+
+/// What was chosen, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// KVM, else TCG.
+    pub kvm: bool,
+    why: String,
+}
+
+impl Chosen {
+    /// What is told of it.
+    pub(super) fn event(&self) -> Event {
+        Event::Accel { kvm: self.kvm, reason: self.why.clone() }
+    }
+}
+
+/// Chooses how the processors of a machine are had. On some hosts /dev/kvm opens but runs no guest, so it is tried.
+pub fn choose(wanted: Accel, arch: Arch, qemu: &Path) -> Result<Chosen, AccelError> {
+    let chosen = |kvm, why: &str| Ok(Chosen { kvm, why: why.to_owned() });
+    if wanted == Accel::Tcg {
+        return chosen(false, "as asked");
+    }
+    match (wanted, unusable(arch)) {
+        (Accel::Kvm, Some(why)) => Err(AccelError::NoKvm { why }),
+        (Accel::Kvm, None) => chosen(true, "as asked"),
+        (_, Some(why)) => chosen(false, &why),
+        (_, None) if runs(qemu, arch, "kvm", "host")? => chosen(true, "a guest ran"),
+        (_, None) => chosen(false, "/dev/kvm is there, but runs no 64-bit guest"),
+    }
+}
+
+/// Why KVM cannot even be tried.
+fn unusable(arch: Arch) -> Option<String> {
+    let host = std::env::consts::ARCH;
+    if host != super::qemu_arch(arch) {
+        return Some(format!("this host is {host}, the image is for {}", arch.name()));
+    }
+    let denied = rustix::fs::access(KVM, Access::READ_OK | Access::WRITE_OK).err()?;
+    Some(match denied {
+        rustix::io::Errno::NOENT => format!("{KVM} does not exist"),
+        _ => format!("{KVM} cannot be opened: is this user in the group kvm?"),
+    })
+}
+
+/// Whether a guest gets to say its word, after which it ends the machine; `timeout` ends one that hangs, even when this process is killed
+/// meanwhile.
+fn runs(qemu: &Path, arch: Arch, accel: &str, cpu: &str) -> Result<bool, ScratchError> {
+    let program: File = Scratch::open().holding(&guest::program(arch))?;
+    let mut command = Command::new("timeout");
+    command.args(["--foreground", "--signal=KILL", PATIENCE]).arg(qemu);
+    command.args(["-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-chardev", "stdio,id=word"]);
+    command.args(["-accel", accel, "-cpu", cpu]).args(guest::machine(arch));
+    command.stdin(Stdio::from(program)).stderr(Stdio::null());
+    let output = without_core_dumps(|| command.output());
+    Ok(output.is_ok_and(|output| output.stdout == guest::WORD))
+}
+
+/// qemu aborts where KVM refuses what it asks for: that is an answer, and no reason to write its memory somewhere.
+fn without_core_dumps<T>(run: impl FnOnce() -> T) -> T {
+    let before = getrlimit(Resource::Core);
+    // Lowering a limit is always allowed, and raising it again up to the maximum.
+    let lowered = setrlimit(Resource::Core, Rlimit { current: Some(0), ..before }).is_ok();
+    let result = run();
+    if lowered && setrlimit(Resource::Core, before).is_err() {
+        tell(&Event::Note { path: None, note: "qemu will write no core dump".to_owned() });
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qemu;
+    use crate::skip::skip;
+
+    #[test]
+    fn a_guest_says_its_word() {
+        for (arch, cpu) in [(Arch::Amd64, "max"), (Arch::Arm64, "cortex-a53")] {
+            let Ok(program) = qemu::find(arch) else {
+                skip(&format!("no qemu for {} is installed", arch.name()));
+                continue;
+            };
+            assert!(runs(&program, arch, "tcg", cpu).unwrap(), "{}", arch.name());
+            assert!(!runs(&program, arch, "none", cpu).unwrap());
+        }
+        assert!(!runs(Path::new("/nowhere/qemu"), Arch::Amd64, "tcg", "max").unwrap());
+    }
+
+    #[test]
+    fn emulation_says_why() {
+        let nowhere = Path::new("/nowhere/qemu");
+        let foreign = if cfg!(target_arch = "x86_64") { Arch::Arm64 } else { Arch::Amd64 };
+        let chosen = choose(Accel::Auto, foreign, nowhere).unwrap();
+        assert!(!chosen.kvm && chosen.why.starts_with("this host is "), "{chosen:?}");
+        let refused = choose(Accel::Kvm, foreign, nowhere).unwrap_err();
+        assert!(refused.to_string().starts_with("no KVM: this host is "), "{refused}");
+        let asked = Event::Accel { kvm: false, reason: "as asked".to_owned() };
+        assert_eq!(choose(Accel::Tcg, foreign, nowhere).unwrap().event(), asked);
+    }
+}

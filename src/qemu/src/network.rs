@@ -1,0 +1,149 @@
+//! What the machine can reach, and the ports of this host that lead into it.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::str::FromStr;
+
+use clap::ValueEnum;
+
+use vmbake_common::progress::Event;
+
+/// What the machine can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Network {
+    /// What this host can reach
+    User,
+    /// Nothing: an address by DHCP, and forwarded ports
+    Isolated,
+    /// No network device at all
+    None,
+}
+
+/// How a port is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+/// Why a port cannot be forwarded.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// A port of the host is taken, or not allowed.
+    #[error("port {port} of 127.0.0.1 ({protocol}) cannot be forwarded")]
+    Port {
+        /// The port.
+        port: u16,
+        /// `tcp` or `udp`.
+        protocol: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl NetworkError {
+    pub(super) fn hint(&self) -> Option<String> {
+        let Self::Port { source, .. } = self;
+        let text = match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                "something on this host listens there: --forward takes another port before the colon"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 are root's: --forward takes another one before the colon"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+/// A port of 127.0.0.1 that leads to a port of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// Of this host.
+    pub host: u16,
+    /// Of the machine.
+    pub guest: u16,
+}
+
+impl Forward {
+    /// Whether the host's port is free. Somebody may take it before qemu does: then qemu says so.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        let address = (Ipv4Addr::LOCALHOST, self.host);
+        let bound = match self.protocol {
+            Protocol::Tcp => TcpListener::bind(address).map(drop),
+            Protocol::Udp => UdpSocket::bind(address).map(drop),
+        };
+        bound.map_err(|source| NetworkError::Port { port: self.host, protocol: self.protocol.name(), source })
+    }
+
+    /// What is told of it.
+    pub(super) fn event(&self) -> Event {
+        Event::Forward { protocol: self.protocol.name(), host: self.host, guest: self.guest }
+    }
+
+    /// As an option of qemu's user network.
+    pub(super) fn option(&self) -> String {
+        format!("hostfwd={}:127.0.0.1:{}-:{}", self.protocol.name(), self.host, self.guest)
+    }
+}
+
+impl Protocol {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+impl FromStr for Forward {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (protocol, ports) = match text.split_once(':') {
+            Some(("tcp", ports)) => (Protocol::Tcp, ports),
+            Some(("udp", ports)) => (Protocol::Udp, ports),
+            _ => (Protocol::Tcp, text),
+        };
+        let port = |text: &str| text.parse().ok().filter(|port| *port != 0);
+        let forward = ports
+            .split_once(':')
+            .and_then(|(host, guest)| Some(Self { protocol, host: port(host)?, guest: port(guest)? }));
+        forward.ok_or_else(|| "expected HOST_PORT:PORT, such as 2222:22 or udp:5353:53".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forwards() {
+        let forward = |protocol, host, guest| Ok(Forward { protocol, host, guest });
+        assert_eq!("2222:22".parse(), forward(Protocol::Tcp, 2222, 22));
+        assert_eq!("tcp:8443:6443".parse(), forward(Protocol::Tcp, 8443, 6443));
+        assert_eq!("udp:5353:53".parse(), forward(Protocol::Udp, 5353, 53));
+        for wrong in
+            ["", "22", "2222:", ":22", "0:22", "2222:0", "65536:22", "sctp:1:1", "1:2:3", "2222-22", "2222:22,"]
+        {
+            assert!(wrong.parse::<Forward>().is_err(), "{wrong}");
+        }
+        let forward: Forward = "2222:22".parse().unwrap();
+        assert_eq!(forward.option(), "hostfwd=tcp:127.0.0.1:2222-:22");
+        assert_eq!(forward.event(), Event::Forward { protocol: "tcp", host: 2222, guest: 22 });
+    }
+
+    #[test]
+    fn a_port_in_use_is_told() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let host = taken.local_addr().unwrap().port();
+        let error = Forward { protocol: Protocol::Tcp, host, guest: 22 }.check().unwrap_err();
+        assert_eq!(error.to_string(), format!("port {host} of 127.0.0.1 (tcp) cannot be forwarded"));
+        assert!(error.hint().unwrap().contains("another port"));
+    }
+}

@@ -1,0 +1,150 @@
+//! What changed between two releases, for people who run them: two images enter, or what is beside them; a [`Changelog`] leaves.
+//!
+//! Unlike [`diff`](super::diff), which compares paths, this compares what a release is made of and what it allows: first what
+//! matters for security, then packages, programs, layers and settings, and sizes.
+
+mod document;
+mod report;
+mod security;
+mod side;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use debversion::Version;
+use vmbake_disk::tree::TreeError;
+
+use crate::diff::changes;
+use crate::explain::ExplainError;
+use crate::sbom::SbomError;
+pub use report::{Changelog, PackageChanges, ReleaseName, SecurityChanges, SizeChange};
+pub(super) use security::SecurityFacts;
+pub(super) use side::{MAX_PLAN, PLAN, describe};
+use side::{Side, SideFacts};
+use vmbake_common::hint::Hint;
+use vmbake_image::disk::InspectError;
+
+/// Why two releases cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangelogError {
+    /// It is no image, or its tree is not readable.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// It is not known what it is made of.
+    #[error("{}: it cannot be told what it is made of", path.display())]
+    Sbom {
+        /// The image.
+        path: PathBuf,
+        /// Why not.
+        source: Box<SbomError>,
+    },
+    /// A file of the image cannot be read.
+    #[error("{}: cannot be compared", path.display())]
+    Tree {
+        /// The image.
+        path: PathBuf,
+        /// What its reader says.
+        source: TreeError,
+    },
+    /// A document beside an image cannot be read.
+    #[error("{}: cannot read the document", path.display())]
+    Read {
+        /// The document.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is longer than any such document.
+    #[error("{}: more than the {limit} bytes that a bill of materials may have", path.display())]
+    TooLarge {
+        /// The document.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// It is no bill of materials as vmbake writes them.
+    #[error("{}: no bill of materials of SPDX as vmbake writes it", path.display())]
+    Document {
+        /// The document.
+        path: PathBuf,
+        /// What its reader says.
+        source: serde_json::Error,
+    },
+    /// The record of origins cannot be believed.
+    #[error(transparent)]
+    Origins(#[from] ExplainError),
+}
+
+impl Hint for ChangelogError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some(format!("`vmbake sbom IMAGE > {}` writes it", path.display()))
+            }
+            Self::Document { .. } => Some("name an image, or a document that a bake wrote beside it".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Inspect(error) => Some(error),
+            Self::Origins(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What changed from one release to another. Each is an image, or a document that a bake wrote beside it.
+pub fn changelog(from: &Path, to: &Path) -> Result<Changelog, ChangelogError> {
+    let (from, to) = (Side::read(from)?, Side::read(to)?);
+    let both = from.facts.as_ref().zip(to.facts.as_ref());
+    let mut notes: Vec<String> = from.notes.iter().chain(&to.notes).cloned().collect();
+    if both.is_none() {
+        notes.push(
+            "not both are images: accounts, units, set-uid files, keys, settings and sizes are not compared".to_owned(),
+        );
+    }
+    let of = |pick: fn(&SideFacts) -> &BTreeMap<String, String>| {
+        both.map(|(from, to)| changes(pick(from), pick(to))).unwrap_or_default()
+    };
+    Ok(Changelog {
+        security: both.map(|(from, to)| SecurityChanges::between(&from.security, &to.security)),
+        packages: package_changes(&from.packages, &to.packages),
+        programs: changes(&from.programs, &to.programs),
+        bundles: changes(&from.bundles, &to.bundles),
+        layers: changes(&from.layers, &to.layers),
+        settings: of(|facts| &facts.settings),
+        sizes: both.map(|(from, to)| sizes(from, to)).unwrap_or_default(),
+        from: from.release,
+        to: to.release,
+        notes,
+    })
+}
+
+fn package_changes(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> PackageChanges {
+    let mut sorted = PackageChanges::default();
+    for change in changes(from, to) {
+        let list = match (&change.from, &change.to) {
+            (None, _) => &mut sorted.added,
+            (_, None) => &mut sorted.removed,
+            (Some(from), Some(to)) if is_older(to, from) => &mut sorted.downgraded,
+            (Some(_), Some(_)) => &mut sorted.upgraded,
+        };
+        list.push(change);
+    }
+    sorted
+}
+
+/// Whether a version is older than another, as dpkg has it.
+fn is_older(version: &str, than: &str) -> bool {
+    match (version.parse::<Version>(), than.parse::<Version>()) {
+        (Ok(version), Ok(than)) => version < than,
+        _ => false,
+    }
+}
+
+fn sizes(from: &SideFacts, to: &SideFacts) -> Vec<SizeChange> {
+    let sizes = from.sizes.iter().zip(&to.sizes);
+    sizes.map(|((what, from), (_, to))| SizeChange { what, from: *from, to: *to }).collect()
+}

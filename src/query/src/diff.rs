@@ -1,0 +1,179 @@
+//! How two images differ: their root file systems enter, a [`Difference`] leaves; or their disks, and a [`BlockDifference`]
+//! leaves. Nothing is mounted, and neither image has to be baked by vmbake.
+//!
+//! Metadata are compared first; contents are read, as streams and by several threads, only where two regular files have the
+//! same length.
+
+mod content;
+mod paths;
+mod report;
+mod blocks;
+mod cells;
+mod owners;
+mod shares;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use vmbake_disk::tree::Tree;
+
+pub use blocks::diff_blocks;
+pub use report::{Change, Difference, PathChange, Property};
+pub use shares::{BlockDifference, DifferingClusters, Outside, Share};
+
+use crate::explain::inside_manifest;
+use crate::packages::installed;
+use vmbake_common::parallel::for_each;
+use vmbake_compose::origin::inside_record;
+use vmbake_image::disk::InspectError;
+use vmbake_image::inspect::open_tree;
+use vmbake_manifest::{ContainerImage, Dependency};
+
+/// Why two images cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// It is no image, or its tree is not readable.
+    #[error("{image}: cannot be compared")]
+    Image {
+        /// The image.
+        image: PathBuf,
+        /// What its reader says.
+        source: InspectError,
+    },
+    /// It is not readable.
+    #[error("{image}: cannot be opened")]
+    Identity {
+        /// The image.
+        image: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Its disk is not readable.
+    #[error("{}: cannot be read", image.display())]
+    Read {
+        /// The image.
+        image: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The contents of a file are not readable.
+    #[error("{path}: cannot compare the contents")]
+    Content {
+        /// Path in the images.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// How to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct DiffOptions {
+    /// Number of the partition in both images; `None` for the root partition of each.
+    pub partition: Option<u32>,
+    /// Whether times of modification count.
+    pub times: bool,
+    /// Threads that read.
+    pub threads: NonZeroUsize,
+}
+
+/// Compares the root file systems of the images `from` and `to`.
+pub fn diff(from: &Path, to: &Path, options: DiffOptions) -> Result<Difference, DiffError> {
+    let same = identity(from)? == identity(to)?;
+    let open = |image: &Path| match open_tree(image, options.partition) {
+        Ok(tree) => Ok(Facts::new(image, tree)),
+        Err(source) => Err(DiffError::Image { image: image.to_owned(), source }),
+    };
+    let mut opened = for_each(vec![from, to], options.threads, open).into_iter();
+    let (Some(from), Some(to)) = (opened.next(), opened.next()) else { return Ok(Difference::default()) };
+    let (from, to) = (from?, to?);
+    let mut paths = paths::compare(&from.tree, &to.tree, options.times);
+    content::compare(&from.tree, &to.tree, &mut paths, same, options.threads)?;
+    Ok(Difference {
+        paths: paths.into_iter().filter_map(paths::Pair::into_change).collect(),
+        packages: changes(&from.packages, &to.packages),
+        artifacts: changes(&from.artifacts, &to.artifacts),
+        layers: changes(&from.layers, &to.layers),
+        notes: [from.notes, to.notes].concat(),
+    })
+}
+
+/// Which file a path names.
+fn identity(image: &Path) -> Result<(u64, u64), DiffError> {
+    let found = std::fs::metadata(image);
+    let found = found.map_err(|source| DiffError::Identity { image: image.to_owned(), source })?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// An image with what it says about itself, each by name. What cannot be used is noted: the files can be compared anyway.
+struct Facts {
+    tree: Tree,
+    packages: BTreeMap<String, String>,
+    artifacts: BTreeMap<String, String>,
+    layers: BTreeMap<String, String>,
+    notes: Vec<String>,
+}
+
+impl Facts {
+    fn new(image: &Path, tree: Tree) -> Self {
+        let mut facts = Self {
+            packages: BTreeMap::new(),
+            artifacts: BTreeMap::new(),
+            layers: BTreeMap::new(),
+            notes: Vec::new(),
+            tree,
+        };
+        match installed(&facts.tree) {
+            Ok(found) => {
+                let named = found.into_iter().map(|((name, arch), version)| (format!("{name}:{arch}"), version));
+                facts.packages = named.collect();
+            }
+            Err(error) => facts.note(image, "packages", &error),
+        }
+        match inside_manifest(&facts.tree) {
+            Ok(Some(manifest)) => {
+                let content = manifest.content();
+                let text = |pinned: &Dependency| format!("{} {}", pinned.version, pinned.digest);
+                facts.artifacts =
+                    content.dependencies.iter().map(|(name, found)| (name.clone(), text(found))).collect();
+                let image = |pinned: &ContainerImage| format!("{} {}", pinned.platform, pinned.digest);
+                facts.artifacts.extend(content.images.iter().map(|found| (found.image.clone(), image(found))));
+                facts.artifacts.extend(content.os.image.as_ref().map(|found| ("os.image".to_owned(), text(found))));
+            }
+            Ok(None) => {}
+            Err(error) => facts.note(image, "artifacts", &error),
+        }
+        match inside_record(&facts.tree) {
+            Ok(Some((record, _))) => {
+                let layers = record.layers.into_iter();
+                facts.layers =
+                    layers.map(|(name, found)| (name, format!("{} {}", found.version, found.digest))).collect();
+            }
+            Ok(None) => {}
+            Err(error) => facts.note(image, "layers", &error),
+        }
+        facts
+    }
+
+    fn note(&mut self, image: &Path, what: &str, error: &dyn std::error::Error) {
+        let mut text = format!("{}: its {what} are not known: {error}", image.display());
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        self.notes.push(text);
+    }
+}
+
+/// What is in one only, or has another value in the other.
+pub(super) fn changes(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> Vec<Change> {
+    let mut names: Vec<&String> = from.keys().chain(to.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let change =
+        |name: &String| Change { name: name.clone(), from: from.get(name).cloned(), to: to.get(name).cloned() };
+    names.into_iter().filter(|name| from.get(*name) != to.get(*name)).map(change).collect()
+}

@@ -1,0 +1,178 @@
+//! A page about an image, for people: an image enters, one HTML document leaves that needs nothing beside it.
+//!
+//! The same image gives the same bytes. Of the host nothing is in the page but the image's file name. Everything that comes from an
+//! image is hostile: `page` is the only place where text becomes HTML or JSON, and it escapes all of it. What is not known is said in
+//! the page: only a file that is no disk is an error.
+
+mod treemap;
+mod disk_map;
+mod table;
+mod listing;
+mod sizes;
+mod partitions;
+mod about;
+mod accounts;
+mod first_boot;
+mod changes;
+mod findings;
+mod paths;
+mod page;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use vmbake_disk::tree::Tree;
+
+use crate::changelog::ChangelogError;
+use crate::diff::DiffError;
+use crate::sbom::{Inventory, image_record};
+use changes::Changes;
+use listing::Listing;
+use table::Section;
+use vmbake_common::escape;
+use vmbake_common::hint::Hint;
+use vmbake_compose::origin::Record;
+use vmbake_image::disk::{DiskImage, InspectError};
+use vmbake_image::inspect::{inspect, open_tree, reasons};
+
+pub use findings::ReportedCheck;
+pub use table::Fact;
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// It is no disk image, or has not the partition.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// What changed cannot be told.
+    #[error(transparent)]
+    Changelog(#[from] ChangelogError),
+    /// The paths of both images cannot be compared.
+    #[error(transparent)]
+    Diff(#[from] DiffError),
+    /// The page cannot be filled.
+    #[error("cannot write the page")]
+    Template(#[from] minijinja::Error),
+    /// The table of paths cannot be written.
+    #[error("cannot write the data of the page as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Hint for ReportError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Inspect(error) => Some(error),
+            Self::Changelog(error) => Some(error),
+            Self::Diff(error) => Some(error),
+            Self::Template(_) | Self::Json(_) => None,
+        }
+    }
+}
+
+/// What a page is about.
+pub struct ReportRequest<'a> {
+    /// The image.
+    pub image: &'a Path,
+    /// Number of its root partition; else what [`vmbake_disk::layout::Layout::root`] finds.
+    pub partition: Option<u32>,
+    /// An older image, to tell what changed.
+    pub compare: Option<&'a Path>,
+    /// What lies beside the image.
+    pub documents: Documents,
+    /// Threads that compare.
+    pub threads: NonZeroUsize,
+}
+
+/// What the documents beside an image say. Nobody has compared them with it unless there are checks.
+#[derive(Clone, Debug, Default)]
+pub struct Documents {
+    /// Who made it of what.
+    pub builder: Vec<Fact>,
+    /// Digests by the names of files.
+    pub digests: Vec<Fact>,
+    /// What came of the checks of the release, where they were asked for.
+    pub checks: Option<Vec<ReportedCheck>>,
+    /// Which documents cannot be used, and why.
+    pub notes: Vec<String>,
+}
+
+/// What is known of the root file system.
+struct Inside {
+    tree: Tree,
+    record: Option<Record>,
+    inventory: Option<Inventory>,
+}
+
+/// The page about an image.
+pub fn report(request: &ReportRequest<'_>) -> Result<String, ReportError> {
+    let found = inspect(request.image, request.partition)?;
+    let mut notes = found.notes.clone();
+    notes.extend(request.documents.notes.iter().cloned());
+    let inside = Inside::read(request, &mut notes);
+    let changes = request.compare.map(|old| Changes::read(old, request)).transpose()?;
+    let mut sections = vec![about::section(&found, inside.as_ref(), &request.documents)];
+    let mut data = None;
+    if let Some(inside) = &inside {
+        let listing = Listing::read(&inside.tree, inside.record.as_ref(), &mut notes);
+        sections.push(sizes::section(&listing));
+        sections.extend(inside.inventory.as_ref().map(about::parts));
+        sections.extend(noted(accounts::sections(&inside.tree), &mut notes));
+        sections.push(first_boot::section(&inside.tree, inside.record.as_ref()));
+        data = Some(paths::json(&listing, changes.as_ref(), paths::MAX_ROWS)?);
+        if listing.entries.len() > paths::MAX_ROWS {
+            notes.push(format!("the table has the first {} of {} paths", paths::MAX_ROWS, listing.entries.len()));
+        }
+    }
+    let root = inside.as_ref().and_then(|inside| Some((found.root?, &inside.tree)));
+    sections.push(partitions::section(&found, root));
+    sections.extend(changes.map(Changes::into_section));
+    sections.extend(inside.as_ref().map(|inside| findings::lint(&inside.tree, inside.record.as_ref())));
+    sections.push(findings::proofs(request.documents.checks.as_deref()));
+    let name = inside.as_ref().and_then(|inside| Some(inside.inventory.as_ref()?.name.clone()));
+    let name = name.unwrap_or_else(|| file_name(request.image));
+    page::render(&page::Page { name, file: file_name(request.image), notes, sections }, data.as_deref())
+}
+
+/// The image's name without its folders.
+fn file_name(image: &Path) -> String {
+    escape::name(std::os::unix::ffi::OsStrExt::as_bytes(image.file_name().unwrap_or_default()))
+}
+
+/// What was found, or a note why not.
+fn noted<E: std::error::Error + 'static>(found: Result<Vec<Section>, E>, notes: &mut Vec<String>) -> Vec<Section> {
+    found.unwrap_or_else(|error| {
+        notes.push(format!("accounts and units are not known: {}", escape::chain(&error)));
+        Vec::new()
+    })
+}
+
+impl Inside {
+    /// Reads the root file system; `None`, and a note, where that is not possible.
+    fn read(request: &ReportRequest<'_>, notes: &mut Vec<String>) -> Option<Self> {
+        let opened = DiskImage::open(request.image).and_then(|image| image.root(request.partition).map(drop));
+        // Without a root partition inspect has said so.
+        opened.ok()?;
+        let tree = match open_tree(request.image, request.partition) {
+            Ok(tree) => tree,
+            Err(error) => {
+                notes.push(format!("its files are not known: {}", reasons(&error, request.image)));
+                return None;
+            }
+        };
+        let record = image_record(request.image, &tree).unwrap_or_else(|error| {
+            notes.push(format!("the record of origins is not used: {}", reasons(&error, request.image)));
+            None
+        });
+        let inventory = match Inventory::of_opened(request.image, &tree, record.as_ref()) {
+            Ok(inventory) => {
+                notes.extend(inventory.notes.iter().cloned());
+                Some(inventory)
+            }
+            Err(error) => {
+                notes.push(format!("what it is made of is not known: {}", reasons(&error, request.image)));
+                None
+            }
+        };
+        Some(Self { tree, record, inventory })
+    }
+}

@@ -1,0 +1,163 @@
+//! Bills of material: the tree of an image and what is recorded of its origins enter, a document of SPDX 2.3 or CycloneDX 1.6 leaves.
+//!
+//! The same image gives the same document, while it is baked and later: names and times in it come from what it describes. What an
+//! image does not tell is said in the document, as a comment.
+
+mod purl;
+mod status;
+mod licence;
+mod copyright;
+mod golang;
+mod files;
+mod inventory;
+mod parts;
+mod collect;
+mod identity;
+mod spdx;
+mod cyclonedx;
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use vmbake_disk::tree::{Tree, TreeError};
+
+pub use collect::Knowledge;
+pub use inventory::Inventory;
+pub(super) use parts::PartRow;
+
+use crate::explain::{self, ExplainError};
+use crate::packages::PackageError;
+use vmbake_common::escape;
+use vmbake_common::hint::Hint;
+use vmbake_compose::origin::{RECORD, Record, RecordError, inside_record};
+use vmbake_image::disk::InspectError;
+use vmbake_image::elf::ElfError;
+use vmbake_image::inspect::open_tree;
+use vmbake_manifest::{Manifest, ManifestError};
+
+/// Why there is no bill of materials.
+#[derive(Debug, thiserror::Error)]
+pub enum SbomError {
+    /// The image cannot be looked into.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// A file of the image cannot be read.
+    #[error("cannot read what the image says about itself")]
+    Tree(#[source] TreeError),
+    /// dpkg's database cannot be used.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// A program cannot be read.
+    #[error("{path}: cannot read")]
+    Elf {
+        /// Where it is in the image.
+        path: String,
+        /// What its reader says.
+        source: ElfError,
+    },
+    /// The record of origins cannot be believed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The manifest cannot be used.
+    #[error("the manifest of the image is not usable")]
+    Manifest(#[from] ManifestError),
+    /// Record and manifest are not of one bake.
+    #[error(transparent)]
+    Origins(#[from] ExplainError),
+    /// The document cannot be written.
+    #[error("cannot write the bill of materials as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Hint for SbomError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Inspect(error) => Some(error),
+            Self::Origins(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The form of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SbomFormat {
+    /// SPDX 2.3.
+    Spdx,
+    /// CycloneDX 1.6.
+    CycloneDx,
+}
+
+impl fmt::Display for SbomFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Spdx => "SPDX 2.3",
+            Self::CycloneDx => "CycloneDX 1.6",
+        })
+    }
+}
+
+/// What lies beside an image of `tree` that was baked with this manifest and this record of origins: [SPDX, CycloneDX].
+pub fn sidecars(tree: &Tree, manifest: &Manifest, origins: &[u8]) -> Result<[Vec<u8>; 2], SbomError> {
+    let record = Record::parse(RECORD, origins)?;
+    let known = Knowledge { file_name: "", record: Some(&record), manifest: Some(manifest) };
+    let inventory = Inventory::of_tree(tree, known)?;
+    Ok([inventory.text(SbomFormat::Spdx)?.into_bytes(), inventory.text(SbomFormat::CycloneDx)?.into_bytes()])
+}
+
+impl Inventory {
+    /// What the image of `tree` is made of.
+    pub fn of_tree(tree: &Tree, known: Knowledge<'_>) -> Result<Self, SbomError> {
+        collect::collect(tree, known)
+    }
+
+    /// Adds the files of the image, all of which are read.
+    pub fn add_files(&mut self, tree: &Tree, threads: NonZeroUsize) -> Result<(), SbomError> {
+        self.files = files::hashed(tree, threads).map_err(SbomError::Tree)?;
+        Ok(())
+    }
+
+    /// What the image at `path` is made of, by its root partition or the one that was `chosen`. Record and manifest are those inside, else
+    /// those beside it that a bake wrote. Its files are listed if there are threads to read them.
+    pub fn of_image(path: &Path, chosen: Option<u32>, files: Option<NonZeroUsize>) -> Result<Self, SbomError> {
+        let tree = open_tree(path, chosen)?;
+        let record = image_record(path, &tree)?;
+        let mut inventory = Self::of_opened(path, &tree, record.as_ref())?;
+        if let Some(threads) = files {
+            inventory.add_files(&tree, threads)?;
+        }
+        Ok(inventory)
+    }
+
+    /// As [`Self::of_image`], of an image whose tree and record were read.
+    pub(super) fn of_opened(path: &Path, tree: &Tree, record: Option<&Record>) -> Result<Self, SbomError> {
+        // Without a record nothing says that a manifest is that of the image.
+        let manifest = record.map(|_| explain::image_manifest(path, tree)).transpose()?.flatten();
+        if let (Some(record), Some(manifest)) = (record, &manifest) {
+            explain::check(record, manifest)?;
+        }
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        let known = Knowledge { file_name: &file_name, record, manifest: manifest.as_ref() };
+        Self::of_tree(tree, known)
+    }
+
+    /// The document in that form.
+    pub fn text(&self, format: SbomFormat) -> Result<String, SbomError> {
+        let text = |id: &str| match format {
+            SbomFormat::Spdx => escape::json(&spdx::document(self, id)),
+            SbomFormat::CycloneDx => escape::json(&cyclonedx::document(self, id)),
+        };
+        // Another content has another identifier.
+        let id = identity::uuid(text("")?.as_bytes());
+        Ok(text(&id)?)
+    }
+}
+
+/// The record of origins inside an image, else the one beside it.
+pub(super) fn image_record(image: &Path, tree: &Tree) -> Result<Option<Record>, SbomError> {
+    if let Some((record, _)) = inside_record(tree)? {
+        return Ok(Some(record));
+    }
+    Ok(explain::record_beside(image)?)
+}

@@ -1,0 +1,311 @@
+//! One file from the network into the store: continued where it stopped, hashed while it is written.
+//!
+//! What enters is an address and, mostly, the digest that its content must have; what leaves is a blob with that digest.
+//! Ranges follow RFC 9110, section 14. A server that ignores them starts over, and so does a file whose two halves turn
+//! out not to belong together.
+
+use std::fs::File;
+use std::io::Read;
+
+use crate::http::{Answer, Client, Deadline, Headers, HttpError, Request, broken, header};
+use crate::store::{Partial, Store, StoreError};
+use vmbake_common::digest::Digest;
+use vmbake_common::digest::Hasher;
+use vmbake_common::hint::Hint;
+
+/// Bytes that are read, hashed and written at a time.
+const CHUNK: usize = 256 << 10;
+
+/// Why a file was not downloaded.
+#[derive(Debug, thiserror::Error)]
+pub enum DownloadError {
+    /// It could not be had.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// It could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file at that address has another length.
+    #[error("{url}: has {found} bytes, not {expected}")]
+    Size {
+        /// Where it is.
+        url: String,
+        /// The length that is asked for, in bytes.
+        expected: u64,
+        /// Its length.
+        found: u64,
+    },
+    /// The file at that address has another digest.
+    #[error("{url}: has digest {found}, not {expected}")]
+    Digest {
+        /// Where it is.
+        url: String,
+        /// The digest that is asked for.
+        expected: Box<Digest>,
+        /// Its digest.
+        found: Box<Digest>,
+    },
+}
+
+impl Hint for DownloadError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Http(error) => Some(error),
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl DownloadError {
+    /// Whether something else than the wanted file is at that address.
+    pub(super) fn is_other_file(&self) -> bool {
+        matches!(self, Self::Size { .. } | Self::Digest { .. } | Self::Http(HttpError::TooLarge { .. }))
+    }
+
+    /// Whether the server says that there is nothing at that address.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Http(error) if error.is_absent())
+    }
+}
+
+/// A file that is to be downloaded. Its headers may have credentials, so it cannot be printed.
+#[derive(Clone, Default)]
+pub struct Wanted {
+    /// Where it is; the later addresses are asked when the earlier ones do not have it, or do not answer.
+    pub urls: Vec<String>,
+    /// Headers of the request.
+    pub headers: Headers,
+    /// Its digest, unless nobody states one.
+    pub digest: Option<Digest>,
+    /// Its length in bytes, where it is known.
+    pub size: Option<u64>,
+    /// The most it may have where it is not.
+    pub limit: u64,
+}
+
+/// A file that was downloaded and has the wanted digest.
+#[derive(Debug)]
+pub struct Downloaded {
+    /// Its digest.
+    pub digest: Digest,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its content, open at the start.
+    pub file: File,
+    /// Whether the store had it already.
+    pub was_there: bool,
+}
+
+/// Finds `wanted` in `store`, or downloads it; `progress` is told of every byte that is there, once.
+///
+/// A blob that is there already is hashed, unless it is unchanged since it was, and replaced when it is damaged.
+pub fn obtain(
+    client: &Client,
+    store: &Store,
+    wanted: &Wanted,
+    progress: &dyn Fn(u64),
+) -> Result<Downloaded, DownloadError> {
+    let found = match (intact(store, wanted)?, store.shared(), &wanted.digest) {
+        (None, Some(shared), Some(digest)) if shared.bring(store, digest, wanted.size, wanted.limit) => {
+            let found = intact(store, wanted)?;
+            found.iter().for_each(|found| progress(found.size));
+            found.map(|found| Downloaded { was_there: false, ..found })
+        }
+        (Some(found), Some(shared), _) => {
+            shared.offer(&found.digest, &found.file, found.size);
+            Some(found)
+        }
+        (found, ..) => found,
+    };
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let found = from_upstream(client, store, wanted, progress)?;
+    if let Some(shared) = store.shared() {
+        shared.offer(&found.digest, &found.file, found.size);
+    }
+    Ok(found)
+}
+
+fn from_upstream(
+    client: &Client,
+    store: &Store,
+    wanted: &Wanted,
+    progress: &dyn Fn(u64),
+) -> Result<Downloaded, DownloadError> {
+    let mut refused: Option<DownloadError> = None;
+    for url in &wanted.urls {
+        match from_url(client, store, wanted, url, progress) {
+            // What else is there tells more than that nothing is elsewhere.
+            Err(error) if error.is_absent() || error.is_other_file() || matches!(error, DownloadError::Http(_)) => {
+                if refused.as_ref().is_none_or(DownloadError::is_absent) {
+                    refused = Some(error);
+                }
+            }
+            result => return result,
+        }
+    }
+    Err(refused.unwrap_or_else(|| HttpError::Invalid { url: String::new() }.into()))
+}
+
+/// The wanted blob, if it is in the store and is what its name says.
+fn intact(store: &Store, wanted: &Wanted) -> Result<Option<Downloaded>, StoreError> {
+    let Some(digest) = wanted.digest else { return Ok(None) };
+    let Some(file) = store.blob(&digest)? else { return Ok(None) };
+    let path = store.path(&digest);
+    let (found, size) = store.digest(&path, &file, &digest).map_err(|source| StoreError::Read { path, source })?;
+    let is_wanted = found == digest && wanted.size.is_none_or(|wanted| wanted == size);
+    Ok(is_wanted.then_some(Downloaded { digest, size, file, was_there: true }))
+}
+
+fn from_url(
+    client: &Client,
+    store: &Store,
+    wanted: &Wanted,
+    url: &str,
+    progress: &dyn Fn(u64),
+) -> Result<Downloaded, DownloadError> {
+    let partial = match &wanted.digest {
+        Some(digest) => store.partial(&digest.hex(), digest.hasher())?,
+        // What an earlier attempt left may be of another version, and no digest would tell.
+        None => {
+            let mut partial = store.partial(&format!("url-{}", Digest::of(url.as_bytes()).hex()), Hasher::sha256())?;
+            partial.reset()?;
+            partial
+        }
+    };
+    // Another process may have finished it while this one waited for the lock.
+    if let Some(found) = intact(store, wanted)? {
+        partial.discard()?;
+        return Ok(found);
+    }
+    let joined = !partial.is_empty();
+    let deadline = Deadline::after(client.limits().artifact);
+    let mut transfer = Transfer { client, wanted, url, progress, partial, joined, most: 0, deadline };
+    transfer.receive()?;
+    if transfer.joined && matches!(transfer.check(), Err(DownloadError::Digest { .. })) {
+        transfer.partial.reset()?;
+        transfer.receive()?;
+    }
+    transfer.finish()
+}
+
+/// One file on its way from one address.
+struct Transfer<'a> {
+    client: &'a Client,
+    wanted: &'a Wanted,
+    url: &'a str,
+    progress: &'a dyn Fn(u64),
+    partial: Partial,
+    /// Whether what is there came by more than one answer.
+    joined: bool,
+    /// The most bytes that ever were there: what was told to `progress`.
+    most: u64,
+    /// When all of it must be there, however many answers that takes.
+    deadline: Deadline,
+}
+
+impl Transfer<'_> {
+    fn finish(mut self) -> Result<Downloaded, DownloadError> {
+        if let Err(error) = self.check() {
+            self.partial.reset()?;
+            return Err(error);
+        }
+        let size = self.partial.len();
+        let (digest, file) = self.partial.publish()?;
+        Ok(Downloaded { digest, size, file, was_there: false })
+    }
+
+    fn check(&self) -> Result<(), DownloadError> {
+        let (url, len) = (self.url.to_owned(), self.partial.len());
+        if let Some(expected) = self.wanted.size.filter(|size| *size != len) {
+            return Err(DownloadError::Size { url, expected, found: len });
+        }
+        match self.wanted.digest {
+            Some(expected) if self.partial.digest() != expected => {
+                let (expected, found) = (Box::new(expected), Box::new(self.partial.digest()));
+                Err(DownloadError::Digest { url, expected, found })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Receives the rest of the file; a broken connection is continued as long as attempts bring more than was ever there.
+    fn receive(&mut self) -> Result<(), DownloadError> {
+        let limit = self.wanted.size.unwrap_or(self.wanted.limit);
+        if self.partial.len() > limit {
+            self.partial.reset()?;
+        }
+        let mut failures = self.client.limits().retry.failures(self.partial.len());
+        loop {
+            let before = self.partial.len();
+            if self.wanted.size == Some(before) && before > 0 {
+                return Ok(());
+            }
+            match self.attempt(limit) {
+                // 416: there is nothing after what is here, so what is here is not the beginning of the file.
+                Err(DownloadError::Http(HttpError::Status { status: 416, .. })) if before > 0 => {
+                    self.partial.reset()?
+                }
+                Err(DownloadError::Http(error)) => failures.wait(error, self.partial.len())?,
+                result => return result,
+            }
+        }
+    }
+
+    fn attempt(&mut self, limit: u64) -> Result<(), DownloadError> {
+        let mut request = Request::get(self.url).headers(&self.wanted.headers);
+        if !self.partial.is_empty() {
+            request = request.header(header::RANGE, format!("bytes={}-", self.partial.len()));
+        }
+        let answer = self.client.send_once(&request, self.deadline)?;
+        if continues(&answer, self.partial.len()) {
+            self.joined |= !self.partial.is_empty();
+        } else {
+            self.partial.reset()?;
+        }
+        self.tell();
+        let url = answer.url.clone();
+        let announced = answer.header(header::CONTENT_LENGTH).and_then(|len| len.parse::<u64>().ok());
+        let too_large = || HttpError::TooLarge { url: url.clone(), limit };
+        if announced.is_some_and(|len| len.saturating_add(self.partial.len()) > limit) {
+            self.partial.reset()?;
+            return Err(too_large().into());
+        }
+        let mut reader = answer.into_reader();
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let received = self.partial.len();
+            let len = match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(len) => len,
+                Err(source) if source.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(broken(&url, received, source).into()),
+            };
+            if received + len as u64 > limit {
+                self.partial.reset()?;
+                return Err(too_large().into());
+            }
+            self.partial.write(&buffer[..len])?;
+            self.tell();
+        }
+        Ok(())
+    }
+
+    /// Tells of bytes that were never there before.
+    fn tell(&mut self) {
+        let len = self.partial.len();
+        if len > self.most {
+            (self.progress)(len - self.most);
+            self.most = len;
+        }
+    }
+}
+
+/// Whether the body starts at byte `at` of the file: 206 with `Content-Range: bytes <at>-…`.
+fn continues(answer: &Answer, at: u64) -> bool {
+    let range = answer.header(header::CONTENT_RANGE).and_then(|range| range.strip_prefix("bytes "));
+    let start = range.and_then(|range| range.split_once('-')?.0.parse::<u64>().ok());
+    answer.status.as_u16() == 206 && start == Some(at)
+}

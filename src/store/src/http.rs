@@ -1,0 +1,347 @@
+//! HTTP for everything that vmbake downloads: mirrors, proxies, bounded redirects, retries, bounded waiting.
+//!
+//! A [`Request`] enters, an [`Answer`] leaves: a bounded document or a stream. Nothing that leaves is trusted: the caller proves
+//! it. Proxies come from the environment (`https_proxy`, `no_proxy`, …) and the roots of TLS from the operating system, or from
+//! `SSL_CERT_FILE`. [`Retry`] says for everybody when a request is made again: after a growing pause, or after what `Retry-After`
+//! (RFC 9110, section 10.2.3) asks for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::http::{self, Uri};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, SendBody};
+
+use vmbake_common::address::{self, UrlCredentials};
+use vmbake_common::hint::Hint;
+
+pub use answer::Answer;
+pub use api::{Api, ApiLimits, Reply};
+pub use mirror::{InvalidMirror, Mirror, Mirrors};
+pub use pace::{Deadline, Limits};
+pub use request::{Headers, Payload, Request};
+pub use retry::{Failures, Retry};
+pub use ureq::http::{Method, header};
+
+use hops::Hops;
+pub(crate) use pace::broken;
+
+mod request;
+mod hops;
+mod answer;
+mod api;
+mod mirror;
+mod pace;
+mod retry;
+
+/// A server that was sent something may be silent for so many times longer: it hashes and copies what it got before it answers.
+const PATIENCE: u32 = 10;
+/// Redirects that are followed for one request. Release sites need two.
+const MAX_REDIRECTS: usize = 5;
+
+/// Why something could not be downloaded.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// The address, or a header of the request, is none.
+    #[error("{url}: not an http or https address")]
+    Invalid {
+        /// The address.
+        url: String,
+    },
+    /// No connection, or no answer on it.
+    #[error("{url}: no answer")]
+    Transport {
+        /// What was asked for.
+        url: String,
+        /// What went wrong.
+        source: Box<ureq::Error>,
+    },
+    /// The body ended before its end.
+    #[error("{url}: the connection broke after {received} bytes")]
+    Broken {
+        /// What was asked for.
+        url: String,
+        /// Bytes of the body that came.
+        received: u64,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// The server refuses.
+    #[error("{url}: the server answers {status}")]
+    Status {
+        /// What was asked for.
+        url: String,
+        /// Not 2xx.
+        status: u16,
+        /// When to ask again, if the server says so.
+        retry_after: Option<Duration>,
+        /// What credentials the server wants, if it says so.
+        challenge: Option<String>,
+    },
+    /// A URL with credentials.
+    #[error("{url}: {source}")]
+    Credentials {
+        /// The address, without them.
+        url: String,
+        /// What is wrong with it.
+        source: UrlCredentials,
+    },
+    /// Redirects that may never end.
+    #[error("{url}: more than {MAX_REDIRECTS} redirects")]
+    Redirects {
+        /// What was asked for.
+        url: String,
+    },
+    /// A redirect that would leave TLS.
+    #[error("{url}: redirects from https to {target}")]
+    Downgrade {
+        /// What redirects.
+        url: String,
+        /// Where to.
+        target: String,
+    },
+    /// A redirect after which another question would be asked.
+    #[error("{url}: redirects with {status} to {target}, where a POST would become something else")]
+    Method {
+        /// What redirects.
+        url: String,
+        /// 301, 302 or 303.
+        status: u16,
+        /// Where to.
+        target: String,
+    },
+    /// A redirect that would carry a secret to another place.
+    #[error("{url}: redirects what is secret to {target}")]
+    Elsewhere {
+        /// What redirects.
+        url: String,
+        /// Where to.
+        target: String,
+    },
+    /// More than whoever asks can use.
+    #[error("{url}: more than {limit} bytes")]
+    TooLarge {
+        /// What was asked for.
+        url: String,
+        /// The most bytes that it may have.
+        limit: u64,
+    },
+    /// A body that trickles in.
+    #[error("{url}: only {bytes} bytes came in {seconds:.1} seconds")]
+    Slow {
+        /// What was asked for.
+        url: String,
+        /// Bytes that came.
+        bytes: u64,
+        /// How long they were waited for.
+        seconds: f32,
+    },
+    /// All attempts together took too long.
+    #[error("{url}: not complete after {seconds:.1} seconds")]
+    Deadline {
+        /// What was asked for.
+        url: String,
+        /// The time that they have.
+        seconds: f32,
+    },
+}
+
+impl Hint for HttpError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Status { url, status: 403 | 429, .. } if url.contains("github") => {
+                "GITHUB_TOKEN raises the limit of GitHub's API, which is 60 requests an hour without it"
+            }
+            Self::Transport { .. } | Self::Broken { .. } | Self::Slow { .. } | Self::Deadline { .. } => {
+                "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+impl HttpError {
+    /// Whether the same request may succeed a little later.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Transport { source, .. } => !matches!(**source, ureq::Error::Tls(_) | ureq::Error::Rustls(_)),
+            Self::Broken { .. } | Self::Slow { .. } => true,
+            // Some answer so to whoever asks too often, and say when to ask again.
+            Self::Status { status: 403, retry_after, .. } => retry_after.is_some(),
+            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504),
+            _ => false,
+        }
+    }
+
+    /// Whether nobody can have seen the request: there was no connection.
+    pub fn is_unsent(&self) -> bool {
+        match self {
+            Self::Invalid { .. } | Self::Credentials { .. } => true,
+            Self::Transport { source, .. } => match &**source {
+                ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::BadUri(_) => true,
+                ureq::Error::Tls(_) | ureq::Error::Rustls(_) => true,
+                ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => true,
+                ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether the server says that there is nothing at that address.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Status { status: 404 | 410, .. })
+    }
+}
+
+/// An HTTP client; cheap to share between threads, and to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    agent: Agent,
+    mirrors: Mirrors,
+    github_token: Option<String>,
+    limits: Limits,
+}
+
+impl Client {
+    /// A client that asks `mirrors` in place of the addresses they stand for.
+    pub fn new(mirrors: Mirrors) -> Self {
+        Self::with_limits(mirrors, Limits::default())
+    }
+
+    /// A client that asks other things of servers.
+    pub fn with_limits(mirrors: Mirrors, limits: Limits) -> Self {
+        let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = TlsConfig::builder()
+            .unversioned_rustls_crypto_provider(crypto)
+            .root_certs(RootCerts::PlatformVerifier)
+            .build();
+        let agent = Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(limits.silence))
+            .timeout_recv_response(Some(limits.silence))
+            .timeout_per_read(Some(limits.silence))
+            .user_agent(concat!("vmbake/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        // One that was read from a file may end with a newline, which no header can have.
+        let token = std::env::var("GITHUB_TOKEN").ok().map(|token| token.trim().to_owned());
+        Self { agent, mirrors, github_token: token.filter(|token| !token.is_empty()), limits }
+    }
+
+    /// What it asks of servers.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The document at `url`, of at most `limit` bytes.
+    pub fn get(&self, url: &str, limit: u64) -> Result<Vec<u8>, HttpError> {
+        self.send(&Request::get(url), |answer| answer.read(limit))
+    }
+
+    /// What `read` makes of the answer, which is a document; asks again when that may help.
+    pub fn send<T>(
+        &self,
+        request: &Request<'_>,
+        read: impl Fn(Answer) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        self.send_within(request, self.limits.document, read)
+    }
+
+    /// The same, with another time for all attempts together.
+    pub fn send_within<T>(
+        &self,
+        request: &Request<'_>,
+        allowed: Duration,
+        read: impl Fn(Answer) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        let deadline = Deadline::after(allowed);
+        self.limits.retry.run(|| read(self.send_once(request, deadline)?))
+    }
+
+    /// The address that is asked in place of `url`.
+    pub fn address(&self, url: &str) -> String {
+        self.mirrors.map(url)
+    }
+
+    /// The start of the answer, whose body must be there at the deadline: makes one request and follows its redirects.
+    pub fn send_once(&self, request: &Request<'_>, deadline: Deadline) -> Result<Answer, HttpError> {
+        let mirrored = |url: &str| if request.mirrors { self.mirrors.map(url) } else { url.to_owned() };
+        let mut next = mirrored(request.url);
+        let mut hops = Hops::new(parse(&next)?, request, self.github_token.as_deref());
+        for _ in 0..=MAX_REDIRECTS {
+            deadline.check(&next)?;
+            let uri = parse(&next)?;
+            let transport = |source| HttpError::Transport { url: next.clone(), source: Box::new(source) };
+            let response = self.exchange(hops.request(&uri)?).map_err(transport)?;
+            match hops.next(&uri, &response)? {
+                Some(target) => next = mirrored(&target),
+                None => return Answer::new(next, response, self.limits, deadline),
+            }
+        }
+        Err(HttpError::Redirects { url: request.url.to_owned() })
+    }
+
+    /// Makes one request. What is sent has as much time as a slow line needs, and a server some more to put it away.
+    fn exchange(&self, request: http::Request<Payload<'_>>) -> Result<http::Response<ureq::Body>, ureq::Error> {
+        let (mut parts, payload) = request.into_parts();
+        let Some(mut reader) = payload.reader() else { return self.agent.run(http::Request::from_parts(parts, ())) };
+        parts.headers.insert(header::CONTENT_LENGTH, payload.len().into());
+        let request = http::Request::from_parts(parts, SendBody::from_reader(&mut reader));
+        let sending = Duration::from_secs(payload.len() / self.limits.least_rate.max(1));
+        let request = self
+            .agent
+            .configure_request(request)
+            .timeout_send_body(Some(self.limits.silence + sending))
+            .timeout_recv_response(Some(self.limits.silence * PATIENCE))
+            .build();
+        self.agent.run(request)
+    }
+}
+
+fn parse(url: &str) -> Result<Uri, HttpError> {
+    if address::has_userinfo(url) {
+        return Err(HttpError::Credentials { url: address::redacted(url), source: UrlCredentials });
+    }
+    let uri: Uri = url.parse().map_err(|_| HttpError::Invalid { url: url.to_owned() })?;
+    match uri.scheme_str() {
+        Some("http" | "https") => Ok(uri),
+        _ => Err(HttpError::Invalid { url: url.to_owned() }),
+    }
+}
+
+/// Whether a text is an http or https address with a host.
+pub fn is_address(url: &str) -> bool {
+    parse(url).is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()))
+}
+
+/// The host of an address that is asked without TLS, without the brackets of IPv6; `None` for any other text.
+pub fn plain_host(url: &str) -> Option<String> {
+    let uri = parse(url).ok().filter(|uri| uri.scheme_str() == Some("http"))?;
+    Some(uri.host()?.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase())
+}
+
+/// Whether two addresses are of one server: what one may see, the other may.
+pub(crate) fn is_same_server(one: &str, other: &str) -> bool {
+    match (parse(one), parse(other)) {
+        (Ok(one), Ok(other)) => hops::place(&one) == hops::place(&other),
+        _ => false,
+    }
+}
+
+/// What a `Location` in an answer from `url` stands for; it may not leave TLS.
+pub(crate) fn located(url: &str, location: &str) -> Result<String, HttpError> {
+    hops::reference_target(&parse(url)?, location)
+}
+
+/// The scheme that a reference starts with, if it has one; the case of its letters does not matter (RFC 3986, section 3.1).
+pub(crate) fn scheme(reference: &str) -> Option<String> {
+    let (scheme, _) = reference.split_once(':')?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    is_scheme.then(|| scheme.to_ascii_lowercase())
+}

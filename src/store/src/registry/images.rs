@@ -1,0 +1,103 @@
+//! Pulling container images: a reference enters, proven blobs in the store leave.
+
+use crate::http::Client;
+use crate::store::Store;
+use vmbake_common::digest::Digest;
+use vmbake_manifest::{ContainerImage, Proof};
+use vmbake_oci::{Descriptor, Image, MAX_DOCUMENT, MediaType, OciError, Platform, Reference, read_document};
+
+use super::credentials::Credentials;
+use super::error::RegistryError;
+use super::repository::{Access, Repository};
+
+/// Largest layer that is pulled.
+const MAX_LAYER: u64 = 16 << 30;
+
+/// Resolves a reference with a tag and pulls the image of a platform.
+pub fn pull_tag(
+    client: &Client,
+    store: &Store,
+    reference: &str,
+    platform: &str,
+) -> Result<ContainerImage, RegistryError> {
+    let pull = Pull::new(client, store, reference.parse()?);
+    let index = pull.resolve()?;
+    let image = pull.pull(index, &platform.parse()?)?;
+    Ok(ContainerImage {
+        image: reference.to_owned(),
+        digest: image.manifest.digest,
+        size: image.manifest.size,
+        platform: platform.to_owned(),
+        index,
+        proof: Some(Proof::FirstUse),
+    })
+}
+
+/// Pulls a pinned image; tells how many bytes it has.
+pub fn pull_pinned(client: &Client, store: &Store, pinned: &ContainerImage) -> Result<u64, RegistryError> {
+    let pull = Pull::new(client, store, pinned.image.parse()?);
+    let image = pull.pull(pinned.index, &pinned.platform.parse()?)?;
+    if image.manifest.digest != pinned.digest {
+        let (digest, found) = (Box::new(pinned.digest), Box::new(image.manifest.digest));
+        return Err(pull.refused(OciError::Digest { digest, found }));
+    }
+    Ok(image.blobs().map(|blob| blob.size).sum())
+}
+
+/// The blobs of a pinned image, as far as the store has the documents that name them.
+pub fn blobs(store: &Store, pinned: &ContainerImage) -> Vec<Digest> {
+    let Ok(platform) = pinned.platform.parse() else { return Vec::new() };
+    let read = |blob: &Descriptor| match store.blob(&blob.digest) {
+        Ok(Some(file)) => read_document(blob, file),
+        Ok(None) => Err(OciError::Absent { digest: Box::new(blob.digest) }),
+        Err(source) => Err(OciError::Blob { digest: Box::new(blob.digest), source: source.into() }),
+    };
+    let image = Image::find(pinned.index, &platform, &read);
+    image.map(|image| image.blobs().map(|blob| blob.digest).collect()).unwrap_or_default()
+}
+
+/// An image of a registry, and the store that it is pulled into.
+struct Pull<'a> {
+    repository: Repository,
+    store: &'a Store,
+    reference: Reference,
+}
+
+impl<'a> Pull<'a> {
+    fn new(client: &Client, store: &'a Store, reference: Reference) -> Self {
+        let name = reference.repository.clone();
+        let repository = Repository::new(client, &Credentials::of_user(), name, Access::Pull);
+        Self { repository, store, reference }
+    }
+
+    fn refused(&self, source: OciError) -> RegistryError {
+        RegistryError::Image { reference: self.reference.to_string(), source: Box::new(source) }
+    }
+
+    /// Asks what the tag stands for, and keeps that document.
+    fn resolve(&self) -> Result<Digest, RegistryError> {
+        let found = self.repository.manifest(&self.reference.tag)?;
+        Ok(self.store.insert(&found.bytes)?)
+    }
+
+    /// Pulls everything that the index leads to for a platform, and lists it in the store's layout.
+    fn pull(&self, index: Digest, platform: &Platform) -> Result<Image, RegistryError> {
+        let read = |blob: &Descriptor| {
+            // A config is a blob, an index or a manifest is not.
+            let is_blob = blob.media_type == MediaType::Config;
+            let document = match is_blob {
+                true => self.repository.obtain(self.store, blob, MAX_DOCUMENT),
+                false => self.repository.obtain_manifest(self.store, blob),
+            };
+            let failed =
+                |source: RegistryError| OciError::Blob { digest: Box::new(blob.digest), source: source.into() };
+            read_document(blob, document.map_err(failed)?.file)
+        };
+        let image = Image::find(index, platform, &read).map_err(|source| self.refused(source))?;
+        for (layer, _) in &image.layers {
+            self.repository.obtain(self.store, layer, MAX_LAYER)?;
+        }
+        self.store.list_image(&self.reference.to_string(), &image.root)?;
+        Ok(image)
+    }
+}

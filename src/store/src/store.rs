@@ -1,0 +1,309 @@
+//! The content-addressed store of artifacts: `blobs/<algorithm>/<hex>`, as in an OCI image layout.
+//!
+//! A blob gets its name only after its digest was computed while it was written, and is never changed. Whoever reads one
+//! computes the digest again, unless the file is the very one that was hashed before (`seen/`). What blobs are decoded to is
+//! kept too (`decoded/`). Any number of processes of a user may share a store: what is being written is a locked file below
+//! `partial/`, and only garbage collection keeps others out. Who else can write to it decides how far it is believed (`standing`).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use standing::Standing;
+use vmbake_common::digest::Digest;
+use vmbake_common::digest::Hasher;
+use vmbake_common::hint::Hint;
+use vmbake_common::ownership::{self, Exposed};
+use vmbake_oci::Descriptor;
+
+pub use decoded::{Decoded, DecodedForm, Spool};
+pub use maintain::{Corrupt, Garbage};
+pub use partial::Partial;
+pub use partial::lock;
+pub use shared::SharedBlobs;
+
+mod decoded;
+mod layout;
+mod maintain;
+mod partial;
+mod private;
+mod seen;
+mod shared;
+mod standing;
+
+/// Folder of the records of bakes.
+pub const BAKES: &str = "bakes";
+/// Folder of the verdicts that are remembered.
+pub const VERDICTS: &str = "verdicts";
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Nobody says where it is.
+    #[error("neither HOME nor XDG_CACHE_HOME is set")]
+    NoHome,
+    /// A file of it cannot be read.
+    #[error("{path}: cannot read the store")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of it cannot be written.
+    #[error("{path}: cannot write to the store")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A blob is not there.
+    #[error("{digest} is not in the store {path}")]
+    Absent {
+        /// The blob.
+        digest: Box<Digest>,
+        /// The store.
+        path: PathBuf,
+    },
+    /// Something else has its name.
+    #[error("{path}: is not a directory, and so no store")]
+    NotFolder {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// What is in it cannot be believed.
+    #[error("{path}: others can write to this store: {exposed}")]
+    Exposed {
+        /// The store.
+        path: PathBuf,
+        /// Who can, and how.
+        exposed: Exposed,
+    },
+}
+
+impl Hint for StoreError {
+    fn hint(&self) -> Option<String> {
+        let exposed = match self {
+            Self::NoHome => return Some("--store names a directory for it".to_owned()),
+            Self::Absent { .. } => return Some("`vmbake fetch KIND` brings what a manifest pins".to_owned()),
+            Self::NotFolder { .. } => return Some("--store names a directory".to_owned()),
+            Self::Exposed { exposed, .. } => Some(exposed),
+            Self::Read { source, .. } | Self::Write { source, .. } => {
+                source.get_ref().and_then(|error| error.downcast_ref())
+            }
+        };
+        let Some(exposed) = exposed else { return self.is_read_only().then(|| READ_ONLY.to_owned()) };
+        let hint = exposed.hint()?;
+        Some(match self {
+            Self::Exposed { path, exposed: Exposed::Mode { .. } } => {
+                format!("{hint}; then `vmbake store verify --store {}`, as what it says may be false", path.display())
+            }
+            _ => hint,
+        })
+    }
+}
+
+impl StoreError {
+    /// Whether it is only that this user may not write there.
+    fn is_read_only(&self) -> bool {
+        let Self::Write { source, .. } = self else { return false };
+        source.get_ref().is_none()
+            && matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+    }
+}
+
+const READ_ONLY: &str =
+    "the store is read-only to you: what is complete in it is used as it is; --store names one that takes more";
+
+/// A store in a directory.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+    standing: Standing,
+    shared: Option<Arc<dyn SharedBlobs>>,
+}
+
+/// Keeps garbage collection away while it lives.
+#[derive(Debug)]
+pub struct Shared(#[allow(dead_code, reason = "held for its lock")] File);
+
+impl Store {
+    /// The store at `root`, or the user's own: `$XDG_CACHE_HOME/vmbake/store`, by default below `~/.cache`. One that others can
+    /// write to is refused, unless it is read-only to this user.
+    pub fn open(root: Option<PathBuf>) -> Result<Self, StoreError> {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let default = || {
+            let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+            Some(cache.join("vmbake/store"))
+        };
+        let root = root.or_else(default).ok_or(StoreError::NoHome)?;
+        if root.metadata().is_ok_and(|found| !found.is_dir()) {
+            return Err(StoreError::NotFolder { path: root });
+        }
+        let standing = Standing::of(&root)?;
+        Ok(Self { root, standing, shared: None })
+    }
+
+    /// The same store, behind which there is another one.
+    pub fn sharing(self, shared: Arc<dyn SharedBlobs>) -> Self {
+        Self { shared: Some(shared), ..self }
+    }
+
+    /// The store behind this one.
+    pub(super) fn shared(&self) -> Option<&dyn SharedBlobs> {
+        self.shared.as_deref()
+    }
+
+    /// This store alone.
+    pub(super) fn alone(&self) -> Self {
+        Self { shared: None, ..self.clone() }
+    }
+
+    /// The same store, of which only blobs are used: each is hashed and decoded again, and nothing but blobs is kept.
+    pub fn without_caches(self) -> Self {
+        Self { standing: Standing::Uncached, ..self }
+    }
+
+    /// Whether more is believed than blobs that were just hashed.
+    pub fn is_believed(&self) -> bool {
+        self.standing == Standing::Believed
+    }
+
+    /// Why nothing is believed but blobs that were just hashed, where nobody has asked for that.
+    pub fn exposed(&self) -> Option<&Exposed> {
+        if let Standing::Exposed(exposed) = &self.standing { Some(exposed) } else { None }
+    }
+
+    /// Where the blob of that digest stands, or would stand.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.root.join("blobs").join(digest.algorithm()).join(digest.hex())
+    }
+
+    /// The store's directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The blob of that digest, opened but not checked; `None` where it is missing. What others could still change is copied.
+    pub fn blob(&self, digest: &Digest) -> Result<Option<File>, StoreError> {
+        let path = self.path(digest);
+        match ownership::open(&path) {
+            Ok(file) => match self.private(&path, file) {
+                Ok((file, _)) => Ok(Some(file)),
+                Err(source) => Err(StoreError::Read { path, source }),
+            },
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::Read { path, source }),
+        }
+    }
+
+    /// Keeps a small document; returns its SHA-256.
+    pub fn insert(&self, content: &[u8]) -> Result<Digest, StoreError> {
+        let digest = Digest::of(content);
+        let mut partial = self.partial(&digest.hex(), digest.hasher())?;
+        partial.reset()?;
+        partial.write(content)?;
+        partial.publish()?;
+        Ok(digest)
+    }
+
+    /// Takes a blob out whose content is not what its name says.
+    pub fn discard(&self, digest: &Digest) -> Result<(), StoreError> {
+        remove(&self.path(digest))
+    }
+
+    /// Starts or continues a blob; `key` names it among those in progress. Waits while another process writes it.
+    pub fn partial(&self, key: &str, hasher: Hasher) -> Result<Partial, StoreError> {
+        Partial::open(self, key, hasher)
+    }
+
+    /// Keeps garbage collection away as long as the result lives.
+    pub fn share(&self) -> Result<Shared, StoreError> {
+        let file = self.lock_file()?;
+        file.lock_shared().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
+        Ok(Shared(file))
+    }
+
+    /// As [`Store::share`]; `None` where this user cannot write to the store, and so cannot lock it.
+    pub fn share_if_writable(&self) -> Result<Option<Shared>, StoreError> {
+        match self.share() {
+            Err(error) if error.is_read_only() => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    /// Hashes every blob and removes those that are not what their names say; `threads` at a time. All that is known without
+    /// reading is forgotten: decoded forms, which files were hashed before, and what was baked.
+    pub fn verify(&self, threads: std::num::NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
+        maintain::verify(self, threads)
+    }
+
+    /// Removes everything but the blobs that `keep` names, and the files that are `stale`; or only tells what it would remove.
+    ///
+    /// Both are asked when nobody else uses the store any more: what others pin while they are waited for stays too.
+    pub fn collect_garbage<E: From<StoreError>>(
+        &self,
+        keep: impl FnOnce() -> Result<BTreeSet<Digest>, E>,
+        stale: impl FnOnce(&Self) -> Vec<PathBuf>,
+        dry_run: bool,
+    ) -> Result<Garbage, E> {
+        let file = self.lock_file()?;
+        file.lock().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
+        let keep = keep()?;
+        if !dry_run {
+            layout::retain(self, &keep)?;
+        }
+        Ok(maintain::collect(self, &keep, stale(self), dry_run)?)
+    }
+
+    /// Digest of the running program, which may have been replaced under its name; `None` where the system does not tell.
+    pub fn running_program(&self) -> Option<Digest> {
+        let file = File::open("/proc/self/exe").ok()?;
+        Some(self.digest(&std::env::current_exe().ok()?, &file, &Digest::of(b"")).ok()?.0)
+    }
+
+    /// Lists an image that was pulled in the store's `index.json`.
+    pub fn list_image(&self, reference: &str, root: &Descriptor) -> Result<(), StoreError> {
+        layout::list(self, reference, root)
+    }
+
+    fn lock_file(&self) -> Result<File, StoreError> {
+        let path = self.root.join("lock");
+        create_dir(&self.root)?;
+        ownership::open_or_make(&path).map_err(|source| StoreError::Write { path, source })
+    }
+}
+
+fn create_dir(path: &Path) -> Result<(), StoreError> {
+    ownership::make_folder(path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
+}
+
+/// Every file of a folder, sorted by path; none where it is missing.
+fn files(folder: PathBuf) -> Result<Vec<PathBuf>, StoreError> {
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(StoreError::Read { path: folder, source }),
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
+    let mut paths = paths.map_err(|source| StoreError::Read { path: folder, source })?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    let removed = match std::fs::remove_file(path) {
+        // Nothing in a store is a folder where a file is looked for.
+        Err(source) if source.kind() == std::io::ErrorKind::IsADirectory => std::fs::remove_dir_all(path),
+        result => result,
+    };
+    match removed {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::Write { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}

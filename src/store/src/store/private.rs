@@ -1,0 +1,91 @@
+//! Copies of files that others could still change, so that the bytes which are proven are those which are used.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use vmbake_disk::write::PIECE;
+
+use super::Store;
+use vmbake_common::ownership::{self, Exposed, own};
+
+impl Store {
+    /// `file`, open at its start, or a copy of it that nobody else can write, and then the reason for that.
+    pub fn private(&self, path: &Path, file: File) -> io::Result<(File, Option<Exposed>)> {
+        match own(&file, path) {
+            // What is no file has no bytes to copy: whoever reads it refuses it.
+            Ok(()) | Err(Exposed::Kind { .. }) => Ok((file, None)),
+            Err(exposed) => Ok((self.copy(file)?, Some(exposed))),
+        }
+    }
+
+    /// Copies to a file without a name: where the store is, as that is where room for large files was made, else to the
+    /// directory of temporary files.
+    fn copy(&self, mut file: File) -> io::Result<File> {
+        let folder = self.root.join("partial");
+        let mut named = || {
+            ownership::make_folder(&folder)?;
+            let mut copy = tempfile::tempfile_in(&folder)?;
+            fill(&mut file, &mut copy).map(|()| copy)
+        };
+        named().or_else(|_| {
+            let mut copy = tempfile::tempfile()?;
+            fill(&mut file, &mut copy).map(|()| copy)
+        })
+    }
+}
+
+/// Copies the whole of a file, with holes for zeros, and goes back to the start of both.
+fn fill(file: &mut File, copy: &mut File) -> io::Result<()> {
+    file.rewind()?;
+    let mut buffer = vec![0; PIECE];
+    let mut len: u64 = 0;
+    loop {
+        let count = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        len += count as u64;
+        if buffer[..count].iter().all(|byte| *byte == 0) {
+            copy.seek(SeekFrom::Start(len))?;
+        } else {
+            copy.write_all(&buffer[..count])?;
+        }
+    }
+    copy.set_len(len)?;
+    copy.rewind()?;
+    file.rewind()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+
+    #[test]
+    fn only_what_others_can_write_is_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(Some(dir.path().join("store"))).unwrap();
+        let path = dir.path().join("file");
+        let mut content = vec![7; PIECE + 1];
+        content.extend(vec![0; 2 * PIECE]);
+        std::fs::write(&path, &content).unwrap();
+        for (mode, is_copied) in [(0o644, false), (0o664, true), (0o646, true)] {
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let (mut file, why) = store.private(&path, File::open(&path).unwrap()).unwrap();
+            assert_eq!(why.is_some(), is_copied, "{mode:o}");
+            let same = file.metadata().unwrap().ino() == path.metadata().unwrap().ino();
+            assert_ne!(same, is_copied, "{mode:o}");
+            if is_copied {
+                File::options().write(true).open(&path).unwrap().write_all_at(b"x", 5).unwrap();
+                let mut found = Vec::new();
+                file.read_to_end(&mut found).unwrap();
+                assert!(found == content, "what is written later is not in the copy");
+                File::options().write(true).open(&path).unwrap().write_all_at(&[7], 5).unwrap();
+            }
+        }
+    }
+}

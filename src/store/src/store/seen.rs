@@ -1,0 +1,135 @@
+//! Digests of files that were hashed before: a file enters that nobody has changed since, its digest leaves without one byte
+//! having been read.
+//!
+//! A record, `seen/<device>-<inode>`, is written after the file was hashed. A record that cannot be read or written only costs
+//! the time to hash again.
+
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Store, StoreError, files};
+use crate::stamp::{Stamp, read_record, write_record};
+use vmbake_common::digest::Digest;
+use vmbake_common::ownership;
+
+/// Folder of the store.
+pub(super) const FOLDER: &str = "seen";
+
+/// Files of fewer bytes are hashed faster than their record is read.
+const WORTH: u64 = 256 << 10;
+
+/// What is noted of a file.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    path: PathBuf,
+    stamp: Stamp,
+    digest: Digest,
+}
+
+impl Store {
+    /// The digest of `file`, open at its start and left there, with the algorithm of `like`, and its length in bytes. The
+    /// file is read unless it is private, was hashed before and has not changed since.
+    pub fn digest(&self, path: &Path, mut file: &File, like: &Digest) -> io::Result<(Digest, u64)> {
+        let private = || Stamp::of_private(file, path).filter(|stamp| stamp.len >= WORTH);
+        let before = if self.is_believed() { private() } else { None };
+        if let Some(found) = before.as_ref().and_then(|stamp| self.recall(stamp, like)) {
+            return Ok(found);
+        }
+        let before = before.filter(|before| !before.is_racily_clean());
+        let (digest, len) = like.of_stream(file)?;
+        file.rewind()?;
+        if let Some(stamp) = before.filter(|before| Stamp::of(file).is_ok_and(|now| now.as_ref() == Some(before))) {
+            self.note(path, stamp, digest);
+        }
+        Ok((digest, len))
+    }
+
+    /// Notes that `file`, which nobody else writes, was hashed while it was written.
+    pub(super) fn note_own(&self, path: &Path, file: &File, digest: Digest) {
+        if self.is_believed()
+            && let Ok(Some(stamp)) = Stamp::backdated(file)
+            && stamp.len >= WORTH
+        {
+            self.note(path, stamp, digest);
+        }
+    }
+
+    fn recall(&self, stamp: &Stamp, like: &Digest) -> Option<(Digest, u64)> {
+        let record: Record = serde_json::from_slice(&read_record(&self.record(stamp))?).ok()?;
+        let known = record.stamp == *stamp && record.digest.algorithm() == like.algorithm();
+        known.then_some((record.digest, stamp.len))
+    }
+
+    fn note(&self, path: &Path, stamp: Stamp, digest: Digest) {
+        let target = self.record(&stamp);
+        let Ok(path) = std::path::absolute(path) else { return };
+        write_record(&target, |out| Ok(serde_json::to_writer(out, &Record { path, stamp, digest })?));
+    }
+
+    fn record(&self, stamp: &Stamp) -> PathBuf {
+        self.root.join(FOLDER).join(format!("{:x}-{:x}", stamp.device, stamp.inode))
+    }
+}
+
+/// Records of files that are gone or have changed.
+pub(super) fn stale(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
+    let mut records = files(store.root.join(FOLDER))?;
+    records.retain(|record| {
+        let record = read_record(record).and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+        let found = |path: &Path| Stamp::of_private(&ownership::open(path).ok()?, path);
+        record.is_none_or(|record| found(&record.path).as_ref() != Some(&record.stamp))
+    });
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{FileExt, PermissionsExt};
+
+    /// A store with a blob that is worth a record.
+    fn store(dir: &Path) -> (Store, Digest, PathBuf) {
+        let store = Store::open(Some(dir.to_owned())).unwrap();
+        let digest = store.insert(&vec![7; 300 << 10]).unwrap();
+        let path = store.path(&digest);
+        (store, digest, path)
+    }
+
+    #[test]
+    fn what_was_hashed_is_not_read_again_until_it_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, digest, path) = store(dir.path());
+        let [record] = &files(dir.path().join("seen")).unwrap()[..] else { panic!("one record") };
+        // What the record says is believed, so the file is not read.
+        let text = std::fs::read_to_string(record).unwrap();
+        let other = Digest::of(b"other");
+        std::fs::write(record, text.replace(&digest.to_string(), &other.to_string())).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(store.digest(&path, &file, &digest).unwrap(), (other, 300 << 10));
+        // Another algorithm is not what was noted.
+        let sha512 = Digest::Sha512([0; 64]);
+        assert_eq!(store.digest(&path, &file, &sha512).unwrap().0.algorithm(), "sha512");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(store.digest(&path, &file, &digest).unwrap().0, digest, "whoever changed the mode may write");
+        File::options().write(true).open(&path).unwrap().write_all_at(b"x", 5).unwrap();
+        assert_ne!(store.digest(&path, &file, &digest).unwrap().0, digest);
+        assert_eq!(stale(&store).unwrap(), std::slice::from_ref(record));
+        store.verify(std::num::NonZeroUsize::MIN).unwrap();
+        assert!(!record.exists());
+    }
+
+    #[test]
+    fn a_file_that_was_written_just_now_is_not_noted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, digest, _) = store(dir.path());
+        let path = dir.path().join("base");
+        std::fs::write(&path, vec![7; 300 << 10]).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(store.digest(&path, &file, &digest).unwrap().0, digest);
+        assert_eq!(files(dir.path().join("seen")).unwrap().len(), 1, "only the blob");
+    }
+}

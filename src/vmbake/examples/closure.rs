@@ -1,0 +1,46 @@
+//! `closure [--recommends] ARCH STATUS PACKAGES...`: what would be chosen for the packages of each line of standard input, beside those of
+//! a status file, from indexes that nobody has signed. Prints a JSON object a line: `packages` with their versions, or `error`.
+
+use std::io::BufRead;
+use std::process::ExitCode;
+
+use vmbake_common::escape;
+use vmbake_manifest::package_request::{Choice, PackageRequest};
+use vmbake_pin::closure::rehearse;
+use vmbake_proof::apt::Catalogue;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("closure: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let recommends = Choice::All(arguments.first().is_some_and(|first| first == "--recommends"));
+    arguments.retain(|argument| argument != "--recommends");
+    let [arch, status, indexes @ ..] = &arguments[..] else {
+        return Err("[--recommends] ARCH STATUS PACKAGES...".into());
+    };
+    let base = Catalogue::installed(&std::fs::read_to_string(status)?);
+    let mut catalogues = Vec::new();
+    for path in indexes {
+        catalogues.push((path.as_str(), Catalogue::unsigned(&std::fs::read_to_string(path)?, arch)));
+    }
+    let archives: Vec<(&str, &Catalogue)> = catalogues.iter().map(|(name, catalogue)| (*name, catalogue)).collect();
+    for line in std::io::stdin().lock().lines() {
+        let packages = line?.split_whitespace().map(|name| name.to_owned().into()).collect();
+        let request = PackageRequest { packages, recommends: recommends.clone(), ..PackageRequest::default() };
+        let requests = vec![("asked".to_owned(), request)];
+        let answer = match rehearse(&archives, &base, &requests) {
+            Ok(packages) => serde_json::json!({ "packages": packages }),
+            Err(error) => serde_json::json!({ "error": escape::chain(&error) }),
+        };
+        println!("{answer}");
+    }
+    Ok(())
+}

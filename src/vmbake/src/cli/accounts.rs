@@ -1,0 +1,88 @@
+//! The end of `vmbake update`: what the scripts of packages do is looked at once, and the ids of the accounts that they make are pinned.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::Failure;
+use vmbake_bake::release::provenance::BuilderId;
+use vmbake_bake::{BakeRequest, plan_accounts};
+use vmbake_common::catalog::Catalog;
+use vmbake_common::input;
+use vmbake_common::progress::{Event, Progress};
+use vmbake_common::qcow2_compression::Qcow2Compression;
+use vmbake_manifest::{Additions, Manifest, Target};
+use vmbake_pin::resolve::Resolver;
+use vmbake_pin::update::{UpdateRequest, pin_accounts};
+
+/// What the look needs.
+pub(super) struct AccountPlan<'a> {
+    /// What was updated.
+    pub(super) request: &'a UpdateRequest,
+    /// How.
+    pub(super) resolver: &'a Resolver<'a>,
+    /// Where layers are.
+    pub(super) layers: Catalog,
+}
+
+impl AccountPlan<'_> {
+    /// The texts of the manifests that are there, before they are updated.
+    pub(super) fn texts(&self) -> BTreeMap<Target, Vec<u8>> {
+        let text =
+            |target: &Target| Some((target.clone(), input::read(&self.manifest(target), input::MAX_INPUT).ok()?));
+        self.request.targets.iter().filter_map(text).collect()
+    }
+
+    /// Looks at each image whose layers ask for packages by name, unless its manifest is what it was before and has been looked at.
+    pub(super) fn pin(&self, before: &BTreeMap<Target, Vec<u8>>, progress: &Progress) -> Result<(), Failure> {
+        for target in &self.request.targets {
+            let asks = self.request.packages.get(target).is_some_and(|requests| !requests.is_empty());
+            if !asks {
+                continue;
+            }
+            let bake = self.bake(target);
+            let manifest = Manifest::load(&bake.manifest)?;
+            let same = before.get(target).is_some_and(|text| text == manifest.text());
+            if same && manifest.content().accounts.is_some() && !self.request.refresh {
+                continue;
+            }
+            let accounts = plan_accounts(&bake, progress)?;
+            let (users, groups) = (accounts.users.len() as u64, accounts.groups.len() as u64);
+            let new = pin_accounts(self.request, self.resolver.sources, target, accounts)?;
+            if new && users + groups > 0 {
+                progress.tell(Event::PinnedAccounts { manifest: target.name(), users, groups });
+            }
+        }
+        Ok(())
+    }
+
+    fn manifest(&self, target: &Target) -> PathBuf {
+        self.request.folder.join(format!("{}.json", target.name()))
+    }
+
+    fn bake(&self, target: &Target) -> BakeRequest {
+        let Resolver { client, store, sources, anchors, image, partition, .. } = self.resolver;
+        let Target { kind, os, arch } = target.clone();
+        BakeRequest {
+            manifest: self.manifest(target),
+            kind,
+            os,
+            arch,
+            base: image.clone(),
+            partition: *partition,
+            layers: self.layers.clone(),
+            more: Additions::default(),
+            store: (*store).clone(),
+            sources: (*sources).clone(),
+            anchors: (*anchors).clone(),
+            client: Some((*client).clone()),
+            size: None,
+            epoch: None,
+            formats: Vec::new(),
+            compression: Qcow2Compression::default(),
+            out: self.request.folder.clone(),
+            force: false,
+            builder: BuilderId::default(),
+            threads: self.request.threads,
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! `vmbake archive`: releases for sites without a network.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
+use super::key::KeySource;
+use super::network::NetworkArgs;
+use super::pinned::PinnedArgs;
+use super::verify::signers::{RootArgs, SignerArgs};
+use super::{Failure, Format, Outcome, examples, files, parse_size, threads};
+use vmbake_common::catalog::Catalog;
+use vmbake_common::escape;
+use vmbake_common::progress::{Progress, counted, human_bytes, remark};
+use vmbake_distribute::archive::apply::{SiteRequest, apply};
+use vmbake_distribute::archive::contents::{ArchiveEntry, Contents};
+use vmbake_distribute::archive::create::{ArchiveRequest, Catalogs, create};
+use vmbake_distribute::archive::earlier::Earlier;
+use vmbake_distribute::archive::import::{import, unpack_inputs};
+use vmbake_distribute::archive::verify::verify;
+use vmbake_oci::RemoteName;
+use vmbake_pin::anchors::Anchors;
+use vmbake_store::store::Store;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ArchiveCommand {
+    /// Write an archive: of a kind, all that baking it takes; of a baked image, its files and all that baking it takes
+    #[command(after_help = examples::ARCHIVE_CREATE)]
+    Create(Box<CreateArgs>),
+    /// Hash everything in an archive; exit 1 if anything is missing, damaged or too much
+    #[command(after_help = examples::ARCHIVE_VERIFY)]
+    Verify(VerifyArgs),
+    /// List what is in an archive
+    #[command(after_help = examples::ARCHIVE_LIST)]
+    List(ReadArgs),
+    /// Bring the blobs of an archive into the store
+    #[command(after_help = examples::ARCHIVE_IMPORT)]
+    Import(ImportArgs),
+    /// Write out the images of an archive, or bake them of its inputs, without a network
+    #[command(after_help = examples::ARCHIVE_APPLY)]
+    Apply(ApplyArchiveArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// Kinds, or files NAME.qcow2 that a bake wrote
+    #[command(flatten)]
+    pinned: PinnedArgs,
+    /// Of baked images, take what baking them takes, and not their files unless --images is there as well
+    #[arg(long)]
+    inputs: bool,
+    /// Of baked images, take their files, and not what baking them takes unless --inputs is there as well
+    #[arg(long)]
+    images: bool,
+    /// Base image, where the manifest pins one of your own
+    #[arg(long, value_name = "FILE")]
+    base: Option<PathBuf>,
+    /// Leave out what this archive has, which the site has imported, or what HOST/NAME:TAG or HOST/NAME@DIGEST of a registry has
+    #[arg(long, value_name = "ARCHIVE|REF")]
+    since: Option<PathBuf>,
+    /// Ask the registry of --since without TLS, as is done anyway on localhost
+    #[arg(long, requires = "since")]
+    plain_http: bool,
+    /// The archive
+    #[arg(short = 'o', long = "out", value_name = "FILE")]
+    out: PathBuf,
+    /// Write parts FILE.000, FILE.001 ... of at most so many bytes, or with K, M, G, T (binary)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    split: Option<u64>,
+    /// Sign the index, and with it all that is in the archive, with this private key, as `vmbake sign` takes it
+    #[arg(long, value_name = "KEY")]
+    key: Option<KeySource>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    layers: LayersArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReadArgs {
+    /// The archive; if it has parts, without their numbers
+    archive: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    read: ReadArgs,
+    #[command(flatten)]
+    signers: SignedArgs,
+}
+
+/// Who must have signed an archive.
+#[derive(Debug, Args)]
+struct SignedArgs {
+    #[command(flatten)]
+    signers: SignerArgs,
+    #[command(flatten)]
+    root: RootArgs,
+}
+
+impl CreateArgs {
+    /// All that baking a kind takes, as one file.
+    pub(super) fn of_kind(
+        pinned: PinnedArgs,
+        (base, out): (Option<PathBuf>, PathBuf),
+        (layers, network): (LayersArgs, NetworkArgs),
+        (trust, catalog): (TrustArgs, CatalogArgs),
+    ) -> Self {
+        let (inputs, images, since, plain_http) = (false, false, None, false);
+        let (split, key, force, json, jobs) = (None, None, false, false, None);
+        Self {
+            pinned,
+            inputs,
+            images,
+            base,
+            since,
+            plain_http,
+            out,
+            split,
+            key,
+            force,
+            json,
+            jobs,
+            layers,
+            network,
+            trust,
+            catalog,
+        }
+    }
+
+    /// What the site has. A file of that name is an archive, whatever else the name could be.
+    fn since(&self) -> Result<Option<Earlier>, Failure> {
+        let Some(since) = &self.since else { return Ok(None) };
+        let reference: Option<RemoteName> = since.to_str().and_then(|text| text.parse().ok());
+        Ok(Some(match reference.filter(|_| !Contents::exist(since)) {
+            Some(name) => {
+                let repository = self.network.repository(&name.repository, self.plain_http)?;
+                Earlier::remote(&repository, &name)?
+            }
+            None => Earlier::archive(since)?,
+        }))
+    }
+}
+
+impl SignedArgs {
+    /// Opens an archive that all of them have signed.
+    fn open(&self, archive: &Path) -> Result<Contents, Failure> {
+        let contents = Contents::open(archive)?;
+        let root = self.root.load(&Anchors::load(&Catalog::built_in())?)?;
+        contents.require_signed(&self.signers.named()?, &root, Timestamp::now())?;
+        Ok(contents)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    #[command(flatten)]
+    signers: SignedArgs,
+    /// The archive; if it has parts, without their numbers
+    archive: PathBuf,
+    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Write manifests, sources, layers and trust anchors to this new folder, too
+    #[arg(long, value_name = "DIR")]
+    inputs_to: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ApplyArchiveArgs {
+    #[command(flatten)]
+    signers: SignedArgs,
+    /// The archive; if it has parts, without their numbers
+    archive: PathBuf,
+    /// Output directory
+    #[arg(long, value_name = "DIR", default_value = "dist")]
+    out: PathBuf,
+    /// New folder for manifests, sources, layers and trust anchors
+    #[arg(long, value_name = "DIR", default_value = "inputs")]
+    inputs_to: PathBuf,
+    /// Formats of images that are baked
+    #[arg(long, value_delimiter = ',', default_value = "raw,qcow2")]
+    format: Vec<Format>,
+    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Replace existing images
+    #[arg(long)]
+    force: bool,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+pub(super) fn run(command: ArchiveCommand) -> Result<Outcome, Failure> {
+    match command {
+        ArchiveCommand::Create(args) => write(*args),
+        ArchiveCommand::Verify(args) => check(&args),
+        ArchiveCommand::List(args) => list(&args),
+        ArchiveCommand::Import(args) => bring(&args),
+        ArchiveCommand::Apply(args) => site(&args),
+    }
+}
+
+fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
+    let key = args.key.as_ref().map(KeySource::load).transpose()?;
+    let since = args.since()?;
+    let images = args.pinned.take_images();
+    let sources = args.network.sources(&args.catalog)?;
+    let catalogs = Catalogs {
+        layers: args.layers.catalog(&args.catalog),
+        sources: args.network.sources_catalog(&args.catalog),
+        trust: args.trust.catalog(&args.catalog),
+    };
+    let pinned = args.pinned.each(&sources, &catalogs.layers)?;
+    let manifests: Vec<PathBuf> = pinned.into_iter().map(|pinned| pinned.manifest).collect();
+    let store = args.network.store()?;
+    let _shared = store.share_if_writable()?;
+    let request = ArchiveRequest {
+        manifests: &manifests,
+        images: &images,
+        with_inputs: args.inputs || !args.images,
+        with_images: args.images || !args.inputs,
+        base: args.base.as_deref(),
+        catalogs: &catalogs,
+        since: since.as_ref(),
+        out: &args.out,
+        split: args.split,
+        force: args.force,
+        store: &store,
+        key: key.as_ref(),
+        threads: threads(args.jobs)?,
+    };
+    let written = create(&request, &Progress::new(args.json))?;
+    if args.json {
+        return files::print_json(&written);
+    }
+    let line = |path: &PathBuf| escape::line(path.display().to_string()) + "\n";
+    remark(&format!("{}, {}", counted(written.blobs as u64, "blob"), human_bytes(written.length)));
+    files::show(&written.parts.iter().chain(&written.bundle).map(line).collect::<String>())
+}
+
+fn check(VerifyArgs { read, signers }: &VerifyArgs) -> Result<Outcome, Failure> {
+    let report = verify(&signers.open(&read.archive)?, threads(None)?)?;
+    let held = match report.held {
+        0 => String::new(),
+        held => format!(", {} that an earlier archive has", counted(held as u64, "blob")),
+    };
+    let line = format!(
+        "index {}: {}, {}{held}\n",
+        report.index,
+        counted(report.blobs as u64, "blob"),
+        human_bytes(report.bytes)
+    );
+    let problems = report
+        .problems
+        .iter()
+        .map(|problem| escape::line(format!("{}  {}  {}", problem.state, problem.name, problem.said)) + "\n");
+    match read.json {
+        true => files::print_json(&report)?,
+        false => files::show(&problems.chain([line]).collect::<String>())?,
+    };
+    Ok(if report.ok { Outcome::Clean } else { Outcome::Findings })
+}
+
+fn list(args: &ReadArgs) -> Result<Outcome, Failure> {
+    let contents = Contents::open(&args.archive)?;
+    let entries = contents.entries();
+    if args.json {
+        return files::print_json(&json!({"index": contents.index_digest, "since": contents.since, "blobs": entries}));
+    }
+    let line = |entry: &ArchiveEntry| {
+        let held = if entry.held { "  left out" } else { "" };
+        escape::line(format!("{:>12}  {}  {}{held}", entry.size, entry.digest, entry.title)) + "\n"
+    };
+    files::show(&entries.iter().map(line).collect::<String>())
+}
+
+fn bring(args: &ImportArgs) -> Result<Outcome, Failure> {
+    let (contents, store) = (args.signers.open(&args.archive)?, Store::open(args.store.clone())?);
+    let _shared = store.share()?;
+    let imported = import(&contents, &store, threads(None)?)?;
+    if let Some(folder) = &args.inputs_to {
+        unpack_inputs(&contents, folder)?;
+    }
+    if args.json {
+        return files::print_json(&imported);
+    }
+    let (added, bytes) = (counted(imported.added as u64, "blob"), human_bytes(imported.bytes));
+    files::show(&format!("{added} added, {bytes}; {} were there\n", imported.present))
+}
+
+fn site(args: &ApplyArchiveArgs) -> Result<Outcome, Failure> {
+    let (contents, store) = (args.signers.open(&args.archive)?, Store::open(args.store.clone())?);
+    let _shared = store.share()?;
+    let mut formats: Vec<vmbake_disk::image::Format> = args.format.iter().copied().map(Into::into).collect();
+    formats.sort_unstable();
+    formats.dedup();
+    let request = SiteRequest {
+        out: &args.out,
+        inputs: &args.inputs_to,
+        force: args.force,
+        formats: &formats,
+        store: &store,
+        threads: threads(args.jobs)?,
+    };
+    let commands = apply(&contents, &request)?;
+    files::show(&commands.iter().map(|command| escape::line(command.clone()) + "\n").collect::<String>())
+}

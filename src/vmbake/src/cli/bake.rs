@@ -1,0 +1,111 @@
+//! `vmbake bake`: arguments to requests, and their results to text or JSON.
+
+use super::bundle::with::Reader;
+use super::pinned::Pinned;
+use super::{BakeArgs, Failure, Format, Outcome, files, threads};
+use vmbake_bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
+use vmbake_common::escape;
+use vmbake_common::progress::{Event, Progress};
+use vmbake_distribute::bundle::compose::Composition;
+use vmbake_manifest::{Additions, Target};
+use vmbake_pin::sources::Sources;
+
+pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
+    let json = args.json;
+    // The folders of the layers of bundles have to be there until the end.
+    let (requests, compositions) = requests(args, true)?;
+    let mut compositions = compositions.iter();
+    let store = requests.first().map(|request| &request.store);
+    if let Some((store, exposed)) = store.and_then(|store| Some((store, store.exposed()?))) {
+        let (path, note) = (store.root().to_owned(), format!("nothing is taken from an earlier bake: {exposed}"));
+        Progress::new(json).tell(Event::Note { path: Some(path), note });
+    }
+    // A store that cannot be written to has nobody who would remove anything from it either.
+    let _shared = store.and_then(|store| store.share().ok());
+    bake_all::<Failure>(&requests, json, |baked| {
+        if let Some(Some(composition)) = compositions.next() {
+            composition.save_lock()?;
+        }
+        if json {
+            files::print_json(&baked)?;
+        } else {
+            let line =
+                |output: &BakedFile| escape::line(format!("{}  {}", output.checksum, output.path.display())) + "\n";
+            files::show(&baked.outputs.iter().map(line).collect::<String>())?;
+        }
+        Ok(())
+    })?;
+    Ok(Outcome::Clean)
+}
+
+/// What the arguments ask for, an image each, and the bundles whose layers each of them gets.
+pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest>, Vec<Option<Composition>>), Failure> {
+    if args.base.is_some() && args.pinned.has_arches() {
+        return Err("--base is of one architecture: choose it with --arch".into());
+    }
+    let sources = args.network.sources(&args.catalog)?;
+    let pinned = args.pinned.each(&sources, &args.layers.catalog(&args.catalog))?;
+    let client = if args.offline { None } else { Some(args.network.client(&sources)?) };
+    let mut formats = args.format;
+    formats.sort_unstable();
+    formats.dedup();
+    if args.compression.is_some() && !formats.contains(&Format::Qcow2) {
+        return Err("--compression is of qcow2 images: add qcow2 to --format".into());
+    }
+    let store = args.network.store()?;
+    let store = if args.no_cache { store.without_caches() } else { store };
+    let epoch = source_date_epoch()?;
+    let threads = threads(args.jobs)?;
+    let (layers, anchors) = (args.layers.catalog(&args.catalog), args.trust.load(&args.catalog)?);
+    let request = |Pinned { target: Target { kind, os, arch }, manifest }| BakeRequest {
+        kind,
+        os,
+        arch,
+        manifest,
+        base: args.base.clone(),
+        partition: args.partition,
+        layers: layers.clone(),
+        more: Additions::default(),
+        store: store.clone(),
+        sources: sources.clone(),
+        anchors: anchors.clone(),
+        client: client.clone(),
+        size: args.size,
+        epoch,
+        formats: formats.iter().copied().map(Into::into).collect(),
+        compression: args.compression.map(Into::into).unwrap_or_default(),
+        out: args.out.clone(),
+        force: args.force,
+        builder: args.builder_id.clone().unwrap_or_default(),
+        threads,
+    };
+    let reader = Reader { network: &args.network, layers: &layers, anchors: &anchors, is_offline: args.offline };
+    let (mut requests, mut compositions) = (Vec::new(), Vec::<Option<Composition>>::new());
+    for pinned in pinned {
+        let (target, manifest) = (pinned.target.clone(), pinned.manifest.clone());
+        let mut request = request(pinned);
+        let before = compositions.iter().rev().flatten().next();
+        let composition = args.with.compose(&target, &manifest, before, &reader)?;
+        if let Some(composition) = &composition {
+            composition.require_compatible(&target, &layers)?;
+            request.layers = composition.layers(&layers);
+            request.sources = Sources::load(&composition.sources(&args.network.sources_catalog(&args.catalog)))?;
+            request.more = composition.additions(&target)?;
+            if is_bake {
+                composition.bring(&target, &store)?;
+            }
+        }
+        compositions.push(composition);
+        requests.push(request);
+    }
+    Ok((requests, compositions))
+}
+
+impl From<Format> for vmbake_disk::image::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Raw => Self::Raw,
+            Format::Qcow2 => Self::Qcow2,
+        }
+    }
+}

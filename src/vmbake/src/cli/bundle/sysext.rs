@@ -1,0 +1,114 @@
+//! `vmbake bundle sysext`: a bundle becomes an extension, which systemd merges into machines that run.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
+use super::super::network::NetworkArgs;
+use super::super::{Failure, Outcome, examples};
+use super::look::place;
+use vmbake_common::escape;
+use vmbake_common::progress::{Progress, human_bytes, remark};
+use vmbake_distribute::bundle::BundleError;
+use vmbake_distribute::bundle::compose::{ComposeRequest, Composition};
+use vmbake_distribute::bundle::extension::{
+    Extension, ExtensionForm, ExtensionFormat, ExtensionIdentity, ExtensionKind, ExtensionTools,
+};
+use vmbake_distribute::bundle::lock::{BundleLock, LockRules};
+use vmbake_distribute::bundle::publisher::FOLDER;
+use vmbake_fetch::Supply;
+use vmbake_manifest::Target;
+use vmbake_pin::sources::Sources;
+use vmbake_proof::sigstore::{self, SigstoreRoot};
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::BUNDLE_SYSEXT)]
+pub(in super::super) struct SysextArgs {
+    /// What `vmbake bundle pack` wrote, or HOST/NAME:TAG of a registry
+    #[arg(value_name = "BUNDLE")]
+    bundle: PathBuf,
+    /// The extension, NAME.raw, or NAME for a directory. systemd knows the extension by that name
+    #[arg(short = 'o', long = "out", value_name = "FILE")]
+    out: PathBuf,
+    /// Form of the extension
+    #[arg(long, default_value = "ext4")]
+    format: ExtensionFormat,
+    /// Also write the hash tree NAME.verity and its root NAME.roothash, by which Linux verifies what it reads
+    #[arg(long)]
+    verity: bool,
+    /// Extend /etc, for systemd-confext, instead of /usr
+    #[arg(long)]
+    confext: bool,
+    /// Operating system of the machines
+    #[arg(long, default_value = "debian-13")]
+    os: String,
+    /// Architecture of the machines, as Debian names it
+    #[arg(long, default_value = "amd64", value_parser = ["amd64", "arm64"])]
+    arch: String,
+    /// Folder with what is known of publishers of bundles
+    #[arg(long, value_name = "DIR", default_value = FOLDER)]
+    publishers: PathBuf,
+    /// Directory of bundles.lock.json: no version in it is taken with another digest
+    #[arg(long, value_name = "DIR", default_value = "manifests")]
+    manifests: PathBuf,
+    /// Open no socket: the bundle has to be a file
+    #[arg(long)]
+    offline: bool,
+    /// Replace what is there
+    #[arg(long)]
+    force: bool,
+    /// Downloads at the same time
+    #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
+    jobs: NonZeroUsize,
+    #[command(flatten)]
+    layers: LayersArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+pub(super) fn run(args: &SysextArgs) -> Result<Outcome, Failure> {
+    let kind = if args.confext { ExtensionKind::Confext } else { ExtensionKind::Sysext };
+    let identity = ExtensionIdentity::of_path(&args.out, args.format, kind, &args.os, &args.arch)?;
+    let (layers, anchors) = (args.layers.catalog(&args.catalog), args.trust.load(&args.catalog)?);
+    let from = place(&args.bundle, |name| match args.offline {
+        true => Err(BundleError::Remote { name: name.to_string() }.into()),
+        false => Ok((args.network.repository(&name.repository, false)?, name)),
+    })?;
+    let request = ComposeRequest {
+        publishers: &args.publishers,
+        manifests: &args.manifests,
+        lock: BundleLock::load(&args.manifests)?,
+        // Machines may have any version, but none that was another bundle before. The lock stays as it is.
+        rules: &|_| LockRules { upgrade: true, downgrade: true },
+        layers: &layers,
+        root: &SigstoreRoot::parse(&anchors.read(sigstore::ROOT)?)?,
+        now: Timestamp::now(),
+    };
+    let composition = Composition::read(vec![from], request)?;
+    let sources = Sources::load(&composition.sources(&args.network.sources_catalog(&args.catalog)))?;
+    let store = args.network.store()?;
+    let _shared = store.share_if_writable()?;
+    let client = if args.offline { None } else { Some(args.network.client(&sources)?) };
+    let supply =
+        Supply { store: &store, sources: &sources, anchors: &anchors, client: client.as_ref(), threads: args.jobs };
+    let tools = ExtensionTools { supply: &supply, progress: &Progress::new(false) };
+    for bundle in composition.bundles() {
+        let path = bundle.place.path();
+        let extension = Extension::new(&path, &bundle.contents, identity.clone())?;
+        let target = Target { kind: bundle.contents.document.title(), os: args.os.clone(), arch: args.arch.clone() };
+        composition.bring(&target, &store)?;
+        let form = ExtensionForm { format: args.format, verity: args.verity, force: args.force };
+        for (path, len) in extension.write(&args.out, form, &tools)? {
+            let shown = escape::line(path.display().to_string());
+            remark(&format!("{:>9}  {shown}, {}", "wrote", human_bytes(len)));
+        }
+    }
+    Ok(Outcome::Clean)
+}

@@ -1,0 +1,85 @@
+//! `vmbake convert`: a disk image in another form.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::{Compression, Failure, Outcome, examples, files, threads};
+use vmbake_common::escape;
+use vmbake_common::progress::Progress;
+use vmbake_distribute::convert::{ConvertRequest, ConvertedFormat, convert};
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::CONVERT)]
+pub(super) struct ConvertArgs {
+    /// Disk image, qcow2 or raw
+    image: PathBuf,
+    /// Format of the new file
+    #[arg(long)]
+    format: Target,
+    /// Compression, of the format qcow2 [default: zstd]
+    #[arg(long, value_name = "NAME")]
+    compression: Option<Compression>,
+    /// The new file
+    #[arg(short = 'o', long = "out", value_name = "FILE")]
+    out: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Target {
+    /// For Google Compute Engine: disk.raw in a sparse tar archive, with gzip
+    Gce,
+    /// For Azure: fixed virtual hard disk
+    Vhd,
+    /// Byte by byte, with holes
+    Raw,
+    /// Compressed, for QEMU, OpenStack, Proxmox
+    Qcow2,
+}
+
+/// What `--json` prints. Lengths are in bytes.
+#[derive(Debug, Serialize)]
+struct Answer {
+    path: String,
+    format: String,
+    disk_bytes: u64,
+    file_bytes: u64,
+    checksum: String,
+}
+
+pub(super) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
+    if args.compression.is_some() && !matches!(args.format, Target::Qcow2) {
+        return Err("--compression is of the format qcow2".into());
+    }
+    let format = match args.format {
+        Target::Gce => ConvertedFormat::Gce,
+        Target::Vhd => ConvertedFormat::Vhd,
+        Target::Raw => ConvertedFormat::Disk(vmbake_disk::image::Format::Raw),
+        Target::Qcow2 => ConvertedFormat::Disk(vmbake_disk::image::Format::Qcow2),
+    };
+    let ConvertArgs { image, out, force, .. } = args;
+    let compression = args.compression.map(Into::into).unwrap_or_default();
+    let request = ConvertRequest { image, format, compression, out, force: *force, threads: threads(args.jobs)? };
+    let done = convert(&request, &Progress::new(args.json))?;
+    if args.json {
+        return files::print_json(&Answer {
+            path: out.display().to_string(),
+            format: format.to_string(),
+            disk_bytes: done.disk_len,
+            file_bytes: done.file_len,
+            checksum: done.checksum.to_string(),
+        });
+    }
+    files::show(&(escape::line(format!("{}  {}", done.checksum, out.display())) + "\n"))
+}

@@ -1,0 +1,197 @@
+//! `vmbake dev`: layers on a running machine.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, Subcommand};
+
+use super::files::{print_json, show};
+use super::{Failure, Outcome, advice, catalog, examples};
+use crate::sync::{Destination, MachineState, NewImage, SyncAction, SyncReport, SyncRequest, sync};
+use vmbake_common::catalog::{Catalog, Root};
+use vmbake_common::escape;
+use vmbake_layer::Layers;
+
+/// How often --watch looks for changes.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DevCommand {
+    /// Send changed files of layers to a running machine over ssh, then configure it and restart its services
+    #[command(after_help = examples::DEV_SYNC)]
+    Sync(SyncArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SyncArgs {
+    /// Machine: [user@]host[:port], an alias of the ssh configuration, or the image of a running `vmbake boot` that forwards a port to 22
+    #[arg(value_name = "HOST|IMAGE")]
+    target: String,
+    #[command(flatten)]
+    layers: catalog::LayersArgs,
+    /// Refuse a machine of another kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// Print what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on, and sync whenever a file of the layers changes; Ctrl-C ends it
+    #[arg(long)]
+    watch: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    catalog: catalog::CatalogArgs,
+    /// Options of ssh, such as -i KEY or -o Name=value
+    #[arg(last = true, value_name = "SSH OPTIONS")]
+    ssh: Vec<OsString>,
+}
+
+pub(super) fn run(command: DevCommand) -> Result<Outcome, Failure> {
+    let DevCommand::Sync(args) = command;
+    let catalog = args.layers.catalog(&args.catalog);
+    if !args.watch {
+        return once(&args, &catalog);
+    }
+    let mut seen = None;
+    loop {
+        let now = fingerprint(&catalog);
+        if seen.as_ref() != Some(&now) {
+            seen = Some(now);
+            // The next change may be what makes it right.
+            if let Err(error) = once(&args, &catalog) {
+                advice::tell(&*error);
+            }
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+fn once(args: &SyncArgs, catalog: &Catalog) -> Result<Outcome, Failure> {
+    let layers: Layers = args.layers.load(&args.catalog)?;
+    let to = Destination::find(&args.target, &args.ssh)?;
+    let own = own(catalog);
+    let report = sync(&SyncRequest { to, layers, own, kind: args.kind.clone(), dry_run: args.dry_run })?;
+    if args.json {
+        print_json(&report)?;
+    } else {
+        show(&text(&report, args.dry_run))?;
+    }
+    Ok(if report.new_image.is_empty() { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// The layers of the directories, also those that are the same as built-in ones.
+fn own(catalog: &Catalog) -> BTreeSet<String> {
+    let entries = folders(catalog).flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let layers = entries.filter(|entry| entry.path().join("layer.json").is_file());
+    layers.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+fn folders(catalog: &Catalog) -> impl Iterator<Item = &PathBuf> {
+    catalog.roots().iter().filter_map(|root| match root {
+        Root::Path(folder) => Some(folder),
+        Root::BuiltIn => None,
+    })
+}
+
+/// What changes when a file of the layers does: paths with their times, lengths and modes.
+fn fingerprint(catalog: &Catalog) -> BTreeSet<(PathBuf, Option<SystemTime>, u64, u32)> {
+    let mut found = BTreeSet::new();
+    folders(catalog).for_each(|folder| collect(folder, &mut found));
+    found
+}
+
+fn collect(folder: &Path, found: &mut BTreeSet<(PathBuf, Option<SystemTime>, u64, u32)>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(meta) = entry.metadata() else { continue };
+        if meta.is_dir() {
+            collect(&entry.path(), found);
+        }
+        let mode = std::os::unix::fs::MetadataExt::mode(&meta);
+        found.insert((entry.path(), meta.modified().ok(), meta.len(), mode));
+    }
+}
+
+fn text(report: &SyncReport, dry_run: bool) -> String {
+    let SyncReport { to, hostname, image, layers, actions, left, new_image, unknown, interrupted, machine } = report;
+    let mut text = String::new();
+    let mut line = |what: &str, detail: String| text.push_str(&format!("{what:>9}  {}\n", escape::line(detail)));
+    line("machine", format!("{to}: {hostname}, {image}"));
+    if !layers.is_empty() {
+        line("layers", layers.join(", "));
+    }
+    actions.iter().for_each(|action| {
+        let (what, detail) = described(action);
+        line(what, detail);
+    });
+    left.iter().for_each(|note| line("left", format!("{}: {}", note.path, note.note)));
+    let about = |NewImage { layer, what, why }: &NewImage| format!("layer {layer}: {what}: {why}");
+    unknown.iter().for_each(|one| {
+        line("note", format!("{}: cannot be compared; if you changed it, bake a new image", about(one)))
+    });
+    new_image.iter().for_each(|one| line("needs a new image", about(one)));
+    match machine {
+        Some(MachineState::Configured) => line("done", "configured and restarted".to_owned()),
+        Some(MachineState::Waiting) => line("done", "sent; the machine waits for user data".to_owned()),
+        None if dry_run && *interrupted => line(
+            "dry run",
+            "nothing was changed; an earlier sync was interrupted, and one without --dry-run configures the machine and restarts its services"
+                .to_owned(),
+        ),
+        None if dry_run && !actions.is_empty() => line("dry run", "nothing was changed".to_owned()),
+        None => line("done", "nothing to send".to_owned()),
+    }
+    text
+}
+
+fn described(action: &SyncAction) -> (&'static str, String) {
+    match action {
+        SyncAction::Directory { path, ownership } => {
+            ("directory", format!("{path} ({:04o} {}:{})", ownership.mode, ownership.owner, ownership.group))
+        }
+        SyncAction::Write { path, ownership, layer, .. } => {
+            ("write", format!("{path} ({:04o} {}:{}), layer {layer}", ownership.mode, ownership.owner, ownership.group))
+        }
+        SyncAction::Link { path, target, layer } => ("link", format!("{path} -> {target}, layer {layer}")),
+        SyncAction::Remove { path, layer, .. } => ("remove", format!("{path}, layer {layer}")),
+        SyncAction::Enable { unit } => ("enable", unit.clone()),
+        SyncAction::Disable { unit } => ("disable", unit.clone()),
+        SyncAction::Mask { unit } => ("mask", unit.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_says_what_a_sync_would_do() {
+        let action = SyncAction::Enable { unit: "a.service".to_owned() };
+        for (actions, interrupted, dry_run, expected) in [
+            (vec![], false, true, "done  nothing to send"),
+            (vec![action.clone()], false, true, "dry run  nothing was changed"),
+            (vec![], true, true, "dry run  nothing was changed; an earlier sync was interrupted"),
+            (vec![action], true, true, "dry run  nothing was changed; an earlier sync was interrupted"),
+            (vec![], false, false, "done  nothing to send"),
+        ] {
+            let report = SyncReport {
+                to: "web".to_owned(),
+                hostname: "web".to_owned(),
+                image: "knd".to_owned(),
+                layers: Vec::new(),
+                actions,
+                left: Vec::new(),
+                new_image: Vec::new(),
+                unknown: Vec::new(),
+                interrupted,
+                machine: None,
+            };
+            let text = text(&report, dry_run);
+            assert!(text.lines().last().is_some_and(|line| line.trim_start().starts_with(expected)), "{text}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `vmbake diff`: how two images differ.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Failure, Outcome, examples, files, threads};
+use vmbake_common::progress::{Event, remark, tell};
+use vmbake_query::diff::{DiffOptions, diff, diff_blocks};
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::DIFF)]
+pub(super) struct DiffArgs {
+    /// Disk image, qcow2 or raw
+    from: PathBuf,
+    /// Disk image to compare it with
+    to: PathBuf,
+    /// Partition number in both images; 0 for a file system without a partition table [default: the root partition of each]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+    /// Compare times of modification too
+    #[arg(long)]
+    times: bool,
+    /// Compare the disks instead: how many clusters of 64 KiB and blocks of 512 KiB they share, and whose bytes differ
+    #[arg(long, conflicts_with = "times")]
+    blocks: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
+    let threads = threads(args.jobs)?;
+    if args.blocks {
+        return blocks(args, threads);
+    }
+    let options = DiffOptions { partition: args.partition, times: args.times, threads };
+    let found = diff(&args.from, &args.to, options)?;
+    found.notes.iter().for_each(|note| tell(&Event::Note { path: None, note: note.clone() }));
+    if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;
+    if found.is_empty() {
+        return Ok(Outcome::Clean);
+    }
+    remark(&found.summary());
+    Ok(Outcome::Findings)
+}
+
+fn blocks(args: &DiffArgs, threads: NonZeroUsize) -> Result<Outcome, Failure> {
+    let found = diff_blocks(&args.from, &args.to, args.partition, threads)?;
+    found.notes.iter().for_each(|note| tell(&Event::Note { path: None, note: note.clone() }));
+    if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;
+    Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
+}

@@ -1,0 +1,40 @@
+//! `vmbake explain`: where a path of an image came from.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Failure, Outcome, examples, files};
+use vmbake_image::disk::InspectError;
+use vmbake_query::explain::{ExplainError, explain};
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::EXPLAIN)]
+pub(super) struct ExplainArgs {
+    /// Disk image, qcow2 or raw
+    image: PathBuf,
+    /// Path in the root file system; symbolic links are followed inside the image
+    path: PathBuf,
+    /// Partition number; 0 for a file system without a partition table [default: the root partition]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+    /// Record of origins to go by [default: the one inside the image, else NAME.origin.json beside it]
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`
+    #[arg(long)]
+    escaped: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
+    let path = files::path_bytes(&args.path, args.escaped)?;
+    let found = explain(&args.image, args.partition, &path, args.record.as_deref());
+    let explanation = found.map_err(|error| match error {
+        ExplainError::Tree(error) => InspectError::Tree { path: args.image.clone(), error }.into(),
+        other => other,
+    })?;
+    if args.json { files::print_json(&explanation) } else { files::show(&explanation.to_string()) }
+}

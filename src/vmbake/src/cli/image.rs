@@ -1,0 +1,19 @@
+//! `vmbake inspect` and `vmbake lint`: what an image is, and whether it is clean.
+
+use super::{Failure, InspectArgs, Outcome, files};
+use vmbake_query::lint::{LintStatus, lint_image};
+
+pub(super) fn inspect(args: &InspectArgs) -> Result<Outcome, Failure> {
+    let report = vmbake_image::inspect::inspect(&args.image, args.partition)?;
+    if args.json { files::print_json(&report) } else { files::show(&report.to_string()) }
+}
+
+pub(super) fn lint(args: &InspectArgs) -> Result<Outcome, Failure> {
+    let findings = lint_image(&args.image, args.partition)?;
+    match args.json {
+        true => files::print_json(&findings)?,
+        false => files::show(&findings.iter().map(|finding| format!("{finding}\n")).collect::<String>())?,
+    };
+    let clean = findings.iter().all(|finding| finding.status != LintStatus::Error);
+    Ok(if clean { Outcome::Clean } else { Outcome::Findings })
+}

@@ -1,0 +1,69 @@
+//! `vmbake podplane`: what Podplane's command line needs of a baked image.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use vmbake_disk::image::ClusterCompression;
+
+use super::{Failure, Outcome, examples, files};
+use vmbake_common::atomic_file::{require_other, write_file};
+use vmbake_common::digest::Digest;
+use vmbake_common::escape;
+use vmbake_common::progress::{Event, Progress};
+use vmbake_distribute::podplane::{self, PodplaneManifest};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PodplaneCommand {
+    /// Write the manifest with which `podplane deps download --vmconfig` takes a baked image
+    #[command(after_help = examples::PODPLANE_MANIFEST)]
+    Manifest(ManifestOfImageArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManifestOfImageArgs {
+    /// Baked qcow2 image, with its manifest next to it
+    image: PathBuf,
+    /// URL of the folder from which both files are served
+    #[arg(long, value_name = "BASE")]
+    url: String,
+    /// The new file [default: vmconfig_KIND_OS_ARCH.json next to the image]
+    #[arg(short = 'o', long = "out", value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Answer {
+    path: String,
+    digest: String,
+}
+
+pub(super) fn run(command: PodplaneCommand) -> Result<Outcome, Failure> {
+    let PodplaneCommand::Manifest(args) = command;
+    let progress = Progress::new(args.json);
+    let inputs = podplane::inputs(&args.image);
+    let inputs = || inputs.iter().map(PathBuf::as_path);
+    // Before anything is read, which may take a while.
+    args.out.as_deref().map_or(Ok(()), |out| require_other(out, inputs()))?;
+    let PodplaneManifest { name, text, compression } = podplane::manifest(&args.image, &args.url)?;
+    let out = args.out.clone().unwrap_or_else(|| args.image.with_file_name(name));
+    require_other(&out, inputs())?;
+    if compression != ClusterCompression::Zlib {
+        let note = "its clusters are compressed with zstd, which podplane does not read: machines boot through the firmware; `vmbake bake \
+                    --compression zlib` writes clusters that it reads";
+        progress.tell(Event::Note { path: Some(args.image.clone()), note: note.to_owned() });
+    }
+    write_file(&out, text.as_bytes(), args.force)?;
+    let digest = Digest::of(text.as_bytes());
+    if args.json {
+        return files::print_json(&Answer { path: out.display().to_string(), digest: digest.to_string() });
+    }
+    files::show(&(escape::line(format!("{digest}  {}", out.display())) + "\n"))
+}

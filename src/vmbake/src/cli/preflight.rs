@@ -1,0 +1,55 @@
+//! `vmbake preflight`: whether an image would work in a cloud.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::{Failure, InspectArgs, Outcome, examples, files, threads};
+use vmbake_common::progress::Progress;
+use vmbake_distribute::publish::snapshot::{SnapshotPlan, plan};
+use vmbake_query::preflight::{Preflight, aws};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PreflightCommand {
+    /// Check a disk image for what EC2 needs, and derive the architecture and boot mode of its registration; exit 1 on an error
+    #[command(after_help = examples::PREFLIGHT_AWS)]
+    Aws(AwsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AwsArgs {
+    #[command(flatten)]
+    inspect: InspectArgs,
+    /// Read the whole disk, and tell what blocks a snapshot of it takes
+    #[arg(long)]
+    snapshot: bool,
+    /// The image of an earlier snapshot: tell what blocks one takes that begins as that. Implies --snapshot
+    #[arg(long, value_name = "OLD")]
+    parent: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    #[serde(flatten)]
+    preflight: &'a Preflight,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<SnapshotPlan>,
+}
+
+pub(super) fn run(what: &PreflightCommand) -> Result<Outcome, Failure> {
+    let PreflightCommand::Aws(AwsArgs { inspect: args, snapshot, parent }) = what;
+    let found = aws(&args.image, args.partition)?;
+    let snapshot = (*snapshot || parent.is_some()).then(|| {
+        let boot_mode = found.boot_mode.unwrap_or_default();
+        plan(&args.image, parent.as_deref(), boot_mode, threads(None)?, &Progress::new(args.json))
+            .map_err(Failure::from)
+    });
+    let snapshot = snapshot.transpose()?;
+    if args.json {
+        files::print_json(&Found { preflight: &found, snapshot })?
+    } else {
+        files::show(&(found.to_string() + &snapshot.map(|plan| plan.to_string()).unwrap_or_default()))?
+    };
+    Ok(if found.passes() { Outcome::Clean } else { Outcome::Findings })
+}

@@ -1,0 +1,49 @@
+//! `vmbake profile render`: what the operating-system-manager makes of a profile.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::super::{Failure, Outcome, files};
+use super::assignment;
+use vmbake_common::progress::{Event, remark, tell};
+use vmbake_profile::{ControllerOptions, Deployment, MachinePhase, OperatingSystemConfig, Profile};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RenderArgs {
+    /// OperatingSystemProfile, YAML
+    file: PathBuf,
+    /// MachineDeployment that the machines belong to, YAML
+    #[arg(long, value_name = "FILE")]
+    machine_deployment: PathBuf,
+    /// Option of the operating-system-manager, by its name; what is a file there is one here
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// Print the cloud-config of a phase in place of the OperatingSystemConfig
+    #[arg(long, value_name = "PHASE", value_parser = MachinePhase::NAMES)]
+    user_data: Option<String>,
+}
+
+pub(super) fn run(args: &RenderArgs) -> Result<Outcome, Failure> {
+    let profile = Profile::open(&args.file)?;
+    let deployment = Deployment::open(&args.machine_deployment)?;
+    let options = ControllerOptions::open(&args.set)?;
+    let config = OperatingSystemConfig::render(profile, deployment, &options)?;
+    if let Some(phase) = args.user_data.as_deref().and_then(MachinePhase::named) {
+        let size = config.size(phase)?;
+        remark(&size.to_string());
+        // The other one is fetched from the cluster.
+        if phase == MachinePhase::Bootstrap {
+            size.check()?;
+        }
+        return files::print(&config.user_data(phase)?);
+    }
+    for phase in MachinePhase::ALL {
+        match config.size(phase) {
+            Ok(size) if size.is_too_large() => remark(&format!("{size}, too large for its user data")),
+            Ok(size) => remark(&size.to_string()),
+            Err(error) => tell(&Event::Warning { warning: format!("{}: {error}", phase.name()) }),
+        }
+    }
+    files::print(&config.to_yaml())
+}

@@ -1,0 +1,118 @@
+//! `vmbake pull`: a release from a registry.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::catalog::{CatalogArgs, TrustArgs};
+use super::network::RegistryArgs;
+use super::verify::signers::{RootArgs, SignerArgs};
+use super::{Failure, Outcome, examples, files};
+use vmbake_common::escape;
+use vmbake_common::progress::{Progress, human_bytes, remark};
+use vmbake_distribute::pull::{PullReport, PullRequest, SeenReleases, pull};
+use vmbake_distribute::release::config::DiskFormat;
+use vmbake_oci::RemoteName;
+use vmbake_store::registry::Access;
+use vmbake_store::store::Store;
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::PULL)]
+pub(super) struct PullArgs {
+    /// The release: HOST/NAME:TAG, HOST/NAME@DIGEST, or both
+    #[arg(value_name = "REF")]
+    reference: RemoteName,
+    /// Architecture [default: the only one that there is, or the one of this machine]
+    #[arg(long)]
+    arch: Option<String>,
+    /// Format of the image [default: raw, if it is there]
+    #[arg(long)]
+    format: Option<DiskFormat>,
+    #[command(flatten)]
+    signers: SignerArgs,
+    /// Believe the registry, and take what nobody need have signed
+    #[arg(long, conflicts_with_all = ["key", "certificate_identity"])]
+    allow_unsigned: bool,
+    /// Required name in the signed index [default: that of the repository, without the host]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Allow a version older than the newest pulled by this reference
+    #[arg(long)]
+    allow_downgrade: bool,
+    /// Folder that records the newest version of each reference [default: $XDG_STATE_HOME/vmbake/releases]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Take over what is the same in an older raw image
+    #[arg(long, value_name = "OLD")]
+    from: Option<PathBuf>,
+    /// Folder to write to
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Replace files that are there
+    #[arg(long)]
+    force: bool,
+    /// Chunks that are on their way at the same time
+    #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
+    jobs: NonZeroUsize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Store that keeps a qcow2 image until it is complete [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    #[command(flatten)]
+    root: RootArgs,
+    #[command(flatten)]
+    registry: RegistryArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+pub(super) fn run(args: &PullArgs) -> Result<Outcome, Failure> {
+    let root = args.root.load(&args.trust.load(&args.catalog)?)?;
+    let repository = args.registry.repository(&args.reference.repository, Access::Pull)?;
+    let bar = Progress::new(args.json).counter("pulling");
+    let request = PullRequest {
+        repository: &repository,
+        reference: &args.reference,
+        arch: args.arch.as_deref(),
+        format: args.format,
+        signers: &args.signers.named()?,
+        allow_unsigned: args.allow_unsigned,
+        name: args.name.as_deref(),
+        seen: &SeenReleases::open(args.state.clone()),
+        allow_downgrade: args.allow_downgrade,
+        root: &root,
+        now: Timestamp::now(),
+        from: args.from.as_deref(),
+        out: &args.out,
+        force: args.force,
+        store: &Store::open(args.store.clone())?,
+        threads: args.jobs,
+        progress: &|bytes| bar.inc(bytes),
+    };
+    let report = pull(&request)?;
+    bar.finish_and_clear();
+    if args.json {
+        return files::print_json(&report);
+    }
+    if report.version.is_none() && args.reference.digest.is_none() {
+        remark("the release has no version: rollbacks to older releases cannot be detected");
+    }
+    remark(&summary(&report));
+    let lines = report.files.iter().chain([&report.image]).map(|path| escape::line(path.display().to_string()) + "\n");
+    files::show(&lines.collect::<String>())
+}
+
+fn summary(report: &PullReport) -> String {
+    let by = match report.signed_by.is_empty() {
+        true => "nobody asked who signed it".to_owned(),
+        false => format!("signed by {}", report.signed_by.join(", ")),
+    };
+    let (downloaded, reused) = (human_bytes(report.downloaded_bytes), human_bytes(report.reused_bytes));
+    escape::line(format!("{}, {by}; {downloaded} downloaded, {reused} of the disk reused", report.digest))
+}

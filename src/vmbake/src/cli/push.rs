@@ -1,0 +1,117 @@
+//! `vmbake push`: a release to a registry.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::key::KeySource;
+use super::network::RegistryArgs;
+use super::{Failure, Outcome, examples, files};
+use vmbake_common::escape;
+use vmbake_common::progress::{Progress, human_bytes, remark};
+use vmbake_distribute::push::{PushReport, PushRequest, plan, push};
+use vmbake_distribute::release::ReleaseFolder;
+use vmbake_distribute::release::binding::ReleaseBinding;
+use vmbake_distribute::version::Version;
+use vmbake_oci::{RemoteName, is_tag};
+use vmbake_store::registry::Access;
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::PUSH)]
+pub(super) struct PushArgs {
+    /// Images that a bake wrote, with all that lies beside them: one of each architecture and format
+    #[arg(value_name = "IMAGE", required = true)]
+    images: Vec<PathBuf>,
+    /// Where to: HOST/NAME or HOST/NAME:TAG
+    #[arg(value_name = "REF", value_parser = reference)]
+    reference: RemoteName,
+    /// Another tag; may be repeated
+    #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
+    tags: Vec<String>,
+    /// Version to record in the signed index, such as 1.4.2 [default: the tag of REF, if it is a version]
+    #[arg(long, value_name = "VERSION")]
+    release_version: Option<Version>,
+    /// Another file to attach to the release; may be repeated
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    /// Sign the index with this private key: PKCS#8 PEM, cosign.key with $COSIGN_PASSWORD, or env://NAME
+    #[arg(long, value_name = "KEY")]
+    key: Option<KeySource>,
+    /// Move tags that stand for something else
+    #[arg(long)]
+    force: bool,
+    /// Say what would be pushed, and ask nobody
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Chunks that are compressed and sent at the same time
+    #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
+    jobs: NonZeroUsize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+fn reference(text: &str) -> Result<RemoteName, String> {
+    match text.parse() {
+        Ok(RemoteName { digest: Some(_), .. }) => {
+            Err("a digest cannot be chosen: name HOST/NAME or HOST/NAME:TAG".to_owned())
+        }
+        Ok(name) => Ok(name),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn tag(text: &str) -> Result<String, &'static str> {
+    if is_tag(text) { Ok(text.to_owned()) } else { Err("not letters, digits, ., - and _ alone, at most 128") }
+}
+
+pub(super) fn run(args: &PushArgs) -> Result<Outcome, Failure> {
+    let key = args.key.as_ref().map(KeySource::load).transpose()?;
+    let folder = ReleaseFolder::read(&args.images)?;
+    let mut tags: Vec<String> = args.reference.tag.iter().chain(&args.tags).cloned().collect();
+    tags.sort();
+    tags.dedup();
+    let bar = Progress::new(args.json).counter("pushing");
+    let binding = ReleaseBinding::of(&args.reference, args.release_version.as_ref());
+    let request = PushRequest {
+        folder: &folder,
+        binding: &binding,
+        attach: &args.attach,
+        tags: &tags,
+        force: args.force,
+        key: key.as_ref(),
+        threads: args.jobs,
+        progress: &|bytes| bar.inc(bytes),
+    };
+    let report = match args.dry_run {
+        true => plan(&request)?.1,
+        false => push(&request, &args.registry.repository(&args.reference.repository, Access::Push)?)?,
+    };
+    bar.finish_and_clear();
+    if args.json {
+        return files::print_json(&report);
+    }
+    if binding.version.is_none() {
+        remark("the release has no version, so `vmbake pull` cannot detect rollbacks: set one with --release-version");
+    }
+    remark(&summary(&report, args.dry_run));
+    let name = &args.reference.repository;
+    let lines = report.tags.iter().map(|tag| format!("{name}:{tag}@{}\n", report.digest));
+    let text: String = lines.collect();
+    files::show(&if text.is_empty() { format!("{name}@{}\n", report.digest) } else { text })
+}
+
+fn summary(report: &PushReport, is_plan: bool) -> String {
+    let PushReport { sent, sent_bytes, reused, reused_bytes, attached, .. } = report;
+    let attached = escape::line(attached.join(", "));
+    let sent = format!("{sent} blobs, {}", human_bytes(*sent_bytes));
+    match is_plan {
+        true => format!("would send at most {sent}, and attach {attached}"),
+        false => {
+            format!("sent {sent}; {reused} blobs, {}, were there; attached {attached}", human_bytes(*reused_bytes))
+        }
+    }
+}

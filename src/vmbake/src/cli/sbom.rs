@@ -1,0 +1,50 @@
+//! `vmbake sbom`: what an image is made of.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Failure, Outcome, examples, files, threads};
+use vmbake_common::progress::{Event, tell};
+use vmbake_query::sbom::{Inventory, SbomFormat};
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::SBOM)]
+pub(super) struct SbomArgs {
+    /// Disk image, qcow2 or raw
+    image: PathBuf,
+    /// Partition number; 0 for a file system without a partition table [default: the root partition]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+    /// Form of the document
+    #[arg(long, default_value = "spdx-2.3")]
+    format: Form,
+    /// List every regular file with its digests, too
+    #[arg(long)]
+    files: bool,
+    /// Threads that read files [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N", requires = "files")]
+    jobs: Option<NonZeroUsize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Form {
+    #[value(name = "spdx-2.3")]
+    Spdx,
+    #[value(name = "cyclonedx-1.6")]
+    CycloneDx,
+}
+
+pub(super) fn run(args: &SbomArgs) -> Result<Outcome, Failure> {
+    let threads = threads(args.jobs)?;
+    let inventory = Inventory::of_image(&args.image, args.partition, args.files.then_some(threads))?;
+    for note in &inventory.notes {
+        tell(&Event::Note { path: Some(args.image.clone()), note: note.clone() });
+    }
+    let format = match args.format {
+        Form::Spdx => SbomFormat::Spdx,
+        Form::CycloneDx => SbomFormat::CycloneDx,
+    };
+    files::print(&inventory.text(format)?)
+}

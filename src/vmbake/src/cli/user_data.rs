@@ -1,0 +1,254 @@
+//! `vmbake user-data`: what a baked machine is told from outside.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use vmbake_firstboot::env;
+use vmbake_firstboot::plan::{Format, Plan};
+
+use super::bundle::look::place;
+use super::catalog::{CatalogArgs, LayersArgs};
+use super::network::RegistryArgs;
+use super::{Failure, Outcome, examples, files};
+use vmbake_common::escape;
+use vmbake_common::progress::{Event, remark, tell};
+use vmbake_distribute::bundle::contents::LAYERS;
+use vmbake_distribute::bundle::lock::BundleLock;
+use vmbake_distribute::bundle::packed::PackedContents;
+use vmbake_layer::first_boot::compile;
+use vmbake_layer::{Layer, Layers};
+use vmbake_profile::user_data::{
+    Origin, Provider, Sizes, UserDataError, UserDataRequest, UserDataTemplate, read_settings, render, setting,
+};
+use vmbake_store::registry::Access;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum UserData {
+    /// Print the cloud-config for a machine, and on stderr what takes how much room
+    Render(RenderArgs),
+    /// List the settings that a kind has
+    #[command(after_help = examples::USER_DATA_KEYS)]
+    Keys(KindArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct KindArgs {
+    /// Kind of image: the name of its top layer
+    #[arg(long)]
+    kind: String,
+    /// Operating system of the image
+    #[arg(long, default_value = "debian-13")]
+    os: String,
+    /// Bundle that the image has, too, as for `vmbake bake`; may be repeated
+    #[arg(long = "with", value_name = "BUNDLE")]
+    with: Vec<PathBuf>,
+    /// Directory with the bundles.lock.json that says which version of a bundle without a tag there is
+    #[arg(long, value_name = "DIR", default_value = "manifests")]
+    manifests: PathBuf,
+    #[command(flatten)]
+    registry: RegistryArgs,
+    #[command(flatten)]
+    layers: LayersArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::USER_DATA_RENDER)]
+pub(super) struct RenderArgs {
+    #[command(flatten)]
+    kind: KindArgs,
+    /// A setting; counts more than --env. Other users of this machine can see it: secrets are better in a file
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<OsString>,
+    /// A setting whose value is in a file; of settings in base64 the file is what they mean
+    #[arg(long, value_name = "KEY=FILE")]
+    file: Vec<OsString>,
+    /// File with settings, KEY=VALUE in lines that a shell and systemd read alike
+    #[arg(long, value_name = "FILE")]
+    env: Option<PathBuf>,
+    /// File with the token by which the machine registers
+    #[arg(long, value_name = "FILE", conflicts_with = "template")]
+    nonce: Option<PathBuf>,
+    /// File with the certificates of the server, PEM
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// File with public keys that may log in, as authorized_keys
+    #[arg(long, value_name = "FILE")]
+    ssh_key: Option<PathBuf>,
+    /// Whose limit counts [default: that of PROVIDER_KIND]
+    #[arg(long, value_parser = Provider::NAMES)]
+    provider: Option<String>,
+    /// Print a template that this server fills for each machine: settings may have its placeholders, such as {{ .Cluster.ID }}, and have them by
+    /// default. Sizes are those with the longest values
+    #[arg(long, value_parser = UserDataTemplate::NAMES)]
+    template: Option<String>,
+}
+
+pub(super) fn run(what: UserData) -> Result<Outcome, Failure> {
+    match what {
+        UserData::Render(args) => render_one(args),
+        UserData::Keys(args) => keys(&args),
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    user_data: &'a str,
+    parts: &'a Sizes,
+    limit: Option<usize>,
+}
+
+fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
+    let (plan, layers) = planned(&args.kind)?;
+    let mut settings = Vec::new();
+    if let Some(path) = &args.env {
+        settings.push(read_settings(path)?);
+    }
+    for (number, text) in (1..).zip(&args.file) {
+        let mut named = assignment("--file", number, text)?;
+        for (name, value) in &mut named {
+            *value = setting(&plan, name, Path::new(value), args.template.is_some())?;
+        }
+        settings.push((Origin::Option("--file"), named));
+    }
+    for (number, text) in (1..).zip(&args.set) {
+        settings.push((Origin::Option("--set"), assignment("--set", number, text)?));
+    }
+    let request = UserDataRequest {
+        kind: args.kind.kind,
+        settings,
+        nonce: args.nonce,
+        authority: args.ca,
+        ssh_keys: args.ssh_key,
+        provider: args.provider.as_deref().and_then(Provider::named),
+        template: args.template.as_deref().and_then(UserDataTemplate::named),
+    };
+    let rendered = render(&request, &plan, &layers)?;
+    for warning in &rendered.warnings {
+        tell(&Event::Warning { warning: warning.to_string() });
+    }
+    if args.kind.json {
+        rendered.check_size()?;
+        let answer = Answer { user_data: &rendered.user_data, parts: &rendered.sizes, limit: rendered.sizes.limit };
+        return files::print_json(&answer);
+    }
+    remark(rendered.sizes.to_string().trim_end());
+    rendered.check_size()?;
+    files::print(&rendered.user_data)
+}
+
+/// The setting of one option. No message has its text: it may be a secret without a name.
+fn assignment(option: &str, number: usize, text: &OsString) -> Result<BTreeMap<String, String>, UserDataError> {
+    let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'=');
+    let name = parts.next().and_then(|name| str::from_utf8(name).ok()).filter(|name| env::is_name(name));
+    let (Some(name), Some(value)) = (name, parts.next()) else {
+        return Err(UserDataError::Assignment { option: format!("{option}, the {number}. one") });
+    };
+    match str::from_utf8(value) {
+        Ok(value) => Ok(BTreeMap::from([(name.to_owned(), value.to_owned())])),
+        Err(_) => Err(UserDataError::NotText { name: name.to_owned() }),
+    }
+}
+
+/// The plan of a kind and its layers. What of it depends on the architecture, paths of libraries, does not matter here.
+fn planned(args: &KindArgs) -> Result<(Plan, Vec<Layer>), Failure> {
+    let mut layers = args.layers.load(&args.catalog)?.resolve(&args.kind, &args.os)?;
+    let named: Vec<PathBuf> = layers.iter().flat_map(|layer| &layer.schema.bundles).map(PathBuf::from).collect();
+    let (mut catalog, mut more, mut bundles) = (args.layers.catalog(&args.catalog), Vec::new(), Vec::new());
+    let lock = BundleLock::load(&args.manifests)?;
+    // Whoever bakes has judged who signed them: here they only say which settings there are.
+    for bundle in named.iter().chain(&args.with) {
+        let place = place(bundle, |name| {
+            let name = lock.locate(name, &args.manifests)?;
+            Ok((args.registry.repository(&name.repository, Access::Pull)?, name))
+        })?;
+        let packed = PackedContents::read(place, &catalog, None)?;
+        packed.require_sound()?;
+        catalog = catalog.with(packed.folder.path().join(LAYERS));
+        more.extend(packed.contents.own_names());
+        bundles.push(packed);
+    }
+    if !bundles.is_empty() {
+        layers = Layers::load(&catalog)?.resolve_with(&args.kind, &args.os, &more)?;
+    }
+    Ok((compile(&layers, "{multiarch}")?.plan, layers))
+}
+
+/// One line of the list.
+#[derive(Serialize)]
+struct Key<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    default: &'a str,
+    required: bool,
+    mutable: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    empty: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    unlisted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    one_of: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    aliases: &'a [String],
+}
+
+fn keys(args: &KindArgs) -> Result<Outcome, Failure> {
+    let (plan, _) = planned(args)?;
+    let keys = plan.variables.iter().map(|(name, variable)| Key {
+        name,
+        default: &variable.default,
+        required: variable.required,
+        mutable: variable.mutable,
+        empty: variable.empty,
+        unlisted: variable.unlisted,
+        format: variable.format,
+        one_of: &variable.one_of,
+        aliases: &variable.aliases,
+    });
+    if args.json {
+        return files::print_json(&keys.collect::<Vec<_>>());
+    }
+    files::show(&keys.map(|key| escape::line(line(&key)) + "\n").collect::<String>())
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn line(key: &Key<'_>) -> String {
+    let mut words = Vec::new();
+    if key.required {
+        words.push("required".to_owned());
+    }
+    if key.mutable {
+        words.push("may change on a running machine".to_owned());
+    }
+    if key.empty {
+        words.push("may be empty".to_owned());
+    }
+    if !key.one_of.is_empty() {
+        words.push(format!("one of {}", key.one_of.join(", ")));
+    }
+    // The names of formats are those of layer.json.
+    words.extend(key.format.and_then(|format| Some(serde_json::to_value(format).ok()?.as_str()?.to_owned())));
+    if !key.default.is_empty() {
+        words.push(format!("default {}", key.default));
+    }
+    if !key.aliases.is_empty() {
+        words.push(format!("also {}", key.aliases.join(", ")));
+    }
+    match words.is_empty() {
+        true => key.name.to_owned(),
+        false => format!("{}: {}", key.name, words.join("; ")),
+    }
+}

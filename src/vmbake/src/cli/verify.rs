@@ -1,0 +1,128 @@
+//! `vmbake verify`: a release as a whole, and each link of a chain of trust by hand, for those who look into one that does not hold.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{Failure, Outcome, files};
+use vmbake_common::escape;
+use vmbake_common::hint::Hint;
+use vmbake_common::input;
+
+pub(super) mod signers;
+pub(super) mod image;
+mod rebuild;
+mod apt;
+mod checksum;
+mod sigstore;
+mod cosign;
+mod oci;
+
+pub(super) use image::place;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verify {
+    /// Verify a release: digests, signatures, provenance, the origin of the files, and the proof of everything that is in it
+    Image(Box<image::Args>),
+    /// Prove a package of a local apt repository: InRelease, Packages, deb
+    Apt(apt::Args),
+    /// Prove a file by a checksum file
+    Checksum(checksum::Args),
+    /// Prove a file with a sigstore bundle, or one of several in a .jsonl
+    Sigstore(sigstore::Args),
+    /// Prove a file with the .sig and .cert of cosign
+    Cosign(cosign::Args),
+    /// Prove a container image of an OCI layout: index, manifest, config, layers
+    Oci(oci::Args),
+}
+
+pub(super) fn run(verify: Verify) -> Result<Outcome, Failure> {
+    match verify {
+        Verify::Image(args) => image::run(&args),
+        Verify::Apt(args) => apt::run(&args),
+        Verify::Checksum(args) => checksum::run(&args),
+        Verify::Sigstore(args) => sigstore::run(&args),
+        Verify::Cosign(args) => cosign::run(&args),
+        Verify::Oci(args) => oci::run(&args),
+    }
+}
+
+/// A time on the command line: RFC 3339.
+pub(super) fn time(text: &str) -> Result<Timestamp, jiff::Error> {
+    text.parse()
+}
+
+/// A file that cannot be used, or one that does not prove what it should.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EvidenceError {
+    #[error("{}: cannot read", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}: more than the {limit} bytes that are read", path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
+    #[error("{}: not usable", path.display())]
+    Unusable { path: PathBuf, source: Failure },
+    #[error("{}: not proven by {}", artifact.display(), by.display())]
+    Unproven { artifact: PathBuf, by: PathBuf, source: Failure },
+}
+
+impl Hint for EvidenceError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Read { .. } | Self::TooLarge { .. } | Self::Unusable { .. } => {
+                "--help of the command says what each file is"
+            }
+            Self::Unproven { .. } => {
+                "the file, or what is to prove it, may be damaged or of another version; --key and the --certificate options \
+                 say who must have signed (--help)"
+            }
+        };
+        Some(text.to_owned())
+    }
+}
+
+impl EvidenceError {
+    /// Says which file an error is about.
+    fn unusable(path: &Path, error: impl Into<Failure>) -> Self {
+        Self::Unusable { path: path.to_owned(), source: error.into() }
+    }
+
+    /// Says what was to be proven, and by which file.
+    fn unproven(artifact: &Path, by: &Path, error: impl Into<Failure>) -> Self {
+        Self::Unproven { artifact: artifact.to_owned(), by: by.to_owned(), source: error.into() }
+    }
+}
+
+/// A file of at most `limit` bytes.
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, EvidenceError> {
+    let failed = |source| EvidenceError::Read { path: path.to_owned(), source };
+    let file = input::open(path).map_err(failed)?;
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content).map_err(failed)?;
+    if content.len() as u64 > limit {
+        return Err(EvidenceError::TooLarge { path: path.to_owned(), limit });
+    }
+    Ok(content)
+}
+
+/// Prints what was proven: one `key value` a line, lists with spaces, or a JSON object.
+fn print(facts: &[(&str, Value)], json: bool) -> Result<(), Failure> {
+    if json {
+        let object: Map<_, _> = facts.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        files::print_json(&object)?;
+    } else {
+        let line = |(key, value): &(&str, Value)| format!("{key} {}\n", escape::line(plain(value)));
+        files::show(&facts.iter().map(line).collect::<String>())?;
+    }
+    Ok(())
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}

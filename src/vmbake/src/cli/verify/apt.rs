@@ -1,0 +1,129 @@
+//! `vmbake verify apt`: a package of a local repository, from the signature down to the file.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::super::{Failure, Outcome, examples};
+use vmbake_common::input;
+use vmbake_proof::apt::{Expect, Package, Packages, PackagesIndex, Release};
+use vmbake_proof::openpgp::Keyring;
+
+/// Longest `InRelease` that is read; the verifier has a smaller limit of its own.
+const MAX_IN_RELEASE: u64 = 64 << 20;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples::VERIFY_APT)]
+pub(in super::super) struct Args {
+    /// Keys that are trusted, armored or binary
+    #[arg(long, value_name = "FILE")]
+    keyring: PathBuf,
+    /// Suite or codename, as below dists/; `/` or a directory with `/` at its end for a flat archive
+    #[arg(long, value_parser = suite)]
+    suite: String,
+    /// Component; a flat archive has none
+    #[arg(long, value_parser = path)]
+    component: Option<String>,
+    /// Architecture, as Debian names it
+    #[arg(long, value_parser = path)]
+    arch: String,
+    /// Package; its newest version is proven
+    #[arg(long)]
+    package: String,
+    /// Time of the check, RFC 3339 [default: the clock]
+    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    now: Option<Timestamp>,
+    /// Date of the InRelease that was seen last: an older one is refused
+    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    previous_date: Option<Timestamp>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Local repository with dists/ and pool/, or a flat one
+    #[arg(value_name = "DIR")]
+    repository: PathBuf,
+}
+
+/// Why a file of the repository was not even read.
+#[derive(Debug, thiserror::Error)]
+enum RepositoryError {
+    #[error("{path}: cannot read")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{dir}: none of the indexes that InRelease lists is there")]
+    NoIndex { dir: PathBuf },
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let keyring = Keyring::load(&args.keyring)?;
+    let dists = match args.suite.strip_suffix('/') {
+        Some(directory) => args.repository.join(directory),
+        None => args.repository.join("dists").join(&args.suite),
+    };
+    let in_release = read(&dists.join("InRelease"))?;
+    let now = args.now.unwrap_or_else(Timestamp::now);
+    let expect = Expect { suite: &args.suite, now, previous: args.previous_date };
+    let release = Release::verify(&in_release, &keyring, &expect)?;
+    let (index, file) = open_index(&dists, release.indexes(args.component.as_deref(), &args.arch)?)?;
+    let packages = Packages::read(&index, file, &[&args.package])?;
+    let package = packages.newest(&args.package)?;
+    package.check(&package.filename, open(&args.repository.join(&package.filename))?)?;
+    print(args, &release, package)?;
+    Ok(Outcome::Clean)
+}
+
+/// The first index that is there, by its digest if the archive offers that.
+fn open_index(dists: &Path, indexes: Vec<PackagesIndex>) -> Result<(PackagesIndex, File), RepositoryError> {
+    for index in indexes {
+        let by_hash = index.by_hash.as_ref().map(|path| dists.join(path));
+        for path in by_hash.into_iter().chain([dists.join(&index.path)]) {
+            match input::open_regular(&path) {
+                Ok(file) => return Ok((index, file)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(source) => return Err(RepositoryError::Read { path, source }),
+            }
+        }
+    }
+    Err(RepositoryError::NoIndex { dir: dists.to_owned() })
+}
+
+fn open(path: &Path) -> Result<File, RepositoryError> {
+    input::open(path).map_err(|source| RepositoryError::Read { path: path.to_owned(), source })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, RepositoryError> {
+    let mut bytes = Vec::new();
+    let read = open(path)?.take(MAX_IN_RELEASE).read_to_end(&mut bytes);
+    read.map_err(|source| RepositoryError::Read { path: path.to_owned(), source })?;
+    Ok(bytes)
+}
+
+fn print(args: &Args, release: &Release, package: &Package) -> Result<(), Failure> {
+    let mut facts: Vec<(&str, Value)> = vec![
+        ("package", package.package.as_str().into()),
+        ("version", package.version.to_string().into()),
+        ("arch", package.arch.as_str().into()),
+        ("filename", package.filename.as_str().into()),
+        ("size", package.size.into()),
+        ("digest", package.digest.to_string().into()),
+        ("suite", release.suite().into()),
+        ("date", release.date().to_string().into()),
+        ("signers", release.signers().into()),
+    ];
+    facts.extend(release.valid_until().map(|until| ("valid_until", until.to_string().into())));
+    super::print(&facts, args.json)
+}
+
+/// A suite, or the directory of a flat archive.
+fn suite(text: &str) -> Result<String, String> {
+    let inner = text.strip_suffix('/').unwrap_or(text);
+    if inner.is_empty() && !text.is_empty() { Ok(text.to_owned()) } else { path(inner).map(|_| text.to_owned()) }
+}
+
+/// A name that becomes part of a path.
+fn path(text: &str) -> Result<String, String> {
+    let plain = |part: &str| !matches!(part, "" | "." | "..");
+    if text.split('/').all(plain) { Ok(text.to_owned()) } else { Err("not a relative path".to_owned()) }
+}

@@ -1,0 +1,57 @@
+//! `vmbake verify cosign`: a file, and the `.sig` and `.cert` beside it.
+
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+
+use super::super::{Failure, Outcome, examples};
+use super::sigstore::{Common, MAX_FILE};
+use super::{EvidenceError, read};
+use vmbake_common::progress::{Event, tell};
+use vmbake_proof::cosign::{Detached, DetachedPolicy};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples::VERIFY_COSIGN)]
+pub(in super::super) struct Args {
+    /// Signature, base64
+    #[arg(long, value_name = "FILE")]
+    signature: PathBuf,
+    /// Certificate, PEM or base64 of PEM
+    #[arg(long, value_name = "FILE")]
+    certificate: PathBuf,
+    /// Answer of a Rekor v1 log with the entry of the signature
+    #[arg(long, value_name = "FILE")]
+    log_entry: Option<PathBuf>,
+    /// Believe a signature without --log-entry, though nothing proves when it was made
+    #[arg(long)]
+    allow_no_log: bool,
+    /// Subject alternative name of the certificate, exactly
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    certificate_identity: String,
+    /// OIDC issuer of the certificate, exactly
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    certificate_oidc_issuer: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let unproven = |error: Failure| EvidenceError::unproven(&args.common.artifact, &args.signature, error);
+    let (signature, certificate) = (read(&args.signature, MAX_FILE)?, read(&args.certificate, MAX_FILE)?);
+    let detached = Detached::parse(&signature, &certificate).map_err(|error| unproven(error.into()))?;
+    let answer = args.log_entry.as_ref().map(|path| read(path, MAX_FILE)).transpose()?;
+    let policy = DetachedPolicy {
+        identity: &args.certificate_identity,
+        issuer: &args.certificate_oidc_issuer,
+        allow_no_log: args.allow_no_log,
+        now: args.common.now(),
+    };
+    let artifact = args.common.digests()?;
+    let proven = detached
+        .verify(&artifact, answer.as_deref(), &policy, &args.common.root()?)
+        .map_err(|error| unproven(error.into()))?;
+    if proven.signed.is_none() {
+        tell(&Event::Warning { warning: "nothing proves when this was signed".to_owned() });
+    }
+    args.common.print(&proven)
+}

@@ -1,0 +1,107 @@
+//! `vmbake verify image --rebuild`: each image is baked again from its inputs, and every byte is compared.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use vmbake_disk::image::Format;
+
+use super::super::Failure;
+use vmbake_bake::BakeRequest;
+use vmbake_bake::incremental::checksums::Checksum;
+use vmbake_bake::incremental::published::Sidecar;
+use vmbake_bake::rebuild::rebuild;
+use vmbake_bake::release::provenance::BuilderId;
+use vmbake_bake::release::verify::{CheckState, Documented, ReleaseReport, VerifyRequest, image_name};
+use vmbake_common::catalog::Catalog;
+use vmbake_common::escape;
+use vmbake_manifest::Additions;
+use vmbake_query::diff::{DiffOptions, diff};
+
+/// Name of the checks.
+const CHECK: &str = "rebuild";
+
+/// What a bake takes that no record of inputs has.
+pub(super) struct Rebuild {
+    /// The base image; `None` takes the one that the manifest pins.
+    pub(super) base: Option<PathBuf>,
+    /// Where layers are.
+    pub(super) layers: Catalog,
+    /// Whether stderr is told nothing.
+    pub(super) quiet: bool,
+}
+
+impl Rebuild {
+    /// Bakes an image again, and adds to the report what came of it. Returns how the files in the images differ, where they do.
+    pub(super) fn check(
+        &self,
+        image: &Documented,
+        request: &VerifyRequest<'_>,
+        report: &mut ReleaseReport,
+    ) -> Result<String, Failure> {
+        let out = tempfile::tempdir()?;
+        let bake = self.request(image, request, out.path());
+        let found = match rebuild(&bake, &image.inputs, self.quiet) {
+            Ok(found) => found,
+            Err(error) => {
+                report.add(CheckState::Failed, &Sidecar::Inputs.file_name(&image.name), CHECK, escape::chain(&error));
+                return Ok(String::new());
+            }
+        };
+        compare(image, &found, report);
+        let differ = |file: &&String| image_name(file).is_some() && found.get(*file) != image.subjects.get(*file);
+        let mut text = String::new();
+        for file in image.subjects.keys().filter(differ) {
+            let (from, to) = (request.folder.join(file), out.path().join(file));
+            if !from.is_file() {
+                continue;
+            }
+            let options = DiffOptions { partition: image.inputs.partition, times: true, threads: request.threads };
+            let found = diff(&from, &to, options)?;
+            text += &format!("{found}{}: {}\n", escape::line(file), found.summary());
+        }
+        Ok(text)
+    }
+
+    fn request(&self, image: &Documented, request: &VerifyRequest<'_>, out: &Path) -> BakeRequest {
+        let inputs = &image.inputs;
+        BakeRequest {
+            kind: inputs.kind.clone(),
+            os: inputs.os.clone(),
+            arch: inputs.arch.clone(),
+            manifest: request.folder.join(Sidecar::Manifest.file_name(&image.name)),
+            base: self.base.clone(),
+            partition: inputs.partition,
+            layers: self.layers.clone(),
+            more: Additions::default(),
+            store: request.store.clone(),
+            sources: request.sources.clone(),
+            anchors: request.anchors.clone(),
+            client: None,
+            size: inputs.size,
+            epoch: inputs.source_date_epoch,
+            formats: [Format::Raw, Format::Qcow2]
+                .into_iter()
+                .filter(|format| inputs.formats.contains(&format.to_string()))
+                .collect(),
+            compression: inputs.compression,
+            out: out.to_owned(),
+            force: false,
+            builder: BuilderId::default(),
+            threads: request.threads,
+        }
+    }
+}
+
+/// Compares the lists with what was baked.
+fn compare(image: &Documented, found: &BTreeMap<String, Checksum>, report: &mut ReleaseReport) {
+    for (file, expected) in &image.subjects {
+        match found.get(file) {
+            Some(found) if found == expected => report.add(CheckState::Ok, file, CHECK, "the same"),
+            Some(found) => {
+                let said = format!("it is listed with {expected}, and baked again it is {found}");
+                report.add(CheckState::Failed, file, CHECK, said);
+            }
+            None => report.add(CheckState::Failed, file, CHECK, "no bake writes it"),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Brings changed files of layers to a running machine: a destination and layers enter; files in their places, configured services and a report leave.
+//!
+//! A machine tells what it was baked from: its manifest, and the digest of each layer. Only files that a changed layer names are touched, and only
+//! where the machine has directories above them: no link of the machine is followed but those of the merged `/usr`. A file appears whole, with its
+//! owner and mode, by rename(2) from a directory that only root can change. What cannot be sent is named, see [`SyncReport::new_image`].
+
+mod destination;
+mod state;
+mod error;
+mod script;
+mod ssh;
+mod machine;
+mod landing;
+mod desired;
+mod keys;
+mod actions;
+mod apply;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use vmbake_firstboot::plan::Plan;
+
+pub use actions::SyncAction;
+pub use destination::Destination;
+pub use error::SyncError;
+
+use actions::Actions;
+use desired::Desired;
+use machine::{Installed, Questions};
+use vmbake_layer::{HYGIENE, Layer, Layers};
+
+/// What to send, and where.
+#[derive(Debug)]
+pub struct SyncRequest {
+    /// The machine.
+    pub to: Destination,
+    /// All layers.
+    pub layers: Layers,
+    /// The layers whose files may be sent.
+    pub own: BTreeSet<String>,
+    /// The kind that the machine must have.
+    pub kind: Option<String>,
+    /// Whether nothing is changed on the machine.
+    pub dry_run: bool,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+pub struct SyncReport {
+    /// The machine, as it was named.
+    pub to: String,
+    /// Its name.
+    pub hostname: String,
+    /// Kind, operating system and architecture of its image.
+    pub image: String,
+    /// Layers whose files were compared.
+    pub layers: Vec<String>,
+    /// What was done, or would be.
+    pub actions: Vec<SyncAction>,
+    /// Files that layers have no longer and the machine keeps.
+    pub left: Vec<SyncNote>,
+    /// What only a new image can have.
+    pub new_image: Vec<NewImage>,
+    /// What cannot be compared with the machine: a change of it needs a new image, too.
+    pub unknown: Vec<NewImage>,
+    /// Whether an earlier sync was interrupted before the machine was configured.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// What became of the machine; absent if nothing was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineState>,
+}
+
+/// What became of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MachineState {
+    /// Its services use what was sent.
+    Configured,
+    /// It has no user data yet.
+    Waiting,
+}
+
+/// Something about a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SyncNote {
+    /// The path.
+    pub path: String,
+    /// What is to be said.
+    pub note: String,
+}
+
+/// Something that only a new image can have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NewImage {
+    /// The layer.
+    pub layer: String,
+    /// A key of `layer.json`, or a path.
+    pub what: String,
+    /// Why it cannot be sent.
+    pub why: String,
+}
+
+impl NewImage {
+    fn of(layer: &str, what: &str, why: String) -> Self {
+        Self { layer: layer.to_owned(), what: what.to_owned(), why }
+    }
+}
+
+/// Sends what changed.
+pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
+    let SyncRequest { to, layers, own, kind, dry_run } = request;
+    if own.is_empty() {
+        return Err(SyncError::NoLayers);
+    }
+    let installed = machine::installed(to)?;
+    let content = installed.manifest.content();
+    if let Some(expected) = kind.as_ref().filter(|kind| **kind != content.kind) {
+        let (host, found) = (to.shown.clone(), content.kind.clone());
+        return Err(SyncError::Kind { host, expected: expected.clone(), found });
+    }
+    let resolved = layers.resolve(&content.kind, &content.os.name)?;
+    if !resolved.iter().any(|layer| own.contains(&layer.schema.name)) {
+        let layers = own.iter().cloned().collect::<Vec<_>>().join(", ");
+        return Err(SyncError::Unrelated { host: to.shown.clone(), kind: content.kind.clone(), layers });
+    }
+    let (scope, foreign) = scope(&resolved, own, &installed);
+    let mut desired = desired::files(&resolved, content)?;
+    desired.retain(|_, desired| scope.iter().any(|layer| layer.schema.name == desired.layer));
+    let mut plan = desired::joined(&resolved, content)?;
+    // A user is part of an image.
+    plan.accounts = installed.plan.accounts.clone();
+    let found = machine::look(to, &questions(&desired, &plan, &scope, &installed))?;
+    desired::without_links(&mut plan, &found, &installed);
+    let refused = match scope.is_empty() || serde_json::to_value(&plan)? == installed.plan_text {
+        true => None,
+        false => add_plan(&mut desired, &plan, &resolved, &foreign, &installed)?,
+    };
+    let mut actions = actions::compare(&desired, &scope, &installed, &found);
+    actions.new_image.extend(foreign.into_iter().chain(refused));
+    let mut unknown = Vec::new();
+    for layer in scope.iter().filter(|layer| is_changed(layer, &installed)) {
+        let keys = keys::compare(layer, &installed, &found)?;
+        actions.new_image.extend(keys.differs);
+        unknown.extend(keys.unknown);
+    }
+    let has_work = !actions.list.is_empty() || installed.state.pending;
+    let machine = if has_work && !dry_run { Some(apply::apply(to, &installed, &actions)?) } else { None };
+    let Actions { list, new_image, left, .. } = actions;
+    Ok(SyncReport {
+        to: to.shown.clone(),
+        hostname: installed.hostname.clone(),
+        image: installed.manifest.name(),
+        layers: scope.iter().map(|layer| layer.schema.name.clone()).collect(),
+        actions: list,
+        left,
+        new_image,
+        unknown,
+        interrupted: installed.state.pending,
+        machine,
+    })
+}
+
+fn is_changed(layer: &Layer, installed: &Installed) -> bool {
+    installed.record.layers.get(&layer.schema.name).is_none_or(|known| known.digest != layer.digest)
+}
+
+/// The layers whose files are compared: those that changed, or of which files were sent. And which layers only a new image can have.
+fn scope<'a>(resolved: &'a [Layer], own: &BTreeSet<String>, installed: &Installed) -> (Vec<&'a Layer>, Vec<NewImage>) {
+    let (mut scope, mut foreign) = (Vec::new(), Vec::new());
+    for layer in resolved {
+        let name = &layer.schema.name;
+        let Some(known) = installed.record.layers.get(name) else {
+            foreign.push(NewImage::of(
+                name,
+                "requires",
+                "the kind requires this layer now, and the image was baked without it".to_owned(),
+            ));
+            continue;
+        };
+        let was_sent = installed.state.files.values().any(|sent| sent.layer == *name);
+        if !is_changed(layer, installed) && !was_sent {
+            continue;
+        }
+        if own.contains(name) {
+            scope.push(layer);
+        } else if is_changed(layer, installed) {
+            let (found, here) = (&known.version, &layer.schema.version);
+            let why = format!(
+                "expected the layer as it is in the image, version {found}, found another content, version {here}; only layers of \
+                 --layers are sent"
+            );
+            foreign.push(NewImage::of(name, "layer", why));
+        }
+    }
+    let bundled: BTreeSet<&String> =
+        installed.manifest.content().bundles.values().flat_map(|bundle| &bundle.layers).collect();
+    for name in installed.record.layers.keys() {
+        let is_there = resolved.iter().any(|layer| layer.schema.name == *name) || bundled.contains(name);
+        if !is_there && name != HYGIENE {
+            foreign.push(NewImage::of(
+                name,
+                "requires",
+                "the kind no longer requires this layer, and the image has it".to_owned(),
+            ));
+        }
+    }
+    (scope, foreign)
+}
+
+/// Adds the plan to what is sent, or returns why it is not.
+fn add_plan(
+    desired: &mut BTreeMap<String, Desired>,
+    plan: &Plan,
+    resolved: &[Layer],
+    foreign: &[NewImage],
+    installed: &Installed,
+) -> Result<Option<NewImage>, SyncError> {
+    let kind = &installed.manifest.content().kind;
+    let refuse = |why: &str| Ok(Some(NewImage::of(kind, "first_boot", why.to_owned())));
+    if !foreign.is_empty() {
+        return refuse(
+            "the plan of the first boot is made of all layers, and some of them differ from those in the image",
+        );
+    }
+    if !installed.manifest.content().bundles.is_empty() {
+        return refuse(
+            "the plan of the first boot is made of all layers, and this image has layers of bundles, which are not available here",
+        );
+    }
+    let owners = plan.directories.iter().chain(&plan.modes).map(|(_, owner)| owner);
+    let absent = |owner: &&vmbake_firstboot::plan::Ownership| {
+        !installed.users.contains(&owner.owner) || !installed.groups.contains_key(&owner.group)
+    };
+    if let Some(owner) = owners.clone().find(absent) {
+        return refuse(&format!("user {} or group {} does not exist on the machine", owner.owner, owner.group));
+    }
+    desired.extend(desired::plan_files(plan, resolved)?);
+    Ok(None)
+}
+
+fn questions(desired: &BTreeMap<String, Desired>, plan: &Plan, scope: &[&Layer], installed: &Installed) -> Questions {
+    let mut questions = Questions::default();
+    let mut ask = |path: &str| questions.paths.extend(landing::questions(path));
+    desired.keys().chain(installed.state.files.keys()).for_each(|path| ask(path));
+    plan.directories.keys().for_each(|path| ask(path));
+    ask(vmbake_firstboot::plan::PATH);
+    plan.inputs.iter().for_each(|inputs| ask(&inputs.defaults));
+    for schema in scope.iter().map(|layer| &layer.schema) {
+        installed.own_files(schema).for_each(|path| ask(&path));
+        schema.alternatives.keys().for_each(|name| ask(&format!("/etc/alternatives/{name}")));
+        schema.remove.iter().filter(|path| !path.contains('*')).for_each(|path| ask(path));
+        let units = &schema.units;
+        questions.units.extend([&units.enable, &units.disable, &units.mask].into_iter().flatten().cloned());
+    }
+    questions.real.extend(desired::linked(plan));
+    questions
+}

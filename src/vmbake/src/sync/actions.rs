@@ -1,0 +1,256 @@
+//! From what layers want and what a machine has to what is done: files that differ, in an order in which each has its directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use vmbake_firstboot::plan::Ownership;
+
+use super::desired::{Desired, DesiredNode, owned_by_root, split};
+use super::landing::{self, Landing};
+use super::machine::{Found, Installed};
+use super::state::{SentFile, State};
+use super::{NewImage, SyncNote};
+use vmbake_common::digest::Digest;
+use vmbake_compose::merge;
+use vmbake_layer::Layer;
+
+/// A step on the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+pub enum SyncAction {
+    /// A directory that is missing above a file.
+    Directory {
+        /// Its path.
+        path: String,
+        /// Mode and owner.
+        #[serde(flatten)]
+        ownership: Ownership,
+    },
+    /// A file that is missing or differs.
+    Write {
+        /// Its path.
+        path: String,
+        /// Mode and owner.
+        #[serde(flatten)]
+        ownership: Ownership,
+        /// Its layer.
+        layer: String,
+        /// Its content.
+        #[serde(skip)]
+        content: Vec<u8>,
+    },
+    /// A link that is missing or leads elsewhere.
+    Link {
+        /// Its path.
+        path: String,
+        /// Its target.
+        target: String,
+        /// Its layer.
+        layer: String,
+    },
+    /// A file that sync had sent.
+    Remove {
+        /// Its path.
+        path: String,
+        /// Its layer.
+        layer: String,
+        /// Its content, so that no other one is removed.
+        #[serde(skip)]
+        digest: Digest,
+    },
+    /// A unit that gets its links.
+    Enable {
+        /// Its name.
+        unit: String,
+    },
+    /// A unit that loses its links.
+    Disable {
+        /// Its name.
+        unit: String,
+    },
+    /// A unit that cannot start.
+    Mask {
+        /// Its name.
+        unit: String,
+    },
+}
+
+/// What is done, what is not, and what the machine keeps of it.
+#[derive(Debug, Default)]
+pub(super) struct Actions {
+    pub(super) list: Vec<SyncAction>,
+    pub(super) new_image: Vec<NewImage>,
+    pub(super) left: Vec<SyncNote>,
+    pub(super) state: State,
+}
+
+/// Compares `desired` with the machine. `scope` are the layers whose files are sent.
+pub(super) fn compare(
+    desired: &BTreeMap<String, Desired>,
+    scope: &[&Layer],
+    installed: &Installed,
+    found: &Found,
+) -> Actions {
+    let state = State { pending: false, ..installed.state.clone() };
+    let mut actions = Actions { state, ..Actions::default() };
+    let mut made = BTreeSet::new();
+    for (path, desired) in desired {
+        match actions.file(path, desired, installed, found) {
+            Ok(Some((missing, action))) => {
+                for above in missing.into_iter().filter(|above| made.insert(above.clone())) {
+                    let ownership = directory(&above, scope);
+                    actions.list.push(SyncAction::Directory { path: above, ownership });
+                }
+                actions.list.push(action);
+            }
+            Ok(None) => {}
+            Err(why) => actions.new_image.push(NewImage::of(&desired.layer, path, why)),
+        }
+    }
+    actions.obsolete(desired, scope, found);
+    actions.dropped(desired, scope, installed, found);
+    actions.units(scope, installed, found);
+    actions
+}
+
+/// Mode and owner of a directory that is missing above a file, as a bake would make it.
+fn directory(path: &str, scope: &[&Layer]) -> Ownership {
+    let rules = scope.iter().rev().filter_map(|layer| layer.schema.directories.get(path));
+    rules.map(|rule| rule.ownership()).next().unwrap_or_else(|| owned_by_root(0o755))
+}
+
+impl Actions {
+    /// What is to be done for a path with the directories that are missing above it, or why it cannot be done.
+    fn file(
+        &mut self,
+        path: &str,
+        desired: &Desired,
+        installed: &Installed,
+        found: &Found,
+    ) -> Result<Option<(Vec<String>, SyncAction)>, String> {
+        let Landing { path, missing } = landing::resolve(path, found)?;
+        let there = found.nodes.get(&path);
+        let Desired { layer, ownership, node } = desired;
+        let (digest, kind) = match node {
+            DesiredNode::File(content) => (Digest::of(content), "f"),
+            DesiredNode::Link(target) => (Digest::of(target.as_bytes()), "l"),
+        };
+        match (there.map(|node| node.kind.as_str()), kind) {
+            (None, _) | (Some("f"), "f") | (Some("l"), "l") => {}
+            (Some("l"), _) => return Err(format!("{path} is a symbolic link on the machine")),
+            (Some("d"), _) => return Err(format!("{path} is a directory on the machine")),
+            (Some(_), _) => {
+                return Err(format!(
+                    "expected a file or nothing at {path}, found a device, pipe or socket on the machine"
+                ));
+            }
+        }
+        let is_same = there.is_some_and(|there| match node {
+            DesiredNode::File(_) => {
+                there.digest == Some(digest)
+                    && (there.mode, &there.owner, &there.group) == (ownership.mode, &ownership.owner, &ownership.group)
+            }
+            DesiredNode::Link(target) => there.target == *target,
+        });
+        if is_same {
+            return Ok(None);
+        }
+        if merge::is_processed(&path) {
+            return Err(
+                "a bake processes this file on its way into the image, so that it cannot be sent as it is".to_owned()
+            );
+        }
+        if !installed.users.contains(&ownership.owner) {
+            return Err(format!("user {} does not exist on the machine", ownership.owner));
+        }
+        if !installed.groups.contains_key(&ownership.group) {
+            return Err(format!("group {} does not exist on the machine", ownership.group));
+        }
+        let created = installed.state.files.get(&path).map_or(there.is_none(), |sent| sent.created);
+        self.state.files.insert(path.clone(), SentFile { layer: layer.clone(), digest, created });
+        let (layer, ownership) = (layer.clone(), ownership.clone());
+        let action = match node {
+            DesiredNode::File(content) => SyncAction::Write { path, ownership, layer, content: content.clone() },
+            DesiredNode::Link(target) => SyncAction::Link { path, target: target.clone(), layer },
+        };
+        Ok(Some((missing, action)))
+    }
+
+    /// Files that were sent, and that their layers have no longer.
+    fn obsolete(&mut self, desired: &BTreeMap<String, Desired>, scope: &[&Layer], found: &Found) {
+        let wanted: BTreeSet<String> =
+            desired.keys().filter_map(|path| landing::resolve(path, found).ok()).map(|landing| landing.path).collect();
+        let gone = self.state.files.iter().filter(|(path, sent)| {
+            !wanted.contains(*path) && scope.iter().any(|layer| layer.schema.name == sent.layer)
+        });
+        for (path, sent) in gone.map(|(path, sent)| (path.clone(), sent.clone())).collect::<Vec<_>>() {
+            let there = found.nodes.get(&path);
+            let is_ours = there.is_some_and(|there| there.digest == Some(sent.digest));
+            let leads_there = landing::resolve(&path, found).is_ok_and(|landing| landing.path == path);
+            let why = match there {
+                None => None,
+                Some(_) if !sent.created => {
+                    Some("the sent file took the place of one of the image; a new image has that one again")
+                }
+                Some(_) if !is_ours || !leads_there => Some(
+                    "the layer no longer has it, but it was changed on the machine after it was sent; remove it there if it is not needed",
+                ),
+                Some(_) => {
+                    let action = SyncAction::Remove { path: path.clone(), layer: sent.layer, digest: sent.digest };
+                    self.list.push(action);
+                    None
+                }
+            };
+            match why {
+                Some(why) => self.left.push(SyncNote { path, note: why.to_owned() }),
+                None => drop(self.state.files.remove(&path)),
+            }
+        }
+    }
+
+    /// Files of the image that their layers have no longer.
+    fn dropped(&mut self, desired: &BTreeMap<String, Desired>, scope: &[&Layer], installed: &Installed, found: &Found) {
+        for path in scope.iter().flat_map(|layer| installed.own_files(&layer.schema)) {
+            let is_wanted = desired.keys().any(|wanted| *wanted == path || format!("/usr{wanted}") == path);
+            let is_there = found.nodes.get(&path).is_some_and(|node| node.kind == "f");
+            if !is_wanted && is_there && !self.state.files.contains_key(&path) {
+                let note = "the layer no longer has it, and dev sync removes only files that it sent; a new image is without it".to_owned();
+                self.left.push(SyncNote { path, note });
+            }
+        }
+    }
+
+    /// Units whose state is not what layers say. Those of the plan are handled by the machine.
+    fn units(&mut self, scope: &[&Layer], installed: &Installed, found: &Found) {
+        let is_planned = |unit: &str| installed.plan.services.iter().any(|service| service.unit == unit);
+        let state = |unit: &String| found.units.get(unit).map_or("", String::as_str);
+        for units in scope.iter().map(|layer| &layer.schema.units) {
+            let enable = units
+                .enable
+                .iter()
+                .filter(|unit| !is_planned(unit) && matches!(state(unit), "" | "disabled" | "not-found" | "masked"));
+            self.list.extend(enable.map(|unit| SyncAction::Enable { unit: unit.clone() }));
+            let disable = units.disable.iter().filter(|unit| !is_planned(unit) && state(unit).starts_with("enabled"));
+            self.list.extend(disable.map(|unit| SyncAction::Disable { unit: unit.clone() }));
+            let mask = units.mask.iter().filter(|unit| state(unit) != "masked");
+            self.list.extend(mask.map(|unit| SyncAction::Mask { unit: unit.clone() }));
+        }
+    }
+}
+
+/// The unit that a file is, or that it is a drop-in of.
+pub(super) fn unit(path: &str) -> Option<&str> {
+    let folders = ["/etc/systemd/system/", "/usr/lib/systemd/system/", "/usr/local/lib/systemd/system/"];
+    let rest = folders.iter().find_map(|folder| path.strip_prefix(folder))?;
+    let name = rest.split('/').next()?;
+    Some(name.strip_suffix(".d").unwrap_or(name))
+}
+
+/// The directory and name of what an action places.
+pub(super) fn placed(path: &str) -> [&str; 2] {
+    let (folder, name) = split(path);
+    [folder, name]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! What is done for a machine, decided from what it is said to have.
+
+use std::path::Path;
+
+use super::*;
+use crate::sync::machine::FoundNode;
+use crate::sync::ssh::Login;
+use crate::sync::{desired, keys};
+use vmbake_common::catalog::Catalog;
+use vmbake_compose::origin::Record;
+use vmbake_layer::Layers;
+use vmbake_manifest::Manifest;
+
+const ZEROS: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+const LAYER: &str = r#"{"name": "web", "version": "1", "description": "d", "os": ["o"],
+    "directories": {"/opt/web": {"mode": "0750", "group": "web"}},
+    "files": {"/opt/web/a": {"mode": "0640", "group": "web", "content": "a"}, "/etc/b": {"content": "b"}, "/opt/none/c": {"content": "c"},
+        "/etc/default/grub.d/x.cfg": {"content": "x"}, "/etc/owned": {"owner": "absent", "content": ""}},
+    "symlinks": {"/etc/link": "b", "/etc/folder": "b"},
+    "units": {"enable": ["a.service", "planned.service", "on.service"], "disable": ["b.service"], "mask": ["c.service"],
+        "files": {"a.service": ["[Install]", "WantedBy=multi-user.target"]}},
+    "packages": ["jq"], "groups": {"web": 7, "other": 8}, "remove": ["/etc/gone", "/var/*.log"],
+    "capabilities": {"/opt/web/a": "cap_net_raw+ep"}, "setuid": ["/opt/web/a"]}"#;
+
+fn layer() -> Layer {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in
+        [("web", LAYER), ("hygiene", r#"{"name": "hygiene", "version": "1", "description": "d", "os": ["o"]}"#)]
+    {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+        std::fs::write(dir.path().join(name).join("layer.json"), text).unwrap();
+    }
+    Layers::load(&Catalog::only(dir.path())).unwrap().resolve("web", "o").unwrap().remove(0)
+}
+
+fn installed() -> Installed {
+    let record = format!(
+        "{{\"format\":1,\"manifest\":\"{ZEROS}\",\"layers\":{{\"web\":{{\"version\":\"1\",\"digest\":\"{ZEROS}\"}}}},\"artifacts\":{{}},\
+         \"paths\":{{\"/etc/b\":{{\"layer\":\"web\"}},\"/etc/dropped\":{{\"layer\":\"web\"}},\"/etc/group\":{{\"layer\":\"web\"}}}},\"removed\":{{}}}}\n"
+    );
+    let manifest = r#"{"vmconfig": {"version": "1", "kind": "web", "os": {"name": "o", "arch": "amd64"}, "dependencies": {}, "images": []}}"#;
+    let sent = |digest: &[u8], created| SentFile { layer: "web".to_owned(), digest: Digest::of(digest), created };
+    let files = [
+        ("/etc/ours", sent(b"1", true)),
+        ("/etc/changed", sent(b"1", true)),
+        ("/etc/image", sent(b"1", false)),
+        ("/etc/absent", sent(b"1", true)),
+    ];
+    Installed {
+        login: Login::Root,
+        hostname: "m".to_owned(),
+        manifest: Manifest::parse(Path::new("m"), manifest.into()).unwrap(),
+        record: Record::parse("r", record.as_bytes()).unwrap(),
+        plan: serde_json::from_str(r#"{"services": [{"unit": "planned.service"}]}"#).unwrap(),
+        plan_text: serde_json::Value::Null,
+        state: State { pending: true, files: files.map(|(path, sent)| (path.to_owned(), sent)).into() },
+        users: ["root".to_owned()].into(),
+        groups: [("root", "0"), ("web", "7")].map(|(name, id)| (name.to_owned(), id.to_owned())).into(),
+    }
+}
+
+fn found() -> Found {
+    let node = |kind: &str, mode, group: &str, content: &[u8]| FoundNode {
+        kind: kind.to_owned(),
+        mode,
+        owner: "root".to_owned(),
+        group: group.to_owned(),
+        target: if kind == "l" { String::from_utf8_lossy(content).into_owned() } else { String::new() },
+        digest: (kind == "f").then(|| Digest::of(content)),
+    };
+    let nodes = [
+        ("/etc", node("d", 0o755, "root", b"")),
+        ("/etc/default", node("d", 0o755, "root", b"")),
+        ("/etc/default/grub.d", node("d", 0o755, "root", b"")),
+        ("/etc/systemd", node("d", 0o755, "root", b"")),
+        ("/etc/systemd/system", node("d", 0o755, "root", b"")),
+        ("/opt", node("d", 0o755, "root", b"")),
+        ("/etc/b", node("f", 0o644, "web", b"b")),
+        ("/etc/folder", node("d", 0o755, "root", b"")),
+        ("/etc/link", node("l", 0o777, "root", b"b")),
+        ("/etc/gone", node("f", 0o644, "root", b"")),
+        ("/etc/dropped", node("f", 0o644, "root", b"")),
+        ("/etc/group", node("f", 0o644, "root", b"")),
+        ("/etc/ours", node("f", 0o644, "root", b"1")),
+        ("/etc/changed", node("f", 0o644, "root", b"2")),
+        ("/etc/image", node("f", 0o644, "root", b"1")),
+    ];
+    let units = [
+        ("a.service", ""),
+        ("b.service", "enabled"),
+        ("c.service", "static"),
+        ("on.service", "enabled"),
+        ("planned.service", "disabled"),
+    ];
+    Found {
+        nodes: nodes.map(|(path, node)| (path.to_owned(), node)).into(),
+        units: units.map(|(unit, state)| (unit.to_owned(), state.to_owned())).into(),
+        ..Found::default()
+    }
+}
+
+#[test]
+fn what_differs_is_sent_and_the_rest_is_named() {
+    let (layer, installed, found) = (layer(), installed(), found());
+    let desired = desired::files(std::slice::from_ref(&layer), installed.manifest.content()).unwrap();
+    let actions = compare(&desired, &[&layer], &installed, &found);
+    let told: Vec<String> = actions
+        .list
+        .iter()
+        .map(|action| match action {
+            SyncAction::Directory { path, ownership } => {
+                format!("directory {path} {:o} {}", ownership.mode, ownership.group)
+            }
+            SyncAction::Write { path, ownership, .. } => {
+                format!("write {path} {:o} {}", ownership.mode, ownership.group)
+            }
+            SyncAction::Link { path, .. } => format!("link {path}"),
+            SyncAction::Remove { path, .. } => format!("remove {path}"),
+            SyncAction::Enable { unit } => format!("enable {unit}"),
+            SyncAction::Disable { unit } => format!("disable {unit}"),
+            SyncAction::Mask { unit } => format!("mask {unit}"),
+        })
+        .collect();
+    // Of /etc/b only the group differs.
+    let expected = [
+        "write /etc/b 644 root",
+        "write /etc/systemd/system/a.service 644 root",
+        "directory /opt/none 755 root",
+        "write /opt/none/c 644 root",
+        "directory /opt/web 750 web",
+        "write /opt/web/a 640 web",
+        "remove /etc/ours",
+        "enable a.service",
+        "disable b.service",
+        "mask c.service",
+    ];
+    assert_eq!(told, expected);
+    let named: Vec<(&str, &str)> = actions.new_image.iter().map(|one| (one.what.as_str(), one.why.as_str())).collect();
+    let expected = [
+        (
+            "/etc/default/grub.d/x.cfg",
+            "a bake processes this file on its way into the image, so that it cannot be sent as it is",
+        ),
+        ("/etc/folder", "/etc/folder is a directory on the machine"),
+        ("/etc/owned", "user absent does not exist on the machine"),
+    ];
+    assert_eq!(named, expected);
+    let left: Vec<&str> = actions.left.iter().map(|note| note.path.as_str()).collect();
+    assert_eq!(left, ["/etc/changed", "/etc/image", "/etc/dropped"]);
+    let kept = actions.state.files.iter().map(|(path, sent)| (path.as_str(), sent.created)).collect::<Vec<_>>();
+    let expected = [
+        ("/etc/b", false),
+        ("/etc/changed", true),
+        ("/etc/image", false),
+        ("/etc/systemd/system/a.service", true),
+        ("/opt/none/c", true),
+        ("/opt/web/a", true),
+    ];
+    assert_eq!(kept, expected);
+    assert!(!actions.state.pending);
+}
+
+#[test]
+fn keys_that_cannot_be_sent_are_compared() {
+    let (layer, installed, found) = (layer(), installed(), found());
+    let keys = keys::compare(&layer, &installed, &found).unwrap();
+    let named = |list: &[NewImage]| list.iter().map(|one| format!("{}: {}", one.what, one.why)).collect::<Vec<_>>();
+    let expected = [
+        "packages: other packages were chosen for the image",
+        "groups: group other does not exist on the machine",
+        "remove: /etc/gone exists on the machine",
+    ];
+    assert_eq!(named(&keys.differs), expected);
+    assert_eq!(named(&keys.unknown), ["capabilities: the machine does not record it", "remove: /var/*.log"]);
+}
+
+#[test]
+fn units_are_known_by_their_paths() {
+    for (path, expected) in [
+        ("/etc/systemd/system/a.service", Some("a.service")),
+        ("/usr/lib/systemd/system/a.service.d/x.conf", Some("a.service")),
+        ("/etc/systemd/network/a.network", None),
+        ("/opt/a.service", None),
+    ] {
+        assert_eq!(unit(path), expected, "{path}");
+    }
+}

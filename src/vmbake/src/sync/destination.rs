@@ -1,0 +1,228 @@
+//! Where files are sent: a host as ssh names it, or the machine that `vmbake boot` runs from an image.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::SyncError;
+
+/// The default user of Debian's cloud images.
+const IMAGE_USER: &str = "debian";
+
+/// Port of the machine that must be forwarded.
+const SSH: u16 = 22;
+
+/// Options of ssh without a value. Missing are those with which ssh runs no script, such as `-N` and `-V`.
+const FLAGS: &str = "1246AaCgKkMqTtvXxYy";
+
+/// Options of ssh with one.
+const VALUED: &str = "BbcDEeFIiJLlmopPRSw";
+
+/// A machine, and the arguments with which ssh reaches it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// As messages name it.
+    pub shown: String,
+    /// Name or address, without user and port.
+    pub(super) host: String,
+    /// Options of ssh. ssh takes the first of equal ones, so that those of the user come first.
+    pub(super) options: Vec<OsString>,
+}
+
+impl Destination {
+    /// Finds the machine that `text` names: an existing file, or anything with a slash, is an image; all else is `[user@]host[:port]`.
+    pub fn find(text: &str, ssh: &[OsString]) -> Result<Self, SyncError> {
+        check_options(ssh)?;
+        let image = Path::new(text);
+        if !text.contains('/') && !image.is_file() {
+            return Self::of_host(text, ssh);
+        }
+        let port = forwarded_port(image)?;
+        let mut options = ssh.to_vec();
+        // Each boot of an image makes new host keys. The port is that of a process of this user, on the loopback interface.
+        for option in ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"] {
+            options.extend(["-o".into(), option.into()]);
+        }
+        options.extend(["-l", IMAGE_USER, "-p", &port.to_string()].map(OsString::from));
+        Ok(Self { shown: text.to_owned(), host: "127.0.0.1".to_owned(), options })
+    }
+
+    fn of_host(text: &str, ssh: &[OsString]) -> Result<Self, SyncError> {
+        let invalid = || SyncError::Host { text: text.to_owned() };
+        let (user, rest) = match text.rsplit_once('@') {
+            Some((user, rest)) => (Some(user), rest),
+            None => (None, text),
+        };
+        let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(invalid)?)),
+            // An address of IPv6 without brackets has no port.
+            None if rest.matches(':').count() > 1 => (rest, None),
+            None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
+        };
+        let is_word = |word: &str| {
+            !word.is_empty()
+                && !word.starts_with('-')
+                && word.bytes().all(|byte| byte.is_ascii_graphic())
+                && !word.contains('\'')
+        };
+        let port =
+            port.map(|port| port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(invalid)).transpose()?;
+        if !is_word(host) || user.is_some_and(|user| !is_word(user)) {
+            return Err(invalid());
+        }
+        let mut options = ssh.to_vec();
+        options.extend(user.into_iter().flat_map(|user| ["-l".into(), user.into()]));
+        options.extend(port.into_iter().flat_map(|port| ["-p".into(), port.to_string().into()]));
+        Ok(Self { shown: text.to_owned(), host: host.to_owned(), options })
+    }
+}
+
+/// Refuses what ssh would not take for an option of its own: it connects to the host that a bare word names, and runs the words after it.
+fn check_options(words: &[OsString]) -> Result<(), SyncError> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let refused = || SyncError::Option { word: word.clone() };
+        let mut letters = word.to_str().and_then(|word| word.strip_prefix('-')).ok_or_else(refused)?.chars();
+        if letters.as_str().is_empty() {
+            return Err(refused());
+        }
+        while let Some(letter) = letters.next() {
+            if FLAGS.contains(letter) {
+                continue;
+            }
+            let is_valued = VALUED.contains(letter);
+            // The value is the rest of the word, or the next one.
+            if !is_valued || letters.as_str().is_empty() && words.next().and_then(|value| value.to_str()).is_none() {
+                return Err(refused());
+            }
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The port of 127.0.0.1 that leads to ssh of the only machine that runs from an image.
+fn forwarded_port(image: &Path) -> Result<u16, SyncError> {
+    let read = |source| SyncError::Image { path: image.to_owned(), source };
+    let wanted = fs::metadata(image).map_err(read)?;
+    let mut machines = Vec::new();
+    for entry in fs::read_dir("/proc").map_err(read)?.flatten() {
+        let process = entry.path();
+        // Processes of other users, and those that have just ended, are not readable.
+        let Ok(arguments) = fs::read(process.join("cmdline")) else { continue };
+        if let Some(port) = forward(&arguments)
+            && has_open(&process, &wanted)
+        {
+            machines.push(port);
+        }
+    }
+    machines.sort_unstable();
+    match machines[..] {
+        [Some(port)] => Ok(port),
+        [] => Err(SyncError::NoMachine { image: image.to_owned() }),
+        [None] => Err(SyncError::NoForward { image: image.to_owned() }),
+        _ => Err(SyncError::Machines { image: image.to_owned(), found: machines.len() }),
+    }
+}
+
+/// The forwarded port of ssh, if these are the arguments of a machine of `vmbake boot`; `Some(None)` if it has no such port.
+fn forward(arguments: &[u8]) -> Option<Option<u16>> {
+    let arguments = String::from_utf8_lossy(arguments);
+    let mut words = arguments.split('\0');
+    let program = words.next()?;
+    if !program.rsplit('/').next()?.starts_with("qemu-system-") {
+        return None;
+    }
+    let mut network = None;
+    for word in words.flat_map(|word| word.split(',')) {
+        let port = word.strip_prefix("hostfwd=tcp:127.0.0.1:").and_then(|rest| rest.strip_suffix(&format!("-:{SSH}")));
+        network = network.or_else(|| port?.parse().ok().filter(|port| *port > 0));
+    }
+    Some(network)
+}
+
+/// Whether a process has that file open.
+fn has_open(process: &Path, wanted: &fs::Metadata) -> bool {
+    let Ok(files) = fs::read_dir(process.join("fd")) else { return false };
+    files
+        .flatten()
+        .filter_map(|file| fs::metadata(file.path()).ok())
+        .any(|found| found.is_file() && (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_as_ssh_users_write_them() {
+        for (text, host, options) in [
+            ("web", "web", vec![]),
+            ("root@web", "web", vec!["-l", "root"]),
+            ("root@web:2222", "web", vec!["-l", "root", "-p", "2222"]),
+            ("192.0.2.1:22", "192.0.2.1", vec!["-p", "22"]),
+            ("2001:db8::1", "2001:db8::1", vec![]),
+            ("a@[2001:db8::1]:22", "2001:db8::1", vec!["-l", "a", "-p", "22"]),
+        ] {
+            let found = Destination::find(text, &["-v".into()]).unwrap();
+            let expected: Vec<OsString> = ["-v"].into_iter().chain(options).map(Into::into).collect();
+            assert_eq!((found.host.as_str(), found.options), (host, expected), "{text}");
+        }
+        for text in
+            ["", "-oProxyCommand=id", "a@-h", "@web", "web:", "web:0", "web:x", "web:70000", "a b", "[::1]x", "a'b@web"]
+        {
+            assert!(matches!(Destination::find(text, &[]), Err(SyncError::Host { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn options_of_ssh_are_options() {
+        for (words, refused) in [
+            ("-i KEY -vv -4o Name=value -oName=value -p 22 -J a -Fb -tt", None),
+            ("-i -x", None),
+            ("uptime", Some("uptime")),
+            ("-v web", Some("web")),
+            ("-i KEY web id", Some("web")),
+            ("-- web", Some("--")),
+            ("-", Some("-")),
+            ("-v -i", Some("-i")),
+            ("-N", Some("-N")),
+            ("-vN", Some("-vN")),
+            ("-W a:1", Some("-W")),
+            ("-é", Some("-é")),
+        ] {
+            let words: Vec<OsString> = words.split(' ').map(Into::into).collect();
+            let found = match Destination::find("web", &words) {
+                Ok(_) => None,
+                Err(SyncError::Option { word }) => Some(word),
+                Err(error) => panic!("{error}"),
+            };
+            assert_eq!(found, refused.map(Into::into), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_machine_is_known_by_its_arguments() {
+        let arguments = |network: &str| {
+            format!("/usr/bin/qemu-system-x86_64\0-netdev\0user,id=net0,restrict=off{network}\0").into_bytes()
+        };
+        for (network, expected) in [
+            ("", None),
+            (",hostfwd=tcp:127.0.0.1:8080-:80", None),
+            (",hostfwd=udp:127.0.0.1:2222-:22", None),
+            (",hostfwd=tcp:127.0.0.1:0-:22", None),
+            (",hostfwd=tcp:127.0.0.1:8080-:80,hostfwd=tcp:127.0.0.1:2222-:22", Some(2222)),
+        ] {
+            assert_eq!(forward(&arguments(network)), Some(expected), "{network}");
+        }
+        assert_eq!(forward(b"sleep\0hostfwd=tcp:127.0.0.1:2222-:22\0"), None);
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("image");
+        fs::write(&image, "").unwrap();
+        let text = image.to_str().unwrap();
+        assert!(matches!(Destination::find(text, &[]), Err(SyncError::NoMachine { .. })));
+        assert!(matches!(Destination::find("./none.qcow2", &[]), Err(SyncError::Image { .. })));
+    }
+}

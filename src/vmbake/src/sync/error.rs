@@ -1,0 +1,261 @@
+//! Why files are not sent, and what to do about it.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use vmbake_common::hint::{Hint, IMAGE};
+use vmbake_common::spelling::of_path;
+use vmbake_compose::merge::MergeError;
+use vmbake_compose::origin::RecordError;
+use vmbake_layer::LayerError;
+use vmbake_layer::first_boot::Clash;
+use vmbake_manifest::ManifestError;
+
+/// Why files are not sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// The text is not a host.
+    #[error("{text:?}: expected an image or [user@]host[:port]")]
+    Host {
+        /// The text.
+        text: String,
+    },
+    /// The word is not an option with which ssh runs a script.
+    #[error("{word:?}: expected an option of ssh after `--`, such as -i KEY or -o Name=value, with its value")]
+    Option {
+        /// The word.
+        word: OsString,
+    },
+    /// The image cannot be looked at.
+    #[error("{path}: cannot look for the machine of the image")]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// No machine runs from the image.
+    #[error("{image}: no running machine of `vmbake boot` has this image open")]
+    NoMachine {
+        /// The image.
+        image: PathBuf,
+    },
+    /// The machine has no forwarded port.
+    #[error("{image}: its machine forwards no port of 127.0.0.1 to port 22")]
+    NoForward {
+        /// The image.
+        image: PathBuf,
+    },
+    /// Several machines run from the image.
+    #[error("{image}: expected one running machine of this image, found {found}")]
+    Machines {
+        /// The image.
+        image: PathBuf,
+        /// How many.
+        found: usize,
+    },
+    /// A program of this host cannot be run.
+    #[error("cannot run {program}")]
+    Program {
+        /// The program.
+        program: &'static str,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// The files cannot be written for rsync.
+    #[error("cannot write a temporary file")]
+    Stage(#[source] io::Error),
+    /// ssh or a program that it runs failed.
+    #[error("{host}: cannot {action}: {status}: {said}")]
+    Remote {
+        /// The machine.
+        host: String,
+        /// What was done.
+        action: String,
+        /// The exit status.
+        status: ExitStatus,
+        /// Its standard error on one line.
+        said: String,
+    },
+    /// The machine answered something else.
+    #[error("{host}: expected {expected} in the machine's answer, found {found:?}")]
+    Answer {
+        /// The machine.
+        host: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What was found.
+        found: String,
+    },
+    /// A part that every baked machine has is missing.
+    #[error("{host}: {path} is missing")]
+    NotBaked {
+        /// The machine.
+        host: String,
+        /// What is missing.
+        path: &'static str,
+    },
+    /// rsync is missing on the machine.
+    #[error("{host}: rsync is not installed")]
+    NoRsync {
+        /// The machine.
+        host: String,
+    },
+    /// The machine's manifest cannot be used.
+    #[error("{host}: cannot use the manifest of the machine")]
+    Manifest {
+        /// The machine.
+        host: String,
+        /// What is wrong with it.
+        source: ManifestError,
+    },
+    /// The machine's record of origins cannot be used.
+    #[error("{host}: cannot use the record of origins of the machine")]
+    Record {
+        /// The machine.
+        host: String,
+        /// What is wrong with it.
+        source: RecordError,
+    },
+    /// A document of the machine has another form.
+    #[error("{host}: {path}: cannot read the document")]
+    Document {
+        /// The machine.
+        host: String,
+        /// The document.
+        path: &'static str,
+        /// What its reader reports.
+        source: serde_json::Error,
+    },
+    /// The machine is of another kind.
+    #[error("{host}: expected a machine of kind {expected}, found kind {found}")]
+    Kind {
+        /// The machine.
+        host: String,
+        /// The kind that is asked for.
+        expected: String,
+        /// The kind of the machine.
+        found: String,
+    },
+    /// No layer of the directories is one of the machine's kind.
+    #[error("{host}: kind {kind} has none of the layers {layers}")]
+    Unrelated {
+        /// The machine.
+        host: String,
+        /// The kind of the machine.
+        kind: String,
+        /// The layers of the directories.
+        layers: String,
+    },
+    /// The directories of layers have none.
+    #[error("expected a directory with layers to send, found no layer.json in any directory of --layers")]
+    NoLayers,
+    /// The layers cannot be used.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+    /// Two layers have one entry of the plan.
+    #[error(transparent)]
+    Clash(#[from] Clash),
+    /// A file of a layer cannot be made.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// The defaults of the machine's settings cannot be made.
+    #[error("cannot make the defaults of the settings")]
+    Defaults(#[source] vmbake_firstboot::error::Error),
+    /// A document cannot be written.
+    #[error("cannot write a document as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+/// What is said by programs, and what to do about it. The first that fits counts.
+const ADVICE: &[(&[&str], &str)] = &[
+    (
+        &["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"],
+        "if the machine was replaced, remove its old key: `ssh-keygen -R HOST`, or `ssh-keygen -R '[HOST]:PORT'`; connect once with ssh to accept the \
+         new one",
+    ),
+    (
+        &["Connection refused"],
+        "ssh does not listen there: check that the machine has booted, and the port; a machine of `vmbake boot` needs --forward 2222:22",
+    ),
+    (&["Could not resolve hostname"], "check the name, or add the host to ~/.ssh/config"),
+    (
+        &["Connection timed out", "No route to host", "Network is unreachable"],
+        "check that the machine is up and reachable",
+    ),
+    (
+        &["Permission denied (", "Too many authentication failures"],
+        "ssh found no key that the machine accepts: name one, as in `vmbake dev sync HOST -- -i KEY`, or another user with `-- -l USER`; a machine of `vmbake boot` \
+         accepts the keys of its --ssh-key",
+    ),
+    (
+        &[
+            "sudo: a password is required",
+            "sudo: a terminal is required",
+            "is not in the sudoers file",
+            "may not run sudo",
+        ],
+        "log in as root, or as a user whose sudo needs no password",
+    ),
+    (&["sudo: not found", "sudo: command not found"], "log in as root: the machine has no sudo"),
+    (&["Read-only file system"], "the machine's file system is read-only: remount it, or bake a new image"),
+    (&["No space left on device"], "the machine's file system is full"),
+    (&["rsync: not found", "rsync: command not found"], RSYNC),
+];
+
+const RSYNC: &str = "rsync must be in the image: the kinds knd and knc have it; for another kind, require the layer `rsync` in its layer.json, \
+                     bake a new image and boot it";
+
+impl Hint for SyncError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Image { path, source } => return of_path(path, source, IMAGE),
+            Self::Host { .. } => {
+                "an alias from ~/.ssh/config works, too; options of ssh follow after `--`, as in `vmbake dev sync HOST -- -i KEY`"
+            }
+            Self::Option { .. } => {
+                "name the machine before `--`; dev sync runs no other command, and takes no option that keeps ssh from running its own"
+            }
+            Self::NoMachine { .. } => "start it: `vmbake boot IMAGE --ssh-key KEY.pub --forward 2222:22`",
+            Self::NoForward { .. } => "start it with --forward 2222:22",
+            Self::Machines { .. } => "name the port: `vmbake dev sync debian@127.0.0.1:PORT`",
+            Self::Program { program: "rsync", .. } => "install the package rsync",
+            Self::Program { .. } => "install the package openssh-client",
+            Self::Remote { said, .. } => {
+                return ADVICE
+                    .iter()
+                    .find(|(texts, _)| texts.iter().any(|text| said.contains(text)))
+                    .map(|(_, advice)| (*advice).to_owned());
+            }
+            Self::NotBaked { .. } => {
+                "dev sync works only on machines that were booted from an image of `vmbake bake`: check that HOST is the right machine"
+            }
+            Self::NoRsync { .. } => RSYNC,
+            Self::Kind { .. } => "name a machine of that kind, or give --kind the kind of this one",
+            Self::NoLayers => {
+                "name the directory of your layers with --layers DIR; without it, `./layers` is used if it exists"
+            }
+            Self::Unrelated { .. } => {
+                "name with --layers a directory of layers that the kind requires; `vmbake layer list` shows which layers there are"
+            }
+            Self::Document { path: super::state::PATH, .. } => {
+                "remove this file on the machine and sync again: vmbake then takes the files that it sent before for files of the image"
+            }
+            Self::Manifest { .. } | Self::Record { .. } | Self::Document { .. } | Self::Answer { .. } => {
+                "the image was probably baked by another version of vmbake: bake it again with this one, boot it and sync to the new machine"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Layer(error) => Some(error),
+            Self::Merge(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+text() {
+	if [ -f "$1" ] && [ ! -L "$1" ]; then
+		printf 'file\0'
+		cat -- "$1" || exit 1
+	else
+		printf 'none\0'
+	fi
+	printf '\0'
+}
+has() {
+	if [ -x "$(command -v "$1" 2>/dev/null)" ]; then printf 'yes\0'; else printf 'no\0'; fi
+}
+exist() {
+	for path; do
+		if [ -e "$path" ]; then printf '1\0'; else printf '0\0'; fi
+	done
+}
+states() {
+	for unit; do
+		printf '%s\0' "$(systemctl is-enabled -- "$unit" 2>/dev/null)"
+	done
+}

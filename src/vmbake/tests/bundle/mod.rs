@@ -1,0 +1,21 @@
+//! Bundles: components that others publish, from a folder to an image.
+
+mod clashes;
+mod composing;
+mod copies;
+mod documents;
+mod extensions;
+mod finished;
+mod forge;
+mod forms;
+mod grants;
+mod hostile;
+mod landings;
+mod newest;
+mod origins;
+mod packing;
+mod publishers;
+mod rules;
+mod shop;
+mod units;
+mod upgrading;

@@ -1,0 +1,160 @@
+//! Units of the base and of other layers: a grant of a directory of units does not let a bundle enable, replace, extend or remove them.
+
+use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
+
+use super::composing::{bake, shop};
+use super::shop::{Shop, document, layer};
+use crate::fixtures as parts;
+use crate::origin::image::write_disk;
+
+const DEBUG: &str = "[Service]\nExecStart=/bin/sh\n[Install]\nWantedBy=sysinit.target\n";
+
+/// A base with units, one of which is enabled.
+fn base() -> Tree {
+    let mut tree = parts::base_with(&[
+        ("/boot/grub/grub.cfg", "menuentry 'x' {\n linux /boot/vmlinuz ro\n initrd /boot/initrd\n}\n"),
+        ("/boot/vmlinuz", "v"),
+        ("/boot/initrd", "i"),
+        ("/etc/machine-id", ""),
+        ("/etc/os-release", "ID=o\n"),
+        ("/etc/init.d/old", "#!/bin/sh\n"),
+        ("/usr/lib/systemd/system/debug-shell.service", DEBUG),
+        ("/usr/lib/systemd/system/dbus.service", "[Service]\nExecStart=/usr/bin/dbus\n"),
+        ("/usr/lib/systemd/system/getty@.service", "[Service]\nExecStart=/usr/bin/getty\n"),
+        ("/usr/lib/systemd/user/desk.service", "[Service]\nExecStart=/usr/bin/desk\n"),
+    ]);
+    let origin = tree.add_origin(Origin { layer: "base".to_owned(), ..Origin::default() });
+    let meta = Metadata::root(0o777, Timestamp::default());
+    let wants = "/etc/systemd/system/multi-user.target.wants";
+    tree.make_dirs(wants.as_bytes(), &Metadata::root(0o755, meta.mtime), origin).unwrap();
+    let kind = Kind::Symlink(b"/usr/lib/systemd/system/dbus.service".to_vec());
+    tree.place(format!("{wants}/dbus.service").as_bytes(), Inode { meta, kind, origin }).unwrap();
+    tree
+}
+
+fn workshop() -> Option<Shop> {
+    let shop = shop()?;
+    std::fs::create_dir(shop.path("linked")).unwrap();
+    write_disk(&base(), &shop.path("linked/base.raw"));
+    std::fs::rename(shop.path("linked/base.raw"), shop.path("base.raw")).unwrap();
+    shop.yard.layer("box", r#", "units": {"files": {"late.service": ["[Service]", "ExecStart=/bin/true"]}}"#);
+    shop.yard.updated();
+    Some(shop)
+}
+
+/// Writes the bundle with more paths in its document and another layer.
+fn write(shop: &Shop, paths: &str, layer: &str) {
+    let text = document("").replace("\"/opt/tool\", ", &format!("\"/opt/tool\", \"/etc/systemd/user\", {paths}"));
+    shop.put("agent/bundle.json", &text);
+    shop.put("agent/layers/acme.agent/layer.json", layer);
+}
+
+/// Packs, trusts and bakes it.
+fn baked(shop: &Shop, paths: &str, layer: &str) -> (bool, String) {
+    write(shop, paths, layer);
+    shop.packed("units.oci", &["--key=acme.key", "--offline", "--force"]);
+    let (ok, said) = shop.said(&["trust", "units.oci", "--key", "acme.pub", "--yes"]);
+    assert!(ok, "{said}");
+    std::fs::remove_file(shop.path("m/bundles.lock.json")).ok();
+    bake(shop, &["--with=units.oci"])
+}
+
+/// The layer with more lines of its unit's `[Install]` section.
+fn with_install(lines: &str) -> String {
+    layer("").replacen("\"[Install]\",", &format!("\"[Install]\", {lines},"), 1)
+}
+
+fn with_file(path: &str) -> String {
+    let file = format!("\"files\": {{\"{path}\": {{\"content\": \"[Service]\\nUser=root\\n\"}}, ");
+    layer("").replacen("\"files\": {", &file, 1)
+}
+
+fn with_boot_file(path: &str) -> String {
+    let file = format!("\"files\": [{{\"path\": \"{path}\", \"mode\": \"0644\", \"content\": {{\"text\": \"x\"}}}}, ");
+    layer("").replacen("\"files\": [", &file, 1)
+}
+
+fn with_link(path: &str, to: &str) -> String {
+    layer(&format!(r#", "symlinks": {{"{path}": "{to}"}}"#))
+}
+
+#[test]
+fn a_directory_of_units_is_granted_for_the_units_of_the_bundle() {
+    let Some(shop) = workshop() else { return };
+    let etc = "/etc/systemd/system";
+    let debug = "/usr/lib/systemd/system/debug-shell.service";
+    let wanted = format!("{etc}/multi-user.target.wants");
+    let mut wrong = Vec::new();
+    // What the layers alone show is told before anything is packed, the rest when the base is there.
+    for (layer, path, unit) in [
+        (with_install(r#""Also=debug-shell.service""#), format!("{etc}/debug-shell.service"), "debug-shell.service"),
+        (
+            with_link(&format!("{wanted}/debug-shell.service"), debug),
+            format!("{wanted}/debug-shell.service"),
+            "debug-shell.service",
+        ),
+        (
+            with_link(&format!("{etc}/x.target.upholds/debug-shell.service"), debug),
+            format!("{etc}/x.target.upholds/debug-shell.service"),
+            "debug-shell.service",
+        ),
+        (with_link(&format!("{etc}/other.service"), debug), format!("{etc}/other.service"), debug),
+        (with_link(&format!("{etc}/dbus.service.d"), "/opt/tool"), format!("{etc}/dbus.service.d"), "dbus.service"),
+        (with_link(&format!("{etc}/x.target.wants"), "/opt/tool"), format!("{etc}/x.target.wants"), "x.target.wants"),
+        (with_file(&format!("{etc}/dbus.service.d/x.conf")), format!("{etc}/dbus.service.d/x.conf"), "dbus.service"),
+        (with_file(&format!("{etc}/service.d/x.conf")), format!("{etc}/service.d/x.conf"), "service"),
+        (
+            with_boot_file(&format!("{etc}/dbus.service.d/x.conf")),
+            format!("{etc}/dbus.service.d/x.conf"),
+            "dbus.service",
+        ),
+        (layer(&format!(r#", "remove": ["{wanted}/dbus.service"]"#)), format!("{wanted}/dbus.service"), "dbus.service"),
+    ] {
+        write(&shop, "", &layer);
+        let (ok, said) = shop.check("agent");
+        let expected = format!("layer acme.agent: {path}: concerns {unit}, which the bundle does not bring");
+        let is_packed = shop.pack("units.oci", &["--key=acme.key", "--offline", "--force"]).0;
+        if ok || !said.contains(&expected) || is_packed {
+            wrong.push(format!("{expected}: {said}"));
+        }
+    }
+    for (layer, path, unit) in [
+        (with_install(r#""Alias=dbus.service""#), format!("{etc}/dbus.service"), "dbus.service"),
+        (with_install(r#""Alias=late.service""#), format!("{etc}/late.service"), "late.service"),
+        (with_link(&format!("{etc}/dbus.service"), "/dev/null"), format!("{etc}/dbus.service"), "dbus.service"),
+        (with_file(&format!("{etc}/dbus.service")), format!("{etc}/dbus.service"), "dbus.service"),
+        (with_file(&format!("{etc}/getty@tty1.service")), format!("{etc}/getty@tty1.service"), "getty@tty1.service"),
+        (with_file(&format!("{etc}/old.service")), format!("{etc}/old.service"), "old.service"),
+        (with_file("/etc/systemd/user/desk.service"), "/etc/systemd/user/desk.service".to_owned(), "desk.service"),
+        (with_boot_file(&format!("{etc}/dbus.service")), format!("{etc}/dbus.service"), "dbus.service"),
+    ] {
+        let (ok, said) = baked(&shop, "", &layer);
+        let expected = format!("layer acme.agent: {path}: concerns {unit}, which the bundle does not bring");
+        if ok || !said.contains(&expected) || !said.contains("hint: ") || shop.path("dist/box.o.amd64.raw").exists() {
+            wrong.push(format!("{expected}: {said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_grant_of_the_very_path_is_for_units_of_others_too() {
+    let Some(shop) = workshop() else { return };
+    let etc = "/etc/systemd/system";
+    for (layer, paths) in [
+        (with_install(r#""Alias=dbus.service""#), format!("\"{etc}/dbus.service\", ")),
+        (with_file(&format!("{etc}/dbus.service.d/x.conf")), format!("\"{etc}/dbus.service.d\", ")),
+        (with_file(&format!("{etc}/agent.service.d/x.conf")), String::new()),
+        (with_install(r#""Alias=agentd.service""#), String::new()),
+        (
+            with_link(
+                &format!("{etc}/multi-user.target.wants/debug-shell.service"),
+                "/usr/lib/systemd/system/debug-shell.service",
+            ),
+            format!("\"{etc}/multi-user.target.wants/debug-shell.service\", "),
+        ),
+    ] {
+        let (ok, said) = baked(&shop, &paths, &layer);
+        assert!(ok, "{paths}: {said}");
+    }
+}

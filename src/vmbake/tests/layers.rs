@@ -1,0 +1,538 @@
+//! `vmbake layer` and `vmbake schema`: every fault of a layer is found, with file, line and column, and a bake finds the same.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn vmbake(args: &[&OsStr]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vmbake")).args(args).output().unwrap()
+}
+
+/// Writes a layer whose keys after `os` begin on line 2.
+fn layer(root: &Path, name: &str, rest: &str) {
+    fs::create_dir_all(root.join(name)).unwrap();
+    let head = format!(r#"{{"name": "{name}", "version": "1", "description": "d", "os": ["o"]"#);
+    fs::write(root.join(name).join("layer.json"), format!("{head}{rest}\n}}\n")).unwrap();
+}
+
+/// What `vmbake layer check` prints, without the directory, and whether it found the layer good.
+fn check(dir: &Path) -> (Vec<String>, bool) {
+    let output = vmbake(&["layer".as_ref(), "check".as_ref(), dir.as_os_str()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let prefix = format!("{}/", dir.display());
+    (text.lines().map(|line| line.replace(&prefix, "")).collect(), output.status.success())
+}
+
+/// A base from before a point release has earlier revisions of packages: no layer that is built in stops at them.
+#[test]
+fn layers_that_are_built_in_upgrade_their_packages() {
+    let mut packages = 0;
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers")).unwrap() {
+        let Ok(text) = fs::read_to_string(entry.unwrap().path().join("layer.json")) else { continue };
+        let layer: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let debs = layer["artifacts"].as_object().into_iter().flatten().filter(|(_, install)| install["type"] == "deb");
+        for (artifact, _) in debs {
+            packages += 1;
+            let upgrade = layer["upgrade"].as_array().unwrap_or_else(|| panic!("{}: no `upgrade`", layer["name"]));
+            assert!(upgrade.contains(&artifact.as_str().into()), "{}: {artifact}", layer["name"]);
+        }
+    }
+    assert!(packages > 10, "{packages}");
+}
+
+/// A fault of each kind; `¦` stands where it begins.
+const FAULTS: &[(&str, &str)] = &[
+    (r#""requires": [¦"none"]"#, "layer none does not exist"),
+    (r#""requires": [¦"a"]"#, "dependency cycle of layers: a -> a"),
+    (r#""requires": ["ok", ¦"ok"]"#, "\"ok\" comes twice"),
+    (r#""artifacts": {¦"A": {"type": "deb"}}"#, "name \"A\" is not made of small letters"),
+    (r#""artifacts": {"x": {"type": "file", "path": ¦"x", "mode": "0755"}}"#, "path \"x\" is not absolute"),
+    (r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": ¦"4755"}}"#, "mode 4755 has set-uid"),
+    (
+        r#""artifacts": {"x": {"type": "tar", "path": "/x", "members": [¦"../y"]}}"#,
+        "member \"../y\" is not absolute or has",
+    ),
+    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": [¦"Y"]"#, "\"Y\" is no name of a package"),
+    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": ["x", ¦"x"]"#, "\"x\" comes twice"),
+    (
+        r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": "0755"}}, "upgrade": [¦"x"]"#,
+        "artifact \"x\" is no package",
+    ),
+    (r#""packages": [¦"Nginx"]"#, "\"Nginx\" is no name of a package: small letters, digits"),
+    (
+        r#""packages": [¦"nginx:arm64"]"#,
+        "\"nginx:arm64\" names the architecture \"arm64\": an image has packages of its own",
+    ),
+    (r#""packages": [¦"nginx="]"#, "version \"\" is not made of letters"),
+    (r#""packages": [¦"nginx=1.2 "]"#, "version \"1.2 \" is not made of letters"),
+    (r#""packages": ["nginx", ¦"nginx=1.*"]"#, "\"nginx\" comes twice"),
+    (r#""packages": [¦"nginx"], "without": ["nginx"]"#, "\"nginx\" is also left out by `without`"),
+    (
+        r#""artifacts": {"nginx": {"type": "deb"}}, "packages": [¦"nginx"]"#,
+        "\"nginx\" is an artifact of the layer already",
+    ),
+    (r#""packages": ["nginx"], "recommends": [¦"Nginx"]"#, "\"Nginx\" is no name of a package"),
+    (r#""packages": ["nginx"], "hold": [¦"x y"]"#, "\"x y\" is no name of a package"),
+    (r#""recommends": ¦true"#, "`recommends` means nothing without `packages` or `upgrade`"),
+    (r#""archive": ¦"a""#, "`archive` means nothing without `packages` or `upgrade`"),
+    (r#""upgrade": [¦"libc6"], "hold": ["libc6"]"#, "\"libc6\" is also in `hold`"),
+    (
+        r#""scripts": [{"package": "p", "script": ¦"prerm", "sha256": "00"}]"#,
+        "script \"prerm\" runs only for an `upgrade`",
+    ),
+    (r#""scripts": [{"package": "p", "script": ¦"config", "sha256": "00"}]"#, "script \"config\" is neither"),
+    (r#""groups": {¦"G": 5}"#, "name \"G\" is none that useradd takes"),
+    (r#""groups": {"g": 5, "h": ¦5}"#, "id 5 is that of g already"),
+    (r#""groups": {"g": ¦0}"#, "id 0 is not between 1 and 65533"),
+    (r#""users": {"u": {"id": 901, "home": ¦"u"}}"#, "path \"u\" is not absolute"),
+    (r#""users": {"u": {"id": 901, "groups": [¦"nobodys"]}}"#, "group \"nobodys\" is made neither by"),
+    (r#""users": {"u": {"id": 901, "subordinate": ¦{"start": 4294967295, "count": 2}}}"#, "2 ids from 4294967295 on"),
+    (r#""directories": {"/x": {"mode": "0750", "owner": ¦"who"}}"#, "user \"who\" is made neither by"),
+    (r#""directories": {"/x": {"mode": "0750", "group": ¦"who"}}"#, "group \"who\" is made neither by"),
+    (r#""directories": {¦"/x/../y": {"mode": "0750"}}"#, "path \"/x/../y\" is not absolute or has `..` in it"),
+    (r#""directories": {¦"x": {"mode": "0750"}}"#, "path \"x\" is not absolute"),
+    (r#""directories": {¦"/x/": {"mode": "0750"}}"#, "path \"/x/\" has an empty name"),
+    (r#""directories": {¦"/x\n": {"mode": "0750"}}"#, "path \"/x\\n\" has a control character in it"),
+    (r#""directories": {¦"/x\u0000": {"mode": "0750"}}"#, "path \"/x\\0\" has a control character in it"),
+    (r#""directories": {"/x": {"mode": ¦"2777"}}"#, "mode 2777 lets everybody write into a directory"),
+    (r#""directories": {"/x": {"mode": ¦"750"}}"#, "mode \"750\" is not four octal digits"),
+    (r#""directories": {"/x": {"mode": "0755"}, ¦"/x": {"mode": "0700"}}"#, "key \"/x\" comes twice"),
+    (r#""files": {¦"/none": {"mode": "0644"}}"#, "\"/none\" is not below files/"),
+    (
+        r#""files": {"/file": {"mode": ¦"4755"}}"#,
+        "mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not",
+    ),
+    (r#""setuid": ["/file"], "files": {"/file": {"mode": ¦"4757"}}"#, "mode 4757 lets everybody write a file"),
+    (r#""modes": {"/file": {"mode": ¦"2755"}}"#, "mode 2755 has set-uid"),
+    (r#""directories": {"/x": {"mode": ¦"+755"}}"#, "mode \"+755\" is not four octal digits"),
+    (
+        r#""scripts": [{"package": "p", "script": "postinst", "sha256": "0000000000000000000000000000000000000000000000000000000000000000", "files": {"/x": {"mode": ¦"4755"}}}]"#,
+        "mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not list \"/x\"",
+    ),
+    (
+        r#""scripts": [{"package": "p", "script": "postinst", "sha256": "0000000000000000000000000000000000000000000000000000000000000000", "directories": {"/x": {"mode": ¦"2777"}}}]"#,
+        "mode 2777 lets everybody write into a directory",
+    ),
+    (
+        r#""first_boot": {"modes": {"/x": {"mode": ¦"4755"}}}"#,
+        "mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not list \"/x\"",
+    ),
+    (
+        r#""first_boot": {"optional_modes": {"/x/*": {"mode": ¦"2755"}}}"#,
+        "mode 2755 has set-uid, set-gid or sticky bits, but `setuid` does not list \"/x/*\"",
+    ),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": ¦"4755", "content": {"text": "x"}}]}"#,
+        "mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not list \"/x\"",
+    ),
+    (r#""expand": [¦"/none"]"#, "\"/none\" is not below files/"),
+    (r#""symlinks": {"/a": ¦"b", "/b": "c", "/c": "/x/../a"}"#, "symbolic link \"/a\" leads back to itself"),
+    (r#""symlinks": {"/a": ¦""}"#, "target \"\" is none that"),
+    (r#""symlinks": {"/a": "/etc"}, "directories": {¦"/a/b": {"mode": "0755"}}"#, "\"/a/b\" would be placed through"),
+    (r#""units": {"enable": [¦"x"]}"#, "unit \"x\" does not end with .service"),
+    (r#""units": {"enable": [¦"plain.service"]}"#, "unit \"plain.service\" has no [Install] section"),
+    (r#""units": {"enable": [¦"x.timer"], "mask": ["x.timer"]}"#, "unit \"x.timer\" is also disabled or masked"),
+    (r#""remove": [¦"/"]"#, "path \"/\" would remove /, a system directory that the image needs"),
+    (r#""remove": ["/usr/share/doc/*", ¦"/usr"]"#, "path \"/usr\" would remove /usr, a system directory"),
+    (r#""remove": ["/tmp/*", ¦"/lib/*"]"#, "path \"/lib/*\" would remove /usr/lib, a system directory"),
+    (r#""remove": [¦"/a/*/b"]"#, "path \"/a/*/b\" has `*` before its last component"),
+    (
+        r#""files": {¦"/etc/cron.daily/tidy": {"content": "x"}, "/etc/cron.daily/a.txt": {"content": "x"}}"#,
+        "\"/etc/cron.daily/tidy\" is not executable, but /etc/cron.daily runs only executable files: add",
+    ),
+    (
+        r#""files": {¦"/opt/x": {"content": "x"}, "/etc/cron.d/x": {"content": "A=1\n5 * * * * root /opt/x -a\n"}}"#,
+        "\"/opt/x\" is not executable, but /etc/cron.d/x runs it",
+    ),
+    (
+        r#""files": {¦"/opt/x": {"content": "x"}, "/opt/y": {"content": "", "mode": "0755"}}, "units": {"enable": ["x.service"],
+            "files": {"x.service": "[Service]\nExecStartPre=/opt/y\nExecStart = -/opt/x a\n[Install]\nWantedBy=a.target\n"}}"#,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}}, "units": {"enable": ["y.timer"], "files": {"y.timer": "[Timer]\nUnit=x.service\n[Install]\nWantedBy=a\n", "x.service": "[Service]\nExecStart=/opt/x\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}}, "units": {"enable": ["y.service"], "files": {"y.service": "[Unit]\nWants=z.service x.service\n[Install]\nWantedBy=a\n", "x.service": "[Service]\nExecCondition=/opt/x\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}}, "symlinks": {"/etc/systemd/system/a.target.wants/x.service": "../x.service"}, "units": {"files": {"x.service": "[Service]\nExecStart=@-\"/opt/x\" y\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}, "/etc/systemd/system/nginx.service.d/a.conf": {"content": "[Service]\nExecStartPre=+/opt/x\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/nginx.service.d/a.conf runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}, "/etc/systemd/user/x.service": {"content": "[Service]\nExecStart=/opt/x\n"}}, "symlinks": {"/etc/systemd/user/default.target.wants/x.service": "../x.service"}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/user/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}}, "symlinks": {"/usr/bin/y": "/opt/x"}, "units": {"enable": ["x.service"], "files": {"x.service": "[Service]\nExecStart=/usr/bin/y\n[Install]\nWantedBy=a\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}, "/etc/cron.d/x": {"content": "@daily root cd / && nice -n 5 /opt/x\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/cron.d/x runs it",
+    ),
+    (
+        r##""files": {¦"/etc/network/if-up.d/x": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/etc/network/if-up.d/x\" is not executable, but /etc/network/if-up.d runs only executable files",
+    ),
+    (
+        r##""files": {¦"/etc/systemd/system-generators/x": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/etc/systemd/system-generators/x\" is not executable, but /etc/systemd/system-generators runs only executable files",
+    ),
+    (
+        r##""files": {¦"/etc/networkd-dispatcher/routable.d/50-x.sh": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/etc/networkd-dispatcher/routable.d/50-x.sh\" is not executable, but /etc/networkd-dispatcher/routable.d runs only executable files",
+    ),
+    (
+        r##""files": {¦"/var/lib/cloud/scripts/per-boot/x.sh": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/var/lib/cloud/scripts/per-boot/x.sh\" is not executable, but /var/lib/cloud/scripts/per-boot runs only executable files",
+    ),
+    (
+        r##""files": {¦"/etc/rc.local": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/etc/rc.local\" is not executable, but /etc runs only executable files",
+    ),
+    (
+        r##""files": {¦"/etc/cron.daily/x.sh": {"content": "x", "mode": "0755"}}"##,
+        "\"/etc/cron.daily/x.sh\" never runs: in /etc/cron.daily, only names of letters",
+    ),
+    (
+        r#""units": {"files": {¦"x.service": "[Unit]\nConditionFirstBoot=yes\n"}}"#,
+        "\"/etc/systemd/system/x.service\" waits for ConditionFirstBoot=, which is never true",
+    ),
+    (r#""truncate": [¦"x"]"#, "path \"x\" is not absolute"),
+    (
+        r#""units": {"files": {¦"x.service": "[Unit]\nConditionFirstBoot=!no\n"}}"#,
+        "\"/etc/systemd/system/x.service\" waits for ConditionFirstBoot=, which is never true",
+    ),
+    (
+        r#""units": {"files": {¦"x.service": "[Unit]\nConditionFirstBoot=| ! OFF\nConditionFirstBoot=|maybe\n"}}"#,
+        "\"/etc/systemd/system/x.service\" waits for ConditionFirstBoot=, which is never true",
+    ),
+    (r#""directories": {¦"/x": {"owner": "root"}}"#, "`owner` and `group` need a `mode`"),
+    (r#""directories": {¦"/x": {"group": "adm"}}"#, "`owner` and `group` need a `mode`"),
+    (r#""keep": [¦"/tmp/f"]"#, "path \"/tmp/f\" is below /tmp, where no file of an image stays"),
+    (r#""keep": [¦"/none"]"#, "\"/none\" is not a file, directory or link of the layer"),
+    (r#""files": {¦"/run/x": {"content": ""}}"#, "path \"/run/x\" is below /run, where no file of an image stays"),
+    (r#""directories": {¦"/var/tmp/x": {"mode": "0755"}}"#, "path \"/var/tmp/x\" is below /var/tmp"),
+    (r#""symlinks": {¦"/dev/x": "y"}"#, "path \"/dev/x\" is below /dev"),
+    (r#""artifacts": {"x": {"type": "file", "path": ¦"/tmp/x", "mode": "0755"}}"#, "path \"/tmp/x\" is below /tmp"),
+    (r#""os_release": {¦"a b": "c"}"#, "key \"a b\" is not a variable of os-release"),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": ¦"640", "content": {"text": ""}}]}"#,
+        "mode \"640\" is not four",
+    ),
+    (r#""first_boot": {"values": ["A", ¦{"value": "a"}]}"#, "missing field `name`"),
+    (r#""first_boot": {"exec": {"x": {"arguments": [{"value": "a", "name": ¦"b"}]}}}"#, "unknown field `name`"),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "group": ¦"who", "content": {"text": ""}}]}"#,
+        "group \"who\" is made neither by",
+    ),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "directory": {"mode": "0700", "owner": ¦"who"}, "content": {"text": ""}}]}"#,
+        "user \"who\" is made neither by",
+    ),
+    (
+        r#""first_boot": {"optional_modes": {"/x": {"mode": "0640", "owner": ¦"who"}}}"#,
+        "user \"who\" is made neither by",
+    ),
+    (r#""first_boot": {"received": {"x": {"directory": "/y", "group": ¦"who"}}}"#, "group \"who\" is made neither by"),
+    (
+        r#""first_boot": {"services": [{"on_change": ¦"/etc/x", "unit": "plain.service"}]}"#,
+        "/etc/x is no file of the plan",
+    ),
+    (
+        r#""first_boot": {"accounts": {"a": {"id": 1, "home": ¦"home/a", "shell": "/bin/sh"}}}"#,
+        "\"home/a\" is not an absolute path",
+    ),
+    (r#""first_boot": {"services": [{"unit": ¦"x"}]}"#, "unit \"x\" does not end with .service"),
+    (r#""first_boot": {"services": [{"unit": ¦"plain.service"}]}"#, "unit \"plain.service\" has no [Install] section"),
+    (
+        r#""first_boot": {"files": [{"path": ¦"/file", "mode": "0640", "content": {"text": ""}}]}"#,
+        "path \"/file\" is also below files/ of layer a",
+    ),
+    (
+        r#""symlinks": {"/x": "y"}, "first_boot": {"files": [{"path": ¦"/x", "mode": "0640", "content": {"text": ""}}]}"#,
+        "path \"/x\" is also a symbolic link of layer a",
+    ),
+    (
+        r#""first_boot": {"files": [{"path": ¦"/x", "mode": "0640", "content": {"text": ""}}, {"path": "/x", "mode": "0640", "content": {"text": ""}}]}"#,
+        "/x comes twice",
+    ),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"text": ""}}], "blocks": [{"path": ¦"/x", "name": "n", "text": ""}]}"#,
+        "path \"/x\" is also written by a rule",
+    ),
+    (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ B }}"}]}"#, "B is not defined here"),
+    (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ 'x'|shout }}"}]}"#, "line 1: "),
+    (r#""first_boot": {"values": [{"name": "A", "value": "", "when": ¦"1 +"}]}"#, "line 1: "),
+    (r#""first_boot": {"variables": {¦"a b": {}}}"#, "\"a b\" cannot be the name of a variable"),
+    (r#""first_boot": {"variables": {"A": {"default": ¦"70000", "format": "port"}}}"#, "A: expected a port"),
+    (r#""first_boot": {"modes": {¦"x/../y": {"mode": "0640"}}}"#, "\"x/../y\" is not an absolute path"),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"template": {"file": ¦"/none", "format": "text"}}}]}"#,
+        "/none is brought by no layer",
+    ),
+    (
+        r#""first_boot": {"exec": {¦"x": {"environment_file": "/none", "program": "/usr/bin/x"}}}"#,
+        "no unit of the layers calls `firstboot exec x`",
+    ),
+    (
+        r#""directories": {"/x": {"mode": "0755"}}, "first_boot": {"directories": {¦"/x": {"mode": "0700"}}}"#,
+        "layer a has it already",
+    ),
+    (r#""sysctl": {¦"a b": 1}"#, "\"a b\" is no variable of sysctl"),
+    (r#""sysctl": {"a": ¦"b\nc"}"#, "\"b\\nc\" is not one line of text"),
+    (r#""sysctl": {"a": ¦1.5}"#, "data did not match any variant"),
+    (r#""modules_load": ["a", ¦"a b"]"#, "\"a b\" is no kernel module"),
+    (r#""hostname": ¦"a_b""#, "\"a_b\" is no host name"),
+    (r#""hostname": ¦"a..b""#, "\"a..b\" is no host name"),
+    (r#""timezone": ¦"../../etc/shadow""#, "\"../../etc/shadow\" is no time zone"),
+    (r#""timezone": ¦"Europe//Berlin""#, "\"Europe//Berlin\" is no time zone"),
+    (r#"¦"timezone": "UTC", "symlinks": {"/etc/localtime": "x"}"#, "\"/etc/localtime\" is in the layer twice"),
+    (r#""locale": ¦"../C""#, "\"../C\" is no locale"),
+    (r#""keyboard": {"layout": ¦""}"#, "\"\" is no layout of a keyboard"),
+    (r#""keyboard": {"layout": "de", "options": ¦"$(x)"}"#, "\"$(x)\" is no options of a keyboard"),
+    (r#""ssh_authorized_keys": [¦"-----BEGIN OPENSSH PRIVATE KEY-----"]"#, "is not a valid public key"),
+    (r#""ssh_authorized_keys": [¦"ssh-ed25519 AAAA\nssh-rsa AAAA"]"#, "is not a valid public key"),
+    (r#""ssh_authorized_keys": [¦"command=\"x\" ssh-ed25519 AAAA"]"#, "is not a valid public key"),
+    (r#""motd": ¦3"#, "invalid type: integer `3`, expected a string or a list of lines"),
+    (r#""motd": ["a", ¦"b\nc"]"#, "line \"b\\nc\" has a line feed in it"),
+    (r#""files": {"/file": {¦"content": "a"}}"#, "\"/file\" is in the layer twice"),
+    (r#""files": {"/x": {"content": "a", "mode": ¦"4755"}}"#, "mode 4755 has set-uid"),
+    (r#""units": {"files": {¦"x": ""}}"#, "unit \"x\" does not end with .service"),
+    (
+        r#""units": {"files": {"x.service": "[Service]"}, "enable": [¦"x.service"]}"#,
+        "unit \"x.service\" has no [Install] section",
+    ),
+    (r#"¦"unknown": 1"#, "unknown field `unknown`"),
+    (r#""requires": ["ok",¦]"#, "trailing comma"),
+];
+
+#[test]
+fn every_fault_has_its_line_and_column() {
+    are_found(FAULTS.iter().map(|(marked, message)| ((*marked).to_owned(), *message)));
+}
+
+/// Each of these faults is found where its mark stands, by a check and by a bake.
+pub(crate) fn are_found(faults: impl Iterator<Item = (String, &'static str)>) {
+    for (marked, message) in faults {
+        let rest = marked.replace('¦', "");
+        let expected = format!("{}: {message}", marked.find('¦').unwrap() + 1);
+        let dir = tempfile::tempdir().unwrap();
+        layer(dir.path(), "ok", "");
+        layer(dir.path(), "hygiene", "");
+        layer(dir.path(), "a", &format!(",\n{rest}"));
+        fs::create_dir_all(dir.path().join("a/files/etc/systemd/system")).unwrap();
+        fs::write(dir.path().join("a/files/file"), "").unwrap();
+        fs::write(dir.path().join("a/files/etc/systemd/system/plain.service"), "[Unit]\n").unwrap();
+        let (faults, good) = check(&dir.path().join("a"));
+        assert!(!good && faults[0].starts_with(&format!("layer.json:2:{expected}")), "{rest}: {faults:#?}");
+        // A bake says the same; only accounts are known to the image alone.
+        if !expected.contains("is made neither") {
+            let error = vmbake_layer::Layers::load(&vmbake_common::catalog::Catalog::only(dir.path()))
+                .and_then(vmbake_layer::Layers::complete)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(&format!("a/layer.json:2:{expected}")), "{rest}: {error}");
+        }
+    }
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let rest = ",\n\"requires\": [\"vm\"],\n\"directories\": {\"/x\": {\"mode\": \"0750\", \"group\": \"podplane\"},\n\
+        \"/X\": {\"mode\": \"0750\", \"group\": \"whose\"}},\n\"remove\": [\"a\",\n\"/tmp/*\", \"b\"]";
+    layer(dir.path(), "a", rest);
+    let (faults, good) = check(&dir.path().join("a"));
+    let expected = [
+        "layer.json:3:17: warning: path \"/x\" differs from \"/X\" only in case",
+        "layer.json:4:33: group \"whose\" is made neither by this layer",
+        "layer.json:5:12: path \"a\" is not absolute",
+        "layer.json:6:11: path \"b\" is not absolute",
+    ];
+    assert_eq!(faults.len(), expected.len(), "{faults:#?}");
+    faults.iter().zip(expected).for_each(|(fault, expected)| assert!(fault.starts_with(expected), "{fault}"));
+    assert!(!good);
+    // A warning alone is no reason to fail.
+    layer(dir.path(), "b", ", \"directories\": {\"/x\": {\"mode\": \"0750\"}, \"/X\": {\"mode\": \"0750\"}}");
+    let (faults, good) = check(&dir.path().join("b"));
+    assert!(good && faults.len() == 1, "{faults:?}");
+}
+
+#[test]
+fn files_that_a_layer_may_not_have_are_refused() {
+    type Make = fn(&Path);
+    let cases: &[(&str, Make)] = &[
+        ("a/files/link: is a symbolic link", |files| symlink("/etc/shadow", files.join("link")).unwrap()),
+        ("a/files/dir: is a symbolic link", |files| symlink("/etc", files.join("dir")).unwrap()),
+        ("a/files/pipe: is neither a regular file nor a directory", |files| {
+            assert!(Command::new("mkfifo").arg(files.join("pipe")).status().unwrap().success());
+        }),
+        ("a/files/socket: is neither a regular file nor a directory", |files| {
+            drop(std::os::unix::net::UnixListener::bind(files.join("socket")).unwrap());
+        }),
+        ("has a name that is not UTF-8", |files| fs::write(files.join(OsStr::from_bytes(b"\xff")), "").unwrap()),
+        ("has a control character in it", |files| fs::write(files.join("a\nb"), "").unwrap()),
+        ("differs from another name only in case", |files| {
+            fs::write(files.join("README"), "").unwrap();
+            fs::write(files.join("Readme"), "").unwrap();
+        }),
+        ("is more than 40 directories deep", |files| fs::create_dir_all(files.join("d/".repeat(60))).unwrap()),
+        ("has more than 67108864 bytes; larger files go into local/", |files| {
+            fs::File::create(files.join("big")).unwrap().set_len(1 << 42).unwrap();
+        }),
+        ("has more than 268435456 bytes", |files| {
+            for name in 0..5 {
+                fs::File::create(files.join(name.to_string())).unwrap().set_len(60 << 20).unwrap();
+            }
+        }),
+        ("has more than 10000 files and directories", |files| {
+            for name in 0..10_000 {
+                fs::File::create(files.join(name.to_string())).unwrap();
+            }
+        }),
+        ("a/install.sh: is neither layer.json nor files nor local", |files| {
+            fs::write(files.join("../install.sh"), "").unwrap()
+        }),
+        ("a/layer.json: is missing", |files| fs::remove_file(files.join("../layer.json")).unwrap()),
+        ("a/layer.json: is a symbolic link", |files| {
+            fs::remove_file(files.join("../layer.json")).unwrap();
+            symlink("/etc/passwd", files.join("../layer.json")).unwrap();
+        }),
+    ];
+    for (expected, make) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        layer(dir.path(), "a", "");
+        fs::create_dir(dir.path().join("a/files")).unwrap();
+        fs::write(dir.path().join("a/README.md"), "").unwrap();
+        assert_eq!(check(&dir.path().join("a")), (vec![], true));
+        make(&dir.path().join("a/files"));
+        let output = vmbake(&["layer".as_ref(), "check".as_ref(), dir.path().join("a").as_os_str()]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && text.contains(expected), "{expected}: {output:?}");
+    }
+}
+
+#[test]
+fn faults_do_not_steer_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    layer(dir.path(), "a", ", \"\\u001b[2J\": 1");
+    layer(dir.path(), "b", "");
+    fs::create_dir(dir.path().join("b/files")).unwrap();
+    fs::write(dir.path().join("b/files/\u{1b}[2J"), "").unwrap();
+    for (name, expected) in [("a", "unknown field `\\x1b[2J`"), ("b", "files/\\x1b[2J: has a control character")] {
+        let (faults, good) = check(&dir.path().join(name));
+        assert!(!good && faults[0].contains(expected), "{faults:?}");
+    }
+}
+
+#[test]
+fn large_layers_are_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = |entry: fn(usize) -> String| (0..40_000).map(entry).collect::<Vec<_>>().join(",");
+    let rest = format!(
+        ", \"symlinks\": {{{}}}, \"directories\": {{{}}}, \"empty\": [{}]",
+        list(|n| format!("\"/l/{n}\":\"x\"")),
+        list(|n| format!("\"/d/{n}\":{{\"mode\":\"0755\"}}")),
+        list(|n| format!("\"/e/{n}\"")),
+    );
+    layer(dir.path(), "a", &rest);
+    // Comparing each with each would take minutes.
+    assert_eq!(check(&dir.path().join("a")), (vec![], true));
+}
+
+#[test]
+fn no_layer_is_left_out_silently() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in 0..10_001 {
+        fs::File::create(dir.path().join(format!("{name}"))).unwrap();
+    }
+    let error = vmbake_layer::Layers::load(&vmbake_common::catalog::Catalog::only(dir.path()))
+        .and_then(vmbake_layer::Layers::complete)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("has more than 10000 files and directories"), "{error}");
+}
+
+#[test]
+fn built_in_layers_are_listed_and_good() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers");
+    let output = vmbake(&["layer".as_ref(), "list".as_ref(), "--json".as_ref()]);
+    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut count = 0;
+    for dir in fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        assert_eq!(check(&dir), (vec![], true), "{}", dir.display());
+        let name = dir.file_name().unwrap().to_str().unwrap();
+        assert!(listed.as_array().unwrap().iter().any(|layer| layer["name"] == name), "{name}");
+        count += 1;
+    }
+    assert_eq!(listed.as_array().unwrap().len(), count);
+}
+
+/// A python3 that has the validator. Where none has it the test is skipped, but not in CI.
+pub fn python() -> Option<&'static str> {
+    let has = |python: &&str| {
+        let output = Command::new(python).args(["-c", "import jsonschema"]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
+    if found.is_none() {
+        crate::tools::skip::skip("python3-jsonschema is not installed");
+    }
+    found
+}
+
+/// Another validator agrees with ours about what the schema can say.
+#[test]
+fn the_schema_tells_good_layers_from_bad_ones() {
+    let schema = vmbake(&["schema".as_ref(), "layer".as_ref()]).stdout;
+    let value: serde_json::Value = serde_json::from_slice(&schema).unwrap();
+    assert_eq!(value["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    let script = "import json, sys, jsonschema\n\
+        schema = json.load(open(sys.argv[1]))\n\
+        jsonschema.Draft202012Validator.check_schema(schema)\n\
+        validator = jsonschema.Draft202012Validator(schema)\n\
+        for path in sys.argv[2:]:\n    print(len(list(validator.iter_errors(json.load(open(path))))))\n";
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("schema.json"), &schema).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers");
+    let mut paths: Vec<_> =
+        fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path().join("layer.json")).collect();
+    paths.retain(|path| path.exists());
+    let good = paths.len();
+    let bad = [
+        r#", "unknown": 1"#,
+        r#", "directories": {"/x": {"mode": "750"}}"#,
+        r#", "directories": {"/x": {"owner": 1}}"#,
+        r#", "artifacts": {"x": {"type": "zip"}}"#,
+        r#", "artifacts": {"x": {"type": "file", "path": "/x"}}"#,
+        r#", "units": {"start": []}"#,
+        r#", "upgrade": "x""#,
+        r#", "packages": "nginx""#,
+        r#", "recommends": 1"#,
+    ];
+    for (index, rest) in bad.iter().enumerate() {
+        layer(dir.path(), &index.to_string(), rest);
+        paths.push(dir.path().join(index.to_string()).join("layer.json"));
+    }
+    let output =
+        Command::new(python).args(["-c", script]).arg(dir.path().join("schema.json")).args(&paths).output().unwrap();
+    let counts: Vec<usize> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(counts.len(), paths.len(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (index, count) in counts.iter().enumerate() {
+        assert_eq!(*count == 0, index < good, "{}", paths[index].display());
+    }
+}

@@ -1,0 +1,189 @@
+//! Units of profiles: what their start does when the image is made, as systemd does it, and what is refused.
+
+use serde_json::json;
+
+use super::import::{content, document, run};
+
+const SCRIPT: (&str, &str) = ("/opt/s", "#!/bin/sh\necho \"${1:-x} ${A:-unset}\" >> /opt/o");
+
+/// A unit of `[Service]` and what follows.
+fn service(text: &str) -> String {
+    format!("[Service]\n{text}")
+}
+
+/// Imports a script with files besides `/opt/s`.
+fn with(script: &str, files: &[(&str, &str)]) -> Result<vmbake_profile::import::ImportedProfile, String> {
+    let files: Vec<(&str, &str)> = files.iter().copied().chain([SCRIPT]).collect();
+    run(script, &files, &json!({})).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_start_runs_what_systemd_runs() {
+    for (script, unit, expected) in [
+        ("systemctl start u; systemctl start u", "ExecStart=/opt/s", "x unset\nx unset\n"),
+        ("systemctl start u; systemctl start u", "RemainAfterExit=yes\nExecStart=/opt/s", "x unset\n"),
+        ("systemctl start u; systemctl restart u", "RemainAfterExit=yes\nExecStart=/opt/s", "x unset\nx unset\n"),
+        ("systemctl start u; systemctl try-restart u", "RemainAfterExit=1\nExecStart=/opt/s", "x unset\nx unset\n"),
+        (
+            "systemctl start u; systemctl stop u; systemctl start u",
+            "RemainAfterExit=on\nExecStart=/opt/s",
+            "x unset\nx unset\n",
+        ),
+        ("systemctl start u", "ExecStart=/opt/s main\nExecStartPre=/opt/s pre", "pre unset\nmain unset\n"),
+        ("systemctl start u", "ExecStart=/opt/s a\nExecStart=\nExecStart=/opt/s b", "b unset\n"),
+        ("systemctl start u", "# a \\\nExecStart=/opt/s a \\\n# b\n", "a unset\n"),
+        ("echo A=b > /etc/environment; systemctl start u", "ExecStart=/opt/s a", "a unset\n"),
+        (
+            "echo A=b > /etc/environment; systemctl start u",
+            "EnvironmentFile=/etc/environment\nExecStart=/opt/s a",
+            "a b\n",
+        ),
+    ] {
+        let unit = service(&format!("Type=oneshot\n{unit}"));
+        let imported = with(script, &[("/etc/systemd/system/u.service", &unit)]).unwrap();
+        assert_eq!(content(&imported, "/opt/o").as_deref(), Some(expected), "{script}\n{unit}");
+    }
+}
+
+#[test]
+fn units_whose_start_does_more_are_refused() {
+    let own = "/etc/systemd/system/u.service";
+    let plain = "[Service]\nType=oneshot\nExecStart=/opt/s\n";
+    for (script, files, expected) in [
+        (
+            "systemctl start u",
+            vec![(own, plain), ("/etc/systemd/system/u.service.d/a.conf", "[Service]\nUser=a\n")],
+            "a start that /etc/systemd/system/u.service.d changes",
+        ),
+        (
+            "systemctl start u",
+            vec![(own, plain), ("/etc/systemd/system/service.d/a.conf", "[Service]\nUser=a\n")],
+            "system/service.d changes",
+        ),
+        (
+            "mkdir -p /run/systemd/system/u.service.wants; systemctl start u",
+            vec![(own, plain)],
+            "u.service.wants changes",
+        ),
+        (
+            "systemctl start u",
+            vec![(own, "[Unit]\nConditionPathExists=/a\n[Service]\nType=oneshot\nExecStart=/opt/s\n")],
+            "ConditionPathExists=/a of a unit that is started",
+        ),
+        (
+            "systemctl start u",
+            vec![
+                (own, "[Unit]\nRequires=v.service\n[Service]\nType=oneshot\nExecStart=/opt/s\n"),
+                ("/etc/systemd/system/v.service", plain),
+            ],
+            "a start that also starts v.service, a unit of the profile,",
+        ),
+        (
+            "systemctl enable v; systemctl start u",
+            vec![
+                (own, plain),
+                ("/etc/systemd/system/v.service", "[Service]\nExecStart=/opt/s\n[Install]\nWantedBy=u.service\n"),
+            ],
+            "also starts v.service",
+        ),
+        (
+            "systemctl start u v",
+            vec![
+                (own, "[Unit]\nAfter=v.service\n[Service]\nType=oneshot\nExecStart=/opt/s\n"),
+                ("/etc/systemd/system/v.service", plain),
+            ],
+            "a start together with v.service",
+        ),
+        (
+            "systemctl start u@a",
+            vec![("/etc/systemd/system/u@.service", plain)],
+            "/etc/systemd/system/u@.service: a unit that",
+        ),
+        (
+            "systemctl start u",
+            vec![("/usr/local/lib/systemd/system/u.service", plain)],
+            "whose file is /usr/local/lib/systemd/system/u.service",
+        ),
+        ("systemctl start u", vec![("/lib/systemd/system/u.service", plain)], "/lib/systemd/system/u.service"),
+        (
+            "systemctl start u; echo '[Service]' > /etc/systemd/system/u.service",
+            vec![(own, plain)],
+            "it is changed after it was run",
+        ),
+        (
+            "systemctl start u; echo '#' >> /etc/systemd/system/u.service; systemctl start u",
+            vec![(own, plain)],
+            "which was changed after it was run",
+        ),
+        ("for i in 1 2 3 4 5 6; do systemctl start u; done", vec![(own, plain)], "for the sixth time"),
+        (
+            "echo 'touch /opt/x' > /opt/bare; chmod +x /opt/bare; systemctl start u",
+            vec![(own, "[Service]\nType=oneshot\nExecStart=/opt/bare\n")],
+            "/opt/bare, which names no interpreter, so that systemd does not run it",
+        ),
+        (
+            ": > /opt/bare; chmod +x /opt/bare; systemctl start u",
+            vec![(own, "[Service]\nType=oneshot\nExecStartPre=/opt/bare\nExecStart=/opt/s\n")],
+            "/opt/bare, which names no interpreter",
+        ),
+        (
+            "echo 'A=\"b c\"' > /etc/environment; systemctl start u",
+            vec![(own, "[Service]\nType=oneshot\nEnvironmentFile=-/etc/environment\nExecStart=/opt/s\n")],
+            "reading an /etc/environment",
+        ),
+        ("systemctl mask u || true", vec![(own, plain)], "masks no such unit"),
+        ("systemctl mask a; systemctl enable a || true", vec![], "a.service is masked"),
+        (
+            "systemctl start u",
+            vec![(own, "[Service]\nType=oneshot\nExecStart=/bin/systemctl restart u\n")],
+            "restart of u.service while it runs",
+        ),
+        (
+            "systemctl enable --now u; sleep 2; [ -e /opt/flag ] || touch /opt/r",
+            vec![(own, "[Service]\nExecStart=/opt/s\n")],
+            "the file /opt/flag",
+        ),
+    ] {
+        let error = with(script, &files).expect_err(script);
+        assert!(error.contains(expected), "{script}\n{error}");
+    }
+}
+
+#[test]
+fn the_last_word_on_a_unit_counts() {
+    let daemon =
+        [("/etc/systemd/system/u.service", "[Service]\nExecStart=/opt/s\n[Install]\nWantedBy=multi-user.target\n")];
+    let services = |script: &str| {
+        let layer = document(&with(script, &daemon).unwrap());
+        (layer.pointer("/first_boot/services").cloned(), layer.pointer("/units/disable").cloned())
+    };
+    let (started, disabled) = (Some(json!([{"unit": "u.service"}])), Some(json!(["u.service"])));
+    assert_eq!(services("systemctl enable u; systemctl disable u"), (None, disabled.clone()));
+    assert_eq!(services("systemctl disable u; systemctl enable u"), (started.clone(), None));
+    assert_eq!(services("systemctl enable --now u; systemctl stop u; systemctl disable u"), (None, disabled.clone()));
+    assert_eq!(services("systemctl enable --now u; systemctl disable --now u"), (None, disabled));
+    assert_eq!(services("systemctl start u; systemctl stop u; systemctl start u"), (started, None));
+}
+
+#[test]
+fn what_a_unit_of_the_image_starts_or_calls_stays() {
+    let done = "[Service]\nType=oneshot\nExecStart=/opt/s\n";
+    let unit = ("/etc/systemd/system/u.service", done);
+    let timer = ("/etc/systemd/system/u.timer", "[Timer]\nOnCalendar=hourly\n[Install]\nWantedBy=timers.target\n");
+    let wants =
+        ("/etc/systemd/system/w.service", "[Unit]\nRequires=u.service\n[Service]\nExecStart=/usr/bin/sleep infinity\n");
+    let after =
+        ("/etc/systemd/system/w.service", "[Unit]\nAfter=u.service\n[Service]\nExecStart=/usr/bin/sleep infinity\n");
+    for (files, stays) in
+        [(vec![unit, timer], true), (vec![unit, wants], true), (vec![unit, after], false), (vec![unit], false)]
+    {
+        let layer = document(&with("systemctl start u", &files).unwrap());
+        let has = |path: &str| layer["files"].get(path).is_some();
+        assert_eq!((has(unit.0), has("/opt/s")), (stays, stays), "{files:?}");
+    }
+    let files = [
+        ("/usr/local/bin/helper", "#!/bin/sh\ntouch /opt/made"),
+        ("/etc/systemd/system/w.service", "[Service]\nExecStart=/bin/sh -c 'helper loop'\n"),
+    ];
+    assert!(document(&with("helper now", &files).unwrap())["files"].get("/usr/local/bin/helper").is_some());
+}
