@@ -14,7 +14,9 @@ from report import case, failures
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SYSTEMD = "/usr/lib/systemd/system"
 DOCUMENT = {"schema": 1, "publisher": "acme", "name": "demo", "version": "1.0.0", "description": "A service.", "os": ["debian-12", "debian-13"],
-            "arch": ["amd64"], "asks": {"paths": ["/usr"]}}
+            "arch": ["amd64"],
+            # What concerns a unit of the base has to be named; a directory above it does not suffice.
+            "asks": {"paths": ["/usr", f"{SYSTEMD}/multi-user.target.d/10-upheld.conf"]}}
 LAYER = {
     "name": "acme.demo", "version": "1", "description": "A service.", "os": ["debian-12", "debian-13"],
     "files": {
