@@ -32,7 +32,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages revision upgrade templates closure bases bases-quick mounts volumes kinds docker podplane dev-sync repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge features sbom report docs examples dpkg scripts packages revision upgrade templates closure bases bases-quick mounts volumes kinds docker podplane dev-sync repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -153,6 +153,9 @@ recipe: bake ## Run the script of docs/ci.md from the bake to machine images, ag
 
 judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
 	qemu-tests/checks/judge.sh $(OUT)/$(name)
+
+features: base ## Compile and test vmbake without its optional features
+	$(plain) VMBAKE_TEST_BASE="$$(cat $(amd64))" cargo test --quiet --release -p vmbake --no-default-features
 
 sbom: bake ## Ask spdx-tools, cyclonedx-python-lib, dpkg-query and python-debian about the bills of materials of the image
 	qemu-tests/checks/sbom.py $(vmbake) $(OUT) $(store) target/sbom

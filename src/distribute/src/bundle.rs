@@ -25,6 +25,6 @@ pub mod newest;
 pub mod upgrade;
 pub mod compose;
 mod error;
-pub mod extension;
 
 pub use error::BundleError;
+pub use words::is_below;

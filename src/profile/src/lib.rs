@@ -4,7 +4,6 @@
 //! What holds: what OSM would do with input that has one meaning is done, and everything else is refused with its file, line and
 //! column. Reading is bounded: 1 MiB, 40 levels, no aliases. What cannot become an image of Debian is refused by name.
 
-pub mod user_data;
 mod cloud_config;
 mod config;
 mod constraint;

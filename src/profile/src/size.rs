@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::error::ProfileError;
-use crate::user_data::Provider;
+use vmbake_user_data::Provider;
 
 /// The size of a cloud-config.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,7 @@ pub mod explain;
 pub mod lint;
 pub mod sbom;
 pub mod changelog;
-pub mod report;
 pub mod preflight;
 mod packages;
 
-pub use packages::{InstalledPackage, PackageError};
+pub use packages::{InstalledPackage, PackageError, owned_files};

@@ -198,7 +198,7 @@ pub(super) fn lint_root(image: &Path, tree: &Tree) -> Vec<Finding> {
 }
 
 /// The same, with users that may log in.
-pub(super) fn lint_with(tree: &Tree, logins: &BTreeMap<String, Login>) -> Vec<Finding> {
+pub fn lint_with(tree: &Tree, logins: &BTreeMap<String, Login>) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| findings(tree, rule)).map(|finding| accepted(finding, logins)).collect()
 }
 

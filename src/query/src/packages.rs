@@ -80,7 +80,7 @@ pub(super) fn owners(tree: &Tree, path: &[u8]) -> Result<Vec<InstalledPackage>, 
 }
 
 /// The package of each path that is no directory, by the path without symbolic links of the root; of several the first.
-pub(super) fn owned_files(tree: &Tree) -> Result<BTreeMap<Vec<u8>, String>, PackageError> {
+pub fn owned_files(tree: &Tree) -> Result<BTreeMap<Vec<u8>, String>, PackageError> {
     let mut found = BTreeMap::new();
     let Some(info) = tree.find(INFO.as_bytes()).map_err(PackageError::Read)? else { return Ok(found) };
     let Kind::Directory(entries) = &tree.inode(info).kind else { return Ok(found) };

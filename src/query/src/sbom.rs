@@ -24,7 +24,7 @@ use vmbake_disk::tree::{Tree, TreeError};
 
 pub use collect::Knowledge;
 pub use inventory::Inventory;
-pub(super) use parts::PartRow;
+pub use parts::PartRow;
 
 use crate::explain::{self, ExplainError};
 use crate::packages::PackageError;
@@ -131,7 +131,7 @@ impl Inventory {
     }
 
     /// As [`Self::of_image`], of an image whose tree and record were read.
-    pub(super) fn of_opened(path: &Path, tree: &Tree, record: Option<&Record>) -> Result<Self, SbomError> {
+    pub fn of_opened(path: &Path, tree: &Tree, record: Option<&Record>) -> Result<Self, SbomError> {
         // Without a record nothing says that a manifest is that of the image.
         let manifest = record.map(|_| explain::image_manifest(path, tree)).transpose()?.flatten();
         if let (Some(record), Some(manifest)) = (record, &manifest) {
@@ -155,7 +155,7 @@ impl Inventory {
 }
 
 /// The record of origins inside an image, else the one beside it.
-pub(super) fn image_record(image: &Path, tree: &Tree) -> Result<Option<Record>, SbomError> {
+pub fn image_record(image: &Path, tree: &Tree) -> Result<Option<Record>, SbomError> {
     if let Some((record, _)) = inside_record(tree)? {
         return Ok(Some(record));
     }

@@ -15,6 +15,7 @@ mod accounts;
 pub mod advice;
 mod archive;
 mod bake;
+#[cfg(feature = "qemu")]
 mod boot;
 mod bundle;
 mod catalog;
@@ -24,10 +25,10 @@ mod convert;
 mod delta;
 mod dev;
 mod diff;
-mod examples;
 mod explain;
 mod fetch;
 mod files;
+mod help;
 mod image;
 mod init;
 mod key;
@@ -38,11 +39,13 @@ mod pinned;
 mod plan;
 mod podplane;
 mod preflight;
+#[cfg(feature = "profile")]
 mod profile;
 #[cfg(feature = "aws")]
 mod publish;
 mod pull;
 mod push;
+#[cfg(feature = "report")]
 mod report;
 mod sbom;
 mod schema;
@@ -58,10 +61,40 @@ mod version;
 
 pub use size::parse_size;
 
+/// What the help of vmbake itself ends with.
+const FRONT: &str = "\
+Examples:
+  vmbake update node               # pin and prove the artifacts of kind node, in manifests/
+  vmbake bake node                 # fetch them and the base image, and bake dist/node.debian-13.amd64.{raw,qcow2}
+  vmbake boot dist/node.debian-13.amd64.qcow2 --ssh-key ~/.ssh/id_ed25519.pub --forward 2222:22
+
+`vmbake help COMMAND` has examples of each command.
+
+Environment:
+  XDG_CACHE_HOME     the store is $XDG_CACHE_HOME/vmbake/store, by default below ~/.cache
+  XDG_STATE_HOME     `pull` records versions in $XDG_STATE_HOME/vmbake/releases, by default below ~/.local/state
+  XDG_CONFIG_HOME    the configuration is $XDG_CONFIG_HOME/vmbake/config.json, by default below ~/.config
+  VMBAKE_MIRRORS     mirrors as for --mirror, separated by blanks
+  VMBAKE_SHARED      shared store as for --shared; VMBAKE_SHARED_WRITE=1 is --shared-write
+  SOURCE_DATE_EPOCH  time of the files that a bake makes, in seconds since 1970
+  COSIGN_PASSWORD    password of a cosign.key
+  GITHUB_TOKEN       is sent to api.github.com, and to nobody else
+  DOCKER_CONFIG      folder of docker's config.json, with credentials for registries
+  REGISTRY_AUTH_FILE credentials for registries, as podman keeps them
+  https_proxy        proxy for what is not below one of the hosts in no_proxy
+  SSL_CERT_FILE      authorities of TLS, in place of the system's
+
+Exit codes:
+  0  done; a check found nothing
+  1  refused or failed, with the reason on stderr; or a check found something: lint, diff, preflight,
+     layer check, store verify, update --check, verify image
+  2  wrong usage";
+
 /// Turns a Debian cloud image and a pinned manifest into a golden disk image, without root.
 #[derive(Debug, Parser)]
-#[command(name = "vmbake", max_term_width = 100, after_help = examples::FRONT)]
+#[command(name = "vmbake", max_term_width = 100, after_help = FRONT)]
 #[command(arg_required_else_help = true, subcommand_negates_reqs = true)]
+#[command(help_template = help::template(&Command::augment_subcommands(clap::Command::new("vmbake"))))]
 pub struct Cli {
     /// Print the version
     #[arg(short = 'V', long, required = true)]
@@ -89,10 +122,10 @@ enum Command {
     /// Look after the store of artifacts
     Store(store::StoreArgs),
     /// Bake images
-    #[command(after_help = examples::BAKE)]
+    #[command(after_help = bake::EXAMPLES)]
     Bake(BakeArgs),
     /// Tell what a bake would do: which images are unchanged, what is still to be downloaded; and the matrix of a CI system
-    #[command(after_help = examples::PLAN)]
+    #[command(after_help = plan::EXAMPLES)]
     Plan(BakeArgs),
     /// Make keys that sign releases
     #[command(subcommand)]
@@ -123,6 +156,7 @@ enum Command {
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
     /// Boot a disk image in qemu, and leave the image as it is
+    #[cfg(feature = "qemu")]
     Boot(boot::BootArgs),
     /// Develop layers with a running machine
     #[command(subcommand)]
@@ -134,10 +168,10 @@ enum Command {
     #[command(subcommand)]
     Schema(schema::SchemaCommand),
     /// Show what a disk image holds: partitions, file systems, system, kernel, usage
-    #[command(after_help = examples::INSPECT)]
+    #[command(after_help = image::INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
     /// Check a disk image for what no golden image may carry: identities, secrets, logs, caches
-    #[command(after_help = examples::LINT)]
+    #[command(after_help = image::LINT_EXAMPLES)]
     Lint(InspectArgs),
     /// Check whether a disk image would work in a cloud, without asking that cloud
     #[command(subcommand)]
@@ -155,11 +189,13 @@ enum Command {
     /// Tell people what changed between two releases, security first, as Markdown
     Changelog(changelog::ChangelogArgs),
     /// Write a page about a disk image for people: what it is, where its bytes are, who answers for what, what changed
+    #[cfg(feature = "report")]
     Report(report::ReportArgs),
     /// Make the user data of a machine, and list what it may say
     #[command(subcommand)]
     UserData(user_data::UserData),
     /// Read profiles of the operating-system-manager of Kubernetes
+    #[cfg(feature = "profile")]
     #[command(subcommand)]
     Profile(profile::ProfileCommand),
     /// Show and renew what is trusted
@@ -313,6 +349,7 @@ impl Cli {
             Command::Podplane(what) => podplane::run(what),
             Command::Archive(what) => archive::run(what),
             Command::Bundle(what) => bundle::run(what),
+            #[cfg(feature = "qemu")]
             Command::Boot(args) => boot::run(args),
             Command::Dev(what) => dev::run(what),
             Command::Layer(what) => layer::run(what),
@@ -328,8 +365,10 @@ impl Cli {
             Command::Diff(args) => diff::run(&args),
             Command::Sbom(args) => sbom::run(&args),
             Command::Changelog(args) => changelog::run(&args),
+            #[cfg(feature = "report")]
             Command::Report(args) => report::run(&args),
             Command::UserData(what) => user_data::run(what),
+            #[cfg(feature = "profile")]
             Command::Profile(what) => profile::run(what),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),

@@ -4,6 +4,7 @@
 mod apt;
 mod archive;
 mod base;
+#[cfg(feature = "qemu")]
 mod boot;
 mod bundle;
 mod catalog;
@@ -30,12 +31,14 @@ mod origin;
 mod parsers;
 mod plan;
 mod preflight;
+#[cfg(feature = "profile")]
 mod profile;
 mod program;
 mod prove;
 mod publish;
 mod registry;
 mod release;
+#[cfg(feature = "report")]
 mod report;
 mod requested;
 mod sbom;

@@ -8,7 +8,6 @@ use vmbake_compose::origin::Record;
 use vmbake_manifest::Manifest;
 use vmbake_oci::{Image, OciError, Platform, check_layer};
 use vmbake_pin::sources::Template;
-use vmbake_profile::{ControllerOptions, Deployment, MachinePhase, OperatingSystemConfig, Profile};
 use vmbake_proof::checksum;
 use vmbake_proof::sigstore::rekor;
 use vmbake_store::http::Mirror;
@@ -22,8 +21,6 @@ fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path)
 }
 
-const PROFILE: &[u8] = include_bytes!("../../../examples/profiles/debian.yaml");
-const DEPLOYMENT: &[u8] = include_bytes!("../../../examples/profiles/deployment.yaml");
 const RECORD: &str = "{\"format\":1,\"manifest\":\
     \"sha256:4461a5020135a94d0eb69ac0484ddb231038c1c4b5bc681c30594b89f2ac047a\",\"layers\":{\"l\":{\"version\":\"1\",\"digest\":\
     \"sha256:84e99cf689978963f9acdd7476ab03dbd122cf29396998b30d05d2bcf799b775\"}},\"artifacts\":{\"a\":{\"layer\":\"l\",\"digest\":\
@@ -31,7 +28,7 @@ const RECORD: &str = "{\"format\":1,\"manifest\":\
     \"paths\":{\"/p\":{\"layer\":\"l\",\"artifact\":\"a\"}},\"removed\":{\"/q\":null}}\n";
 
 /// A text with some of its bytes replaced, removed or doubled.
-fn damaged(text: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
+pub fn damaged(text: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
     let edit = (any::<prop::sample::Index>(), any::<u8>(), 0..4u8);
     prop::collection::vec(edit, 1..6).prop_map(move |edits| {
         let mut bytes = text.to_vec();
@@ -93,37 +90,12 @@ proptest! {
     }
 
     #[test]
-    fn damaged_profiles(profile in damaged(PROFILE), deployment in damaged(DEPLOYMENT)) {
-        let dir = tempfile::tempdir().unwrap();
-        for (profile, deployment) in [(&profile[..], DEPLOYMENT), (PROFILE, &deployment[..])] {
-            let [first, second] = [("p.yaml", profile), ("m.yaml", deployment)].map(|(name, text)| {
-                std::fs::write(dir.path().join(name), text).unwrap();
-                dir.path().join(name)
-            });
-            let Ok(profile) = Profile::open(&first) else { continue };
-            let Ok(deployment) = Deployment::open(&second) else { continue };
-            let Ok(config) = OperatingSystemConfig::render(profile, deployment, &given()) else { continue };
-            // What was rendered is one document, and user data is what was meant, or refused.
-            prop_assert_eq!(yaml_rust2::YamlLoader::load_from_str(&config.to_yaml()).unwrap().len(), 1);
-            for text in MachinePhase::ALL.into_iter().flat_map(|phase| config.user_data(phase)) {
-                prop_assert_eq!(yaml_rust2::YamlLoader::load_from_str(&text).unwrap().len(), 1);
-            }
-        }
-    }
-
-    #[test]
     fn damaged_layers(bytes in damaged(include_bytes!("data/oci/ok-index/blobs/sha256/a25d85c37bab120b231959f7d7e3903e624009dccfeced50d7d3993b70b47e73"))) {
         let image = image().unwrap();
         let (layer, diff_id) = &image.layers[0];
         let same = Digest::of(&bytes) == layer.digest;
         prop_assert_eq!(check_layer(layer, diff_id, std::io::Cursor::new(&bytes)).is_ok(), same);
     }
-}
-
-/// What a cluster gives.
-fn given() -> ControllerOptions {
-    let some = || Some("https://api.example.org".to_owned());
-    ControllerOptions { kubernetes_ca: some(), server_url: some(), token: some(), ..ControllerOptions::default() }
 }
 
 fn image() -> Result<Image, OciError> {

@@ -214,7 +214,7 @@ fn require_known(bundles: &[PackedContents], before: &BundleLock) -> Result<(), 
 }
 
 /// What a manifest would say of a bundle.
-pub(super) fn content_of(contents: &BundleContents, target: &Target) -> Result<Content, BundleError> {
+pub fn content_of(contents: &BundleContents, target: &Target) -> Result<Content, BundleError> {
     let BundleDocument { artifacts, evidence, .. } = &contents.document;
     content(&Pins { artifacts: artifacts.clone(), evidence: evidence.clone() }, &contents.own, target)
 }

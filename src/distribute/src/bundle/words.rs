@@ -82,7 +82,7 @@ pub(super) fn list(list: &BTreeSet<String>, rule: impl Fn(&str) -> Option<String
 }
 
 /// Whether `path` is `parent`, or below it.
-pub(super) fn is_below(path: &str, parent: &str) -> bool {
+pub fn is_below(path: &str, parent: &str) -> bool {
     let (path, parent) = (real(path), real(parent));
     parent == "/" || path.strip_prefix(&parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -92,7 +92,7 @@ pub struct SizeChange {
 
 impl SizeChange {
     /// One of both sizes, for people.
-    pub(crate) fn shown(&self, size: u64) -> String {
+    pub fn shown(&self, size: u64) -> String {
         if self.what == "paths" { size.to_string() } else { human_bytes(size) }
     }
 }
@@ -167,7 +167,7 @@ impl fmt::Display for Changelog {
 
 impl Changelog {
     /// All lists with their headings, in the order in which they are told. Those of packages say so.
-    pub(crate) fn lists(&self) -> Vec<(String, &[Change])> {
+    pub fn lists(&self) -> Vec<(String, &[Change])> {
         let security = self.security.iter().flat_map(SecurityChanges::sections);
         let security = security.map(|(heading, list)| (heading.to_owned(), list));
         let packages = self.packages.sections().into_iter();

@@ -33,24 +33,24 @@ const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/li
 
 /// What is compared.
 #[derive(Debug, Default)]
-pub(crate) struct SecurityFacts {
+pub struct SecurityFacts {
     /// Files with set-uid or set-gid bits or capabilities: mode and owner.
-    pub(crate) privileged: BTreeMap<String, String>,
+    pub privileged: BTreeMap<String, String>,
     /// Accounts: id, home and shell.
-    pub(crate) users: BTreeMap<String, String>,
+    pub users: BTreeMap<String, String>,
     /// Groups: id and members.
-    pub(crate) groups: BTreeMap<String, String>,
+    pub groups: BTreeMap<String, String>,
     /// Units that an administrator or a package enabled, and what wants them.
-    pub(crate) units: BTreeMap<String, String>,
+    pub units: BTreeMap<String, String>,
     /// Sockets that systemd opens: where they listen.
-    pub(crate) sockets: BTreeMap<String, String>,
+    pub sockets: BTreeMap<String, String>,
     /// Keys and authorities that are trusted, and rules of who may do what: digests.
-    pub(crate) trust: BTreeMap<String, String>,
+    pub trust: BTreeMap<String, String>,
 }
 
 impl SecurityFacts {
     /// Reads the facts of a tree.
-    pub(crate) fn read(tree: &Tree) -> Result<Self, TreeError> {
+    pub fn read(tree: &Tree) -> Result<Self, TreeError> {
         let mut facts = Self {
             users: table(tree, "/etc/passwd", |fields| {
                 let [id, home, shell] = [2, 5, 6].map(|at| fields.get(at).copied().unwrap_or_default());

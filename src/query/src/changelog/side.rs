@@ -15,9 +15,9 @@ use vmbake_compose::origin::Record;
 use vmbake_image::disk::DiskImage;
 
 /// Where the plan of the first boot is.
-pub(crate) const PLAN: &str = "/opt/podplane/share/firstboot.json";
+pub const PLAN: &str = "/opt/podplane/share/firstboot.json";
 /// Largest plan that is read, in bytes.
-pub(crate) const MAX_PLAN: u64 = 4 << 20;
+pub const MAX_PLAN: u64 = 4 << 20;
 
 /// Ends of the documents that a bake writes beside an image.
 const ENDS: [&str; 5] = [".origin.json", ".inputs.json", ".spdx.json", ".cdx.json", ".json"];
@@ -140,7 +140,7 @@ fn settings(tree: &Tree) -> Result<(BTreeMap<String, String>, Option<String>), T
 }
 
 /// `required`, or `optional` with the default; and the values that it may have.
-pub(crate) fn describe(variable: &Value) -> String {
+pub fn describe(variable: &Value) -> String {
     let is = |key: &str| variable.get(key).and_then(Value::as_bool).unwrap_or_default();
     let default = variable.get("default").and_then(Value::as_str).unwrap_or_default();
     let mut text = if is("required") { "required" } else { "optional" }.to_owned();

@@ -4,28 +4,28 @@ use super::inventory::{Element, Inventory, Role, Supplier};
 
 /// A part of an image; texts are empty where nothing is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PartRow {
+pub struct PartRow {
     /// What it is.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its version.
-    pub(crate) version: String,
+    pub version: String,
     /// An expression of SPDX.
-    pub(crate) licence: String,
+    pub licence: String,
     /// Who maintains it.
-    pub(crate) supplier: String,
+    pub supplier: String,
     /// The layer that brought it.
-    pub(crate) layer: String,
+    pub layer: String,
     /// Who answers for it, as the manifest pins that.
-    pub(crate) proof: String,
+    pub proof: String,
     /// Whether it is a module that is linked into programs.
-    pub(crate) is_module: bool,
+    pub is_module: bool,
 }
 
 impl Inventory {
     /// Everything but the image and its system.
-    pub(crate) fn parts(&self) -> Vec<PartRow> {
+    pub fn parts(&self) -> Vec<PartRow> {
         self.elements.iter().filter_map(row).collect()
     }
 }

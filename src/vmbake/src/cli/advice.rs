@@ -34,7 +34,6 @@ use vmbake_compose::origin::OriginError;
 use vmbake_compose::stage::StageError;
 use vmbake_distribute::archive::CarryError;
 use vmbake_distribute::bundle::BundleError;
-use vmbake_distribute::bundle::extension::ExtensionError;
 use vmbake_distribute::convert::ConvertError;
 use vmbake_distribute::delta::DeltaError;
 use vmbake_distribute::podplane::PodplaneError;
@@ -58,20 +57,26 @@ use vmbake_pin::prove::LinkError;
 use vmbake_pin::resolve::ResolveError;
 use vmbake_pin::sources::SourcesError;
 use vmbake_pin::update::{EntryError, RequestError, UpdateError};
+#[cfg(feature = "profile")]
 use vmbake_profile::ProfileError;
+#[cfg(feature = "profile")]
 use vmbake_profile::import::ImportError;
-use vmbake_profile::user_data::UserDataError;
 use vmbake_proof::program::ProgramError;
+#[cfg(feature = "qemu")]
 use vmbake_qemu::MachineError;
 use vmbake_query::changelog::ChangelogError;
 use vmbake_query::explain::ExplainError;
-use vmbake_query::report::ReportError;
 use vmbake_query::sbom::SbomError;
+#[cfg(feature = "report")]
+use vmbake_report::ReportError;
 use vmbake_store::download::DownloadError;
 use vmbake_store::http::HttpError;
 use vmbake_store::registry::RegistryError;
 use vmbake_store::registry::credentials::CredentialError;
 use vmbake_store::store::StoreError;
+#[cfg(feature = "sysext")]
+use vmbake_sysext::ExtensionError;
+use vmbake_user_data::UserDataError;
 
 /// Looks whether an error is of one type.
 type Look = for<'a> fn(&'a (dyn Error + 'static)) -> Option<&'a (dyn Hint + 'static)>;
@@ -107,6 +112,7 @@ const KNOWN: &[Look] = &[
     known::<EntryError>,
     known::<EvidenceError>,
     known::<ExplainError>,
+    #[cfg(feature = "sysext")]
     known::<ExtensionError>,
     known::<FetchError>,
     known::<HttpError>,
@@ -120,6 +126,7 @@ const KNOWN: &[Look] = &[
     known::<LayerError>,
     known::<LayoutError>,
     known::<LinkError>,
+    #[cfg(feature = "qemu")]
     known::<MachineError>,
     known::<ManifestError>,
     known::<MergeError>,
@@ -127,7 +134,9 @@ const KNOWN: &[Look] = &[
     known::<OriginError>,
     known::<PodplaneError>,
     known::<PolicyError>,
+    #[cfg(feature = "profile")]
     known::<ProfileError>,
+    #[cfg(feature = "profile")]
     known::<ImportError>,
     known::<ProgramError>,
     #[cfg(feature = "aws")]
@@ -138,6 +147,7 @@ const KNOWN: &[Look] = &[
     known::<Refusal>,
     known::<RebuildError>,
     known::<RegistryError>,
+    #[cfg(feature = "report")]
     known::<ReportError>,
     known::<RequestError>,
     known::<ResolveError>,

@@ -12,7 +12,7 @@ use super::key::KeySource;
 use super::network::NetworkArgs;
 use super::pinned::PinnedArgs;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Format, Outcome, examples, files, parse_size, threads};
+use super::{Failure, Format, Outcome, files, parse_size, threads};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, counted, human_bytes, remark};
@@ -26,22 +26,46 @@ use vmbake_oci::RemoteName;
 use vmbake_pin::anchors::Anchors;
 use vmbake_store::store::Store;
 
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  vmbake archive create node -o node.tar                        # all that baking node takes
+  vmbake archive create dist/node.debian-13.amd64.qcow2 --images -o image.tar
+  vmbake archive create node --since node.tar --split 4G -o next.tar";
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  vmbake archive verify node.tar
+  vmbake archive verify node.tar --json           # also of parts, node.tar.000 and so on";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  vmbake archive list node.tar";
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  vmbake archive import node.tar --store /srv/store --inputs-to inputs";
+
+const APPLY_EXAMPLES: &str = "\
+Examples:
+  vmbake archive apply node.tar --store /srv/store --inputs-to inputs --out dist
+  vmbake archive apply image.tar --out dist";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum ArchiveCommand {
     /// Write an archive: of a kind, all that baking it takes; of a baked image, its files and all that baking it takes
-    #[command(after_help = examples::ARCHIVE_CREATE)]
+    #[command(after_help = CREATE_EXAMPLES)]
     Create(Box<CreateArgs>),
     /// Hash everything in an archive; exit 1 if anything is missing, damaged or too much
-    #[command(after_help = examples::ARCHIVE_VERIFY)]
+    #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
     /// List what is in an archive
-    #[command(after_help = examples::ARCHIVE_LIST)]
+    #[command(after_help = LIST_EXAMPLES)]
     List(ReadArgs),
     /// Bring the blobs of an archive into the store
-    #[command(after_help = examples::ARCHIVE_IMPORT)]
+    #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
     /// Write out the images of an archive, or bake them of its inputs, without a network
-    #[command(after_help = examples::ARCHIVE_APPLY)]
+    #[command(after_help = APPLY_EXAMPLES)]
     Apply(ApplyArchiveArgs),
 }
 
@@ -121,6 +145,7 @@ struct SignedArgs {
 
 impl CreateArgs {
     /// All that baking a kind takes, as one file.
+    #[cfg(feature = "profile")]
     pub(super) fn of_kind(
         pinned: PinnedArgs,
         (base, out): (Option<PathBuf>, PathBuf),

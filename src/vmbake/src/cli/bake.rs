@@ -10,6 +10,16 @@ use vmbake_distribute::bundle::compose::Composition;
 use vmbake_manifest::{Additions, Target};
 use vmbake_pin::sources::Sources;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  vmbake bake node                                # on the base image that the manifest pins
+  vmbake bake node --base debian-13-genericcloud-amd64.qcow2 --size 8G
+  vmbake bake knc knd --arch amd64,arm64 --offline --out images --force
+  vmbake bake node --layers layers --format qcow2 # with layers of your own, too
+  vmbake bake node --with ghcr.io/acme/agent:1.0  # and a component that somebody else publishes
+  vmbake bake node --builder-id https://ci.example.org/images   # who says so in the provenance
+  vmbake bake node --json --progress json > baked.json   # for programs: the result, and on stderr each step as JSON";
+
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let json = args.json;
     // The folders of the layers of bundles have to be there until the end.

@@ -11,15 +11,23 @@ use clap::{Args, CommandFactory};
 use serde_json::json;
 
 use super::files::{print, show};
-use super::{Cli, Failure, Outcome, examples, parse_size};
+use super::{Cli, Failure, Outcome, parse_size};
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress, tell};
 use vmbake_qemu::check::{self, Check, Checks, Judge, State, Trial};
 use vmbake_qemu::{self as machine, Accel, Firmware, Forward, MachineError, Network, Options, SeedFiles, Size};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake boot dist/node.debian-13.amd64.qcow2 --ssh-key ~/.ssh/id_ed25519.pub --forward 2222:22
+  vmbake boot dist/knd.debian-13.amd64.qcow2 --user-data user-data --disk machine.qcow2
+  vmbake boot dist/node.debian-13.amd64.raw --firmware direct --append systemd.log_level=debug --console
+  vmbake boot dist/node.debian-13.amd64.qcow2 --check unit=containerd.service,tcp:22,no-failed-units --timeout 600
+  vmbake boot debian-13-genericcloud-arm64.qcow2 -- -device virtio-rng-pci";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::BOOT)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct BootArgs {
     /// Disk image, qcow2 or raw, for amd64 or arm64; it is only read
     image: PathBuf,

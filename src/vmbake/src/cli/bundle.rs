@@ -4,6 +4,7 @@ pub(super) mod look;
 mod share;
 pub(super) mod with;
 mod upgrade;
+#[cfg(feature = "sysext")]
 mod sysext;
 
 use std::num::NonZeroUsize;
@@ -14,7 +15,7 @@ use clap::{Args, Subcommand};
 use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::key::KeySource;
 use super::network::NetworkArgs;
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, counted, human_bytes, remark};
 use vmbake_distribute::bundle::contents::BundleContents;
@@ -22,13 +23,22 @@ use vmbake_distribute::bundle::pack::{PackReport, PackedBundle};
 use vmbake_distribute::bundle::pins::{PinTools, pin};
 use vmbake_distribute::bundle::skeleton;
 
+const INIT_EXAMPLES: &str = "\
+Examples:
+  vmbake bundle init agent --publisher acme";
+
+const PACK_EXAMPLES: &str = "\
+Examples:
+  vmbake bundle pack agent -o agent.oci           # a folder
+  vmbake bundle pack agent -o agent.tar --key acme.key";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum BundleCommand {
     /// Begin a bundle: write a description and a layer with comments, and say what comes next
-    #[command(after_help = examples::BUNDLE_INIT)]
+    #[command(after_help = INIT_EXAMPLES)]
     Init(InitArgs),
     /// Pin and prove the artifacts of a bundle, and write it as an OCI image layout
-    #[command(after_help = examples::BUNDLE_PACK)]
+    #[command(after_help = PACK_EXAMPLES)]
     Pack(Box<PackArgs>),
     /// Print every rule that a bundle breaks, of those by which it is judged before use; exit 1 if it breaks any
     Check(look::CheckArgs),
@@ -44,6 +54,7 @@ pub(super) enum BundleCommand {
     Plan(Box<with::PlanArgs>),
     /// Lock newer versions of the bundles of a kind, and show what that changes; the next bake takes them
     Upgrade(Box<upgrade::UpgradeArgs>),
+    #[cfg(feature = "sysext")]
     /// Write a bundle as an extension, which systemd merges into machines that run
     Sysext(Box<sysext::SysextArgs>),
 }
@@ -105,6 +116,7 @@ pub(super) fn run(what: BundleCommand) -> Result<Outcome, Failure> {
         BundleCommand::Trust(args) => share::trust(&args),
         BundleCommand::Plan(args) => with::plan(*args),
         BundleCommand::Upgrade(args) => upgrade::run(*args),
+        #[cfg(feature = "sysext")]
         BundleCommand::Sysext(args) => sysext::run(&args),
     }
 }

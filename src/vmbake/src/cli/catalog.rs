@@ -71,6 +71,7 @@ impl CatalogArgs {
 
 impl LayersArgs {
     /// The same with one more directory.
+    #[cfg(feature = "profile")]
     pub(super) fn with(mut self, directory: PathBuf) -> Self {
         self.layers.push(directory);
         self

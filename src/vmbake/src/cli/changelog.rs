@@ -4,11 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_query::changelog::changelog;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake changelog before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2 > CHANGES.md
+  vmbake changelog before/node.debian-13.amd64.spdx.json dist/node.debian-13.amd64.spdx.json   # without the images";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::CHANGELOG)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct ChangelogArgs {
     /// The older release: a disk image, qcow2 or raw, or a document that a bake wrote beside it
     from: PathBuf,

@@ -3,10 +3,16 @@
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
 
-use super::{Cli, Failure, Outcome, examples, files};
+use super::{Cli, Failure, Outcome, files};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmbake completions bash > ~/.local/share/bash-completion/completions/vmbake
+  vmbake completions zsh > ~/.zfunc/_vmbake
+  vmbake completions fish > ~/.config/fish/completions/vmbake.fish";
 
 #[derive(Debug, Args)]
-#[command(after_help = examples::COMPLETIONS)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct CompletionsArgs {
     /// The shell
     shell: Shell,

@@ -6,13 +6,19 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::{Compression, Failure, Outcome, examples, files, threads};
+use super::{Compression, Failure, Outcome, files, threads};
 use vmbake_common::escape;
 use vmbake_common::progress::Progress;
 use vmbake_distribute::convert::{ConvertRequest, ConvertedFormat, convert};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake convert dist/node.debian-13.amd64.qcow2 --format gce -o node.tar.gz     # for gcloud compute images create
+  vmbake convert dist/node.debian-13.amd64.raw --format vhd -o node.vhd          # for a page blob of Azure
+  vmbake convert dist/node.debian-13.amd64.qcow2 --format raw -o node.raw --json";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::CONVERT)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct ConvertArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,

@@ -9,15 +9,20 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::key::KeySource;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Format, Outcome, examples, files, threads};
+use super::{Failure, Format, Outcome, files, threads};
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_distribute::delta::apply::{ApplyRequest, apply};
 use vmbake_distribute::delta::create::{Delta, DeltaRequest, create};
 use vmbake_store::store::Store;
 
+const DELTA_EXAMPLES: &str = "\
+Examples:
+  vmbake delta before/node.debian-13.amd64.raw dist/node.debian-13.amd64.raw -o node.delta --key release.key
+  vmbake delta before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2 -o node.delta --json";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::DELTA)]
+#[command(after_help = DELTA_EXAMPLES)]
 pub(super) struct DeltaArgs {
     /// Disk image that sites have, qcow2 or raw
     old: PathBuf,
@@ -43,8 +48,13 @@ pub(super) struct DeltaArgs {
     jobs: Option<NonZeroUsize>,
 }
 
+const APPLY_EXAMPLES: &str = "\
+Examples:
+  vmbake apply node.delta --base node.debian-13.amd64.raw -o new/node.debian-13.amd64.raw --key release.pub
+  vmbake apply node.delta --base node.debian-13.amd64.qcow2 -o node.raw --format raw";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::APPLY)]
+#[command(after_help = APPLY_EXAMPLES)]
 pub(super) struct ApplyArgs {
     /// What `vmbake delta` wrote; its statement is beside it
     delta: PathBuf,

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use clap::{Args, Subcommand};
 
 use super::files::{print_json, show};
-use super::{Failure, Outcome, advice, catalog, examples};
+use super::{Failure, Outcome, advice, catalog};
 use crate::sync::{Destination, MachineState, NewImage, SyncAction, SyncReport, SyncRequest, sync};
 use vmbake_common::catalog::{Catalog, Root};
 use vmbake_common::escape;
@@ -18,10 +18,18 @@ use vmbake_layer::Layers;
 /// How often --watch looks for changes.
 const INTERVAL: Duration = Duration::from_millis(500);
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake dev sync root@192.0.2.10 --layers layers --dry-run
+  vmbake dev sync dist/knd.debian-13.amd64.qcow2 --layers layers        # the machine of `vmbake boot`
+  vmbake dev sync debian@web:2222 --layers mine --watch -- -i ~/.ssh/dev
+
+Exit status: 0 if the machine has all of the layers, 1 if something failed or needs a new image.";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum DevCommand {
     /// Send changed files of layers to a running machine over ssh, then configure it and restart its services
-    #[command(after_help = examples::DEV_SYNC)]
+    #[command(after_help = EXAMPLES)]
     Sync(SyncArgs),
 }
 

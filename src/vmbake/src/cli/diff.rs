@@ -5,12 +5,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, examples, files, threads};
+use super::{Failure, Outcome, files, threads};
 use vmbake_common::progress::{Event, remark, tell};
 use vmbake_query::diff::{DiffOptions, diff, diff_blocks};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake diff before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2
+  vmbake diff before.raw after.raw --times --json
+  vmbake diff before.raw after.raw --blocks       # what would a delta carry?";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::DIFF)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct DiffArgs {
     /// Disk image, qcow2 or raw
     from: PathBuf,

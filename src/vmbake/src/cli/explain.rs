@@ -4,12 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_image::disk::InspectError;
 use vmbake_query::explain::{ExplainError, explain};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake explain dist/node.debian-13.amd64.qcow2 /usr/sbin/runc
+  vmbake explain image.raw /etc/passwd --record dist/node.debian-13.amd64.origin.json";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::EXPLAIN)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct ExplainArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,

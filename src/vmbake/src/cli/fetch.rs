@@ -7,14 +7,20 @@ use clap::Args;
 use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::pinned::{Pinned, PinnedArgs};
-use super::{Failure, Outcome, examples, target};
+use super::{Failure, Outcome, target};
 use vmbake_common::progress::{Event, Progress};
 use vmbake_fetch::{FetchError, Supply, fetch, fetch_base, local};
 use vmbake_manifest::{Manifest, OS_IMAGE, Target};
 use vmbake_pin::prove::LOCAL;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake fetch node                               # everything that `vmbake bake node --offline` needs
+  vmbake fetch knc knd --arch amd64,arm64 --store /srv/store
+  vmbake fetch node --mirror https://github.com=https://mirror.example/github";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::FETCH)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct FetchArgs {
     #[command(flatten)]
     pinned: PinnedArgs,

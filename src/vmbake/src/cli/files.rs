@@ -10,13 +10,19 @@ use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
-use super::{Failure, Outcome, examples};
+use super::{Failure, Outcome};
 use vmbake_common::escape;
 use vmbake_image::disk::InspectError;
 use vmbake_image::inspect::{open_some, open_tree};
 
+const LS_EXAMPLES: &str = "\
+Examples:
+  vmbake ls dist/node.debian-13.amd64.qcow2 /etc
+  vmbake ls dist/node.debian-13.amd64.qcow2 / -R --json
+  vmbake ls disk.raw --partition 15               # the EFI system partition";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::LS)]
+#[command(after_help = LS_EXAMPLES)]
 pub(super) struct LsArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,
@@ -37,8 +43,13 @@ pub(super) struct LsArgs {
     escaped: bool,
 }
 
+const CAT_EXAMPLES: &str = "\
+Examples:
+  vmbake cat dist/node.debian-13.amd64.qcow2 /etc/os-release
+  vmbake cat disk.raw --escaped '/var/log/caf\\xe9'";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::CAT)]
+#[command(after_help = CAT_EXAMPLES)]
 pub(super) struct CatArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,

@@ -5,14 +5,19 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::catalog::DIRECTORY;
-use super::{Failure, Outcome, examples};
+use super::{Failure, Outcome};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
 use vmbake_common::progress::remark;
 use vmbake_layer::{self as layer, LayerError, Layers};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake init web
+  vmbake init web --os debian-13 --layers images/layers";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::INIT)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct InitArgs {
     /// Name of the image, and of its layer
     name: String,

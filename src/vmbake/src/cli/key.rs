@@ -6,16 +6,21 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use zeroize::Zeroizing;
 
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_bake::release::key::{KeyError, MAX_KEY, PrivateKey};
 use vmbake_common::atomic_file::{Pending, PublishError};
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake key generate                             # release.key and release.pub
+  vmbake key generate --out keys/images";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
     /// Make a key that signs releases: ECDSA with P-256
-    #[command(after_help = examples::KEY_GENERATE)]
+    #[command(after_help = EXAMPLES)]
     Generate(GenerateArgs),
 }
 

@@ -6,15 +6,29 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::catalog::{CatalogArgs, LayersArgs};
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::catalog::{Catalog, Root};
 use vmbake_common::escape;
 use vmbake_layer::{self as layer, Layers};
 
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  vmbake layer check layers/node
+  vmbake layer check layers/*";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  vmbake layer list
+  vmbake layer list --layers layers --json";
+
+const RELEASE_EXAMPLES: &str = "\
+Examples:
+  vmbake layer release layers/node";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum LayerCommand {
     /// Print everything that is wrong with layers, with file, line and column; exit 1 if anything is
-    #[command(after_help = examples::LAYER_CHECK)]
+    #[command(after_help = CHECK_EXAMPLES)]
     Check {
         /// Directories of layers; what they require is looked for beside them, too
         #[arg(required = true, value_name = "DIR")]
@@ -25,7 +39,7 @@ pub(super) enum LayerCommand {
         catalog: CatalogArgs,
     },
     /// List layers with their versions and what they require
-    #[command(after_help = examples::LAYER_LIST)]
+    #[command(after_help = LIST_EXAMPLES)]
     List {
         #[command(flatten)]
         layers: LayersArgs,
@@ -36,7 +50,7 @@ pub(super) enum LayerCommand {
         json: bool,
     },
     /// Record the versions of layers as released, in released.json beside them: what changes from then on needs another version
-    #[command(after_help = examples::LAYER_RELEASE)]
+    #[command(after_help = RELEASE_EXAMPLES)]
     Release {
         /// Directories of layers
         #[arg(required = true, value_name = "DIR")]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::escape;
 use vmbake_common::progress::human_bytes;
 use vmbake_manifest::OS_IMAGE;
@@ -20,10 +20,15 @@ pub(super) struct ManifestArgs {
     command: ManifestCommand,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake manifest show manifests/node.debian-13.amd64.json
+  vmbake manifest show manifests/node.debian-13.amd64.json --json";
+
 #[derive(Debug, Subcommand)]
 enum ManifestCommand {
     /// Prove the entries of a manifest anew, from the evidence in the store, and list them; exit 1 if one is not proven
-    #[command(after_help = examples::MANIFEST_SHOW)]
+    #[command(after_help = EXAMPLES)]
     Show {
         /// The manifest's file
         file: PathBuf,

@@ -6,6 +6,11 @@ use super::{BakeArgs, Failure, Outcome, bake, files};
 use vmbake_bake::plan::{Missing, PlannedBake, PlannedState, plan};
 use vmbake_common::progress::{counted, human_bytes};
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  vmbake plan node knd knc --arch amd64,arm64     # a line for each image
+  vmbake plan node knd knc --arch amd64,arm64 --json > plan.json   # with the matrix of GitHub Actions and GitLab";
+
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let json = args.json;
     let (requests, _compositions) = bake::requests(args, false)?;

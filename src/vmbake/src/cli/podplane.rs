@@ -6,17 +6,22 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use vmbake_disk::image::ClusterCompression;
 
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::atomic_file::{require_other, write_file};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_distribute::podplane::{self, PodplaneManifest};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake podplane manifest dist/knc.debian-13.amd64.qcow2 --url https://images.example/knc   # then serve dist/ there
+  vmbake podplane manifest dist/knd.debian-13.arm64.qcow2 --url http://10.0.2.2:8000 -o knd.json";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum PodplaneCommand {
     /// Write the manifest with which `podplane deps download --vmconfig` takes a baked image
-    #[command(after_help = examples::PODPLANE_MANIFEST)]
+    #[command(after_help = EXAMPLES)]
     Manifest(ManifestOfImageArgs),
 }
 

@@ -5,15 +5,21 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Failure, InspectArgs, Outcome, examples, files, threads};
+use super::{Failure, InspectArgs, Outcome, files, threads};
 use vmbake_common::progress::Progress;
 use vmbake_distribute::publish::snapshot::{SnapshotPlan, plan};
 use vmbake_query::preflight::{Preflight, aws};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake preflight aws dist/node.debian-13.amd64.qcow2
+  vmbake preflight aws debian-13-generic-arm64.qcow2 --json
+  vmbake preflight aws new/node.debian-13.amd64.raw --parent old/node.debian-13.amd64.raw";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum PreflightCommand {
     /// Check a disk image for what EC2 needs, and derive the architecture and boot mode of its registration; exit 1 on an error
-    #[command(after_help = examples::PREFLIGHT_AWS)]
+    #[command(after_help = EXAMPLES)]
     Aws(AwsArgs),
 }
 

@@ -16,7 +16,7 @@ use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::verify::image::{DemandArgs, place};
 use super::verify::signers::RootArgs;
-use super::{Failure, Outcome, examples, files, threads};
+use super::{Failure, Outcome, files, threads};
 use vmbake_aws::ami::request::{ParentChoice, PublishRequest, Verification};
 use vmbake_aws::ami::source::DiskSource;
 use vmbake_aws::ami::{PublishContext, PublishReport, plan, publish};
@@ -57,10 +57,17 @@ impl Hint for PublishCommandError {
     }
 }
 
+const AWS_EXAMPLES: &str = "\
+Examples:
+  vmbake publish aws dist/node.debian-13.amd64.qcow2 --dry-run
+  vmbake publish aws dist/node.debian-13.amd64.qcow2 --region eu-central-1 --copy-to us-east-1,eu-west-1
+  vmbake publish aws dist/node.debian-13.amd64.qcow2 --key release.pub --launch-permission 123456789012 \\
+      --ssm-parameter /images/node/latest --json";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum PublishCommand {
     /// Make a machine image (AMI) of a disk image, by the EBS direct APIs; what is there already is not made again
-    #[command(after_help = examples::PUBLISH_AWS)]
+    #[command(after_help = AWS_EXAMPLES)]
     Aws(Box<AwsArgs>),
 }
 
@@ -169,10 +176,15 @@ struct AccountArgs {
     allow_http: bool,
 }
 
+const AWS_GC_EXAMPLES: &str = "\
+Examples:
+  vmbake publish aws gc --family node --keep 5 --dry-run
+  vmbake publish aws gc --family node --keep 5 --region eu-central-1 --yes";
+
 #[derive(Debug, Subcommand)]
 enum AwsCommand {
     /// Remove old machine images of a family with their snapshots, but none that is public, shared or in use
-    #[command(after_help = examples::PUBLISH_AWS_GC)]
+    #[command(after_help = AWS_GC_EXAMPLES)]
     Gc(gc::GcArgs),
 }
 

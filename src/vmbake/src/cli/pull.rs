@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::RegistryArgs;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, human_bytes, remark};
 use vmbake_distribute::pull::{PullReport, PullRequest, SeenReleases, pull};
@@ -18,8 +18,14 @@ use vmbake_oci::RemoteName;
 use vmbake_store::registry::Access;
 use vmbake_store::store::Store;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake pull ghcr.io/example/node:1.0 --key release.pub --out images
+  vmbake pull ghcr.io/example/node:1.1 --key release.pub --out images --from images/node.debian-13.amd64.raw
+  vmbake pull localhost:5000/node:test --allow-unsigned --format qcow2";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::PULL)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct PullArgs {
     /// The release: HOST/NAME:TAG, HOST/NAME@DIGEST, or both
     #[arg(value_name = "REF")]

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::key::KeySource;
 use super::network::RegistryArgs;
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, human_bytes, remark};
 use vmbake_distribute::push::{PushReport, PushRequest, plan, push};
@@ -17,8 +17,14 @@ use vmbake_distribute::version::Version;
 use vmbake_oci::{RemoteName, is_tag};
 use vmbake_store::registry::Access;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake push dist/node.debian-13.amd64.raw ghcr.io/example/node:1.0
+  vmbake push dist/node.debian-13.{amd64,arm64}.raw ghcr.io/example/node:1.0 --tag latest --key release.key
+  vmbake push dist/node.debian-13.amd64.raw localhost:5000/node:test --dry-run --json";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::PUSH)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct PushArgs {
     /// Images that a bake wrote, with all that lies beside them: one of each architecture and format
     #[arg(value_name = "IMAGE", required = true)]

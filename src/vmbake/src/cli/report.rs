@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::verify::place;
-use super::{Failure, Outcome, examples, threads};
+use super::{Failure, Outcome, threads};
 use vmbake_bake::incremental::build_inputs::BuildInputs;
 use vmbake_bake::incremental::checksums::Checksum;
 use vmbake_bake::release::policy::ReleasePolicy;
@@ -22,10 +22,15 @@ use vmbake_common::atomic_file::{PublishError, require_other, write_file};
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, tell};
 use vmbake_proof::sigstore::{self, SigstoreRoot};
-use vmbake_query::report::{Documents, Fact, ReportRequest, ReportedCheck, report};
+use vmbake_report::{Documents, Fact, ReportRequest, ReportedCheck, report};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmbake report dist/node.debian-13.amd64.qcow2 -o node.html
+  vmbake report dist/node.debian-13.amd64.qcow2 --compare before/node.debian-13.amd64.qcow2 --verify -o node.html --force";
 
 #[derive(Debug, Args)]
-#[command(after_help = examples::REPORT)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct ReportArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,

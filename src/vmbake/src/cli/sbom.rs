@@ -5,12 +5,17 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, Outcome, examples, files, threads};
+use super::{Failure, Outcome, files, threads};
 use vmbake_common::progress::{Event, tell};
 use vmbake_query::sbom::{Inventory, SbomFormat};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake sbom dist/node.debian-13.amd64.qcow2 > node.spdx.json
+  vmbake sbom debian-13-genericcloud-amd64.qcow2 --format cyclonedx-1.6 > debian.cdx.json";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::SBOM)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct SbomArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,

@@ -6,12 +6,18 @@ use clap::Args;
 use serde_json::json;
 
 use super::key::KeySource;
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_bake::release::sign::sign;
 use vmbake_common::escape;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake sign dist --key release.key
+  vmbake sign dist --key cosign.key               # asks $COSIGN_PASSWORD
+  vmbake sign dist --key env://SIGNING_KEY --label ci";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::SIGN)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct SignArgs {
     /// Folder that a bake wrote to
     #[arg(value_name = "DIR")]

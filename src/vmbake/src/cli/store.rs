@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_bake::incremental::build_inputs::BuildInputs;
 use vmbake_bake::incremental::published::Sidecar;
 use vmbake_bake::incremental::record;
@@ -50,13 +50,29 @@ pub(super) struct StoreArgs {
     json: bool,
 }
 
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  vmbake store verify
+  vmbake store verify --store /srv/store --json";
+
+const GC_EXAMPLES: &str = "\
+Examples:
+  vmbake store gc --dry-run                       # what do the manifests in manifests/ not pin?
+  vmbake store gc --manifests manifests --manifests /srv/manifests
+  vmbake store gc --manifests manifests --manifests dist  # and what baking the images in dist again takes";
+
+const PATH_EXAMPLES: &str = "\
+Examples:
+  vmbake store path
+  vmbake store path sha256:fad4f807a369677f0954bd4c61e56ddb2dd8b3f4aec30c3834c3165fc6d3c19f";
+
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
     /// Hash every blob; remove those that are damaged, and exit 1 if there were any. What was noted or decoded goes too
-    #[command(after_help = examples::STORE_VERIFY)]
+    #[command(after_help = VERIFY_EXAMPLES)]
     Verify,
     /// Remove what no manifest pins
-    #[command(after_help = examples::STORE_GC)]
+    #[command(after_help = GC_EXAMPLES)]
     Gc {
         /// Manifests whose artifacts stay, `NAME.inputs.json` of images that must stay rebuildable, or directories of either
         #[arg(long, value_name = "PATH", default_value = "manifests")]
@@ -66,7 +82,7 @@ enum StoreCommand {
         dry_run: bool,
     },
     /// Print the path of a blob, or of the store
-    #[command(after_help = examples::STORE_PATH)]
+    #[command(after_help = PATH_EXAMPLES)]
     Path {
         /// `sha256:<hex>` or `sha512:<hex>`
         digest: Option<Digest>,

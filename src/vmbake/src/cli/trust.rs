@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, SourcesArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::target::TargetError;
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
@@ -30,8 +30,13 @@ pub(super) enum Trust {
     Update(UpdateArgs),
 }
 
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  vmbake trust show
+  vmbake trust show --trust trust --sources manifests/sources.json";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples::TRUST_SHOW)]
+#[command(after_help = SHOW_EXAMPLES)]
 pub(super) struct ShowArgs {
     #[command(flatten)]
     trust: TrustArgs,
@@ -41,8 +46,13 @@ pub(super) struct ShowArgs {
     catalog: CatalogArgs,
 }
 
+const UPDATE_EXAMPLES: &str = "\
+Examples:
+  vmbake trust update                             # asks before it replaces a file in trust/
+  vmbake trust update --trust trust --only debian-archive.asc --yes";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples::TRUST_UPDATE)]
+#[command(after_help = UPDATE_EXAMPLES)]
 pub(super) struct UpdateArgs {
     /// Directory of trust anchors
     #[arg(long, value_name = "DIR", default_value = "trust")]

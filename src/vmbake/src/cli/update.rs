@@ -14,7 +14,7 @@ use super::accounts::AccountPlan;
 use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::target::{self, TargetError};
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::escape;
 use vmbake_common::progress::Progress;
@@ -25,8 +25,18 @@ use vmbake_pin::update::{Newer, UpdateRequest, explain, newer, seen, update};
 /// Entries that are resolved at the same time, unless somebody says another number.
 const JOBS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake update node                              # what is missing in the manifests of kind node
+  vmbake update node --os debian-13 --arch amd64 --image base.qcow2   # with a base image of your own
+  vmbake update node --at 2026-09-01              # packages as of that day, from snapshots of the archives
+  vmbake update --check                           # what has a newer version? changes nothing
+  vmbake update knd --only containerd             # this entry again, and no other
+  vmbake update web                               # a layer of your own that asks for packages
+  vmbake update web --explain libpq5              # why is that package in the image?";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::UPDATE)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct UpdateArgs {
     /// Kinds: names of layers [default: all that the sources list for the systems and architectures]
     #[arg(value_name = "KIND")]
@@ -80,6 +90,7 @@ pub(super) struct UpdateArgs {
 
 impl UpdateArgs {
     /// What is missing in the manifests of one kind of the user's own, in `manifests`.
+    #[cfg(feature = "profile")]
     pub(super) fn of_kind(
         (kind, os, arch): (String, String, Vec<String>),
         (image, partition, manifests): (Option<PathBuf>, Option<u32>, PathBuf),

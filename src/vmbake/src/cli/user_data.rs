@@ -13,7 +13,7 @@ use vmbake_firstboot::plan::{Format, Plan};
 use super::bundle::look::place;
 use super::catalog::{CatalogArgs, LayersArgs};
 use super::network::RegistryArgs;
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, files};
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, remark, tell};
 use vmbake_distribute::bundle::contents::LAYERS;
@@ -21,17 +21,22 @@ use vmbake_distribute::bundle::lock::BundleLock;
 use vmbake_distribute::bundle::packed::PackedContents;
 use vmbake_layer::first_boot::compile;
 use vmbake_layer::{Layer, Layers};
-use vmbake_profile::user_data::{
+use vmbake_store::registry::Access;
+use vmbake_user_data::{
     Origin, Provider, Sizes, UserDataError, UserDataRequest, UserDataTemplate, read_settings, render, setting,
 };
-use vmbake_store::registry::Access;
+
+const KEYS_EXAMPLES: &str = "\
+Examples:
+  vmbake user-data keys --kind knd
+  vmbake user-data keys --kind knd --json";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserData {
     /// Print the cloud-config for a machine, and on stderr what takes how much room
     Render(RenderArgs),
     /// List the settings that a kind has
-    #[command(after_help = examples::USER_DATA_KEYS)]
+    #[command(after_help = KEYS_EXAMPLES)]
     Keys(KindArgs),
 }
 
@@ -60,8 +65,14 @@ pub(super) struct KindArgs {
     json: bool,
 }
 
+const RENDER_EXAMPLES: &str = "\
+Examples:
+  vmbake user-data render --kind node --ssh-key ~/.ssh/id_ed25519.pub > user-data
+  vmbake user-data render --kind knd --env settings.env --nonce nonce --ca ca.pem --provider aws > user-data
+  vmbake user-data render --kind knc --template nstance --set PROVIDER_KIND=aws --set AWS_ACCOUNT_ID=123456789012 > knc.user-data";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::USER_DATA_RENDER)]
+#[command(after_help = RENDER_EXAMPLES)]
 pub(super) struct RenderArgs {
     #[command(flatten)]
     kind: KindArgs,

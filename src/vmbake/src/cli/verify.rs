@@ -21,6 +21,7 @@ mod sigstore;
 mod cosign;
 mod oci;
 
+#[cfg(feature = "report")]
 pub(super) use image::place;
 
 #[derive(Debug, Subcommand)]

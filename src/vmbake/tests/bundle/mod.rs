@@ -4,9 +4,11 @@ mod clashes;
 mod composing;
 mod copies;
 mod documents;
+#[cfg(feature = "sysext")]
 mod extensions;
 mod finished;
 mod forge;
+#[cfg(feature = "sysext")]
 mod forms;
 mod grants;
 mod hostile;

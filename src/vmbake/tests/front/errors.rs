@@ -263,11 +263,23 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Whether the program has the command: some are features of it.
+fn is_built(args: &str) -> bool {
+    let commands = [
+        ("boot ", cfg!(feature = "qemu")),
+        ("bundle sysext ", cfg!(feature = "sysext")),
+        ("profile ", cfg!(feature = "profile")),
+        ("publish ", cfg!(feature = "aws")),
+        ("report ", cfg!(feature = "report")),
+    ];
+    commands.iter().all(|(command, is_on)| *is_on || !args.starts_with(command))
+}
+
 #[test]
 fn each_refusal_names_its_subject_and_the_next_command() {
     let home = Home::new();
     let mut wrong = Vec::new();
-    for (args, subject, next) in REFUSED {
+    for (args, subject, next) in REFUSED.iter().filter(|(args, ..)| is_built(args)) {
         let output = home.vmbake(&args.split(' ').collect::<Vec<_>>());
         let said = stderr(&output);
         let last = said.lines().last().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Profiles: YAML in; what the operating-system-manager would make of it out, or every reason why not.
 
 mod base;
+mod damaged;
 mod fetches;
 mod golden;
 mod import;

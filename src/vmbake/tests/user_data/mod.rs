@@ -19,7 +19,7 @@ use vmbake_firstboot::env;
 use vmbake_firstboot::plan::Plan;
 use vmbake_layer::first_boot::compile;
 use vmbake_layer::{Layer, Layers};
-use vmbake_profile::user_data::{Origin, Provider, Rendered, UserDataError, UserDataRequest, render};
+use vmbake_user_data::{Origin, Provider, Rendered, UserDataError, UserDataRequest, render};
 
 use crate::firstboot::settings::Choice;
 
@@ -420,7 +420,7 @@ fn a_machine_reads_no_larger_file() {
     all.push(("REGISTRY_ENDPOINT", &rest));
     let settings = UserDataRequest { provider: Some(Provider::Local), ..request(with(&all)) };
     try_render(&settings).unwrap();
-    let template = Some(vmbake_profile::user_data::UserDataTemplate::Nstance);
+    let template = Some(vmbake_user_data::UserDataTemplate::Nstance);
     let said = refusal(&UserDataRequest { template, ..settings });
     assert!(said.starts_with("the settings take up to 10"), "{said}");
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 use vmbake_common::hint::Hint;
-use vmbake_profile::user_data::{UserDataTemplate, setting};
+use vmbake_user_data::{UserDataTemplate, setting};
 
 /// A request for a template for `knc` with these settings.
 fn template(settings: &[(&str, &str)]) -> UserDataRequest {

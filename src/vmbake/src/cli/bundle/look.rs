@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::super::catalog::{CatalogArgs, LayersArgs};
 use super::super::network::RegistryArgs;
-use super::super::{Failure, Outcome, examples, files};
+use super::super::{Failure, Outcome, files};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
 use vmbake_distribute::bundle::contents::{BundleContents, DOCUMENT};
@@ -20,8 +20,13 @@ use vmbake_store::registry::{Access, Repository};
 /// How names in a registry begin, where they could be taken for paths.
 const SCHEME: &str = "oci://";
 
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  vmbake bundle inspect agent.oci
+  vmbake bundle inspect oci://ghcr.io/acme/agent:1.0 --json";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::BUNDLE_INSPECT)]
+#[command(after_help = INSPECT_EXAMPLES)]
 pub(in super::super) struct InspectArgs {
     #[command(flatten)]
     from: PlaceArgs,
@@ -34,8 +39,13 @@ pub(in super::super) struct InspectArgs {
     catalog: CatalogArgs,
 }
 
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  vmbake bundle check agent
+  vmbake bundle check oci://ghcr.io/acme/agent:1.0";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::BUNDLE_CHECK)]
+#[command(after_help = CHECK_EXAMPLES)]
 pub(in super::super) struct CheckArgs {
     #[command(flatten)]
     from: PlaceArgs,

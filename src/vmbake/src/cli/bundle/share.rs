@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::network::RegistryArgs;
 use super::super::verify::signers::{RootArgs, SignerArgs};
-use super::super::{Failure, Outcome, examples, files};
+use super::super::{Failure, Outcome, files};
 use super::look::PlaceArgs;
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::escape;
@@ -23,8 +23,12 @@ use vmbake_distribute::bundle::push::{BundlePushReport, push};
 use vmbake_oci::RemoteName;
 use vmbake_store::registry::Access;
 
+const PUSH_EXAMPLES: &str = "\
+Examples:
+  vmbake bundle push agent.oci oci://ghcr.io/acme/agent";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::BUNDLE_PUSH)]
+#[command(after_help = PUSH_EXAMPLES)]
 pub(in super::super) struct PushArgs {
     /// What `vmbake bundle pack` wrote
     #[arg(value_name = "PATH")]
@@ -46,8 +50,13 @@ pub(in super::super) struct PushArgs {
     catalog: CatalogArgs,
 }
 
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  vmbake bundle verify agent.oci --key acme.pub
+  vmbake bundle verify oci://ghcr.io/acme/agent:1.0 --publisher acme";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::BUNDLE_VERIFY)]
+#[command(after_help = VERIFY_EXAMPLES)]
 pub(in super::super) struct VerifyArgs {
     #[command(flatten)]
     from: PlaceArgs,
@@ -72,8 +81,12 @@ pub(in super::super) struct VerifyArgs {
     catalog: CatalogArgs,
 }
 
+const TRUST_EXAMPLES: &str = "\
+Examples:
+  vmbake bundle trust oci://ghcr.io/acme/agent:1.0 --key acme.pub";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::BUNDLE_TRUST)]
+#[command(after_help = TRUST_EXAMPLES)]
 pub(in super::super) struct TrustBundleArgs {
     #[command(flatten)]
     from: PlaceArgs,

@@ -8,24 +8,28 @@ use jiff::Timestamp;
 
 use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::network::NetworkArgs;
-use super::super::{Failure, Outcome, examples};
+use super::super::{Failure, Outcome};
 use super::look::place;
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, human_bytes, remark};
 use vmbake_distribute::bundle::BundleError;
 use vmbake_distribute::bundle::compose::{ComposeRequest, Composition};
-use vmbake_distribute::bundle::extension::{
-    Extension, ExtensionForm, ExtensionFormat, ExtensionIdentity, ExtensionKind, ExtensionTools,
-};
 use vmbake_distribute::bundle::lock::{BundleLock, LockRules};
 use vmbake_distribute::bundle::publisher::FOLDER;
 use vmbake_fetch::Supply;
 use vmbake_manifest::Target;
 use vmbake_pin::sources::Sources;
 use vmbake_proof::sigstore::{self, SigstoreRoot};
+use vmbake_sysext::{Extension, ExtensionForm, ExtensionFormat, ExtensionIdentity, ExtensionKind, ExtensionTools};
+
+const EXAMPLES: &str = "\
+Examples:
+  vmbake bundle sysext agent.oci -o acme-agent.raw
+  vmbake bundle sysext agent.oci --format squashfs --verity -o acme-agent.raw
+  vmbake bundle sysext ghcr.io/acme/agent:1.0 --confext --arch arm64 -o acme-agent.raw";
 
 #[derive(Debug, Args)]
-#[command(after_help = examples::BUNDLE_SYSEXT)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct SysextArgs {
     /// What `vmbake bundle pack` wrote, or HOST/NAME:TAG of a registry
     #[arg(value_name = "BUNDLE")]

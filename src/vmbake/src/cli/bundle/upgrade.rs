@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::network::NetworkArgs;
 use super::super::pinned::{Pinned, PinnedArgs};
-use super::super::{Failure, Outcome, catalog, examples, files};
+use super::super::{Failure, Outcome, catalog, files};
 use super::look::remote_name;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
@@ -30,8 +30,14 @@ use vmbake_pin::sources::Sources;
 use vmbake_proof::sigstore::{self, SigstoreRoot};
 use vmbake_store::registry::Repository;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake bundle upgrade node --dry-run
+  vmbake bundle upgrade node acme.agent
+  vmbake bundle upgrade node --with ghcr.io/acme/agent:1.1";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::BUNDLE_UPGRADE)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct UpgradeArgs {
     /// Kind of image: the name of its top layer
     #[arg(value_name = "KIND")]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::network::NetworkArgs;
 use super::super::pinned::{Pinned, PinnedArgs};
-use super::super::{Failure, Outcome, catalog, examples, files};
+use super::super::{Failure, Outcome, catalog, files};
 use super::look::place;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
@@ -38,8 +38,13 @@ pub(in super::super) struct WithArgs {
     allow_downgrade: bool,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake bundle plan node --with agent.oci
+  vmbake bundle plan node --with ghcr.io/acme/agent:1.0 --json";
+
 #[derive(Debug, Args)]
-#[command(after_help = examples::BUNDLE_PLAN)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct PlanArgs {
     #[command(flatten)]
     pinned: PinnedArgs,

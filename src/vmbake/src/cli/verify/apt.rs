@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::{Failure, Outcome, examples};
+use super::super::{Failure, Outcome};
 use vmbake_common::input;
 use vmbake_proof::apt::{Expect, Package, Packages, PackagesIndex, Release};
 use vmbake_proof::openpgp::Keyring;
@@ -15,8 +15,12 @@ use vmbake_proof::openpgp::Keyring;
 /// Longest `InRelease` that is read; the verifier has a smaller limit of its own.
 const MAX_IN_RELEASE: u64 = 64 << 20;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake verify apt --keyring trust/debian-archive.asc --suite trixie --component main --arch amd64 --package runc /srv/debian";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples::VERIFY_APT)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
     /// Keys that are trusted, armored or binary
     #[arg(long, value_name = "FILE")]

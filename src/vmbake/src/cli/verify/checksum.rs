@@ -2,13 +2,18 @@
 
 use std::path::PathBuf;
 
-use super::super::{Failure, Outcome, examples};
+use super::super::{Failure, Outcome};
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
 use vmbake_proof::checksum::{self, Algorithm, ChecksumError};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake verify checksum --sums SHA256SUMS containerd-2.1.4-linux-amd64.tar.gz
+  vmbake verify checksum --sums SHA512SUMS --algorithm sha512 debian-13-genericcloud-amd64.qcow2";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples::VERIFY_CHECKSUM)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
     /// Checksum file
     #[arg(long, value_name = "FILE")]

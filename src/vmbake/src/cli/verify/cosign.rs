@@ -4,14 +4,20 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use super::super::{Failure, Outcome, examples};
+use super::super::{Failure, Outcome};
 use super::sigstore::{Common, MAX_FILE};
 use super::{EvidenceError, read};
 use vmbake_common::progress::{Event, tell};
 use vmbake_proof::cosign::{Detached, DetachedPolicy};
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake verify cosign --signature kubelet.sig --certificate kubelet.cert --log-entry entry.json \\
+      --certificate-identity krel-staging@k8s-releng-prod.iam.gserviceaccount.com \\
+      --certificate-oidc-issuer https://accounts.google.com kubelet";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples::VERIFY_COSIGN)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
     /// Signature, base64
     #[arg(long, value_name = "FILE")]

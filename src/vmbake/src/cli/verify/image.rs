@@ -11,7 +11,7 @@ use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::key::KeySource;
 use super::super::network::NetworkArgs;
 use super::super::sign::label;
-use super::super::{Failure, Outcome, examples, files, threads};
+use super::super::{Failure, Outcome, files, threads};
 use super::EvidenceError;
 use super::rebuild::Rebuild;
 use super::signers::{RootArgs, SignerArgs, keys};
@@ -31,8 +31,16 @@ pub(in super::super) struct DemandArgs {
     policy: Option<PathBuf>,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake verify image dist --key release.pub
+  vmbake verify image dist/node.debian-13.amd64.qcow2 --policy policy.json --json
+  vmbake verify image dist --key release.pub --rebuild        # is it what its inputs lead to?
+  vmbake verify image dist --certificate-identity https://github.com/example/images/.github/workflows/release.yml@refs/heads/main \\
+      --certificate-oidc-issuer https://token.actions.githubusercontent.com";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples::VERIFY_IMAGE)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
     /// Folder that a bake wrote to, or one image in it
     #[arg(value_name = "DIR|IMAGE")]

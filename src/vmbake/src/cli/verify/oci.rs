@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::super::{Failure, Outcome, examples};
+use super::super::{Failure, Outcome};
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
 use vmbake_oci::{Descriptor, Image, OciError, Platform, check_layer, read_document};
@@ -13,8 +13,13 @@ use vmbake_oci::{Descriptor, Image, OciError, Platform, check_layer, read_docume
 /// Largest `oci-layout` that is read; it has 30 bytes.
 const MAX_MARKER: u64 = 4096;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake verify oci --platform linux/amd64 \\
+      --digest sha256:8aa48c2df3cc3ace73655a988463850b5ccec4d56e182e4985aaa3347a1ebabf layout";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples::VERIFY_OCI)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
     /// Digest of an index or of a manifest
     #[arg(long)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::Sha512;
 
 use super::super::catalog::{CatalogArgs, TrustArgs};
-use super::super::{Failure, Outcome, examples};
+use super::super::{Failure, Outcome};
 use super::{EvidenceError, read};
 use vmbake_common::digest::Digest;
 use vmbake_common::digest::Hasher;
@@ -19,8 +19,14 @@ use vmbake_proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Proven, PublicKey,
 /// Longest file of any other kind that is read: keys and certificates have about 1 KB, log entries and roots under 100.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
+const EXAMPLES: &str = "\
+Examples:
+  vmbake verify sigstore --bundle app.sigstore.json --certificate-identity release@example.org \\
+      --certificate-oidc-issuer https://accounts.example.org app.tar.gz
+  vmbake verify sigstore --bundle app.sigstore.json --key cosign.pub app.tar.gz";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples::VERIFY_SIGSTORE)]
+#[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
     /// Bundle; a .jsonl is tried line by line
     #[arg(long, value_name = "FILE")]

@@ -2,10 +2,10 @@
 
 use super::table::{Fact, Section, Table};
 use super::{Documents, Inside};
-use crate::sbom::{Inventory, PartRow};
 use vmbake_common::progress::{counted, human_bytes};
 use vmbake_compose::origin::Record;
 use vmbake_image::inspect::{Report, os_release};
+use vmbake_query::sbom::{Inventory, PartRow};
 
 /// What it is.
 pub(super) fn section(found: &Report, inside: Option<&Inside>, documents: &Documents) -> Section {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use vmbake_disk::tree::Tree;
 
 use super::table::{Section, Table};
-use crate::lint::{self, LintStatus};
 use vmbake_compose::origin::Record;
+use vmbake_query::lint::{self, LintStatus};
 
 /// What came of one check of the release that the image is of.
 #[derive(Clone, Debug, PartialEq, Eq)]

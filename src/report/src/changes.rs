@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::table::{Section, Table};
 use super::{ReportError, ReportRequest, file_name};
-use crate::changelog::{Changelog, changelog};
-use crate::diff::{Change, DiffOptions, Difference, diff};
+use vmbake_query::changelog::{Changelog, changelog};
+use vmbake_query::diff::{Change, DiffOptions, Difference, diff};
 
 /// Most paths in the table of the section; the table of all paths marks all of them.
 const MAX_PATHS: usize = 500;

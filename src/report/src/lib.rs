@@ -23,9 +23,6 @@ use std::path::Path;
 
 use vmbake_disk::tree::Tree;
 
-use crate::changelog::ChangelogError;
-use crate::diff::DiffError;
-use crate::sbom::{Inventory, image_record};
 use changes::Changes;
 use listing::Listing;
 use table::Section;
@@ -34,6 +31,9 @@ use vmbake_common::hint::Hint;
 use vmbake_compose::origin::Record;
 use vmbake_image::disk::{DiskImage, InspectError};
 use vmbake_image::inspect::{inspect, open_tree, reasons};
+use vmbake_query::changelog::ChangelogError;
+use vmbake_query::diff::DiffError;
+use vmbake_query::sbom::{Inventory, image_record};
 
 pub use findings::ReportedCheck;
 pub use table::Fact;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_disk::tree::{Inode, Kind, Tree};
 
-use crate::packages::owned_files;
 use vmbake_common::escape;
 use vmbake_compose::origin::Record;
+use vmbake_query::owned_files;
 
 /// What stands for the layer of what came with the base.
 const BASE: &str = "base";

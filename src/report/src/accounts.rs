@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use vmbake_disk::tree::{Tree, TreeError};
 
 use super::table::{Section, Table};
-use crate::changelog::SecurityFacts;
+use vmbake_query::changelog::SecurityFacts;
 
 /// Units and accounts of the image of `tree`.
 pub(super) fn sections(tree: &Tree) -> Result<Vec<Section>, TreeError> {

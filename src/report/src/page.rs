@@ -64,8 +64,8 @@ fn escape_all(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{Fact, Table};
     use super::*;
+    use crate::table::{Fact, Table};
 
     #[test]
     fn text_cannot_become_markup() {

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::effects::{Effect, EffectKind, effects};
-use super::super::words::is_below;
 use super::release::ExtensionKind;
+use vmbake_distribute::bundle::effects::{Effect, EffectKind, effects};
+use vmbake_distribute::bundle::is_below;
 use vmbake_layer::{Install, Layer, Schema};
 
 /// All that keeps `layers` from being such an extension, each with its layer and key.

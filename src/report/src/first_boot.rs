@@ -4,8 +4,8 @@ use serde_json::Value;
 use vmbake_disk::tree::{Tree, TreeError};
 
 use super::table::{Section, Table};
-use crate::changelog::{MAX_PLAN, PLAN, describe};
 use vmbake_compose::origin::Record;
+use vmbake_query::changelog::{MAX_PLAN, PLAN, describe};
 
 /// Parts of the plan, in the order in which they count, and what to call them.
 const PARTS: [(&str, &str); 15] = [
