@@ -26,8 +26,9 @@ pub(crate) use qcow2::{BACKING_FORMAT, EXTENSIONS_END};
 pub use qcow2::{Backing, BackingNameError, Qcow2Part};
 pub(crate) use same::{ImagePair, PairBuffers};
 
-/// How a disk is stored in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// How a disk is stored in a file; in documents and at the end of file names it is called `raw` or `qcow2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// The disk byte by byte; zeros may be holes of the file.
     Raw,
@@ -45,12 +46,28 @@ pub enum ClusterCompression {
     Zstd,
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Format {
+    /// Every format, in the order of its variants.
+    pub const ALL: [Self; 2] = [Self::Raw, Self::Qcow2];
+
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Raw => "raw",
             Self::Qcow2 => "qcow2",
-        })
+        }
+    }
+
+    /// The format of an image by the extension of its file name.
+    pub fn of_file_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|format| name.rsplit_once('.').is_some_and(|(_, extension)| extension == format.name()))
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -63,11 +80,7 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        match name {
-            "raw" => Ok(Self::Raw),
-            "qcow2" => Ok(Self::Qcow2),
-            _ => Err(UnknownFormat(name.to_owned())),
-        }
+        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| UnknownFormat(name.to_owned()))
     }
 }
 

@@ -29,8 +29,8 @@ use vmbake_proof::sigstore::SigstoreRoot;
 use vmbake_store::registry::Repository;
 use vmbake_store::store::Store;
 
-use super::release::config::DiskFormat;
 use super::release::document::{INDEX, RELEASE, ReleaseIndex};
+use vmbake_disk::image::Format;
 
 pub use error::PullError;
 pub use seen::SeenReleases;
@@ -49,7 +49,7 @@ pub struct PullRequest<'a> {
     /// Architecture; else the only one that there is, or the one of this machine.
     pub arch: Option<&'a str>,
     /// Format; else raw, if it is there.
-    pub format: Option<DiskFormat>,
+    pub format: Option<Format>,
     /// Each of these must have signed the index.
     pub signers: &'a [NamedSigner],
     /// Whether it may be unsigned.
@@ -110,7 +110,7 @@ pub fn pull(request: &PullRequest<'_>) -> Result<PullReport, PullError> {
     let digest = digest.to_string();
     let report = PullReport { digest, signed_by, version, image: image.clone(), ..PullReport::default() };
     match (wanted.config.format, wanted.layers.first()) {
-        (DiskFormat::Qcow2, Some(layer)) => {
+        (Format::Qcow2, Some(layer)) => {
             let (pending, report) = transfer::whole(request, layer, &image, report)?;
             let files = write_all(request, &sidecars)?;
             pending.publish()?;

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
@@ -10,6 +11,7 @@ use vmbake_bake::release::provenance::BuilderId;
 use vmbake_common::address;
 use vmbake_common::progress;
 use vmbake_common::qcow2_compression::Qcow2Compression;
+use vmbake_disk::image::Format;
 
 mod accounts;
 pub mod advice;
@@ -232,7 +234,7 @@ struct BakeArgs {
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
     /// Output formats
-    #[arg(long, value_delimiter = ',', default_value = "raw,qcow2")]
+    #[arg(long, value_parser = format_parser(), value_delimiter = ',', default_value = "raw,qcow2")]
     format: Vec<Format>,
     /// Compression of the qcow2 image [default: zstd]
     #[arg(long, value_name = "NAME")]
@@ -260,10 +262,9 @@ struct BakeArgs {
     catalog: catalog::CatalogArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-enum Format {
-    Raw,
-    Qcow2,
+/// Reads the name of a disk format.
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
 }
 
 /// How qcow2 images are compressed.

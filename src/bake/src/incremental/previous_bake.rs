@@ -115,15 +115,14 @@ impl<'a> PreviousBake<'a> {
         let program = self.program;
         for Written { format, clusters, .. } in written {
             let Some(image) = published.images.get(&format).cloned() else { continue };
-            let (format, sidecars) = (format.to_string(), published.sidecars.clone());
+            let sidecars = published.sidecars.clone();
             BakeRecord { program, disk, format, compression, image, sidecars, clusters }.save(self.store);
         }
     }
 }
 
 fn known(record: &BakeRecord) -> Option<KnownFile> {
-    let format = if record.format == Format::Raw.to_string() { Format::Raw } else { Format::Qcow2 };
-    let (digest, file_len) = (record.image.checksum.file_digest()?, record.image.size());
+    let (format, digest, file_len) = (record.format, record.image.checksum.file_digest()?, record.image.size());
     Some(KnownFile { format, compression: record.compression.into(), digest, file_len })
 }
 

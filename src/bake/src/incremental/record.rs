@@ -16,6 +16,7 @@ use vmbake_disk::write::Clusters;
 use crate::incremental::published::{PublishedFile, Sidecar};
 use vmbake_common::digest::Digest;
 use vmbake_common::qcow2_compression::Qcow2Compression;
+use vmbake_disk::image::Format;
 use vmbake_store::stamp::{open_record, read_record, write_record};
 use vmbake_store::store::{BAKES, Store};
 
@@ -30,7 +31,7 @@ pub struct BakeRecord {
     /// The id of the disk in it (see [`vmbake_disk::source::ReadAt::content_id`]).
     pub disk: Digest,
     /// The image's format.
-    pub format: String,
+    pub format: Format,
     /// How its clusters are compressed, if it is a qcow2 file.
     #[serde(default)]
     pub compression: Qcow2Compression,

@@ -37,7 +37,7 @@ pub struct StatedImage {
     /// Name of its file, without a folder.
     pub name: String,
     /// How the disk is stored in it.
-    pub format: ImageFormat,
+    pub format: Format,
     /// Length of the disk in bytes.
     pub disk_length: u64,
     /// fs-verity digest of the disk as a raw file, whatever the format.
@@ -60,34 +60,6 @@ pub struct StatedFile {
     pub length: u64,
     /// SHA-256 of the file.
     pub sha256: Digest,
-}
-
-/// A format, as statements call it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ImageFormat {
-    /// The disk byte by byte.
-    Raw,
-    /// qcow2.
-    Qcow2,
-}
-
-impl From<Format> for ImageFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Raw => Self::Raw,
-            Format::Qcow2 => Self::Qcow2,
-        }
-    }
-}
-
-impl From<ImageFormat> for Format {
-    fn from(format: ImageFormat) -> Self {
-        match format {
-            ImageFormat::Raw => Self::Raw,
-            ImageFormat::Qcow2 => Self::Qcow2,
-        }
-    }
 }
 
 impl DeltaStatement {

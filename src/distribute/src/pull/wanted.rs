@@ -9,8 +9,9 @@ use vmbake_oci::{Descriptor, MAX_DOCUMENT};
 use super::PullRequest;
 use super::error::PullError;
 use crate::release::chunks::chunk_len;
-use crate::release::config::{DiskConfig, DiskFormat};
+use crate::release::config::DiskConfig;
 use crate::release::document::{ArtifactManifest, CHUNK, DISK, DISK_CONFIG, DISK_TYPE, QCOW2, ReleaseIndex};
+use vmbake_disk::image::Format;
 
 /// Longest name of an image.
 const MAX_NAME: usize = 128;
@@ -82,14 +83,14 @@ impl WantedImage {
     fn check_layers(&self, digest: &Digest) -> Result<(), PullError> {
         let invalid = |reason: String| PullError::Invalid { digest: Box::new(*digest), reason };
         let DiskConfig { size, chunk_size, chunks, checksum, format, .. } = &self.config;
-        let expected = if *format == DiskFormat::Raw { CHUNK } else { QCOW2 };
+        let expected = if *format == Format::Raw { CHUNK } else { QCOW2 };
         let other = self.layers.iter().position(|layer| layer.media_type.to_string() != expected);
         if let Some((layer, found)) = other.and_then(|layer| Some((layer, self.layers.get(layer)?))) {
             let found = found.media_type.to_string();
             return Err(PullError::Layer { digest: Box::new(*digest), layer, found, expected });
         }
         match (format, checksum) {
-            (DiskFormat::Raw, Checksum::Verity(_)) => {
+            (Format::Raw, Checksum::Verity(_)) => {
                 let count = chunk_len(*size).filter(|expected| expected == chunk_size).map(|len| size.div_ceil(len));
                 if *size == 0 || count != Some(chunks.len() as u64) || chunks.len() != self.layers.len() {
                     let (layers, chunks) = (self.layers.len(), chunks.len());
@@ -106,7 +107,7 @@ impl WantedImage {
                     None => Ok(()),
                 }
             }
-            (DiskFormat::Qcow2, Checksum::Bytes(whole)) => match &self.layers[..] {
+            (Format::Qcow2, Checksum::Bytes(whole)) => match &self.layers[..] {
                 [layer] if layer.digest == *whole && layer.size == *size => Ok(()),
                 _ => Err(invalid("is not the one layer that its config describes".to_owned())),
             },
@@ -132,8 +133,8 @@ fn choose(request: &PullRequest<'_>, index: &ReleaseIndex) -> Result<Descriptor,
     let only = if arches.len() == 1 { arches.first().copied() } else { None };
     let arch = request.arch.or(only).unwrap_or(HOST_ARCH);
     let of_arch = || disks().filter(|entry| entry.platform() == Some(("linux", arch)));
-    let has_raw = of_arch().any(|entry| disk_type(entry) == Some(DiskFormat::Raw.name()));
-    let usual = if has_raw { DiskFormat::Raw } else { DiskFormat::Qcow2 };
+    let has_raw = of_arch().any(|entry| disk_type(entry) == Some(Format::Raw.name()));
+    let usual = if has_raw { Format::Raw } else { Format::Qcow2 };
     let format = request.format.unwrap_or(usual);
     let fitting: Vec<&Descriptor> = of_arch().filter(|entry| disk_type(entry) == Some(format.name())).collect();
     match fitting[..] {

@@ -21,13 +21,14 @@ use vmbake_store::http::Payload;
 use super::attachments::Attachment;
 use super::binding::ReleaseBinding;
 use super::chunks::{Frame, chunk_len, frame, is_hole, zeros};
-use super::config::{DiskConfig, DiskFormat};
+use super::config::DiskConfig;
 use super::document::{
     ArtifactManifest, CHUNK, CREATED, DISK, DISK_CONFIG, DISK_TYPE, INDEX, MANIFEST, QCOW2, RELEASE, ReleaseIndex,
     VERSION, Written, titled,
 };
 use super::error::DocumentError;
 use super::folder::{NamedImage, ReleaseFolder};
+use vmbake_disk::image::Format;
 
 /// Where the bytes of a blob are.
 #[derive(Clone, Debug)]
@@ -161,20 +162,20 @@ fn layers<E: From<DocumentError> + Send>(
         files: folder.files_of(&image.name),
     };
     let layers = match (image.format, image.checksum) {
-        (DiskFormat::Raw, _) => {
+        (Format::Raw, _) => {
             let chunk_size =
                 chunk_len(size).ok_or_else(|| DocumentError::Disk { path: image.path.clone(), len: size })?;
             let (layers, chunks) = chunks(image, &source, chunk_size, threads, each)?;
             (config.chunk_size, config.chunks) = (chunk_size, chunks);
             layers
         }
-        (DiskFormat::Qcow2, Checksum::Bytes(digest)) => {
+        (Format::Qcow2, Checksum::Bytes(digest)) => {
             let descriptor = titled(Descriptor::new(QCOW2, digest, size), &format!("{}.qcow2", image.name));
             let file = open(&image.path)?;
             each(&descriptor, Payload::Range { file: &file, offset: 0, len: size })?;
             vec![ReleaseBlob { descriptor, source: BlobSource::File(image.path.clone()) }]
         }
-        (DiskFormat::Qcow2, Checksum::Verity(_)) => {
+        (Format::Qcow2, Checksum::Verity(_)) => {
             return Err(DocumentError::Unlisted { path: image.path.clone() }.into());
         }
     };

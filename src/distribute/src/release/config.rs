@@ -6,26 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use vmbake_bake::incremental::checksums::Checksum;
 use vmbake_common::digest::Digest;
-
-/// The formats of images in a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum DiskFormat {
-    /// The bytes of the disk
-    Raw,
-    /// qcow2, as it was baked
-    Qcow2,
-}
-
-impl DiskFormat {
-    /// As names of files end and annotations say.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Qcow2 => "qcow2",
-        }
-    }
-}
+use vmbake_disk::image::Format;
 
 /// `application/vnd.vmbake.disk.config.v1+json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +24,7 @@ pub struct DiskConfig {
     /// Version of the manifest.
     pub version: String,
     /// Format of the image.
-    pub format: DiskFormat,
+    pub format: Format,
     /// Length of the image's file in bytes.
     pub size: u64,
     /// Checksum of the image's file: fs-verity of a raw one, SHA-256 of a qcow2.

@@ -12,8 +12,8 @@ use vmbake_bake::release::verify::{belongs, image_name};
 use vmbake_common::digest::Digest;
 use vmbake_manifest::Manifest;
 
-use super::config::DiskFormat;
 use super::error::DocumentError;
+use vmbake_disk::image::Format;
 
 /// Longest file that is attached.
 pub const MAX_ATTACHED: u64 = 64 << 20;
@@ -26,7 +26,7 @@ pub struct NamedImage {
     /// `<kind>.<os-name>.<arch>`.
     pub name: String,
     /// Its format, by its name.
-    pub format: DiskFormat,
+    pub format: Format,
     /// What the list says of it.
     pub checksum: Checksum,
     /// What it was made of.
@@ -64,7 +64,7 @@ impl ReleaseFolder {
                 files.insert(kind.file_name().to_owned(), sums.text);
             }
         }
-        let mut images: BTreeMap<(String, DiskFormat), NamedImage> = BTreeMap::new();
+        let mut images: BTreeMap<(String, Format), NamedImage> = BTreeMap::new();
         for path in paths {
             let image = image(path, &folder, &listed)?;
             beside(&folder, &image.name, &listed, &mut files)?;
@@ -90,7 +90,7 @@ impl ReleaseFolder {
 fn image(path: &Path, folder: &Path, listed: &BTreeMap<String, Checksum>) -> Result<NamedImage, DocumentError> {
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
     let name = image_name(file).ok_or_else(|| DocumentError::Name { path: path.to_owned() })?;
-    let format = if file.ends_with(".raw") { DiskFormat::Raw } else { DiskFormat::Qcow2 };
+    let format = Format::of_file_name(file).ok_or_else(|| DocumentError::Name { path: path.to_owned() })?;
     let checksum = *listed.get(file).ok_or_else(|| DocumentError::Unlisted { path: path.to_owned() })?;
     let inputs_path = folder.join(Sidecar::Inputs.file_name(name));
     let inputs = BuildInputs::parse(&inputs_path, &read(&inputs_path)?)?;

@@ -12,10 +12,11 @@ use super::key::KeySource;
 use super::network::NetworkArgs;
 use super::pinned::PinnedArgs;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Format, Outcome, files, parse_size, threads};
+use super::{Failure, Outcome, files, format_parser, parse_size, threads};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, counted, human_bytes, remark};
+use vmbake_disk::image::Format;
 use vmbake_distribute::archive::apply::{SiteRequest, apply};
 use vmbake_distribute::archive::contents::{ArchiveEntry, Contents};
 use vmbake_distribute::archive::create::{ArchiveRequest, Catalogs, create};
@@ -228,7 +229,7 @@ pub(super) struct ApplyArchiveArgs {
     #[arg(long, value_name = "DIR", default_value = "inputs")]
     inputs_to: PathBuf,
     /// Formats of images that are baked
-    #[arg(long, value_delimiter = ',', default_value = "raw,qcow2")]
+    #[arg(long, value_parser = format_parser(), value_delimiter = ',', default_value = "raw,qcow2")]
     format: Vec<Format>,
     /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR")]
@@ -342,7 +343,7 @@ fn bring(args: &ImportArgs) -> Result<Outcome, Failure> {
 fn site(args: &ApplyArchiveArgs) -> Result<Outcome, Failure> {
     let (contents, store) = (args.signers.open(&args.archive)?, Store::open(args.store.clone())?);
     let _shared = store.share()?;
-    let mut formats: Vec<vmbake_disk::image::Format> = args.format.iter().copied().map(Into::into).collect();
+    let mut formats = args.format.clone();
     formats.sort_unstable();
     formats.dedup();
     let request = SiteRequest {

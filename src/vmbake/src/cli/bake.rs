@@ -2,10 +2,11 @@
 
 use super::bundle::with::Reader;
 use super::pinned::Pinned;
-use super::{BakeArgs, Failure, Format, Outcome, files, threads};
+use super::{BakeArgs, Failure, Outcome, files, threads};
 use vmbake_bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
+use vmbake_disk::image::Format;
 use vmbake_distribute::bundle::compose::Composition;
 use vmbake_manifest::{Additions, Target};
 use vmbake_pin::sources::Sources;
@@ -82,7 +83,7 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
         client: client.clone(),
         size: args.size,
         epoch,
-        formats: formats.iter().copied().map(Into::into).collect(),
+        formats: formats.clone(),
         compression: args.compression.map(Into::into).unwrap_or_default(),
         out: args.out.clone(),
         force: args.force,
@@ -109,13 +110,4 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
         requests.push(request);
     }
     Ok((requests, compositions))
-}
-
-impl From<Format> for vmbake_disk::image::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Raw => Self::Raw,
-            Format::Qcow2 => Self::Qcow2,
-        }
-    }
 }

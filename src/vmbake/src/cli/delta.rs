@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::key::KeySource;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Format, Outcome, files, threads};
+use super::{Failure, Outcome, files, format_parser, threads};
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
+use vmbake_disk::image::Format;
 use vmbake_distribute::delta::apply::{ApplyRequest, apply};
 use vmbake_distribute::delta::create::{Delta, DeltaRequest, create};
 use vmbake_store::store::Store;
@@ -65,7 +66,7 @@ pub(super) struct ApplyArgs {
     #[arg(short = 'o', long = "out", value_name = "NEW")]
     out: PathBuf,
     /// Format of the new disk image [default: that of the image that the delta was made of]
-    #[arg(long)]
+    #[arg(long, value_parser = format_parser())]
     format: Option<Format>,
     #[command(flatten)]
     signers: SignerArgs,
@@ -113,7 +114,7 @@ pub(super) fn apply_delta(args: &ApplyArgs) -> Result<Outcome, Failure> {
         delta: &args.delta,
         base: &args.base,
         out: &args.out,
-        format: args.format.map(Into::into),
+        format: args.format,
         force: args.force,
         signers: &signers,
         root: &args.root.load(&args.trust.load(&args.catalog)?)?,

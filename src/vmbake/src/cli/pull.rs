@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::RegistryArgs;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, files, format_parser};
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, human_bytes, remark};
+use vmbake_disk::image::Format;
 use vmbake_distribute::pull::{PullReport, PullRequest, SeenReleases, pull};
-use vmbake_distribute::release::config::DiskFormat;
 use vmbake_oci::RemoteName;
 use vmbake_store::registry::Access;
 use vmbake_store::store::Store;
@@ -34,8 +34,8 @@ pub(super) struct PullArgs {
     #[arg(long)]
     arch: Option<String>,
     /// Format of the image [default: raw, if it is there]
-    #[arg(long)]
-    format: Option<DiskFormat>,
+    #[arg(long, value_parser = format_parser())]
+    format: Option<Format>,
     #[command(flatten)]
     signers: SignerArgs,
     /// Believe the registry, and take what nobody need have signed

@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use vmbake_disk::image::Format;
 use vmbake_distribute::pull::PullError;
 use vmbake_distribute::push::PushError;
 use vmbake_distribute::release::DocumentError;
 use vmbake_distribute::release::binding::ReleaseBinding;
-use vmbake_distribute::release::config::DiskFormat;
 use vmbake_store::registry::RegistryError;
 
 use super::yard::{How, Yard, same};
@@ -33,7 +33,7 @@ fn a_release_comes_back_as_it_was_and_is_sent_once() {
     let image = yard.lab.path("raw").join(&raw);
     assert_eq!(yard.lab.verify(&image, &[&key, &public]), (0, vec![]));
     // The other format beside it makes the release whole.
-    yard.pull(":2", "raw", &How { format: Some(DiskFormat::Qcow2), key: Some("one"), ..How::default() }).unwrap();
+    yard.pull(":2", "raw", &How { format: Some(Format::Qcow2), key: Some("one"), ..How::default() }).unwrap();
     assert_eq!(yard.lab.verify(&yard.lab.path("raw"), &[&key, &public]), (0, vec![]));
     let mut expected: Vec<String> = fs::read_dir(yard.lab.path("signed"))
         .unwrap()
@@ -48,7 +48,7 @@ fn a_release_comes_back_as_it_was_and_is_sent_once() {
     fs::write(&image, "x").unwrap();
     yard.pull(":2", "raw", &How { force: true, ..how }).unwrap();
     assert!(same(&image, &yard.image("signed", "raw")));
-    let other = How { format: Some(DiskFormat::Qcow2), arch: Some("arm64"), ..How::default() };
+    let other = How { format: Some(Format::Qcow2), arch: Some("arm64"), ..How::default() };
     let error = yard.pull(":2", "arm64", &other).unwrap_err();
     let said = "images:2: no image of arm64 as qcow2; it has amd64 as raw, amd64 as qcow2";
     assert!(error.to_string().ends_with(said), "{error}");

@@ -9,11 +9,11 @@ use serde_json::Value;
 use vmbake_bake::BakeRequest;
 use vmbake_bake::release::key::PrivateKey;
 use vmbake_bake::release::verify::NamedSigner;
+use vmbake_disk::image::Format;
 use vmbake_distribute::pull::{PullError, PullReport, PullRequest, SeenReleases, pull};
 use vmbake_distribute::push::{PushError, PushReport, PushRequest, push};
 use vmbake_distribute::release::ReleaseFolder;
 use vmbake_distribute::release::binding::ReleaseBinding;
-use vmbake_distribute::release::config::DiskFormat;
 use vmbake_oci::RemoteName;
 use vmbake_proof::sigstore::{PublicKey, Signer, SigstoreRoot};
 use vmbake_store::http::{Client, Mirrors};
@@ -35,7 +35,7 @@ pub struct Yard {
 /// How something is pulled.
 #[derive(Default)]
 pub struct How<'a> {
-    pub format: Option<DiskFormat>,
+    pub format: Option<Format>,
     pub arch: Option<&'a str>,
     pub key: Option<&'a str>,
     pub from: Option<PathBuf>,
