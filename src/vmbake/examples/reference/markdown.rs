@@ -1,5 +1,7 @@
 //! The page `docs/cli.md`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use clap::{Arg, ArgAction, Command};
 
 use super::sections::{built, leaves, sections};
@@ -26,6 +28,7 @@ pub fn page(root: Command) -> String {
     }
     page += &format!("\n`vmbake` alone takes:\n{}", options(&root));
     page += &ending(&root, "##");
+    page += &shared_options(&commands);
     for command in commands {
         page += &format!("\n## {}\n\n{}.\n", name(&command), about(&command));
         let usage = command.clone().render_usage().to_string();
@@ -58,13 +61,44 @@ fn ending(command: &Command, level: &str) -> String {
     text
 }
 
+/// The options of a command; of those under a heading, which several commands share, only the names.
 fn options(command: &Command) -> String {
-    let is_shown =
-        |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort);
-    let rows: Vec<String> = command.get_arguments().filter(is_shown).map(row).collect();
+    let (shared, own): (Vec<&Arg>, Vec<&Arg>) = shown(command).partition(|arg| arg.get_help_heading().is_some());
+    let mut text = table(own.into_iter().map(row));
+    let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for arg in shared {
+        let long = arg.get_long().map(|long| format!("`--{long}`"));
+        names.entry(arg.get_help_heading().unwrap_or_default()).or_default().extend(long);
+    }
+    for (heading, names) in names {
+        let anchor = heading.to_lowercase().replace(' ', "-");
+        text += &format!("\n[{heading}](#{anchor}): {}.\n", names.join(", "));
+    }
+    text
+}
+
+/// A table for each heading of options, with every option once.
+fn shared_options(commands: &[Command]) -> String {
+    let mut headings: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for arg in commands.iter().flat_map(shown) {
+        if let Some(heading) = arg.get_help_heading() {
+            headings.entry(heading).or_default().insert(row(arg));
+        }
+    }
+    let sections = headings.into_iter().map(|(heading, rows)| format!("\n## {heading}\n{}", table(rows)));
+    sections.collect()
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
+    let is_help = |arg: &Arg| matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort);
+    command.get_arguments().filter(move |arg| !arg.is_hide_set() && !is_help(arg))
+}
+
+fn table(rows: impl IntoIterator<Item = String>) -> String {
+    let rows: String = rows.into_iter().collect();
     match rows.is_empty() {
         true => String::new(),
-        false => format!("\n| argument | meaning |\n|---|---|\n{}", rows.concat()),
+        false => format!("\n| argument | meaning |\n|---|---|\n{rows}"),
     }
 }
 

@@ -12,6 +12,7 @@ use vmbake_pin::anchors::Anchors;
 use vmbake_pin::sources::Sources;
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Look-up options")]
 pub(super) struct CatalogArgs {
     /// Leave out what is built in: all of it, or what is listed
     #[arg(long, value_name = "WHAT,...", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
@@ -32,6 +33,7 @@ enum BuiltIn {
 }
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Look-up options")]
 pub(super) struct LayersArgs {
     /// Directory of layers, beside the built-in ones; may be repeated [default: layers, where it is]
     #[arg(long, value_name = "DIR")]
@@ -42,6 +44,7 @@ pub(super) struct LayersArgs {
 pub(super) const DIRECTORY: &str = "layers";
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Look-up options")]
 pub(super) struct SourcesArgs {
     /// Where upstreams live and what proves them, beside what is built in; may be repeated
     #[arg(long, value_name = "FILE")]
@@ -49,6 +52,7 @@ pub(super) struct SourcesArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Look-up options")]
 pub(super) struct TrustArgs {
     /// Directory of trust anchors, beside the built-in ones; may be repeated
     #[arg(long, value_name = "DIR")]

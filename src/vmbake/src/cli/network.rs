@@ -28,6 +28,7 @@ const SHARED: &str = "VMBAKE_SHARED";
 const SHARED_WRITE: &str = "VMBAKE_SHARED_WRITE";
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Look-up options")]
 pub(super) struct MirrorArgs {
     /// Ask URL for everything below PREFIX; may be repeated, and comes before $VMBAKE_MIRRORS and the configuration file
     #[arg(long = "mirror", value_name = "PREFIX=URL")]
@@ -45,6 +46,7 @@ pub(super) struct RegistryArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Look-up options")]
 pub(super) struct NetworkArgs {
     #[command(flatten)]
     mirrors: MirrorArgs,

@@ -13,6 +13,7 @@ use vmbake_pin::anchors::Anchors;
 use vmbake_proof::sigstore::{self, PublicKey, Signer, SigstoreRoot};
 
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Signature options")]
 pub(in super::super) struct SignerArgs {
     /// Public key that must have signed, PEM; may be repeated: then each must have
     #[arg(long, value_name = "FILE")]
@@ -26,6 +27,7 @@ pub(in super::super) struct SignerArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Signature options")]
 pub(in super::super) struct RootArgs {
     /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
     #[arg(long, value_name = "FILE")]
