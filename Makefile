@@ -85,7 +85,8 @@ update-manifests: builder ## Pin and prove what upstreams publish now, for every
 update-trust: builder ## Fetch the trust anchors again; asks before it replaces one
 	$(vmbake) trust update --trust trust
 
-check: firstboot deny workflows ## rustfmt, clippy, rustdoc, unit tests, licences and sources of dependencies, workflows
+check: firstboot deny workflows ## rustfmt, clippy, rustdoc, ruff, unit tests, licences and sources of dependencies, workflows
+	qemu-tests/checks/ruff.sh
 	cargo fmt --all --check
 	@[ -n "$$RUSTC_WORKSPACE_WRAPPER" ] || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
 	@echo "cargo build, with clippy: must say nothing"

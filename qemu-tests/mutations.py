@@ -26,8 +26,9 @@ import node as asks  # noqa: E402
 import run  # noqa: E402
 import scenarios  # noqa: E402
 from case import load  # noqa: E402
-from report import case, failures, skip  # noqa: E402
 from vm import call  # noqa: E402
+
+from report import case, failures, skip  # noqa: E402
 
 # Those of qemu need its network.
 SCENARIOS = {"nspawn": {function.__name__: function for function in (scenarios.first_boot, scenarios.certificates, scenarios.second_boot)},

@@ -8,9 +8,10 @@ import subprocess
 import cluster
 import nstance
 import scenarios
-from shell import Lost
 from traffic import Traffic
 from vm import PATIENCE, VMBAKE, Vm
+
+from shell import Lost
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Kinds of images that are nodes of a cluster.

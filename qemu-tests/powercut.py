@@ -26,9 +26,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "checks"))
 import scenarios  # noqa: E402
 from node import Node  # noqa: E402
-from report import case, failures  # noqa: E402
 from steps import ENVIRONMENT, left  # noqa: E402
 from vm import PATIENCE, call  # noqa: E402
+
+from report import case, failures  # noqa: E402
 
 # What differs from one first boot to the next: keys of hosts, copies that passwd's tools keep, records and comments with times. And what
 # cloud-init's own user has: useradd syncs no file, and is not called again for a user who is there.

@@ -21,9 +21,10 @@ sys.path.insert(0, str(HERE / "checks"))
 import steps  # noqa: E402
 from case import Refused, load, names  # noqa: E402
 from node import machine  # noqa: E402
+from vm import power_cut  # noqa: E402
+
 from report import note_skipped  # noqa: E402
 from shell import Lost, slowness  # noqa: E402
-from vm import power_cut  # noqa: E402
 
 ROOT = HERE.parent
 KEPT = ("*.log", "*.pcap")

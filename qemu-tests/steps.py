@@ -4,8 +4,9 @@ import os
 import re
 import subprocess
 
-from shell import Lost
 from vm import VMBAKE, call
+
+from shell import Lost
 
 ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 

@@ -18,6 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "checks"))
 from asks import Asks  # noqa: E402
+
 from shell import IDLE, Lost, Shell, credentials, smbios  # noqa: E402
 
 VMBAKE = HERE.parent / "target/release/vmbake"

@@ -10,12 +10,10 @@ import time
 import traceback
 import urllib.request
 
-import modules
-
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "checks"))
 
-from report import case
+from report import case  # noqa: E402
 
 ACCOUNT, BLOCK = "123456789012", 524288
 REGION = "eu-central-1"

@@ -77,7 +77,7 @@ class Keys:
         when = request.headers.get("x-amz-date", "")
         if not re.fullmatch(r"[0-9]{8}T[0-9]{6}Z", when) or when[:8] != date:
             raise refused(request, "signature")
-        at = datetime.datetime.strptime(when, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc).timestamp()
+        at = datetime.datetime.strptime(when, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.UTC).timestamp()
         if abs(at - time.time()) > SKEW:
             raise refused(request, "skew")
 

@@ -4,6 +4,7 @@ import random
 import threading
 
 import lab
+
 from report import case
 
 COPY = lab.OTHERS[0]

@@ -37,7 +37,7 @@ def signatures(aws):
         refused(f"{service} refuses a key that is none", UNKNOWN[service], simple(aws, service, dict(key, AccessKeyId="AKIANONE000000000000")))
         refused(f"{service} refuses a wrong secret", WRONG[service], simple(aws, service, dict(key, SecretAccessKey="x" * 40)))
         refused(f"{service} refuses the token of another key", UNKNOWN[service], simple(aws, service, stale))
-    late = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=16)
+    late = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=16)
     with unittest.mock.patch("botocore.auth.get_current_datetime", lambda *_, **__: late):
         refused("a signature of a quarter of an hour ago is refused", (403, "InvalidSignatureException"), simple(aws, "ebs", key))
         refused("EC2 calls it a request that expired", (400, "RequestExpired"), simple(aws, "ec2", key))

@@ -89,7 +89,7 @@ def listing(aws):
 
 def deprecation(aws):
     ec2, image = aws.client("ec2"), aws.image("old", aws.made({0: content(0)}))
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     at = (now + datetime.timedelta(days=30)).replace(second=40, microsecond=0)
     ec2.enable_image_deprecation(ImageId=image, DeprecateAt=at)
     wanted = (at + datetime.timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
@@ -156,7 +156,7 @@ def public(aws):
     ec2.modify_image_attribute(ImageId=image, LaunchPermission=everyone)
     case("an image becomes public then", described(aws, image)["Public"] is True)
     case("the setting is that of a region", aws.client("ec2", OTHER).get_image_block_public_access_state()["ImageBlockPublicAccessState"] == "block-new-sharing")
-    late = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=3 * 366)
+    late = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3 * 366)
     refused("a public image is deprecated within 2 years", (400, "InvalidParameterValue"), ec2.enable_image_deprecation, ImageId=image, DeprecateAt=late)
     ec2.enable_image_block_public_access(ImageBlockPublicAccessState="block-new-sharing")
     case("what is public stays so", described(aws, image)["Public"] is True)
@@ -172,7 +172,7 @@ def copies(aws):
     ec2, there, snapshot = aws.client("ec2"), aws.client("ec2", OTHER), aws.made({0: content(0), 9: content(9)})
     image = aws.image("here", snapshot, BootMode="uefi", ImdsSupport="v2.0", TagSpecifications=[{"ResourceType": "image", "Tags": [{"Key": "of", "Value": "here"}]}])
     ec2.modify_image_attribute(ImageId=image, LaunchPermission={"Add": [{"UserId": FRIEND}]})
-    ec2.enable_image_deprecation(ImageId=image, DeprecateAt=datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=3))
+    ec2.enable_image_deprecation(ImageId=image, DeprecateAt=datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3))
     aws.knobs(pending_image=2)
     asked = {"Name": "there", "SourceRegion": REGION, "SourceImageId": image, "ClientToken": "one"}
     copy = there.copy_image(**asked, TagSpecifications=[{"ResourceType": kind, "Tags": [{"Key": "is", "Value": kind}]} for kind in ("image", "snapshot")])["ImageId"]

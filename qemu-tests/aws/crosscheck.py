@@ -14,6 +14,7 @@ def main():
     import cross_auth
     import cross_ebs
     import cross_ec2
+
     from report import failures, skip
     if problem := modules.find():
         return skip(f"no moto: {problem}")

@@ -196,7 +196,7 @@ class Ec2:
         ones = [one for one in ones if one.account == request.account or self.may_launch(one, request.account)]
         if owners := params.get("Owners"):
             ones = [one for one in ones if one.account in owners or ("self" in owners and one.account == request.account)]
-        now = datetime.datetime.now(datetime.timezone.utc)
+        now = datetime.datetime.now(datetime.UTC)
         if not params.get("IncludeDeprecated"):
             ones = [one for one in ones if one.account == request.account or not one.deprecation or parse_time(one.deprecation) > now]
         if not names:
@@ -323,7 +323,7 @@ class Ec2:
 
     def deprecate(self, request, params):
         one, at = self.image(request, params["ImageId"]), params["DeprecateAt"]
-        now = datetime.datetime.now(datetime.timezone.utc)
+        now = datetime.datetime.now(datetime.UTC)
         try:
             when = parse_time(at)
         except ValueError:
@@ -455,4 +455,4 @@ class Ec2:
 
 def parse_time(text):
     when = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)
+    return when if when.tzinfo else when.replace(tzinfo=datetime.UTC)

@@ -15,11 +15,11 @@ import sys
 import time
 import urllib.request
 
-import disk
-import faults
-
 import boto3
 import botocore.config
+import faults
+
+import disk
 
 HERE = pathlib.Path(__file__).resolve().parent
 REGION, OTHERS = "eu-central-1", ("us-east-1", "us-west-2")

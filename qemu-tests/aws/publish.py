@@ -15,14 +15,16 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "checks")]
 import modules  # noqa: E402
+
 from report import case, failures, skip  # noqa: E402
 
 if problem := modules.find():
     sys.exit(skip(problem))
 import breaks  # noqa: E402
-import disk  # noqa: E402
 import lab  # noqa: E402
 import rights  # noqa: E402
+
+import disk  # noqa: E402
 
 FRIEND = "210987654321"
 FIELDS = {"Architecture": "x86_64", "BootMode": "uefi-preferred", "VirtualizationType": "hvm", "EnaSupport": True, "ImdsSupport": "v2.0", "RootDeviceName": "/dev/xvda"}

@@ -4,7 +4,6 @@ on loopback, with credentials that the identity of a job gives. Then once more: 
 """
 
 import json
-import os
 import pathlib
 import re
 import shutil

@@ -6,6 +6,7 @@ import pathlib
 import re
 
 import lab
+
 from report import case
 
 HERE = pathlib.Path(__file__).resolve().parent

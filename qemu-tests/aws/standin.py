@@ -30,13 +30,13 @@ import threading
 import traceback
 import urllib.parse
 
-import modules
-
-from world import ACCOUNT, Knobs, Refused, World
 import auth
 import ebs
 import ec2
+import modules
 import needs
+from world import ACCOUNT, Knobs, Refused, World
+
 import query
 
 LARGEST = 64 << 20

@@ -81,7 +81,7 @@ class Snapshot:
         self.kms_key, self.state, self.message = None, "pending", ""
         self.sealed, self.left, self.tier = False, 0, "standard"
         self.timeout = asked.get("Timeout", 60)
-        self.started, self.touched, self.date = time.monotonic(), time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
+        self.started, self.touched, self.date = time.monotonic(), time.monotonic(), datetime.datetime.now(datetime.UTC)
         self.unseen = world.knobs.invisible
         self.shared = []
 
@@ -106,7 +106,7 @@ class Image:
         self.fields, self.snapshots, self.tags = fields, snapshots, tags
         self.permissions, self.deprecation, self.reason = [], None, None
         self.state, self.left = "pending" if world.knobs.pending_image else "available", world.knobs.pending_image
-        self.date, self.started = datetime.datetime.now(datetime.timezone.utc), time.monotonic()
+        self.date, self.started = datetime.datetime.now(datetime.UTC), time.monotonic()
         self.unseen = world.knobs.invisible
 
     @property

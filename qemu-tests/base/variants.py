@@ -9,7 +9,8 @@ import pathlib
 import re
 import shutil
 import subprocess
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import disk
 from disk import MIB, SECTOR, Partition, call

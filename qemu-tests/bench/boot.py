@@ -19,11 +19,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS), str(TESTS / "checks"), str(TESTS / "upstream")]
-import bake  # noqa: E402
 import first_boot  # noqa: E402
 import kinds  # noqa: E402
 import nstance  # noqa: E402
 from node import Node  # noqa: E402
+
+import bake  # noqa: E402
 from report import case, failures  # noqa: E402
 
 PORT = 8080

@@ -18,12 +18,13 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "checks"), str(HERE.parent / "upstream")]
-import bake  # noqa: E402
-import inputs  # noqa: E402
 import host  # noqa: E402
+import inputs  # noqa: E402
 import row  # noqa: E402
 from cases import CASES, Bench  # noqa: E402
 from measure import Failed  # noqa: E402
+
+import bake  # noqa: E402
 
 
 def arguments():

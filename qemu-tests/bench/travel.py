@@ -34,7 +34,7 @@ class Registry:
         folder.mkdir()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.address = "127.0.0.1:%d" % free.getsockname()[1]
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
         (folder / "config.yml").write_text(f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {folder}/data\nhttp:\n  addr: {self.address}\n")
         self.log = folder / "log"
         self.process = subprocess.Popen(["docker-registry", "serve", folder / "config.yml"], stdout=open(self.log, "w"), stderr=subprocess.DEVNULL)

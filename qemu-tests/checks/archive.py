@@ -8,7 +8,6 @@ A delta between the two images is applied by vmbake and by qemu-img. Prints `ok:
 
 import hashlib
 import json
-import os
 import pathlib
 import shutil
 import subprocess

@@ -21,8 +21,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "base"))
-import disk  # noqa: E402
 import variants  # noqa: E402
+
+import disk  # noqa: E402
 from report import case, failures, skip  # noqa: E402
 
 NAME = "node.debian-13.amd64"
@@ -82,7 +83,7 @@ class Bench:
 
     def ask(self, *arguments):
         """What vmbake says as JSON, or None with the reason."""
-        result = subprocess.run([self.vmbake, *map(str, arguments), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        result = subprocess.run([self.vmbake, *map(str, arguments), "--json"], capture_output=True, text=True, check=False)
         return (json.loads(result.stdout), "") if result.returncode == 0 else (None, result.stderr)
 
 

@@ -144,7 +144,8 @@ def compare(what, closure, apt, status, groups, recommends=False):
             continue
         count += len(found)
         if found != expected:
-            only = lambda a, b: " ".join(sorted(f"{name}={a[name]}" for name in a if b.get(name) != a[name]))
+            def only(a, b):
+                return " ".join(sorted(f"{name}={a[name]}" for name in a if b.get(name) != a[name]))
             wrong.append(f"{label}: only apt: {only(expected, found)}; only vmbake: {only(found, expected)}")
     name = f"{apt.arch}: {what}: {len(groups)} times, {count} packages, {refused} refused by both"
     case(name, not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong))

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import zlib_qcow2
+
 from report import case, failures, skip
 
 

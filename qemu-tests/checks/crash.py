@@ -297,7 +297,8 @@ def step(points):
     """Every which point is taken. A prime number does not fall in step with the calls that each file takes."""
     if "--all" in sys.argv:
         return 1
-    prime = lambda number: all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+    def prime(number):
+        return all(number % divisor for divisor in range(2, int(number**0.5) + 1))
     return next(filter(prime, range(-(-points // SAMPLES), points + 2)))
 
 

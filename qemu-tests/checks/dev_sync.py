@@ -20,6 +20,7 @@ import time
 
 import life
 from machine import ADDRESS
+
 from report import case, failures, skip
 
 LAYERS = pathlib.Path(__file__).resolve().parent.parent.parent / "layers"

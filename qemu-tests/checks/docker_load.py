@@ -14,13 +14,14 @@ import tempfile
 import time
 
 from kinds import Mount
+
 from report import case, failures, skip
 
 LAYOUT = "var/lib/container-images/oci"
 
 
 def said(*command):
-    ran = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    ran = subprocess.run(command, text=True, capture_output=True, check=False)
     return ran.stdout if ran.returncode == 0 else f"status {ran.returncode}: {ran.stderr}"
 
 

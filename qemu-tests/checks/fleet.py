@@ -79,8 +79,8 @@ def first_boot(vmbake, folder, document):
     content = {file["path"]: file["content"] for file in yaml.safe_load(document)["write_files"]}
     (folder / "env").write_text(content["/opt/podplane/etc/user-data.env"])
     (folder / "nonce").write_text(content["/opt/nstance-agent/identity/nonce.jwt"])
-    run = subprocess.run([vmbake, "user-data", "render", "--kind", "knc", "--env", folder / "env", "--nonce", folder / "nonce"], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True)
+    run = subprocess.run([vmbake, "user-data", "render", "--kind", "knc", "--env", folder / "env", "--nonce", folder / "nonce"], capture_output=True,
+                         text=True)
     good = run.returncode == 0 and "warning" not in run.stderr and yaml.safe_load(run.stdout) == yaml.safe_load(document)
     return good, f"{run.stderr}\n{run.stdout}"
 

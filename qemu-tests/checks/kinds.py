@@ -17,9 +17,10 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "upstream"))
-import bake  # noqa: E402
 import first_boot  # noqa: E402
 import trees  # noqa: E402
+
+import bake  # noqa: E402
 from report import case, failures, skip  # noqa: E402
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"

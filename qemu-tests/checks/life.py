@@ -17,8 +17,9 @@ import cluster
 import scenarios
 from cluster import ADMIN, MOVED, PORTS, Authority, environment
 from machine import ADDRESS, ADDRESS6, Machine
-from report import case, failures, skip
 from scenarios import FIRST, LATE, MARKER
+
+from report import case, failures, skip
 
 # What a shell, systemd or the loader of programs would take for something else.
 SECRET = "it's \"4\" \\ $HOME `id` # ;'\nLD_PRELOAD=/tmp/x\n'"

@@ -215,7 +215,7 @@ class Bench:
         (self.root / "dev").mkdir(exist_ok=True)
 
     def run(self, folder, *args):
-        ran = subprocess.run([self.vmbake, *args], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        ran = subprocess.run([self.vmbake, *args], cwd=folder, capture_output=True, text=True)
         return ran.returncode, ran.stdout, ran.stderr
 
     def bake(self, folder, name):

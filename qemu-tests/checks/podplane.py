@@ -21,9 +21,10 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "upstream"))
-import bake  # noqa: E402
 import life  # noqa: E402
 import zlib_qcow2  # noqa: E402
+
+import bake  # noqa: E402
 from report import case, failures, skip  # noqa: E402
 
 ARCH = "amd64"

@@ -23,8 +23,9 @@ from report import case, failures
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[1:1] = [str(ROOT / "qemu-tests/profiles"), str(ROOT / "qemu-tests")]
 import api  # noqa: E402
-import image as expected  # noqa: E402
 from lab import DEPLOYMENT, KUBERNETES, PROFILE, Lab, skipped  # noqa: E402
+
+import image as expected  # noqa: E402
 
 # Most bytes of user data.
 MOST = 6144

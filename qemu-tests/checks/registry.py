@@ -65,7 +65,7 @@ class Registry:
         self.folder.mkdir()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.address = "127.0.0.1:%d" % free.getsockname()[1]
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
         config = {"version": "0.1", "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}}, "http": {"addr": self.address}}
         if closed:
             (self.folder / "htpasswd").write_text(HTPASSWD)
@@ -371,7 +371,7 @@ def encrypted(source):
 
 def keyless(registry, digest):
     """The identity of a job in CI has signed the index: authority and logs are made here."""
-    pki, reference = Pki(datetime.datetime.now(datetime.timezone.utc)), f"{registry.address}/node@{digest}"
+    pki, reference = Pki(datetime.datetime.now(datetime.UTC)), f"{registry.address}/node@{digest}"
     (work / "trusted_root.json").write_text(json.dumps(pki.trusted_root()))
     statement = {"_type": "https://in-toto.io/Statement/v1", "subject": [{"digest": {"sha256": digest.split(":")[1]}}], "predicateType": SIGNATURE, "predicate": {}}
     bundle = pki.attest({"": digest.split(":")[1]}, IDENTITY, ISSUER, statement=canonical(statement))

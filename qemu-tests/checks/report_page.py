@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 from browser import Browser, installed
+
 from report import case, failures, skip
 
 NAME = "node.debian-13.amd64"

@@ -15,6 +15,7 @@ import tempfile
 import time
 
 from archive_mirror import Mirror, lay_out
+
 from report import case, failures
 
 SHARDS = 10
@@ -28,7 +29,7 @@ class Registry:
     def __init__(self, folder):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.address = "127.0.0.1:%d" % free.getsockname()[1]
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self.config = folder / "registry.yml"
         self.config.write_text(f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {folder}/registry\nhttp:\n  addr: {self.address}\n")
         self.start()

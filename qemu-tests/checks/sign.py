@@ -188,7 +188,7 @@ def keys():
 
 def keyless():
     """Signatures by certificates of an authority that is made here."""
-    pki, folder = Pki(datetime.datetime.now(datetime.timezone.utc)), release("keyless")
+    pki, folder = Pki(datetime.datetime.now(datetime.UTC)), release("keyless")
     (work / "root.json").write_text(json.dumps(pki.trusted_root()))
     for file in LISTS:
         signed = pki.blob_bundle((folder / file).read_bytes(), IDENTITY, ISSUER)

@@ -41,7 +41,7 @@ COSIGN_CANNOT = {("digest", "attestation"), ("future", "blob"), ("future", "atte
 def main(vmbake, cosign):
     """Judges every case by both programs, as a file's signature and as an attestation; answers whether any is wrong."""
     vmbake, cosign = os.path.abspath(vmbake), os.path.abspath(cosign)
-    pki, failed = Pki(datetime.datetime.now(datetime.timezone.utc)), False
+    pki, failed = Pki(datetime.datetime.now(datetime.UTC)), False
     unknown = set(FLAWS) - set(REASONS)
     assert not unknown, unknown
     with tempfile.TemporaryDirectory() as directory:

@@ -15,8 +15,8 @@ import sys
 import tempfile
 
 import yaml
-
 from fleet import judge_fleet
+
 from report import case, failures, skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -73,11 +73,15 @@ VERSIONS = ["1.2.3", "v1.2.4", "1.2.0", "1.3.0", "1.0.0", "2.0.0", "0.2.3", "0.2
 
 def make(chance, depth=0):
     """A template that is valid, by chance."""
-    trim = lambda: (chance.choice(["{{ ", "{{- "]), chance.choice([" }}", " -}}"]))
-    field = lambda: chance.choice(["$.KubeVersion", "$.NoProxy", "$.HTTPProxy", "$.MaxPods", "$.ExternalCloudProvider", "$.InTreeCCMAvailable", '"x"', '""', "0", "7"])
+    def trim():
+        return (chance.choice(["{{ ", "{{- "]), chance.choice([" }}", " -}}"]))
+    def field():
+        return chance.choice(["$.KubeVersion", "$.NoProxy", "$.HTTPProxy", "$.MaxPods", "$.ExternalCloudProvider", "$.InTreeCCMAvailable", '"x"', '""', "0", "7"])
     kind = chance.randrange(10 if depth < 4 else 4)
-    inner = lambda: "".join(make(chance, depth + 1) for _ in range(chance.randrange(3)))
-    act = lambda text: text.join(trim())
+    def inner():
+        return "".join(make(chance, depth + 1) for _ in range(chance.randrange(3)))
+    def act(text):
+        return text.join(trim())
     if kind < 2:
         return chance.choice(["a", " ", "\n", "  b\n", "{", "}", "}}", "\t", "é", "'\""])
     if kind == 2:
@@ -110,8 +114,8 @@ def ours(vmbake, folder, files, templates=TEMPLATES):
         # JSON is YAML, and no dumper has a say in what a text is.
         (folder / name).write_text(json.dumps(document, ensure_ascii=False))
     sets = itertools.chain.from_iterable(("--set", value) for value in SET)
-    run = subprocess.run([vmbake, "profile", "render", folder / "p.yaml", "--machine-deployment", folder / "m.yaml", *sets], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True)
+    run = subprocess.run([vmbake, "profile", "render", folder / "p.yaml", "--machine-deployment", folder / "m.yaml", *sets], capture_output=True,
+                         text=True)
     if run.returncode:
         return None, run.stderr
     rendered = yaml.safe_load(run.stdout)["spec"]["provisioningConfig"]["files"]
@@ -142,11 +146,13 @@ def build(folder):
 
 
 def judge_constraints(vmbake, folder, judge):
-    question = lambda pair: f"{{{{ semverCompare {json.dumps(pair[0])} {json.dumps(pair[1])} }}}}"
+    def question(pair):
+        return f"{{{{ semverCompare {json.dumps(pair[0])} {json.dumps(pair[1])} }}}}"
     pairs = list(itertools.product(CONSTRAINTS, VERSIONS))
     # Before 3.3 Masterminds/semver looked at each comparator alone, and `!=` took any prerelease. OSM has 3.4.
     if theirs(judge, [question(("!=1.2.3", "1.2.3-beta.2"))], {}) == ["true"]:
-        is_other = lambda constraint, version: "-" in version and ("!=" in constraint or any(sign in constraint.strip() for sign in ", <|"))
+        def is_other(constraint, version):
+            return "-" in version and ("!=" in constraint or any(sign in constraint.strip() for sign in ", <|"))
         kept = [pair for pair in pairs if not is_other(*pair)]
         print(f"left out: {len(pairs) - len(kept)} constraints that Masterminds/semver reads in another way since 3.3", flush=True)
         pairs = kept

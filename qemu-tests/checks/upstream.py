@@ -89,7 +89,8 @@ def foreign(document):
     """A manifest as a tool writes it that records no proofs."""
     config = document["vmconfig"]
     keep = ("version", "url", "type", "digest", "size")
-    own = lambda pinned: {key: pinned[key] for key in keep}
+    def own(pinned):
+        return {key: pinned[key] for key in keep}
     config["dependencies"] = {name: own(pinned) for name, pinned in config["dependencies"].items() if "layer" not in pinned}
     config["dependencies"]["vmconfig"] = {"version": "dev", "url": "", "type": "tar.gz", "digest": "", "size": 0}
     config["os"]["image"] = own(config["os"]["image"])

@@ -23,6 +23,7 @@ import tempfile
 import threading
 
 from packages import Bench
+
 from report import case, failures, skip
 
 HERE = pathlib.Path(__file__).resolve().parent

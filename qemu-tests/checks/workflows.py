@@ -62,27 +62,27 @@ GIT_PROGRAM = re.compile(r"--(?:receive-pack|exec|upload-pack|ext-diff|textconv)
 KEYWORDS = set("if then else elif fi while until do done ! { } time".split())
 
 GOOD = """
-on: {push: {tags: ["v*"]}}
-permissions: {contents: read}
+on: {{push: {{tags: ["v*"]}}}}
+permissions: {{contents: read}}
 jobs:
   build:
     runs-on: ubuntu-latest
-    container: debian@sha256:%(image)s
+    container: debian@sha256:{image}
     steps:
-    - uses: actions/checkout@%(commit)s # v4.2.2
-      with: {persist-credentials: false}
+    - uses: actions/checkout@{commit} # v4.2.2
+      with: {{persist-credentials: false}}
     - run: make dist
   sign:
     needs: build
     runs-on: ubuntu-latest
-    permissions: {id-token: write}
+    permissions: {{id-token: write}}
     steps:
-    - uses: actions/download-artifact@%(commit)s # v4.3.0
+    - uses: actions/download-artifact@{commit} # v4.3.0
     - run: |
         if test -e a && sha256sum --check SHA256SUMS; then
           cosign sign-blob --yes "$(cat a)"
         fi
-""" % {"image": "0" * 64, "commit": "0" * 40}
+""".format(image="0" * 64, commit="0" * 40)
 # Faults: a part of GOOD, its replacement, and a part of the message.
 WRONG = {
     "action by tag": (f"checkout@{'0' * 40} # v4.2.2", "checkout@v4", "actions/checkout@v4 is not pinned"),

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-from volumes import PIECE, digest, escape
+from volumes import digest, escape
 
 EXAMPLE = "archive"
 BLOCK = 512

@@ -13,17 +13,17 @@ import shutil
 import socket
 import threading
 
+import api
+import vm
 import yaml
 from cryptography import x509
 from cryptography.x509.oid import NameOID
-
-import api
-import vm
 from lab import DEPLOYMENT, PROFILE, ROOT, skipped
 from proxy import URL, Proxy
+from traffic import Traffic
+
 from report import case, failures
 from shell import Lost
-from traffic import Traffic
 
 BRIDGE = pathlib.Path(__file__).with_name("bridge.py")
 HOST, ADDRESS = "worker-one", "10.0.2.15"

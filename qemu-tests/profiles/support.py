@@ -5,8 +5,8 @@ import json
 import re
 
 import yaml
-
 from lab import DEPLOYMENT, PROFILE, ROOT
+
 from report import case
 
 TABLE = ROOT / "src/profile/src/import/support.json"

@@ -47,7 +47,7 @@ class Listener(socketserver.ThreadingTCPServer):
 
 def tls_door(port, folder):
     """A TLS server on localhost before the server at `port`; its authority is folder/ca.pem. Returns its port."""
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
 
     def certify(name, key, issuer, signer, *extensions):
         builder = (x509.CertificateBuilder().subject_name(name).issuer_name(issuer).public_key(key.public_key())

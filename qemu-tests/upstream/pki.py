@@ -460,4 +460,4 @@ def seconds(time):
 
 
 def utc(time):
-    return datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
+    return datetime.datetime.fromtimestamp(time, datetime.UTC)

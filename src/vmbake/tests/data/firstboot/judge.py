@@ -98,7 +98,8 @@ def read_variables(path):
 def variables(plan, root):
     """Every variable with its value: the last file that has one, under any of its names, or the default; then those made of others."""
     files = [read_variables(root / plan["inputs"][name][1:]) for name in INPUTS]
-    find = lambda name: next((file[name] for file in reversed(files) if name in file), "")
+    def find(name):
+        return next((file[name] for file in reversed(files) if name in file), "")
     scope = {entry["name"]: find(entry["name"]) for entry in plan["detect"] + plan["values"]}
     for name, variable in plan["variables"].items():
         names = [name, *variable.get("aliases", [])]
