@@ -26,6 +26,7 @@ from report import case, failures, skip
 LAYERS = pathlib.Path(__file__).resolve().parent.parent.parent / "layers"
 TEMPLATE = "/opt/podplane/share/templates/containerd-config.toml"
 UNIT = "/usr/lib/systemd/system/containerd.service"
+OWN = "/etc/systemd/system/own.service"
 SERVICES = json.loads((LAYERS / "containerd/layer.json").read_text())["first_boot"]["services"]
 STATE = "/var/lib/vmbake/sync/state.json"
 
@@ -64,12 +65,12 @@ class Developer:
         self.vmbake, self.folder, self.layers, self.before = vmbake, folder, layers, list(before)
         self.key = folder / name
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.key], check=True)
-        self.known = folder / "known_hosts"
+        self.known, self.ssh = folder / "known_hosts", []
 
     def command(self, target, *more):
         ssh = ["-i", self.key, "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={self.known}",
                "-o", "StrictHostKeyChecking=accept-new"]
-        return [str(word) for word in (*self.before, self.vmbake, "dev", "sync", target, *self.layers.options(), *more, "--", *ssh)]
+        return [str(word) for word in (*self.before, self.vmbake, "dev", "sync", target, *self.layers.options(), *more, "--", *ssh, *self.ssh)]
 
     def sync(self, target, *more, **options):
         """Exit code, what was printed, and what was said."""
@@ -116,7 +117,7 @@ def change(layers):
     layers.append("containerd", TEMPLATE, "\n# changed by the developer\n")
     layers.append("containerd", UNIT, "# changed by the developer\n")
     layers.append("containerd", "/opt/podplane/share/own/it's.conf", "mine\n")
-    layers.append("containerd", "/etc/systemd/system/own.service", "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n")
+    layers.append("containerd", OWN, "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n")
 
     def more(layer):
         layer["version"] = "2"
@@ -132,7 +133,7 @@ def sent(node, dev, target, layers):
     change(layers)
     before = node.invocations() if hasattr(node, "invocations") else None
     code, report, said = dev.report(target, "--dry-run")
-    expected = {TEMPLATE, UNIT, "/opt/podplane/share/own/it's.conf", "/etc/systemd/system/own.service", "/opt/podplane/share/firstboot.json"}
+    expected = {TEMPLATE, UNIT, "/opt/podplane/share/own/it's.conf", OWN, "/opt/podplane/share/firstboot.json"}
     case("a dry run names what differs", code == 0 and actions(report, "write") == expected and report["layers"] == ["containerd"]
          and actions(report, "enable") == {"own.service"} and actions(report, "link") == {"/opt/podplane/share/own/link"}, (report, said))
     case("and changes nothing", node.get(STATE) is None and node.get("/opt/podplane/share/own/it's.conf") is None and b"developer" not in node.get(TEMPLATE))
@@ -169,6 +170,50 @@ def taken_back(node, dev, target, layers):
          and node.get(f"{own}/gone") is None and node.get(f"{own}/kept") == b"changed\n", (report, said))
     case("a file that is as in the image again is sent again", TEMPLATE in actions(report, "write") and b"developer" not in node.get(TEMPLATE), report)
     node.run("rm", f"{own}/kept")
+
+
+def units(node, dev, target, layers):
+    """Drop-ins of many units, a sync that was interrupted before systemd knew its units, and a unit that the layer has no longer."""
+    state = lambda: json.loads(node.get(STATE))
+    invoked = lambda: node.show("own.service")["own.service"]["InvocationID"]
+    shared = "/etc/systemd/system/service.d/own.conf"
+    layers.append("containerd", shared, "[Unit]\nDocumentation=man:true(1)\n")
+    code, report, said = dev.report(target)
+    case("a drop-in of all services is sent", code == 0 and actions(report, "write") == {shared}, (code, report, said))
+    before = invoked()
+    node.put(STATE, json.dumps(state() | {"pending": True}).encode(), 0o600)
+    code, report, said = dev.report(target)
+    case("what an interrupted sync may not have done is done again", code == 0 and report.get("interrupted") and not report["actions"]
+         and invoked() != before and "pending" not in state(), (code, report, said))
+    for path in (shared, OWN):
+        layers.file("containerd", path).unlink()
+    layers.change("containerd", lambda layer: layer["units"]["enable"].remove("own.service"))
+    code, report, said = dev.report(target)
+    _, links = node.run("find", "/etc/systemd/system", "-name", "own.service")
+    case("a unit that the layer has no longer is stopped, disabled and removed", code == 0 and actions(report, "remove") == {shared, OWN}
+         and node.states("own.service")["own.service"][0] == "inactive" and not links, (code, report, said, links))
+
+
+def at_the_same_time(node, dev, target, layers):
+    layers.append("containerd", TEMPLATE, "# at the same time\n")
+    node.run("systemd-run", "--quiet", "--unit=holder", "flock", "/var/lib/vmbake/sync/lock", "sleep", "infinity")
+    node.until(lambda: node.run("flock", "-n", "/var/lib/vmbake/sync/lock", "true")[0] != 0)
+    code, printed, said = dev.sync(target)
+    case("refused: another sync is running", code == 1 and not printed and "another sync of this machine is running" in said
+         and "hint: wait until it has ended" in said and b"at the same time" not in node.get(TEMPLATE), printed + said)
+    node.systemctl("stop", "holder.service")
+    code, report, said = dev.report(target)
+    _, kept = node.run("ls", "/var/lib/vmbake/sync")
+    case("then it goes on, and leaves no directory", code == 0 and TEMPLATE in actions(report, "write") and kept.split() == ["lock", "state.json"], (report, said, kept))
+
+
+def elsewhere(dev, target):
+    """Files of a layer were sent, and the next sync is of other layers."""
+    first, dev.layers = dev.layers, Layers(dev.folder / "other-layers", "kubelet")
+    code, report, said = dev.report(target)
+    case("sent files of a layer that is not named are reported", code == 1 and TEMPLATE in {one["what"] for one in report["new_image"]}
+         and not report["actions"], (code, report, said))
+    dev.layers = first
 
 
 def links(node, dev, target, layers):
@@ -224,6 +269,10 @@ def refusals(node, dev, target, layers):
         case(f"refused: {name}", code == 1 and not printed and expected in said and f"hint: {hint}" in said, printed + said)
 
     refused("nothing listens", "Connection refused", "ssh does not listen there", f"root@{ADDRESS}:2222")
+    for option in (["-l", "other"], ["-o", "User=other"], ["-oHostName=elsewhere"]):
+        dev.ssh = option
+        refused(f"{' '.join(option)} contradicts the address", f"{target}: expected ", "name user, host and port in the address")
+    dev.ssh = []
     refused("another kind", "expected a machine of kind other, found kind kn", "name a machine of that kind", more=("--kind", "other"))
     layers.append("containerd", TEMPLATE, "# for a file to be sent\n")
     refused("no rsync here", "cannot run rsync", "install the package rsync", env={**os.environ, "PATH": str(only(dev.folder / "bin", "ssh", "ip"))})
@@ -303,7 +352,10 @@ def below_nspawn(vmbake, image, folder):
         case("the node is configured", node.until(lambda: node.show(life.FIRST)[life.FIRST]["ActiveState"] == "active") and node.settled(), node.failed())
         unchanged(node, dev, target)
         sent(node, dev, target, layers)
+        units(node, dev, target, layers)
         taken_back(node, dev, target, layers)
+        at_the_same_time(node, dev, target, layers)
+        elsewhere(dev, target)
         links(node, dev, target, layers)
         images(dev, target, layers)
         failing(node, dev, target, layers)

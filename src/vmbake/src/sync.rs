@@ -4,6 +4,7 @@
 //! where the machine has directories above them: no link of the machine is followed but those of the merged `/usr`. A file appears whole, with its
 //! owner and mode, by rename(2) from a directory that only root can change. What cannot be sent is named, see [`SyncReport::new_image`].
 
+mod options;
 mod destination;
 mod state;
 mod error;
@@ -26,7 +27,7 @@ pub use destination::Destination;
 pub use error::SyncError;
 
 use actions::Actions;
-use desired::Desired;
+use desired::{Desired, DesiredNode};
 use machine::{Installed, Questions};
 use vmbake_layer::{HYGIENE, Layer, Layers};
 
@@ -125,8 +126,8 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
         let layers = own.iter().cloned().collect::<Vec<_>>().join(", ");
         return Err(SyncError::Unrelated { host: to.shown.clone(), kind: content.kind.clone(), layers });
     }
-    let (scope, foreign) = scope(&resolved, own, &installed);
     let mut desired = desired::files(&resolved, content)?;
+    let (scope, foreign) = scope(&resolved, own, &desired, &installed);
     desired.retain(|_, desired| scope.iter().any(|layer| layer.schema.name == desired.layer));
     let mut plan = desired::joined(&resolved, content)?;
     // A user is part of an image.
@@ -137,7 +138,8 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
         true => None,
         false => add_plan(&mut desired, &plan, &resolved, &foreign, &installed)?,
     };
-    let mut actions = actions::compare(&desired, &scope, &installed, &found);
+    let own_plan = if scope.is_empty() || refused.is_some() { &installed.plan } else { &plan };
+    let mut actions = actions::compare(&desired, &scope, own_plan, &installed, &found);
     actions.new_image.extend(foreign.into_iter().chain(refused));
     let mut unknown = Vec::new();
     for layer in scope.iter().filter(|layer| is_changed(layer, &installed)) {
@@ -162,12 +164,23 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     })
 }
 
+/// What layers want at a path of the machine, where `/lib` is `/usr/lib`.
+fn wanted<'a>(desired: &'a BTreeMap<String, Desired>, path: &str) -> Option<&'a DesiredNode> {
+    let of_layer = || desired.get(path.strip_prefix("/usr")?);
+    desired.get(path).or_else(of_layer).map(|desired| &desired.node)
+}
+
 fn is_changed(layer: &Layer, installed: &Installed) -> bool {
     installed.record.layers.get(&layer.schema.name).is_none_or(|known| known.digest != layer.digest)
 }
 
 /// The layers whose files are compared: those that changed, or of which files were sent. And which layers only a new image can have.
-fn scope<'a>(resolved: &'a [Layer], own: &BTreeSet<String>, installed: &Installed) -> (Vec<&'a Layer>, Vec<NewImage>) {
+fn scope<'a>(
+    resolved: &'a [Layer],
+    own: &BTreeSet<String>,
+    desired: &BTreeMap<String, Desired>,
+    installed: &Installed,
+) -> (Vec<&'a Layer>, Vec<NewImage>) {
     let (mut scope, mut foreign) = (Vec::new(), Vec::new());
     for layer in resolved {
         let name = &layer.schema.name;
@@ -179,13 +192,21 @@ fn scope<'a>(resolved: &'a [Layer], own: &BTreeSet<String>, installed: &Installe
             ));
             continue;
         };
-        let was_sent = installed.state.files.values().any(|sent| sent.layer == *name);
+        let sent =
+            || installed.state.files.iter().filter(|(path, sent)| sent.layer == *name && !installed.is_plan_file(path));
+        let was_sent = sent().next().is_some();
         if !is_changed(layer, installed) && !was_sent {
             continue;
         }
         if own.contains(name) {
             scope.push(layer);
-        } else if is_changed(layer, installed) {
+        } else if !is_changed(layer, installed) {
+            let others =
+                sent().filter(|(path, sent)| wanted(desired, path).is_none_or(|node| node.digest() != sent.digest));
+            let why =
+                "the machine has another content of it, sent from a directory of layers that --layers does not name";
+            foreign.extend(others.map(|(path, _)| NewImage::of(name, path, why.to_owned())));
+        } else {
             let (found, here) = (&known.version, &layer.schema.version);
             let why = format!(
                 "expected the layer as it is in the image, version {found}, found another content, version {here}; only layers of \

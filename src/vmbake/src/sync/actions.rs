@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use vmbake_firstboot::plan::Ownership;
+use vmbake_firstboot::plan::{Ownership, Plan};
 
 use super::desired::{Desired, DesiredNode, owned_by_root, split};
 use super::landing::{self, Landing};
@@ -82,17 +82,21 @@ pub(super) struct Actions {
     pub(super) new_image: Vec<NewImage>,
     pub(super) left: Vec<SyncNote>,
     pub(super) state: State,
+    /// Units that the first-boot program starts and restarts.
+    pub(super) planned: BTreeSet<String>,
 }
 
-/// Compares `desired` with the machine. `scope` are the layers whose files are sent.
+/// Compares `desired` with the machine. `scope` are the layers whose files are sent, and `plan` is what the machine will have.
 pub(super) fn compare(
     desired: &BTreeMap<String, Desired>,
     scope: &[&Layer],
+    plan: &Plan,
     installed: &Installed,
     found: &Found,
 ) -> Actions {
     let state = State { pending: false, ..installed.state.clone() };
-    let mut actions = Actions { state, ..Actions::default() };
+    let planned = plan.services.iter().map(|service| service.unit.clone()).collect();
+    let mut actions = Actions { state, planned, ..Actions::default() };
     let mut made = BTreeSet::new();
     for (path, desired) in desired {
         match actions.file(path, desired, installed, found) {
@@ -107,9 +111,9 @@ pub(super) fn compare(
             Err(why) => actions.new_image.push(NewImage::of(&desired.layer, path, why)),
         }
     }
-    actions.obsolete(desired, scope, found);
+    actions.obsolete(desired, scope, installed, found);
     actions.dropped(desired, scope, installed, found);
-    actions.units(scope, installed, found);
+    actions.units(scope, found);
     actions
 }
 
@@ -131,9 +135,10 @@ impl Actions {
         let Landing { path, missing } = landing::resolve(path, found)?;
         let there = found.nodes.get(&path);
         let Desired { layer, ownership, node } = desired;
-        let (digest, kind) = match node {
-            DesiredNode::File(content) => (Digest::of(content), "f"),
-            DesiredNode::Link(target) => (Digest::of(target.as_bytes()), "l"),
+        let digest = node.digest();
+        let kind = match node {
+            DesiredNode::File(_) => "f",
+            DesiredNode::Link(_) => "l",
         };
         match (there.map(|node| node.kind.as_str()), kind) {
             (None, _) | (Some("f"), "f") | (Some("l"), "l") => {}
@@ -177,11 +182,19 @@ impl Actions {
     }
 
     /// Files that were sent, and that their layers have no longer.
-    fn obsolete(&mut self, desired: &BTreeMap<String, Desired>, scope: &[&Layer], found: &Found) {
+    fn obsolete(
+        &mut self,
+        desired: &BTreeMap<String, Desired>,
+        scope: &[&Layer],
+        installed: &Installed,
+        found: &Found,
+    ) {
         let wanted: BTreeSet<String> =
             desired.keys().filter_map(|path| landing::resolve(path, found).ok()).map(|landing| landing.path).collect();
         let gone = self.state.files.iter().filter(|(path, sent)| {
-            !wanted.contains(*path) && scope.iter().any(|layer| layer.schema.name == sent.layer)
+            !wanted.contains(*path)
+                && !installed.is_plan_file(path)
+                && scope.iter().any(|layer| layer.schema.name == sent.layer)
         });
         for (path, sent) in gone.map(|(path, sent)| (path.clone(), sent.clone())).collect::<Vec<_>>() {
             let there = found.nodes.get(&path);
@@ -221,29 +234,40 @@ impl Actions {
     }
 
     /// Units whose state is not what layers say. Those of the plan are handled by the machine.
-    fn units(&mut self, scope: &[&Layer], installed: &Installed, found: &Found) {
-        let is_planned = |unit: &str| installed.plan.services.iter().any(|service| service.unit == unit);
+    fn units(&mut self, scope: &[&Layer], found: &Found) {
+        let Self { list, planned, .. } = self;
         let state = |unit: &String| found.units.get(unit).map_or("", String::as_str);
         for units in scope.iter().map(|layer| &layer.schema.units) {
-            let enable = units
-                .enable
-                .iter()
-                .filter(|unit| !is_planned(unit) && matches!(state(unit), "" | "disabled" | "not-found" | "masked"));
-            self.list.extend(enable.map(|unit| SyncAction::Enable { unit: unit.clone() }));
-            let disable = units.disable.iter().filter(|unit| !is_planned(unit) && state(unit).starts_with("enabled"));
-            self.list.extend(disable.map(|unit| SyncAction::Disable { unit: unit.clone() }));
+            let enable = units.enable.iter().filter(|unit| {
+                !planned.contains(*unit) && matches!(state(unit), "" | "disabled" | "not-found" | "masked")
+            });
+            list.extend(enable.map(|unit| SyncAction::Enable { unit: unit.clone() }));
+            let disable =
+                units.disable.iter().filter(|unit| !planned.contains(*unit) && state(unit).starts_with("enabled"));
+            list.extend(disable.map(|unit| SyncAction::Disable { unit: unit.clone() }));
             let mask = units.mask.iter().filter(|unit| state(unit) != "masked");
-            self.list.extend(mask.map(|unit| SyncAction::Mask { unit: unit.clone() }));
+            list.extend(mask.map(|unit| SyncAction::Mask { unit: unit.clone() }));
         }
     }
 }
 
-/// The unit that a file is, or that it is a drop-in of.
+/// Directories of units.
+const UNITS: [&str; 3] = ["/etc/systemd/system/", "/usr/lib/systemd/system/", "/usr/local/lib/systemd/system/"];
+
+/// Types of units that can be restarted.
+const TYPES: [&str; 9] = ["service", "socket", "timer", "path", "mount", "automount", "swap", "target", "slice"];
+
+/// Whether systemd reads a file as a unit, a drop-in, or a link to one.
+pub(super) fn is_of_systemd(path: &str) -> bool {
+    UNITS.iter().any(|folder| path.starts_with(folder))
+}
+
+/// The unit that a file is, or that it is a drop-in of, unless it is one of many units, as in `service.d` and `web-.service.d`.
 pub(super) fn unit(path: &str) -> Option<&str> {
-    let folders = ["/etc/systemd/system/", "/usr/lib/systemd/system/", "/usr/local/lib/systemd/system/"];
-    let rest = folders.iter().find_map(|folder| path.strip_prefix(folder))?;
-    let name = rest.split('/').next()?;
-    Some(name.strip_suffix(".d").unwrap_or(name))
+    let rest = UNITS.iter().find_map(|folder| path.strip_prefix(folder))?;
+    let name = rest.split_once('/').map_or(Some(rest), |(folder, _)| folder.strip_suffix(".d"))?;
+    let (stem, kind) = name.rsplit_once('.')?;
+    (TYPES.contains(&kind) && !stem.is_empty() && !stem.ends_with('-')).then_some(name)
 }
 
 /// The directory and name of what an action places.

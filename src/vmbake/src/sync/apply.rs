@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::actions::{Actions, SyncAction, placed, unit};
+use super::actions::{Actions, SyncAction, is_of_systemd, placed, unit};
 use super::machine::Installed;
 use super::script::Script;
 use super::state::State;
@@ -15,15 +15,17 @@ const FUNCTIONS: &str = include_str!("apply.sh");
 /// Sends the files, and has the machine use them.
 pub(super) fn apply(to: &Destination, installed: &Installed, actions: &Actions) -> Result<MachineState, SyncError> {
     let folder = tempfile::Builder::new().prefix("vmbake-sync-").tempdir().map_err(SyncError::Stage)?;
-    let script = prepare(folder.path(), installed, actions)?;
-    ssh::send(to, installed.login, folder.path())?;
+    // Letters and digits of tempfile.
+    let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let script = prepare(folder.path(), &name, installed, actions)?;
+    ssh::send(to, installed.login, folder.path(), &name)?;
     let answer = ssh::run(to, "put the files in their places", script)?;
     let waits = answer.fields.iter().any(|field| field == b"waiting");
     Ok(if waits { MachineState::Waiting } else { MachineState::Configured })
 }
 
 /// Writes the files by their numbers, and the script that takes them from there.
-fn prepare(folder: &Path, installed: &Installed, actions: &Actions) -> Result<String, SyncError> {
+fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) -> Result<String, SyncError> {
     let mut number = 0;
     let mut stage = |content: &[u8]| -> Result<String, SyncError> {
         number += 1;
@@ -31,8 +33,12 @@ fn prepare(folder: &Path, installed: &Installed, actions: &Actions) -> Result<St
         Ok(number.to_string())
     };
     let mut script = Script::new(FUNCTIONS);
-    // First, so that a later run knows what an interrupted one may have sent.
-    let pending = State { pending: true, ..actions.state.clone() };
+    script.call("begin", [name, &installed.state_hex]);
+    // First, so that a later run knows what an interrupted one may have sent, and what an earlier one had sent before.
+    let mut pending = State { pending: true, ..actions.state.clone() };
+    for (path, sent) in &installed.state.files {
+        pending.files.entry(path.clone()).or_insert_with(|| sent.clone());
+    }
     script.call("record", [stage(&serde_json::to_vec(&pending)?)?.as_str()]);
     for action in &actions.list {
         match action {
@@ -52,6 +58,9 @@ fn prepare(folder: &Path, installed: &Installed, actions: &Actions) -> Result<St
             }
             SyncAction::Remove { path, digest, .. } => {
                 let [above, name] = placed(path);
+                if unit(path) == Some(name) {
+                    script.call("retire", [path.as_str(), name]);
+                }
                 script.call("delete", [digest.hex().as_str(), above, name]);
             }
             SyncAction::Enable { .. } | SyncAction::Disable { .. } | SyncAction::Mask { .. } => {}
@@ -64,13 +73,14 @@ fn prepare(folder: &Path, installed: &Installed, actions: &Actions) -> Result<St
 
 /// Has units and the first-boot program use what was sent.
 fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
-    let paths = actions.list.iter().filter_map(|action| match action {
+    let sent = actions.list.iter().filter_map(|action| match action {
         SyncAction::Write { path, .. } | SyncAction::Link { path, .. } | SyncAction::Remove { path, .. } => Some(path),
         _ => None,
     });
-    let paths: Vec<&String> = paths.collect();
-    let changed: BTreeSet<&str> = paths.iter().filter_map(|path| unit(path)).collect();
-    if !changed.is_empty() {
+    // What an interrupted run sent may not be in use yet.
+    let earlier = installed.state.files.keys().filter(|_| installed.state.pending);
+    let paths: BTreeSet<&String> = sent.chain(earlier).collect();
+    if paths.iter().any(|path| is_of_systemd(path)) {
         script.call("run systemctl daemon-reload", []);
     }
     for (folder, reader) in
@@ -95,8 +105,8 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
     }
     script.call("restart", []);
     // Those of the plan were just restarted, if they are to run. A template has no instance of its own.
-    let is_planned = |unit: &str| installed.plan.services.iter().any(|service| service.unit == unit);
-    for unit in changed.into_iter().filter(|unit| !is_planned(unit) && !unit.contains("@.")) {
-        script.call("run systemctl try-restart --", [unit]);
+    let changed: BTreeSet<&str> = paths.iter().filter_map(|path| unit(path)).collect();
+    for unit in changed.into_iter().filter(|unit| !actions.planned.contains(*unit) && !unit.contains("@.")) {
+        script.call("restart_unit", [unit]);
     }
 }

@@ -3,6 +3,21 @@ failed() {
 	printf 'failed\0%s\0' "$*"
 	exit 1
 }
+# One sync at a time, and only on what it has seen: files have numbers, and a state forgets those of another sync.
+begin() {
+	files=$stage/$1
+	trap 'rm -rf -- "$files"' EXIT
+	exec 9>"$stage/lock" || failed "write $stage/lock"
+	flock -n 9 || {
+		echo "another sync of this machine is running" >&2
+		failed "change the machine"
+	}
+	if [ "$( (sha256sum <"$stage/state.json" | cut -c1-64) 2>/dev/null)" != "$2" ]; then
+		echo "another sync of this machine has just changed it" >&2
+		failed "change the machine"
+	fi
+	find "$stage" -mindepth 1 -maxdepth 1 -type d -name 'vmbake-sync-*' ! -name "$1" -mmin +1440 -exec rm -rf -- {} +
+}
 # The kernel follows no link once a directory is the working directory: what it is then called must be what was asked for.
 enter() {
 	cd -P -- "$1" && [ "$(pwd -P)" = "$1" ] || failed "enter $1"
@@ -17,7 +32,7 @@ directory() {
 place() {
 	enter "$5"
 	{ [ ! -d "./$6" ] || [ -L "./$6" ]; } || failed "replace directory $5/$6"
-	chown -- "$3:$4" "$stage/files/$1" && chmod -- "$2" "$stage/files/$1" && mv -fT -- "$stage/files/$1" "./$6" || failed "write $5/$6"
+	chown -- "$3:$4" "$files/$1" && chmod -- "$2" "$files/$1" && mv -fT -- "$files/$1" "./$6" || failed "write $5/$6"
 }
 link() {
 	enter "$2"
@@ -30,8 +45,18 @@ delete() {
 	[ "$(sha256sum <"./$3" | cut -c1-64)" = "$1" ] || return 0
 	rm -f -- "./$3" || failed "remove $2/$3"
 }
+# systemd neither stops nor disables a unit whose file is gone. Where it has another file, it goes on with that.
+retire() {
+	for folder in /etc /run /usr/local/lib /usr/lib; do
+		[ "$folder/systemd/system/$2" = "$1" ] || [ ! -e "$folder/systemd/system/$2" ] || return 0
+	done
+	case $2 in
+	*@.*) run systemctl disable -- "$2" ;;
+	*) run systemctl disable --now -- "$2" ;;
+	esac
+}
 record() {
-	mv -fT -- "$stage/files/$1" "$stage/state.json" || failed "write $stage/state.json"
+	mv -fT -- "$files/$1" "$stage/state.json" || failed "write $stage/state.json"
 }
 run() {
 	cd / && "$@" >/dev/null || failed "$*"
@@ -47,4 +72,8 @@ configure() {
 }
 restart() {
 	[ "$state" = waiting ] || run /opt/podplane/bin/firstboot restart
+}
+restart_unit() {
+	systemctl cat -- "$1" >/dev/null 2>&1 || return 0
+	run systemctl try-restart -- "$1"
 }

@@ -7,6 +7,7 @@ use vmbake_firstboot::plan::{self, Named, Ownership, Plan};
 
 use super::SyncError;
 use super::machine::{Found, Installed};
+use vmbake_common::digest::Digest;
 use vmbake_compose::merge;
 use vmbake_compose::stage::FIRSTBOOT;
 use vmbake_layer::first_boot::compile;
@@ -25,6 +26,16 @@ pub(super) struct Desired {
 pub(super) enum DesiredNode {
     File(Vec<u8>),
     Link(String),
+}
+
+impl DesiredNode {
+    /// Of the content; of links, of the target.
+    pub(super) fn digest(&self) -> Digest {
+        match self {
+            Self::File(content) => Digest::of(content),
+            Self::Link(target) => Digest::of(target.as_bytes()),
+        }
+    }
 }
 
 /// What the layers bring themselves; what a later one brings wins.

@@ -5,19 +5,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::SyncError;
+use super::{SyncError, options};
 
 /// The default user of Debian's cloud images.
 const IMAGE_USER: &str = "debian";
 
+/// Where the ports of `vmbake boot` are forwarded from.
+const LOOPBACK: &str = "127.0.0.1";
+
 /// Port of the machine that must be forwarded.
 const SSH: u16 = 22;
-
-/// Options of ssh without a value. Missing are those with which ssh runs no script, such as `-N` and `-V`.
-const FLAGS: &str = "1246AaCgKkMqTtvXxYy";
-
-/// Options of ssh with one.
-const VALUED: &str = "BbcDEeFIiJLlmopPRSw";
 
 /// A machine, and the arguments with which ssh reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,19 +30,32 @@ pub struct Destination {
 impl Destination {
     /// Finds the machine that `text` names: an existing file, or anything with a slash, is an image; all else is `[user@]host[:port]`.
     pub fn find(text: &str, ssh: &[OsString]) -> Result<Self, SyncError> {
-        check_options(ssh)?;
         let image = Path::new(text);
         if !text.contains('/') && !image.is_file() {
             return Self::of_host(text, ssh);
         }
-        let port = forwarded_port(image)?;
+        // So that words after `--` are refused first, also if nothing runs.
+        options::check(ssh, text, &[])?;
+        let port = forwarded_port(image)?.to_string();
+        let mut address = vec![("hostname", LOOPBACK.to_owned()), ("port", port.clone())];
+        // Of another host, or of a connection to one, this port is another machine's.
+        address.extend(["proxyjump", "proxycommand", "controlpath"].map(|keyword| (keyword, "none".to_owned())));
+        options::check(ssh, text, &address)?;
         let mut options = ssh.to_vec();
-        // Each boot of an image makes new host keys. The port is that of a process of this user, on the loopback interface.
-        for option in ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"] {
+        // Each boot of an image makes new host keys. The port is that of a process of this user, on the loopback interface. The configuration of
+        // the user may lead connections elsewhere.
+        for option in [
+            "StrictHostKeyChecking=no",
+            "UserKnownHostsFile=/dev/null",
+            "LogLevel=ERROR",
+            "HostName=127.0.0.1",
+            "ProxyCommand=none",
+            "ControlPath=none",
+        ] {
             options.extend(["-o".into(), option.into()]);
         }
-        options.extend(["-l", IMAGE_USER, "-p", &port.to_string()].map(OsString::from));
-        Ok(Self { shown: text.to_owned(), host: "127.0.0.1".to_owned(), options })
+        options.extend(["-l", IMAGE_USER, "-p", &port].map(OsString::from));
+        Ok(Self { shown: text.to_owned(), host: LOOPBACK.to_owned(), options })
     }
 
     fn of_host(text: &str, ssh: &[OsString]) -> Result<Self, SyncError> {
@@ -72,35 +82,15 @@ impl Destination {
         if !is_word(host) || user.is_some_and(|user| !is_word(user)) {
             return Err(invalid());
         }
+        let mut address = vec![("hostname", host.to_owned())];
+        address.extend(user.map(|user| ("user", user.to_owned())));
+        address.extend(port.map(|port| ("port", port.to_string())));
+        options::check(ssh, text, &address)?;
         let mut options = ssh.to_vec();
         options.extend(user.into_iter().flat_map(|user| ["-l".into(), user.into()]));
         options.extend(port.into_iter().flat_map(|port| ["-p".into(), port.to_string().into()]));
         Ok(Self { shown: text.to_owned(), host: host.to_owned(), options })
     }
-}
-
-/// Refuses what ssh would not take for an option of its own: it connects to the host that a bare word names, and runs the words after it.
-fn check_options(words: &[OsString]) -> Result<(), SyncError> {
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let refused = || SyncError::Option { word: word.clone() };
-        let mut letters = word.to_str().and_then(|word| word.strip_prefix('-')).ok_or_else(refused)?.chars();
-        if letters.as_str().is_empty() {
-            return Err(refused());
-        }
-        while let Some(letter) = letters.next() {
-            if FLAGS.contains(letter) {
-                continue;
-            }
-            let is_valued = VALUED.contains(letter);
-            // The value is the rest of the word, or the next one.
-            if !is_valued || letters.as_str().is_empty() && words.next().and_then(|value| value.to_str()).is_none() {
-                return Err(refused());
-            }
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// The port of 127.0.0.1 that leads to ssh of the only machine that runs from an image.
@@ -174,32 +164,6 @@ mod tests {
             ["", "-oProxyCommand=id", "a@-h", "@web", "web:", "web:0", "web:x", "web:70000", "a b", "[::1]x", "a'b@web"]
         {
             assert!(matches!(Destination::find(text, &[]), Err(SyncError::Host { .. })), "{text}");
-        }
-    }
-
-    #[test]
-    fn options_of_ssh_are_options() {
-        for (words, refused) in [
-            ("-i KEY -vv -4o Name=value -oName=value -p 22 -J a -Fb -tt", None),
-            ("-i -x", None),
-            ("uptime", Some("uptime")),
-            ("-v web", Some("web")),
-            ("-i KEY web id", Some("web")),
-            ("-- web", Some("--")),
-            ("-", Some("-")),
-            ("-v -i", Some("-i")),
-            ("-N", Some("-N")),
-            ("-vN", Some("-vN")),
-            ("-W a:1", Some("-W")),
-            ("-é", Some("-é")),
-        ] {
-            let words: Vec<OsString> = words.split(' ').map(Into::into).collect();
-            let found = match Destination::find("web", &words) {
-                Ok(_) => None,
-                Err(SyncError::Option { word }) => Some(word),
-                Err(error) => panic!("{error}"),
-            };
-            assert_eq!(found, refused.map(Into::into), "{words:?}");
         }
     }
 

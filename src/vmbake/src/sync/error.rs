@@ -28,6 +28,18 @@ pub enum SyncError {
         /// The word.
         word: OsString,
     },
+    /// The option names another machine or user than the address does.
+    #[error("{target}: expected {keyword} {expected}, found the option {option:?} of ssh")]
+    Contradiction {
+        /// The machine, as it was named.
+        target: String,
+        /// What the option sets, as ssh_config(5) names it.
+        keyword: String,
+        /// What the address says of it.
+        expected: String,
+        /// The option with its value.
+        option: String,
+    },
     /// The image cannot be looked at.
     #[error("{path}: cannot look for the machine of the image")]
     Image {
@@ -182,7 +194,7 @@ const ADVICE: &[(&[&str], &str)] = &[
     ),
     (&["Could not resolve hostname"], "check the name, or add the host to ~/.ssh/config"),
     (
-        &["Connection timed out", "No route to host", "Network is unreachable"],
+        &["Connection timed out", "No route to host", "Network is unreachable", "not responding"],
         "check that the machine is up and reachable",
     ),
     (
@@ -202,6 +214,10 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["sudo: not found", "sudo: command not found"], "log in as root: the machine has no sudo"),
     (&["Read-only file system"], "the machine's file system is read-only: remount it, or bake a new image"),
     (&["No space left on device"], "the machine's file system is full"),
+    (
+        &["another sync of this machine"],
+        "wait until it has ended, then sync again; of several that run at the same time, one changes the machine",
+    ),
     (&["rsync: not found", "rsync: command not found"], RSYNC),
 ];
 
@@ -217,6 +233,10 @@ impl Hint for SyncError {
             }
             Self::Option { .. } => {
                 "name the machine before `--`; dev sync runs no other command, and takes no option that keeps ssh from running its own"
+            }
+            Self::Contradiction { .. } => {
+                "name user, host and port in the address alone, as in `vmbake dev sync user@host:port -- -i KEY`; an image means the port that its machine \
+                 forwards on this host"
             }
             Self::NoMachine { .. } => "start it: `vmbake boot IMAGE --ssh-key KEY.pub --forward 2222:22`",
             Self::NoForward { .. } => "start it with --forward 2222:22",

@@ -29,6 +29,8 @@ pub(super) struct Installed {
     pub(super) plan: Plan,
     pub(super) plan_text: serde_json::Value,
     pub(super) state: State,
+    /// SHA-256 of the state's file; empty if there is none.
+    pub(super) state_hex: String,
     pub(super) users: BTreeSet<String>,
     pub(super) groups: BTreeMap<String, String>,
 }
@@ -46,6 +48,11 @@ const SHARED: [&str; 8] = [
 ];
 
 impl Installed {
+    /// Whether a file is made of the plan, which is sent only if it differs.
+    pub(super) fn is_plan_file(&self, path: &str) -> bool {
+        path == plan::PATH || self.plan.inputs.as_ref().is_some_and(|inputs| inputs.defaults == path)
+    }
+
     /// Paths of the image that the files of a layer were at, among them directories and links.
     pub(super) fn own_files(&self, schema: &Schema) -> impl Iterator<Item = String> {
         let made = self.plan.files.iter().map(|rule| rule.path.as_str());
@@ -128,9 +135,9 @@ pub(super) fn installed(to: &Destination) -> Result<Installed, SyncError> {
         .map_err(|source| SyncError::Record { host: host(), source })?;
     let json = |path| move |source| SyncError::Document { host: to.shown.clone(), path, source };
     let plan = present(plan, plan::PATH)?;
-    let state = match state {
-        (true, text) => serde_json::from_slice(&text).map_err(json(state::PATH))?,
-        (false, _) => State::default(),
+    let (state, state_hex) = match state {
+        (true, text) => (serde_json::from_slice(&text).map_err(json(state::PATH))?, Digest::of(&text).hex()),
+        (false, _) => (State::default(), String::new()),
     };
     Ok(Installed {
         login,
@@ -140,6 +147,7 @@ pub(super) fn installed(to: &Destination) -> Result<Installed, SyncError> {
         plan_text: serde_json::from_slice(&plan).map_err(json(plan::PATH))?,
         plan: serde_json::from_slice(&plan).map_err(json(plan::PATH))?,
         state,
+        state_hex,
         users: accounts(&users.1).map(|(name, _)| name).collect(),
         groups: accounts(&groups.1).collect(),
     })

@@ -8,14 +8,14 @@ use std::process::{Command, Output, Stdio};
 use super::script::ANSWER;
 use super::{Destination, SyncError};
 
-/// Where files arrive. Only root can change the directory.
-const STAGE: &str = "/var/lib/vmbake/sync/files/";
+/// Where files arrive, each sync in a directory of its own. Only root can change it.
+const STAGE: &str = "/var/lib/vmbake/sync";
 
 /// Runs the shell as root, and says how: the login decides. One line, and no shell finds anything to replace in it.
 const SHELL: &str = r#"exec /bin/sh -c 'test "$(id -u)" = 0 && exec /bin/sh -s root; exec sudo -n /bin/sh -s sudo'"#;
 
-/// Seconds until a host that does not answer counts as unreachable.
-const PATIENCE: &str = "ConnectTimeout=30";
+/// Seconds until a host that does not answer counts as unreachable: when it is called, and while a script runs.
+const PATIENCE: [&str; 3] = ["ConnectTimeout=30", "ServerAliveInterval=15", "ServerAliveCountMax=8"];
 
 /// How the login of a machine becomes root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,26 +45,31 @@ pub(super) fn run(to: &Destination, action: &str, script: String) -> Result<Answ
     answer(to, action, &output)
 }
 
-/// Sends the files of a directory.
-pub(super) fn send(to: &Destination, login: Login, folder: &Path) -> Result<(), SyncError> {
+/// Sends the files of a directory, into one of that name.
+pub(super) fn send(to: &Destination, login: Login, folder: &Path, name: &str) -> Result<(), SyncError> {
     let sudo = match login {
         Login::Root => "",
         Login::Sudo => "sudo -n ",
     };
-    let start = format!("{sudo}mkdir -p -m 0700 /var/lib/vmbake /var/lib/vmbake/sync && {sudo}rsync");
+    let start = format!("{sudo}mkdir -p -m 0700 /var/lib/vmbake {STAGE} && {sudo}rsync");
     let shell = [OsString::from("ssh")].into_iter().chain(options(to)).map(|word| rsync_word(&word));
     let mut command = Command::new("rsync");
-    command.args(["--recursive", "--checksum", "--delete", "--chmod=D0700,F0600", "--no-owner", "--no-group"]);
+    command.args(["--recursive", "--chmod=D0700,F0600", "--no-owner", "--no-group"]);
     command.arg("--rsync-path").arg(start).arg("--rsh").arg(shell.collect::<Vec<_>>().join(OsStr::new(" ")));
     let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
-    command.arg("--").arg(folder.join("")).arg(format!("{host}:{STAGE}")).env("LC_ALL", "C").stdin(Stdio::null());
+    command
+        .arg("--")
+        .arg(folder.join(""))
+        .arg(format!("{host}:{STAGE}/{name}/"))
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null());
     let output = command.output().map_err(|source| SyncError::Program { program: "rsync", source })?;
     if output.status.success() { Ok(()) } else { Err(failed(to, "send files by rsync", &output)) }
 }
 
 fn options(to: &Destination) -> Vec<OsString> {
-    let ours = ["-T", "-o", PATIENCE].map(OsString::from);
-    to.options.iter().cloned().chain(ours).collect()
+    let patience = PATIENCE.iter().flat_map(|option| ["-o", option]);
+    to.options.iter().cloned().chain(["-T"].into_iter().chain(patience).map(OsString::from)).collect()
 }
 
 /// A word as rsync reads it in `--rsh`: it knows quotes, and a doubled one inside of them.

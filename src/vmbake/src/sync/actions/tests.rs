@@ -45,6 +45,8 @@ fn installed() -> Installed {
         ("/etc/ours", sent(b"1", true)),
         ("/etc/changed", sent(b"1", true)),
         ("/etc/image", sent(b"1", false)),
+        // Made of the plan, which was sent and is not sent again.
+        (vmbake_firstboot::plan::PATH, sent(b"1", false)),
         ("/etc/absent", sent(b"1", true)),
     ];
     Installed {
@@ -55,6 +57,7 @@ fn installed() -> Installed {
         plan: serde_json::from_str(r#"{"services": [{"unit": "planned.service"}]}"#).unwrap(),
         plan_text: serde_json::Value::Null,
         state: State { pending: true, files: files.map(|(path, sent)| (path.to_owned(), sent)).into() },
+        state_hex: String::new(),
         users: ["root".to_owned()].into(),
         groups: [("root", "0"), ("web", "7")].map(|(name, id)| (name.to_owned(), id.to_owned())).into(),
     }
@@ -85,6 +88,7 @@ fn found() -> Found {
         ("/etc/ours", node("f", 0o644, "root", b"1")),
         ("/etc/changed", node("f", 0o644, "root", b"2")),
         ("/etc/image", node("f", 0o644, "root", b"1")),
+        (vmbake_firstboot::plan::PATH, node("f", 0o644, "root", b"1")),
     ];
     let units = [
         ("a.service", ""),
@@ -104,7 +108,7 @@ fn found() -> Found {
 fn what_differs_is_sent_and_the_rest_is_named() {
     let (layer, installed, found) = (layer(), installed(), found());
     let desired = desired::files(std::slice::from_ref(&layer), installed.manifest.content()).unwrap();
-    let actions = compare(&desired, &[&layer], &installed, &found);
+    let actions = compare(&desired, &[&layer], &installed.plan, &installed, &found);
     let told: Vec<String> = actions
         .list
         .iter()
@@ -155,6 +159,7 @@ fn what_differs_is_sent_and_the_rest_is_named() {
         ("/etc/image", false),
         ("/etc/systemd/system/a.service", true),
         ("/opt/none/c", true),
+        (vmbake_firstboot::plan::PATH, false),
         ("/opt/web/a", true),
     ];
     assert_eq!(kept, expected);
@@ -181,6 +186,10 @@ fn units_are_known_by_their_paths() {
         ("/etc/systemd/system/a.service", Some("a.service")),
         ("/usr/lib/systemd/system/a.service.d/x.conf", Some("a.service")),
         ("/etc/systemd/network/a.network", None),
+        ("/etc/systemd/system/service.d/x.conf", None),
+        ("/etc/systemd/system/web-.service.d/x.conf", None),
+        ("/etc/systemd/system/multi-user.target.wants/a.service", None),
+        ("/etc/systemd/system/a.conf", None),
         ("/opt/a.service", None),
     ] {
         assert_eq!(unit(path), expected, "{path}");

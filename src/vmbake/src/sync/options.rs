@@ -1,0 +1,193 @@
+//! Options of ssh that follow `--`: words in; what they say of the connection out, unless ssh would run no script, or reach another machine than
+//! the address names.
+//!
+//! ssh takes the first of equal options. Those of the user come first, so that one that contradicts the address would win.
+
+use std::ffi::OsString;
+
+use super::SyncError;
+
+/// Options without a value. Missing are those with which ssh runs no script, such as `-N` and `-V`.
+const FLAGS: &str = "1246AaCgKkMqTtvXxYy";
+
+/// Options with one.
+const VALUED: &str = "BbcDEeFIiJLlmopPRSw";
+
+/// Keywords that also keep ssh from running a script, unless they have one of the values after them.
+const IDLE: [(&str, &[&str]); 4] = [
+    ("sessiontype", &["default"]),
+    ("stdinnull", &["no"]),
+    ("forkafterauthentication", &["no"]),
+    ("remotecommand", &["none"]),
+];
+
+/// Refuses words that are not options with which ssh runs a script: it connects to the host that a bare word names, and runs the words after it. And options
+/// that contradict the address, whose parts have the keywords of ssh_config(5) in lower case.
+pub(super) fn check(words: &[OsString], shown: &str, address: &[(&str, String)]) -> Result<(), SyncError> {
+    for Setting { keyword, value, option } in settings(words)? {
+        let is_idle =
+            IDLE.iter().any(|(name, harmless)| *name == keyword && !harmless.contains(&value.to_lowercase().as_str()));
+        if is_idle {
+            return Err(SyncError::Option { word: option.into() });
+        }
+        let expected = address.iter().find(|(name, _)| *name == keyword);
+        if let Some((_, expected)) = expected.filter(|(_, expected)| !is_same(&keyword, expected, &value)) {
+            return Err(SyncError::Contradiction {
+                target: shown.to_owned(),
+                expected: expected.clone(),
+                keyword,
+                option,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// An option that has a keyword.
+#[derive(Debug, PartialEq, Eq)]
+struct Setting {
+    /// In lower case.
+    keyword: String,
+    value: String,
+    /// As it was given.
+    option: String,
+}
+
+fn settings(words: &[OsString]) -> Result<Vec<Setting>, SyncError> {
+    let (mut settings, mut words) = (Vec::new(), words.iter());
+    while let Some(word) = words.next() {
+        let refused = || SyncError::Option { word: word.clone() };
+        let text = word.to_str().ok_or_else(refused)?;
+        let mut letters = text.strip_prefix('-').filter(|letters| !letters.is_empty()).ok_or_else(refused)?.chars();
+        while let Some(letter) = letters.next() {
+            if FLAGS.contains(letter) {
+                continue;
+            }
+            if !VALUED.contains(letter) {
+                return Err(refused());
+            }
+            // The value is the rest of the word, or the next one.
+            let (value, option) = match letters.as_str() {
+                "" => {
+                    let next = words.next().and_then(|value| value.to_str()).ok_or_else(refused)?;
+                    (next, format!("{text} {next}"))
+                }
+                rest => (rest, text.to_owned()),
+            };
+            let (keyword, value) = assigned(letter, value);
+            settings.push(Setting { keyword, value, option });
+            break;
+        }
+    }
+    Ok(settings)
+}
+
+/// Keyword and value of an option; the keyword is empty if it is of no matter here.
+fn assigned(letter: char, value: &str) -> (String, String) {
+    let keyword = match letter {
+        'l' => "user",
+        'p' => "port",
+        'J' => "proxyjump",
+        'S' => "controlpath",
+        'o' => {
+            let is_end = |c: char| c == '=' || c.is_ascii_whitespace();
+            let text = value.trim();
+            let (keyword, value) = text.split_once(is_end).unwrap_or((text, ""));
+            let value = value.trim_start();
+            // Of blanks and one `=`, keyword and value have any between them.
+            let value =
+                if text[keyword.len()..].starts_with('=') { value } else { value.strip_prefix('=').unwrap_or(value) };
+            return (unquoted(keyword).to_lowercase(), unquoted(value.trim()).to_owned());
+        }
+        _ => "",
+    };
+    (keyword.to_owned(), value.to_owned())
+}
+
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
+}
+
+fn is_same(keyword: &str, expected: &str, value: &str) -> bool {
+    match keyword {
+        "port" => value.parse::<u16>().is_ok_and(|port| port.to_string() == expected),
+        "hostname" => value.eq_ignore_ascii_case(expected),
+        _ => value == expected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(words: &str, address: &[(&str, String)]) -> Option<String> {
+        let words: Vec<OsString> = words.split('|').filter(|word| !word.is_empty()).map(Into::into).collect();
+        match check(&words, "web", address) {
+            Ok(()) => None,
+            Err(SyncError::Option { word }) => Some(word.into_string().unwrap()),
+            Err(SyncError::Contradiction { option, .. }) => Some(format!("contradiction: {option}")),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn options_are_those_with_which_ssh_runs_a_script() {
+        for (words, refused) in [
+            ("-i|KEY|-vv|-4o|Name=value|-oName=value|-p|22|-J|a|-Fb|-tt", None),
+            ("-i|-x", None),
+            ("-o|SessionType=default|-o|RemoteCommand=none|-oStdinNull no", None),
+            ("uptime", Some("uptime")),
+            ("-v|web", Some("web")),
+            ("-i|KEY|web|id", Some("web")),
+            ("--|web", Some("--")),
+            ("-", Some("-")),
+            ("-v|-i", Some("-i")),
+            ("-N", Some("-N")),
+            ("-vN", Some("-vN")),
+            ("-W|a:1", Some("-W")),
+            ("-é", Some("-é")),
+            ("-o|sessiontype none", Some("-o sessiontype none")),
+            ("-oStdinNull=yes", Some("-oStdinNull=yes")),
+            ("-o|RemoteCommand=id", Some("-o RemoteCommand=id")),
+            ("-o|ForkAfterAuthentication=yes", Some("-o ForkAfterAuthentication=yes")),
+        ] {
+            assert_eq!(refusal(words, &[]).as_deref(), refused, "{words}");
+        }
+    }
+
+    #[test]
+    fn no_option_contradicts_the_address() {
+        let address = [("user", "root".to_owned()), ("hostname", "web".to_owned()), ("port", "22".to_owned())];
+        for words in [
+            "-l|root|-p|22|-o|User=root|-o|HostName=WEB|-oport 22",
+            "-J|jump|-F|file|-o|ProxyCommand=nc|-S|path|-o|HostKeyAlias=a",
+            "-p|022",
+        ] {
+            assert_eq!(refusal(words, &address), None, "{words}");
+        }
+        // Each of them by ssh -G.
+        for option in [
+            "-l other",
+            "-lother",
+            "-vlother",
+            "-vl other",
+            "-o User=other",
+            "-oUser other",
+            "-o user = other",
+            "-o User=\"other\"",
+            "-o   User\t=\tother",
+            "-o User==root",
+            "-p 23",
+            "-p23",
+            "-o Port=23",
+            "-oPort 23",
+            "-o HostName=other",
+            "-p x",
+        ] {
+            let words = option.replacen("o ", "o|", 1).replacen("l ", "l|", 1).replacen("p ", "p|", 1);
+            assert_eq!(refusal(&words, &address), Some(format!("contradiction: {option}")), "{words}");
+        }
+        // What the address does not say, options may.
+        assert_eq!(refusal("-l|other|-p|23", &[("hostname", "web".to_owned())]), None);
+    }
+}
