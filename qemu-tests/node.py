@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 
 import cluster
+import fleet
 import nstance
 import scenarios
 from traffic import Traffic
@@ -22,10 +23,12 @@ KNOWN = [r"\d\.debian\.pool\.ntp\.org", r"(one|given)(\..*)?"]
 META = "instance-id: iid-one\nlocal-hostname: given\n"
 # In place of a text: what the command line of a cluster writes; the rest is delivered.
 BARE = "bare"
+# In place of a text, too: what an Nstance server makes of a template, with all settings.
+NSTANCE = "nstance"
 
 
 class Node(scenarios.Node, Vm):
-    """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves, or BARE. `host`
+    """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves, BARE, or NSTANCE. `host`
     stands for the load balancer of the API: an address is a name too."""
 
     addresses, host, sysctl = ("10.0.2.15", "fec0::5054:ff:fe12:3456"), nstance.ADDRESS, None
@@ -42,7 +45,7 @@ class Node(scenarios.Node, Vm):
         self.settings = cluster.delivery(KUBE_API_INTERNAL_LB_HOSTNAME=self.host)
         self.values = cluster.bare(self.authority, **servers) | (self.settings if script != BARE else {}) | dict(settings)
         more = [*more, "-object", f"filter-dump,id=capture,netdev=net0,file={self.capture}"]
-        text = self._filled(script) if script not in (None, BARE) else self._rendered(folder)
+        text = self._of_template(folder) if script == NSTANCE else self._rendered(folder) if script in (None, BARE) else self._filled(script)
         # With a way out and a resolver: what a machine does not ask for there, it does not ask for anywhere.
         super().__init__(image, folder, user_data=text, meta_data=meta_data, network="user", guests=self.server.guests(), more=more, **options)
         self.hostname = self.values["INSTANCE_ID"]
@@ -55,6 +58,25 @@ class Node(scenarios.Node, Vm):
             (folder / name).write_text(content)
         command = [VMBAKE, "user-data", "render", "--kind", self.kind, *(word for name in ("env", "nonce", "ca") for word in (f"--{name}", folder / name))]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def _of_template(self, folder):
+        """As the server makes them for this machine; Go's text/template fills the template."""
+        values = dict(self.values)
+        registration, agent = self.servers
+        data = {
+            "Cluster": {"ID": values.pop("CLUSTER_ID"), "CACert": self.authority.files["ca.crt"].decode()},
+            "Server": {"Shard": "home-1", "RegistrationAddr": registration, "AgentAddr": agent, "OperatorAddr": ""},
+            "Provider": {"Kind": "local", "Region": values.pop("PROVIDER_REGION"), "Zone": values.pop("PROVIDER_ZONE")},
+            "Instance": {"ID": values.pop("INSTANCE_ID"), "Kind": self.kind, "Arch": "amd64", "Type": values.pop("PROVIDER_INSTANCE_TYPE")},
+            "Vars": {"bucket": values["NETSY_BUCKET"]}, "Image": {}, "Nonce": self.token,
+        }
+        for name in ("NSTANCE_CA_CERT", "NSTANCE_SERVER_REGISTRATION_ADDR", "NSTANCE_SERVER_AGENT_ADDR"):
+            del values[name]
+        values |= {"REGISTRY_HOSTNAME": "registry.{{ CLUSTER_ID }}.example", "NETSY_BUCKET": "{{ .Vars.bucket }}"}
+        (folder / "env").write_text(cluster.environment(values))
+        command = [VMBAKE, "user-data", "render", "--kind", self.kind, "--template", "nstance", "--env", folder / "env"]
+        template = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        return fleet.execute(fleet.build(folder), template, data)
 
     def _filled(self, script):
         """A script as user data, in place of what vmbake renders."""
@@ -91,7 +113,7 @@ def machine(case, image, folder, check, say):
     values, folder = case.values, pathlib.Path(folder)
     options = {name: values[name] for name in ("firmware", "size", "memory", "cpus")} | {"heard": lambda seconds, what: say(what, seconds)}
     text = values["user-data"]
-    script = HERE / "cases" / text if text and text.endswith(".sh") else BARE if text == BARE else None
+    script = HERE / "cases" / text if text and text.endswith(".sh") else text if text in (BARE, NSTANCE) else None
     if values["image"] in CLUSTER and (script or not text):
         return Node(image, folder, check, values["image"], values["settings"], script, **options)
     vm = Vm(image, folder, user_data=text, **options)

@@ -1,7 +1,10 @@
 """User data of `vmbake user-data render --template nstance`, executed by Go's text/template as Nstance does, and read by cloud-init, PyYAML and bash."""
 
 import json
+import os
+import pathlib
 import random
+import shutil
 import string
 import subprocess
 
@@ -9,11 +12,24 @@ import yaml
 
 from report import case
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCES = "/usr/share/gocode"
 ARGUMENTS = ["user-data", "render", "--kind", "knc", "--set", "PROVIDER_KIND=aws", "--set", "AWS_ACCOUNT_ID=123456789012"]
 # A setting made of several parts, one that an administrator sets, and keys whose text looks like a placeholder.
 COMPOSED = ["--set", "REGISTRY_HOSTNAME=registry.{{ .Cluster.ID }}.example", "--set", "KUBE_LOG_LEVEL={{ .Vars.LOG_LEVEL }}"]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0e it's {{ .Nonce }} \"mine\""
 HOSTILE = ["'", '"', "\\", "\n", "$(id)", "`id`", "{{ .Nonce }}", "# ", ": ", "---\n", "\\u0027", "\\n", "~", "%", " ", "a", "''", "\n\n", "|", "!!str"]
+
+
+def build(folder):
+    """The judge. Debian has Go's libraries as sources below a GOPATH, without modules."""
+    source = folder / "go/src/judge"
+    source.mkdir(parents=True)
+    shutil.copy(ROOT / "qemu-tests/templates/main.go", source)
+    path = f"{folder / 'go'}:{os.environ.get('GOPATH', SOURCES)}"
+    own = os.environ | {"GO111MODULE": "off", "GOFLAGS": "", "GOPATH": path, "GOCACHE": str(folder / "cache")}
+    subprocess.run(["go", "build", "-o", folder / "judge", "judge"], env=own, cwd=source, check=True)
+    return folder / "judge"
 
 
 def values(value):

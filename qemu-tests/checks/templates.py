@@ -6,7 +6,6 @@ says what the configuration does; the same of user data that Nstance fills (flee
 import base64
 import itertools
 import json
-import os
 import pathlib
 import random
 import shutil
@@ -15,12 +14,10 @@ import sys
 import tempfile
 
 import yaml
-from fleet import judge_fleet
+from fleet import ROOT, SOURCES, build, judge_fleet
 
 from report import case, failures, skip
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = "/usr/share/gocode"
 EXAMPLES = ROOT / "examples/profiles"
 
 VALUES = {
@@ -132,17 +129,6 @@ def compare(name, vmbake, folder, judge, files, templates=TEMPLATES):
     expected = theirs(judge, files, templates)
     differ = [(text, want, got) for text, want, got in zip(files, expected, found or itertools.repeat(None)) if want != got]
     case(f"{name}: {len(files)} templates", found is not None and not differ, f"{said}\n{differ[:5]}")
-
-
-def build(folder):
-    """The judge. Debian has Go's libraries as sources below a GOPATH, without modules."""
-    source = folder / "go/src/judge"
-    source.mkdir(parents=True)
-    shutil.copy(ROOT / "qemu-tests/templates/main.go", source)
-    path = f"{folder / 'go'}:{os.environ.get('GOPATH', SOURCES)}"
-    own = os.environ | {"GO111MODULE": "off", "GOFLAGS": "", "GOPATH": path, "GOCACHE": str(folder / "cache")}
-    subprocess.run(["go", "build", "-o", folder / "judge", "judge"], env=own, cwd=source, check=True)
-    return folder / "judge"
 
 
 def judge_constraints(vmbake, folder, judge):
