@@ -106,7 +106,7 @@ impl Sizes {
 
     /// Whose limit it is, by name.
     pub fn provider(&self) -> &'static str {
-        self.provider.map_or("nobody", Provider::name)
+        self.provider.map_or("none", Provider::name)
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) struct SyncArgs {
     /// Print what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Go on, and sync whenever a file of the layers changes; Ctrl-C ends it
+    /// Keep running, and sync whenever a file of the layers changes; Ctrl-C stops it
     #[arg(long)]
     watch: bool,
     /// Print the result as JSON
@@ -54,7 +54,7 @@ pub(super) struct SyncArgs {
     json: bool,
     #[command(flatten)]
     catalog: catalog::CatalogArgs,
-    /// Options of ssh, such as -i KEY or -o Name=value
+    /// Options of ssh, such as -i KEY or -o Name=value; none that contradicts the address
     #[arg(last = true, value_name = "SSH OPTIONS")]
     ssh: Vec<OsString>,
 }

@@ -20,7 +20,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PodplaneCommand {
-    /// Write the manifest with which `podplane deps download --vmconfig` takes a baked image
+    /// Write the manifest of a baked image for `podplane deps download --vmconfig`
     #[command(after_help = EXAMPLES)]
     Manifest(ManifestOfImageArgs),
 }
@@ -29,10 +29,10 @@ pub(super) enum PodplaneCommand {
 pub(super) struct ManifestOfImageArgs {
     /// Baked qcow2 image, with its manifest next to it
     image: PathBuf,
-    /// URL of the folder from which both files are served
+    /// URL of the directory from which the image and its manifest are served
     #[arg(long, value_name = "BASE")]
     url: String,
-    /// The new file [default: vmconfig_KIND_OS_ARCH.json next to the image]
+    /// Output file [default: vmconfig_KIND_OS_ARCH.json next to the image]
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace an existing file

@@ -1,4 +1,4 @@
-//! `vmbake user-data`: what a baked machine is told from outside.
+//! `vmbake user-data`: the user data of baked machines.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,9 +33,9 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserData {
-    /// Print the cloud-config for a machine, and on stderr what takes how much room
+    /// Print the cloud-config of a machine, and the sizes of its parts to stderr
     Render(RenderArgs),
-    /// List the settings that a kind has
+    /// List the settings of a kind
     #[command(after_help = KEYS_EXAMPLES)]
     Keys(KindArgs),
 }
@@ -48,10 +48,10 @@ pub(super) struct KindArgs {
     /// Operating system of the image
     #[arg(long, default_value = "debian-13")]
     os: String,
-    /// Bundle that the image has, too, as for `vmbake bake`; may be repeated
+    /// Bundle in the image, as for `vmbake bake`; may be repeated
     #[arg(long = "with", value_name = "BUNDLE")]
     with: Vec<PathBuf>,
-    /// Directory with the bundles.lock.json that says which version of a bundle without a tag there is
+    /// Directory of bundles.lock.json, which pins the versions of bundles without a tag
     #[arg(long, value_name = "DIR", default_value = "manifests")]
     manifests: PathBuf,
     #[command(flatten)]
@@ -76,29 +76,29 @@ Examples:
 pub(super) struct RenderArgs {
     #[command(flatten)]
     kind: KindArgs,
-    /// A setting; counts more than --env. Other users of this machine can see it: secrets are better in a file
+    /// Value of a setting; overrides --env. Visible to other users of this machine: pass secrets in files
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<OsString>,
-    /// A setting whose value is in a file; of settings in base64 the file is what they mean
+    /// File with the value of a setting; encoded if the setting is in base64
     #[arg(long, value_name = "KEY=FILE")]
     file: Vec<OsString>,
-    /// File with settings, KEY=VALUE in lines that a shell and systemd read alike
+    /// File of settings: lines KEY=VALUE that a shell and systemd read alike
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
-    /// File with the token by which the machine registers
+    /// File with the registration token of the machine
     #[arg(long, value_name = "FILE", conflicts_with = "template")]
     nonce: Option<PathBuf>,
-    /// File with the certificates of the server, PEM
+    /// File with the CA certificates of the server, PEM
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// File with public keys that may log in, as authorized_keys
+    /// File of public keys for logging in, in the format of authorized_keys
     #[arg(long, value_name = "FILE")]
     ssh_key: Option<PathBuf>,
-    /// Whose limit counts [default: that of PROVIDER_KIND]
+    /// Provider whose size limit applies [default: PROVIDER_KIND]
     #[arg(long, value_parser = Provider::NAMES)]
     provider: Option<String>,
-    /// Print a template that this server fills for each machine: settings may have its placeholders, such as {{ .Cluster.ID }}, and have them by
-    /// default. Sizes are those with the longest values
+    /// Print a template that this server fills for each machine. Settings may contain its placeholders, such as {{ .Cluster.ID }}, and some have
+    /// them by default. Sizes are those with the longest values
     #[arg(long, value_parser = UserDataTemplate::NAMES)]
     template: Option<String>,
 }
