@@ -163,11 +163,12 @@ def taken_back(node, dev, target, layers):
     node.run("sh", "-c", f"echo changed >{own}/kept")
     for name in ("kept", "gone"):
         layers.file("containerd", f"{own}/{name}").unlink()
+    layers.change("containerd", lambda layer: layer["symlinks"].pop(f"{own}/link"))
     shutil.copy(LAYERS / "containerd/files" / TEMPLATE.lstrip("/"), layers.file("containerd", TEMPLATE))
     code, report, said = dev.report(target)
     case("a sent file that the layer has no longer is removed, a changed one stays",
-         code == 0 and actions(report, "remove") == {f"{own}/gone"} and [one["path"] for one in report["left"]] == [f"{own}/kept"]
-         and node.get(f"{own}/gone") is None and node.get(f"{own}/kept") == b"changed\n", (report, said))
+         code == 0 and actions(report, "remove") == {f"{own}/gone", f"{own}/link"} and [one["path"] for one in report["left"]] == [f"{own}/kept"]
+         and node.run("ls", own)[1].split() == ["it's.conf", "kept"] and node.get(f"{own}/kept") == b"changed\n", (report, said))
     case("a file that is as in the image again is sent again", TEMPLATE in actions(report, "write") and b"developer" not in node.get(TEMPLATE), report)
     node.run("rm", f"{own}/kept")
 

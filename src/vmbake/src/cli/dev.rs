@@ -109,7 +109,12 @@ fn folders(catalog: &Catalog) -> impl Iterator<Item = &PathBuf> {
 /// What changes when a file of the layers does: paths with their times, lengths and modes.
 fn fingerprint(catalog: &Catalog) -> BTreeSet<(PathBuf, Option<SystemTime>, u64, u32)> {
     let mut found = BTreeSet::new();
-    folders(catalog).for_each(|folder| collect(folder, &mut found));
+    for folder in folders(catalog) {
+        collect(folder, &mut found);
+        // A layer may be a link to a directory. Nothing in a layer may be a link.
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.path().is_symlink()).for_each(|entry| collect(&entry.path(), &mut found));
+    }
     found
 }
 
@@ -175,6 +180,22 @@ fn described(action: &SyncAction) -> (&'static str, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_behind_a_link_to_a_layer_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let [layers, web] = ["layers", "web"].map(|name| dir.path().join(name));
+        for folder in [&layers, &web] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(web.join("layer.json"), "{}").unwrap();
+        std::os::unix::fs::symlink(&web, layers.join("web")).unwrap();
+        let catalog = Catalog::only(&layers);
+        let before = fingerprint(&catalog);
+        assert_eq!(fingerprint(&catalog), before);
+        fs::write(web.join("layer.json"), "{ }").unwrap();
+        assert_ne!(fingerprint(&catalog), before);
+    }
 
     #[test]
     fn a_dry_run_says_what_a_sync_would_do() {

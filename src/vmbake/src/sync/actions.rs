@@ -48,7 +48,7 @@ pub enum SyncAction {
         /// Its layer.
         layer: String,
     },
-    /// A file that sync had sent.
+    /// A file or link that sync had sent.
     Remove {
         /// Its path.
         path: String,
@@ -198,7 +198,7 @@ impl Actions {
         });
         for (path, sent) in gone.map(|(path, sent)| (path.clone(), sent.clone())).collect::<Vec<_>>() {
             let there = found.nodes.get(&path);
-            let is_ours = there.is_some_and(|there| there.digest == Some(sent.digest));
+            let is_ours = there.is_some_and(|there| there.digest() == Some(sent.digest));
             let leads_there = landing::resolve(&path, found).is_ok_and(|landing| landing.path == path);
             let why = match there {
                 None => None,

@@ -41,12 +41,19 @@ link() {
 }
 delete() {
 	enter "$2"
-	[ -f "./$3" ] && [ ! -L "./$3" ] || return 0
-	[ "$(sha256sum <"./$3" | cut -c1-64)" = "$1" ] || return 0
+	if [ -L "./$3" ]; then
+		found=$(readlink -n -- "./$3" | sha256sum)
+	elif [ -f "./$3" ]; then
+		found=$(sha256sum <"./$3")
+	else
+		return 0
+	fi
+	[ "${found%% *}" = "$1" ] || return 0
 	rm -f -- "./$3" || failed "remove $2/$3"
 }
 # systemd neither stops nor disables a unit whose file is gone. Where it has another file, it goes on with that.
 retire() {
+	[ ! -L "$1" ] || return 0
 	for folder in /etc /run /usr/local/lib /usr/lib; do
 		[ "$folder/systemd/system/$2" = "$1" ] || [ ! -e "$folder/systemd/system/$2" ] || return 0
 	done

@@ -86,6 +86,13 @@ pub(super) struct FoundNode {
     pub(super) digest: Option<Digest>,
 }
 
+impl FoundNode {
+    /// Of the content of a file, and of the target of a link.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        if self.kind == "l" { Some(Digest::of(self.target.as_bytes())) } else { self.digest }
+    }
+}
+
 /// What was asked about, and what is there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {

@@ -187,6 +187,9 @@ mod tests {
             let words = option.replacen("o ", "o|", 1).replacen("l ", "l|", 1).replacen("p ", "p|", 1);
             assert_eq!(refusal(&words, &address), Some(format!("contradiction: {option}")), "{words}");
         }
+        let image = [("proxyjump", "none".to_owned()), ("controlpath", "none".to_owned())];
+        assert_eq!(refusal("-J|jump", &image), Some("contradiction: -J jump".to_owned()));
+        assert_eq!(refusal("-S|none|-o|ProxyJump=none", &image), None);
         // What the address does not say, options may.
         assert_eq!(refusal("-l|other|-p|23", &[("hostname", "web".to_owned())]), None);
     }

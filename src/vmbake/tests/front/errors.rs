@@ -231,6 +231,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("dev sync ./text --layers folder", "./text: no running machine of `vmbake boot`", "`vmbake boot IMAGE"),
     ("dev sync ./none --layers folder", "./none: cannot look for the machine of the image", "vmbake bake"),
     ("dev sync a@b:x --layers folder", "\"a@b:x\": expected an image or [user@]host[:port]", "~/.ssh/config"),
+    (
+        "dev sync a@b --layers folder -- -l c",
+        "a@b: expected user a, found the option \"-l c\" of ssh",
+        "in the address alone",
+    ),
     ("dev sync host --layers folder", "found no layer.json in any directory of --layers", "--layers DIR"),
     ("trust show --trust text", "text: cannot read the trust anchor", "--trust"),
     ("trust update --only x", "no trust anchor x: known are", "--sources"),

@@ -44,6 +44,7 @@ fn installed() -> Installed {
     let files = [
         ("/etc/ours", sent(b"1", true)),
         ("/etc/changed", sent(b"1", true)),
+        ("/etc/old", sent(b"b", true)),
         ("/etc/image", sent(b"1", false)),
         // Made of the plan, which was sent and is not sent again.
         (vmbake_firstboot::plan::PATH, sent(b"1", false)),
@@ -87,6 +88,7 @@ fn found() -> Found {
         ("/etc/group", node("f", 0o644, "root", b"")),
         ("/etc/ours", node("f", 0o644, "root", b"1")),
         ("/etc/changed", node("f", 0o644, "root", b"2")),
+        ("/etc/old", node("l", 0o777, "root", b"b")),
         ("/etc/image", node("f", 0o644, "root", b"1")),
         (vmbake_firstboot::plan::PATH, node("f", 0o644, "root", b"1")),
     ];
@@ -134,6 +136,7 @@ fn what_differs_is_sent_and_the_rest_is_named() {
         "write /opt/none/c 644 root",
         "directory /opt/web 750 web",
         "write /opt/web/a 640 web",
+        "remove /etc/old",
         "remove /etc/ours",
         "enable a.service",
         "disable b.service",
