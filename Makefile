@@ -265,7 +265,8 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 	qemu-tests/checks/sysext.py $(vmbake) $(OUT)/$(name).raw --boot
 	qemu-tests/checks/docs.py $(vmbake) $(OUT) $(store) --boot docs/bundles.md
 	qemu-tests/checks/profiles.py $(vmbake) "$$(cat $(amd64))" $(store) --boot
-	$(MAKE) --no-print-directory dev-sync docker
+	qemu-tests/checks/dev_sync.py --qemu $(vmbake) target/kinds/knd.$(OS).amd64.raw
+	$(MAKE) --no-print-directory docker
 	qemu-tests/checks/examples.py --boot $(vmbake) "$$(cat $(amd64))" $(store)
 	qemu-tests/checks/examples.py --boot --arch arm64 --only web $(vmbake) "$$(cat $(amd64).arm64)" $(store)
 	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(amd64).arm64)" arm64
