@@ -175,8 +175,10 @@ def taken_back(node, dev, target, layers):
 
 def units(node, dev, target, layers):
     """Drop-ins of many units, a sync that was interrupted before systemd knew its units, and a unit that the layer has no longer."""
-    state = lambda: json.loads(node.get(STATE))
-    invoked = lambda: node.show("own.service")["own.service"]["InvocationID"]
+    def state():
+        return json.loads(node.get(STATE))
+    def invoked():
+        return node.show("own.service")["own.service"]["InvocationID"]
     shared = "/etc/systemd/system/service.d/own.conf"
     layers.append("containerd", shared, "[Unit]\nDocumentation=man:true(1)\n")
     code, report, said = dev.report(target)
