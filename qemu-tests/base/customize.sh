@@ -1,15 +1,17 @@
 #!/bin/bash
-# customize.sh ROOT BOOT ARCH: turns the plain root file system ROOT into that of a cloud image, and copies into BOOT what
-# the disk needs outside of it. A hook of mmdebstrap: ROOT can be entered with chroot.
+# customize.sh ROOT BOOT ARCH [official]: turns the plain root file system ROOT into that of a cloud image, and copies into BOOT what
+# the disk needs outside of it; nothing for Debian's own image. A hook of mmdebstrap: ROOT can be entered with chroot.
 set -euo pipefail
-root=$1 boot=$2 arch=$3
+root=$1 boot=$2 arch=$3 official=${4-}
 . "$(dirname "$0")/layout.sh"
 mkdir -p "$boot"
 
 lower() { tr '[:upper:]' '[:lower:]' <<<"$1"; }
+esp_mount="defaults 0 0"
+[ -z "$official" ] || esp_mount="defaults,umask=077 0 2"
 cat >"$root/etc/fstab" <<END
 PARTUUID=$(lower "$root_guid") / ext4 rw,discard,errors=remount-ro,x-systemd.growfs 0 1
-PARTUUID=$(lower "$esp_guid") /boot/efi vfat defaults 0 0
+PARTUUID=$(lower "$esp_guid") /boot/efi vfat $esp_mount
 END
 mkdir -p "$root/boot/efi"
 : >"$root/etc/machine-id"
@@ -18,6 +20,9 @@ chmod 0644 "$root/etc/hostname"
 rm -f "$root/var/lib/dbus/machine-id" "$root"/etc/ssh/ssh_host_*_key* "$root/etc/resolv.conf"
 ln -s ../run/systemd/resolve/stub-resolv.conf "$root/etc/resolv.conf"
 echo "LANG=C.UTF-8" >"$root/etc/default/locale"
+# The clean-up of mmdebstrap keeps these two.
+rm -rf "$root"/var/log/*.log "$root"/var/log/apt/* "$root"/var/cache/debconf/*-old
+[ -z "$official" ] || exec "$(dirname "$0")/official.sh" "$root"
 printf 'datasource_list: [ NoCloud, ConfigDrive, Ec2, GCE, None ]\n' >"$root/etc/cloud/cloud.cfg.d/90_datasources.cfg"
 
 kernel=$(basename "$root"/boot/vmlinuz-*)
@@ -65,5 +70,3 @@ search.fs_uuid $root_uuid root
 set prefix=(\$root)/boot/grub
 configfile \$prefix/grub.cfg
 END
-# The clean-up of mmdebstrap keeps these two.
-rm -rf "$root"/var/log/*.log "$root"/var/log/apt/* "$root"/var/cache/debconf/*-old

@@ -243,15 +243,19 @@ def cut(lab, path):
     return path
 
 
-def packages(*names, filled=False):
-    """A base with more packages, by build.sh."""
-    words = [word for name in names for word in ("--also", name)] + ["--kernel-filled"] * filled
+def built(*options):
+    """Another base by build.sh."""
 
     def make(lab, path):
-        built = subprocess.run([HERE / "build.sh", *words], check=True, stdout=subprocess.PIPE, text=True)
-        return pathlib.Path(built.stdout.strip())
+        said = subprocess.run([HERE / "build.sh", *options], check=True, stdout=subprocess.PIPE, text=True).stdout
+        return pathlib.Path(said.strip())
 
     return make
+
+
+def packages(*names):
+    """A base with more packages."""
+    return built(*(word for name in names for word in ("--also", name)))
 
 
 VARIANTS = {
@@ -270,5 +274,6 @@ VARIANTS = {
     "cut": Variant("an interrupted journal, by the kernel", cut, root="a mount", journal=True),
     "installed": Variant("packages of the manifest are installed", packages("containerd", "iptables", "runc")),
     "standard": Variant("all packages of priority important and standard, and iptables, in a file system that the kernel filled",
-                        packages("?priority(important)", "?priority(standard)", "iptables", filled=True), root="a mount"),
+                        built("--also", "?priority(important)", "--also", "?priority(standard)", "--also", "iptables", "--kernel-filled"), root="a mount"),
+    "official": Variant("packages, files, boot loaders and menu of Debian's own image", built("--official"), root="a mount"),
 }
