@@ -32,8 +32,8 @@ scripts=("$here"/{layout.sh,customize.sh,skeleton.py,build.sh})
 if [ "$variant" = official ]; then
     [ "$arch $suite $(id -u)" = "amd64 trixie 0" ] || { echo "--official is for amd64 and trixie, and needs root" >&2; exit 2; }
     list=packages.official official=official boot=("$here/grub.sh")
-    # Before the first kernel, to which Debian's image has no links.
-    hooks=(--setup-hook='mkdir -p "$1/etc" && echo "do_symlinks = no" >"$1/etc/kernel-img.conf"')
+    # Before the first kernel, to which Debian's image has no links; official.sh removes what is apt's.
+    hooks=(--setup-hook='mkdir -p "$1/etc" && echo "do_symlinks = no" >"$1/etc/kernel-img.conf"' --skip=cleanup/apt)
     scripts+=("$here"/{official,fill,grub}.sh)
 fi
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmbake/base

@@ -6,6 +6,8 @@ disk=$1 tar=$2 mount=$3 arch=$4 program=${5-}
 here=$(dirname "$(realpath "$0")")
 . "$here/layout.sh"
 [ "$(id -u)" = 0 ] || { echo "fill.sh needs root" >&2; exit 1; }
+# Another process that makes itself a namespace meanwhile would keep the mount, and the device busy.
+[ -n "${FILL_UNSHARED-}" ] || FILL_UNSHARED=yes exec unshare --mount "$0" "$@"
 
 tools=$(mktemp -d)
 loop=
@@ -23,7 +25,6 @@ loop=$(losetup --find --show "$disk")
 partx --add "$loop"
 mkdir -p "$tools/dev"
 touch "$tools/dev/disk"
-# unshare keeps the bind mount of the loop device away from the machine's own mounts.
 unshare --mount sh -c "mount --bind '${loop}p1' '$tools/dev/disk' &&
     exec chroot '$tools' /usr/sbin/mke2fs -q -F -t ext4 -U '$root_uuid' /dev/disk"
 mount -t ext4 "${loop}p1" "$mount"

@@ -7,6 +7,7 @@ root=$1 disk=$2 arch=amd64
 partuuid=${root_guid,,}
 mkfs.vfat -i "${esp_serial/-/}" "${disk}p15" >/dev/null
 
+find "$root/dev" -mindepth 1 -delete
 mount --bind /dev "$root/dev"
 mount --bind /sys "$root/sys"
 for folder in boot/efi proc run tmp; do mount -t tmpfs none "$root/$folder"; done
@@ -40,5 +41,3 @@ END
 chmod 755 "$root/run/grub/grub-probe"
 printf 'export grub_probe=/run/grub/grub-probe\n. /usr/lib/grub/grub-mkconfig_lib\n' >"$root/run/grub/grub-mkconfig_lib"
 pkgdatadir=/run/grub chroot "$root" grub-mkconfig >"$root/boot/grub/grub.cfg"
-umount "$root"/{boot/efi,proc,run,tmp,sys,dev}
-find "$root"/{dev,proc,run,sys,tmp,var/cache/apt,var/lib/apt/lists,var/tmp} -mindepth 1 -delete

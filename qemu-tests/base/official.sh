@@ -39,3 +39,5 @@ chroot "$root" systemctl enable systemd-networkd.service systemd-resolved.servic
 echo 'grub-efi-amd64 grub2/force_efi_extra_removable boolean true' | chroot "$root" debconf-set-selections
 rm -f mailname apt/apt.conf.d/99mmdebstrap
 : >"$root/var/lib/dpkg/available"
+# Without the folders that apt makes itself.
+find "$root/var/cache/apt" "$root/var/lib/apt/lists" -mindepth 1 -delete
