@@ -47,8 +47,11 @@ pub(super) struct Row {
 const INITRD: &str = "programs of the initial RAM disk see the base's version, since the bake does not rebuild it; what runs once the root file \
                       system is mounted sees this one";
 
+const APT: &str = "cloud-init replaces or removes it on the first boot unless its settings have \
+                   `apt: {generate_mirrorlists: false, preserve_sources_list: true}`";
+
 /// In its order: the first row that fits counts.
-pub(super) const TABLE: [Row; 16] = [
+pub(super) const TABLE: [Row; 17] = [
     Row {
         paths: &["/usr/local/share/ca-certificates/**", "/usr/share/ca-certificates/**", "/etc/ca-certificates.conf"],
         treatment: Treatment::Done(Work::Certificates),
@@ -109,6 +112,16 @@ pub(super) const TABLE: [Row; 16] = [
     },
     Row { paths: &["/etc/udev/hwdb.d/*.hwdb"], treatment: Treatment::Nothing },
     Row { paths: &["/etc/sysusers.d/*.conf", "/usr/lib/sysusers.d/*.conf"], treatment: Treatment::Nothing },
+    // What cc_apt_configure of cloud-init writes in Debian 13.
+    Row {
+        paths: &[
+            "/etc/apt/sources.list",
+            "/etc/apt/sources.list.d/debian.sources",
+            "/etc/apt/mirrors/debian.list",
+            "/etc/apt/mirrors/debian-security.list",
+        ],
+        treatment: Treatment::Warned(APT),
+    },
     Row {
         paths: &["/etc/alternatives/*", "/etc/timezone", "/etc/localtime", "/etc/fstab", "/etc/environment"],
         treatment: Treatment::Nothing,
@@ -172,6 +185,8 @@ mod tests {
             ("/usr/share/pam-configs/mine", "refused"),
             ("/usr/lib/modules/6.1/extra/x.txt", "none"),
             ("/etc/sysctl.d/60-x.conf", "nothing"),
+            ("/etc/apt/mirrors/debian.list", "warned"),
+            ("/etc/apt/sources.list.d/mine.sources", "none"),
             ("/opt/x", "none"),
         ] {
             assert_eq!(of(path), expected, "{path}");
