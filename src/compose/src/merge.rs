@@ -17,6 +17,7 @@ mod dpkg;
 mod error;
 mod expand;
 pub mod extension;
+mod extracted;
 mod fault;
 mod first_boot;
 mod grants;
@@ -143,6 +144,7 @@ pub fn merge(
         setuid.extend(target.enter_layer(&layer.schema, expand::multiarch("setuid", arch).unwrap_or_default()));
         let name = layer.schema.name.as_str();
         let before = target.snapshot(name);
+        extracted::check_in_place(&target, &layer.schema)?;
         accounts::create(&mut target, &layer.schema)?;
         target.check_changes(name, before.as_ref(), Step::Accounts, &bundles)?;
         let before = target.snapshot(name);
@@ -229,7 +231,8 @@ fn install(target: &mut Target, artifact: StagedArtifact) -> Result<(), MergeErr
             target.check_visible(path.as_bytes())?;
             target.artifact_file(path, *mode, source, *len)
         }
-        StagedContent::Members(entries) => target.entries(entries, source, true),
+        StagedContent::Members(entries, None) => target.entries(entries, source, true),
+        StagedContent::Members(entries, Some(option)) => target.extract(entries, source, *option),
         // Packages are unpacked before, all together.
         StagedContent::Deb(_) => Ok(()),
     }

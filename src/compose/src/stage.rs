@@ -24,7 +24,7 @@ use vmbake_common::content_id::identified;
 use vmbake_embedded::program;
 use vmbake_fetch::images::Layout;
 use vmbake_fetch::verify::Artifact;
-use vmbake_layer::{Install, Layer};
+use vmbake_layer::{ExtractOption, Install, Layer};
 use vmbake_manifest::{ArtifactType, Manifest, Proof};
 use vmbake_store::store::{DecodedForm, Store};
 
@@ -35,8 +35,8 @@ pub const FIRSTBOOT: &str = "firstboot";
 pub(crate) enum StagedContent {
     /// One file.
     File { path: String, mode: u16, len: u64 },
-    /// Members of an archive, with their paths in the image.
-    Members(Vec<Member>),
+    /// Members of an archive, with their paths in the image, and how tar would extract them.
+    Members(Vec<Member>, Option<ExtractOption>),
     /// A Debian package.
     Deb(Deb),
 }
@@ -208,16 +208,17 @@ fn stage_one(
             let content = StagedContent::File { path: path.clone(), mode: *mode, len };
             (artifact.file().try_clone().map_err(read)?, "file", content)
         }
-        Install::Tar { path, strip, members, absent } => {
+        Install::Tar { path, strip, members, absent, extract } => {
             let (plain, entries) = archive::open_kept(artifact.file(), digest, store).map_err(archive)?;
-            let members = archive::select(entries, path, *strip, members).map_err(archive)?;
+            let select = if extract.is_some() { archive::extract } else { archive::select };
+            let members = select(entries, path, *strip, members).map_err(archive)?;
             archive::require_absent(&members, absent).map_err(archive)?;
-            (plain, DecodedForm::Tar.name(), StagedContent::Members(members))
+            (plain, DecodedForm::Tar.name(), StagedContent::Members(members, *extract))
         }
         Install::Zip { path, strip, members } => {
             let (plain, entries) = archive::open_zip_kept(artifact.file(), digest, store).map_err(archive)?;
             let members = archive::select(entries, path, *strip, members).map_err(archive)?;
-            (plain, DecodedForm::Zip.name(), StagedContent::Members(members))
+            (plain, DecodedForm::Zip.name(), StagedContent::Members(members, None))
         }
         Install::Deb => {
             let failed = |source| StageError::Deb { name: name.clone(), source };

@@ -34,8 +34,8 @@ pub use by_arch::ByArch;
 pub use download::{Download, LocalArtifact};
 pub use requirement::Requirement;
 pub use schema::{
-    Account, Alternative, AuditedScript, DirectoryRule, FileRule, Install, Layer, LayerFile, LocalFile, Schema,
-    ScriptUnits, Subordinate, Units,
+    Account, Alternative, AuditedScript, DirectoryRule, ExtractOption, FileRule, InPlace, Install, Layer, LayerFile,
+    LocalFile, Schema, ScriptUnits, Subordinate, Units,
 };
 pub use set::Layers;
 pub use settings::Keyboard;

@@ -138,6 +138,10 @@ pub struct Schema {
     /// architecture in paths, such as `x86_64-linux-gnu`.
     #[serde(default)]
     pub modes: BTreeMap<String, Ownership>,
+    /// Files that a script wrote in place before they became part of the layer. The image may have nothing there before the layer, or a file
+    /// of root, which would have kept its mode.
+    #[serde(default)]
+    pub in_place: BTreeMap<String, InPlace>,
     /// Files of artifacts and of the layer that have set-uid, set-gid or sticky bits, or file capabilities, by absolute path:
     /// nothing else may have them.
     #[serde(default)]
@@ -276,6 +280,9 @@ pub enum Install {
         /// Paths of the image that the archive must not bring, since its layer has other files there.
         #[serde(default)]
         absent: Vec<String>,
+        /// As GNU tar run by root with this option extracts it: existing directories get the mode of the archive, too.
+        #[serde(default)]
+        extract: Option<ExtractOption>,
     },
     /// Files, directories and links of a zip file.
     Zip {
@@ -288,6 +295,26 @@ pub enum Install {
         #[serde(default)]
         members: Vec<String>,
     },
+}
+
+/// A file that a script wrote in place.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InPlace {
+    /// The mode that a file there must have, octal; any if the script has set it.
+    #[serde(default, deserialize_with = "some_octal")]
+    #[schemars(with = "Option<String>", regex(pattern = "^[0-7]{4}$"))]
+    pub mode: Option<u16>,
+}
+
+/// An option of tar(1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExtractOption {
+    /// Members keep the owners that the archive has for them.
+    SameOwner,
+    /// New members belong to root.
+    NoSameOwner,
 }
 
 /// A maintainer script that somebody read: what is listed here is done in its place. The script is known by its digest, so that another

@@ -109,7 +109,7 @@ pub fn import(request: ImportRequest) -> Result<ImportedProfile, ImportError> {
         rules: &request.rules,
         templates: &phases.templates,
         own: &own,
-        has_name: request.deployment.provider != "aws",
+        has_name: has_name(&request),
         defaults: &defaults,
         // What a deployment says for its cloud is often a secret.
         demanded: if request.deployment.cloud_config.is_some() { &["CLOUD_CONFIG"] } else { &[] },
@@ -145,12 +145,18 @@ fn system(request: &ImportRequest) -> Result<&'static str, ImportError> {
     })
 }
 
+/// Whether machines have a file with their name: AWS names its machines itself.
+fn has_name(request: &ImportRequest) -> bool {
+    request.deployment.provider != "aws"
+}
+
 fn run(request: &ImportRequest, phases: &Phases, machine: &'static str) -> Result<Evaluated, ImportError> {
     evaluate(&Program {
         phases: &phases.phases,
         units: &phases.units,
         rules: &request.rules,
         secrets: phases.secrets.clone(),
+        has_name: has_name(request),
         machine,
         image: request.base.as_ref().map(|base| &base.tree),
     })

@@ -137,6 +137,8 @@ pub enum Aspect {
     Mode,
     /// Length in bytes.
     Size,
+    /// Whether the length is zero.
+    Emptiness,
     /// Modification time.
     Time,
 }
@@ -147,7 +149,7 @@ impl Aspect {
         match self {
             Self::Kind => "type",
             Self::Mode => "mode",
-            Self::Size => "size",
+            Self::Size | Self::Emptiness => "size",
             Self::Time => "time",
         }
     }

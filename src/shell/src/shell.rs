@@ -141,8 +141,16 @@ impl Shell<'_> {
         }
     }
 
-    /// Writes a message as the shell does: the script, the line, the text.
+    /// Writes a message of the shell. Many of bash have another text, which a file or value would keep.
     pub(crate) fn complain(&mut self, message: &[u8]) -> Run<()> {
+        if self.state.language.is_bash() && self.is_captured(2) {
+            return self.unsupported(&[b"a file or value with a message such as: ", message].concat());
+        }
+        self.complain_exactly(message)
+    }
+
+    /// Writes a message that has the text of the shell: the script, the line, the text.
+    pub(crate) fn complain_exactly(&mut self, message: &[u8]) -> Run<()> {
         let before: &[u8] = if self.state.language.is_bash() { b": line " } else { b": " };
         let line = self.state.line.to_string();
         let zero = self.state.zero.clone();

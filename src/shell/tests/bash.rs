@@ -115,6 +115,23 @@ fn what_is_not_implemented_is_refused_before_the_first_command() {
 }
 
 #[test]
+fn messages_have_the_text_of_bash_where_they_are_kept() {
+    for (text, expected) in [
+        ("(die) 2>&1 | cat", "s: line 2: die: command not found\\n"),
+        ("x=$(./die 2>&1); echo \"$x\"", "s: line 2: ./die: No such file or directory\\n"),
+        ("{ cat <none; } 2>log; cat log", "s: line 2: none: No such file or directory\\n"),
+        ("(cd none) 2>&1 | cat", "s: line 2: cd: none: No such file or directory\\n"),
+        ("(set -u; echo $none) 2>&1 | cat", "s: line 2: none: unbound variable\\n"),
+    ] {
+        let left = host::ours(&format!("#!/bin/bash\n{text}"), "/work").unwrap();
+        assert!(left.stdout.ends_with(expected), "{text}: {}", left.stdout);
+    }
+    for text in ["readonly r=1; (declare r=2) 2>log", "x=$( ((1/0)) 2>&1 )", "(shopt -s none) 2>&1 | cat"] {
+        assert!(matches!(kind(&format!("#!/bin/bash\n{text}")), ErrorKind::Unsupported { .. }), "{text}");
+    }
+}
+
+#[test]
 fn what_follows_an_exit_is_not_read() {
     let left = host::ours("#!/bin/bash\necho a; exit 3\n\u{0}(((`'\"\n", "/work").unwrap();
     assert_eq!((left.status, left.stdout.as_str()), (Some(3), "a\\n"));

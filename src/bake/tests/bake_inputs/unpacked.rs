@@ -6,10 +6,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use vmbake_disk::tree::Tree;
+use vmbake_disk::tree::{Inode, Kind, Metadata, Timestamp, Tree};
 
 use super::judge::{Node, of_dir, of_tree};
-use super::parts::{Part, bake, link, text};
+use super::parts::{Part, bake, bake_layers, bake_onto, base, base_with, link, text};
 use crate::tools::have;
 
 /// Runs a command of the shell in `dir`.
@@ -125,6 +125,107 @@ fn an_archive_brings_nothing_that_its_layer_excludes() {
                 assert!(is_there && error.contains(&format!("brings \"{path}\", which `absent`")), "{path}: {error}");
             }
         }
+    }
+}
+
+/// Mode, user and group of what GNU tar 1.34 leaves, run by root over the same files.
+#[test]
+fn what_a_script_unpacked_is_as_root_unpacks_it() {
+    if !have(&["tar"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    sh(
+        dir.path(),
+        "mkdir -p t/bin t/new; echo a >t/bin/a; ln -s a t/bin/b; chmod 755 t t/new; chmod 700 t/bin; chmod 640 t/bin/a\n\
+         pack() { owner=$1; shift; tar --owner=$owner --group=$owner \"$@\"; }\n\
+         pack runner:1001 -cf t.tar t; pack daemon:7 -cf named.tar t; pack root:5 -cf root.tar t; pack x:6 --numeric-owner -cf number.tar t\n\
+         pack late:9 -cf late.tar t; pack debian:9 -cf cloud.tar t; tar -cf dot.tar -C t .; tar -cf dotted.tar ./t",
+    );
+    let accounts = [
+        ("/etc/passwd", "root:x:0:0::/:/bin/sh\ndaemon:x:1:1::/:/bin/sh\n"),
+        ("/etc/group", "root:x:0:\ndaemon:x:2:\n"),
+    ];
+    let unpack = |name: &str, keys: &str, more: &str| {
+        let base =
+            base_with(&[accounts.as_slice(), &[("/opt/tool/bin/old", "old"), ("/opt/tool/link/old", "old")]].concat());
+        let bytes = fs::read(dir.path().join(name)).unwrap();
+        bake_onto(base, &[part("tar.gz", keys, bytes)], more)
+    };
+    let same = r#", "strip": 1, "extract": "same-owner""#;
+    let root = r#", "strip": 1, "extract": "no-same-owner""#;
+    for (name, keys, owner) in [
+        ("t.tar", same, (1001, 1001)),
+        ("named.tar", same, (1, 2)),
+        ("root.tar", same, (0, 0)),
+        ("number.tar", same, (6, 6)),
+        ("t.tar", root, (0, 0)),
+        ("late.tar", root, (0, 0)),
+    ] {
+        let tree = unpack(name, keys, "").unwrap();
+        for (path, mode) in [("bin", 0o700), ("bin/a", 0o640), ("bin/b", 0o777), ("new", 0o755)] {
+            let meta = &tree.inode(tree.lookup(format!("/opt/tool/{path}").as_bytes()).unwrap()).meta;
+            assert_eq!((meta.mode, (meta.uid, meta.gid)), (mode, owner), "{name}: {path}");
+        }
+    }
+    // The root of the archive is that of the directory.
+    sh(dir.path(), "chmod 750 t; tar -cf dot.tar -C t .");
+    let tree = unpack("dot.tar", r#", "extract": "no-same-owner""#, "").unwrap();
+    assert_eq!(tree.inode(tree.lookup(b"/opt/tool").unwrap()).meta.mode, 0o750);
+    let late = r#", "groups": {"late": 950}"#;
+    for (name, keys, more, expected) in [
+        ("late.tar", same, late, r#"tool has opt/tool/bin with the group "late", whose number depends on"#),
+        ("cloud.tar", same, "", r#"tool has opt/tool/bin with the user "debian", whose number depends on"#),
+        ("dotted.tar", same, "", r#"member "t": name begins with `./`"#),
+        ("dotted.tar", r#", "members": ["t"], "extract": "same-owner""#, "", r#"member "t": name begins with `./`"#),
+    ] {
+        let error = unpack(name, keys, more).unwrap_err();
+        assert!(error.contains(expected), "{name}: {error}");
+    }
+    // tar would put a directory in place of the link.
+    sh(dir.path(), "mkdir -p u/t/lib; tar -cf lib.tar -C u t");
+    let bytes = fs::read(dir.path().join("lib.tar")).unwrap();
+    let links = [
+        ("links", r#", "symlinks": {"/opt/tool/lib": "bin"}, "directories": {"/opt/tool/bin": {}}"#, &[][..]),
+        ("k", "", &[part("tar.gz", same, bytes)]),
+    ];
+    let error = bake_layers(&links).unwrap_err();
+    assert!(error.contains("opt/tool/lib: a symbolic link stands where tool needs a directory"), "{error}");
+}
+
+#[test]
+fn a_file_that_a_script_wrote_in_place_replaces_nothing_else() {
+    let bake = |base: Tree, rule: &str| {
+        let keys = format!(
+            r#", "files": {{"/etc/taken.conf": {{"content": "new"}}}}, "in_place": {{"/etc/taken.conf": {{{rule}}}}}"#
+        );
+        bake_onto(base, &[], &keys)
+    };
+    let found = |base: Tree, rule: &str| bake(base, rule).unwrap_err();
+    let with_mode = |mode| {
+        let mut tree = base();
+        let id = tree.lookup(b"/etc/taken.conf").unwrap();
+        tree.meta_mut(id).mode = mode;
+        tree
+    };
+    let mut link = base();
+    link.remove(b"/etc/taken.conf").unwrap();
+    let none = link.clone();
+    let (meta, origin) = (Metadata::root(0o777, Timestamp::default()), link.first_origin());
+    link.place(b"/etc/taken.conf", Inode { meta, kind: Kind::Symlink(b"passwd".to_vec()), origin }).unwrap();
+    for (base, rule, expected) in [
+        (
+            with_mode(0o600),
+            r#""mode": "0644""#,
+            "expects nothing or a file of root with mode 0644, found a regular file with mode 0600",
+        ),
+        (link, "", "expects nothing or a file of root, found a symbolic link"),
+    ] {
+        let error = found(base, rule);
+        assert!(error.contains(expected), "{error}");
+    }
+    for (base, rule) in [(base(), r#""mode": "0644""#), (none, r#""mode": "0644""#), (with_mode(0o600), "")] {
+        assert_eq!(text(&bake(base, rule).unwrap(), "/etc/taken.conf"), "new");
     }
 }
 

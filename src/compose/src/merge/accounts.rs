@@ -153,9 +153,13 @@ pub(super) fn metadata(target: &Target, schema: &Schema, owner: &Ownership) -> R
 
 /// The id of a name in passwd(5) or group(5): the third field of both.
 pub(super) fn lookup(target: &Target, file: &str, name: &str) -> Result<Option<u32>, MergeError> {
-    let text = target.text_or_empty(file)?;
+    Ok(id_in(&target.text_or_empty(file)?, name))
+}
+
+/// The id of a name in the text of such a file.
+pub(super) fn id_in(text: &str, name: &str) -> Option<u32> {
     let line = text.lines().find(|line| line.split(':').next() == Some(name));
-    Ok(line.and_then(|line| line.split(':').nth(2)).and_then(|id| id.parse().ok()))
+    line.and_then(|line| line.split(':').nth(2)).and_then(|id| id.parse().ok())
 }
 
 /// A name with its id, for one of the files.

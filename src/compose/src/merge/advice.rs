@@ -44,6 +44,12 @@ fn of_merge(error: &MergeError) -> Option<String> {
             "choose other members or another path; a file in /etc/tmpfiles.d can create files there at each boot"
                 .to_owned(),
         ),
+        MergeError::MemberOwner { .. } => Some(
+            "with \"extract\": \"no-same-owner\" in the layer, or `tar --no-same-owner` in the profile, members belong to root".to_owned(),
+        ),
+        MergeError::InPlace { path, .. } => Some(format!(
+            "a script that writes to {path} keeps what is there: import the profile with --base, or have the script remove the file first"
+        )),
         MergeError::TriggerCycle { .. } => Some(
             "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
         ),

@@ -89,7 +89,7 @@ impl Brought {
 
 /// The names of artifacts that are archives.
 pub(super) fn archives(artifacts: &[StagedArtifact]) -> Vec<String> {
-    let archives = artifacts.iter().filter(|artifact| matches!(artifact.content, StagedContent::Members(_)));
+    let archives = artifacts.iter().filter(|artifact| matches!(artifact.content, StagedContent::Members(..)));
     archives.map(|artifact| artifact.name.clone()).collect()
 }
 

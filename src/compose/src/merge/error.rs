@@ -92,6 +92,30 @@ pub enum MergeError {
         /// What the artifact brings.
         wanted: &'static str,
     },
+    /// The owner of a member of an archive is an account whose number is not known.
+    #[error("{artifact} has {path} with the {what} {name:?}, whose number depends on when the account is made")]
+    MemberOwner {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// User or group.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A script wrote a file in place, where the image has something else.
+    #[error("{path}: `in_place` of layer {layer} expects nothing or a file of root{wanted}, found a {found}")]
+    InPlace {
+        /// The path.
+        path: String,
+        /// The layer.
+        layer: String,
+        /// What is there.
+        found: String,
+        /// What the file must be like.
+        wanted: String,
+    },
     /// A dependency is not met.
     #[error("{package}: needs {relation}, which neither the base nor the layers have")]
     Depends {

@@ -9,6 +9,7 @@ use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timest
 
 use vmbake_shell::TreeFiles;
 
+use super::extracted::BaseAccounts;
 use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::stage::{Member, MemberKind};
 use limits::{Limits, landing};
@@ -36,6 +37,8 @@ pub(super) struct Target {
     pub(super) grants: BTreeMap<String, LayerGrants>,
     /// What `remove` leaves, by paths without links.
     pub(super) kept: BTreeSet<Vec<u8>>,
+    /// The accounts of the base.
+    pub(super) base_accounts: BaseAccounts,
     /// Mount points of the base's fstab(5).
     mounts: Vec<String>,
     limits: Limits,
@@ -44,6 +47,7 @@ pub(super) struct Target {
 impl Target {
     pub(super) fn new(mut tree: Tree, epoch: Timestamp) -> Self {
         let origin = tree.add_origin(Origin::default());
+        let base_accounts = BaseAccounts::of(&tree);
         let (written, accounts, limits) = (BTreeMap::new(), BTreeSet::new(), Limits::new(origin));
         Self {
             tree,
@@ -56,6 +60,7 @@ impl Target {
             granters: RefCell::default(),
             grants: BTreeMap::new(),
             kept: BTreeSet::new(),
+            base_accounts,
             mounts: Vec::new(),
             limits,
         }
@@ -170,13 +175,18 @@ impl Target {
     pub(super) fn set_mode(&mut self, path: &str, meta: &Metadata) -> Result<(), MergeError> {
         let id = self.wrap(self.tree.resolve(path.as_bytes()))?;
         self.check_privileges(path.as_bytes(), meta, &self.tree.inode(id).kind)?;
+        self.set_meta(id, meta);
+        Ok(())
+    }
+
+    /// Gives a node another owner and mode.
+    pub(super) fn set_meta(&mut self, id: InodeId, meta: &Metadata) {
         let node = self.tree.meta_mut(id);
         let same = (node.mode, node.uid, node.gid) == (meta.mode, meta.uid, meta.gid);
         (node.mode, node.uid, node.gid) = (meta.mode, meta.uid, meta.gid);
         if !same && self.limits.is_base(self.tree.inode(id).origin) {
             self.tree.set_origin(id, self.origin);
         }
-        Ok(())
     }
 
     /// Gives a file an extended attribute. A file of the base then counts as the writer's.
@@ -245,14 +255,13 @@ impl Target {
     }
 
     /// Places the members of an archive. A directory that exists keeps its owner and mode, as with dpkg and tar;
-    /// `own` gives all members to root.
-    pub(super) fn entries(&mut self, entries: &[Member], source: SourceId, own: bool) -> Result<(), MergeError> {
+    /// `is_archive` has the checks for archives, which packages do not need.
+    pub(super) fn entries(&mut self, entries: &[Member], source: SourceId, is_archive: bool) -> Result<(), MergeError> {
         let mut placed: BTreeMap<&[u8], InodeId> = BTreeMap::new();
         for entry in entries {
             let path = &entry.path;
-            let mut meta = entry.meta.clone();
-            if own {
-                (meta.uid, meta.gid) = (0, 0);
+            let meta = entry.meta.clone();
+            if is_archive {
                 self.check_case(path)?;
                 self.check_visible(path)?;
             }

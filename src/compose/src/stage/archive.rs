@@ -19,7 +19,7 @@ mod select;
 pub(in crate::stage) use compress::ZIP;
 pub use fault::{MemberFault, PaxFault};
 pub use members::read;
-pub use select::{require_absent, select};
+pub use select::{extract, require_absent, select};
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -166,6 +166,10 @@ pub struct Member {
     pub meta: Metadata,
     /// What it is.
     pub kind: MemberKind,
+    /// The names of its user and group; empty where the archive has none.
+    pub owner: [Vec<u8>; 2],
+    /// Whether the archive has the same path, apart from a trailing slash.
+    pub is_plain: bool,
 }
 
 /// What a member is.

@@ -95,8 +95,9 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
         os: _,
         requires: _,
         bundles: _,
-        // It says where the layer can be installed, and changes nothing there.
+        // They say where the layer can be installed, and change nothing there.
         bases: _,
+        in_place: _,
         // These are read by `installs`.
         artifacts: _,
         downloads: _,

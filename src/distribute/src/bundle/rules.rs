@@ -149,6 +149,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         os: _,
         requires: _,
         expand: _,
+        in_place: _,
         // These are part of `request`.
         packages: _,
         recommends: _,

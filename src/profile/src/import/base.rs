@@ -130,8 +130,10 @@ const ROOT: [&str; 16] = [
     "vmlinuz",
     "vmlinuz.old",
 ];
+/// The file that has the name of a machine. Clouds that name their machines themselves give them none.
+pub(super) const NAME: &str = "/etc/machine-name";
 /// What OSM marks its phases with, and what only a machine that has started has.
-const ABSENT: [&str; 3] = ["/etc/bootstrap-complete", "/etc/cloud/cloud-init.disabled", "/etc/machine-name"];
+const ABSENT: [&str; 3] = ["/etc/bootstrap-complete", "/etc/cloud/cloud-init.disabled", NAME];
 /// Directories that packages or cloud-init make with another owner or mode, or as links: `mkdir -p` would not give what a machine has.
 const SPECIAL: [&str; 16] = [
     "/etc/polkit-1/rules.d",

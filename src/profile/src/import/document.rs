@@ -23,7 +23,7 @@ const REPOSITORIES: [&str; 4] =
 /// Its presence would keep cloud-init from bringing user data.
 const DISABLED: &str = "/etc/cloud/cloud-init.disabled";
 /// The file that has the name of a machine, and the setting that names it.
-pub(super) const NAME: (&str, &str) = ("/etc/machine-name", "INSTANCE_ID");
+pub(super) const NAME: (&str, &str) = (base::NAME, "INSTANCE_ID");
 
 /// Mode of directories of a layer that states none, where the base does not have them.
 const NEW_DIRECTORY: u16 = 0o755;
@@ -87,7 +87,9 @@ fn changed(evaluated: &Evaluated) -> Result<Vec<&Found>, ImportError> {
         let what = "a script removes it from the system: say so with `remove` in a layer of --extend, and drop the command by a rule";
         return Err(ImportError::Tree { path: (*path).to_owned(), what: what.to_owned() });
     }
-    let changed = evaluated.after.iter().filter(|found| before.get(found.path.as_str()) != Some(found));
+    // The file of the name is that of cloud-init, which no script changes.
+    let is_changed = |found: &&Found| found.path != base::NAME && before.get(found.path.as_str()) != Some(found);
+    let changed = evaluated.after.iter().filter(is_changed);
     let changed: Vec<&Found> = changed.collect();
     let is_part =
         |found: &&&Found| before.contains_key(found.path.as_str()) && !base::WHOLE.contains(&found.path.as_str());
@@ -188,7 +190,14 @@ impl Writer<'_> {
             }
             Content::Link(target) => self.insert("symlinks", path, json!(target)),
             Content::Other => return refuse("it is neither a file, nor a directory, nor a link"),
-            Content::File(text) => self.add_file(path, *mode, text)?,
+            Content::File(text) => {
+                if self.evaluated.written.contains(path) {
+                    let keeps_mode = self.evaluated.kept.contains(path);
+                    let rule = if keeps_mode { json!({"mode": format!("{mode:04o}")}) } else { json!({}) };
+                    self.insert("in_place", path, rule);
+                }
+                self.add_file(path, *mode, text)?;
+            }
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::error::{ImportError, Place};
 use super::known::KnownFiles;
 use super::left;
 use super::machine::{Effects, Machine};
-use super::program::{Commands, File, Phase, Program, place};
+use super::program::{Commands, File, Program, place};
 use super::runtime::legible;
 
 /// Most scripts that are left to the machine.
@@ -24,8 +24,10 @@ pub(super) struct Evaluated {
     /// Of a base image: types of what was there before at the paths of `after`, and what is gone.
     pub(super) replaced: BTreeMap<String, &'static str>,
     pub(super) removed: Vec<String>,
-    /// Directories that the base may have; they keep their mode.
+    /// Directories and files that the base may have, and then with their mode.
     pub(super) kept: BTreeSet<String>,
+    /// Files that scripts wrote in place, where the base may have something.
+    pub(super) written: BTreeSet<String>,
     pub(super) effects: Effects,
     /// Scripts that only a machine can run.
     pub(super) deferred: BTreeSet<String>,
@@ -83,8 +85,9 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     let after: Vec<Found> = all.into_iter().map(|(_, found)| found).collect();
     let effects = machine.effects;
     left::check(&machine.left, files.left(), &after)?;
-    let paths = after.iter().map(|found| found.path.clone());
-    let kept = paths.filter(|path| files.keeps_mode(path)).collect();
+    let paths = || after.iter().map(|found| found.path.clone());
+    let kept = paths().filter(|path| files.keeps_mode(path)).collect();
+    let written = paths().filter(|path| files.was_written(path)).collect();
     let had = |path: &&[u8]| program.image.is_some_and(|image| image.lookup(path).is_some());
     let removed = files.taken_away().into_iter().filter(had).map(|path| String::from_utf8(path.to_vec()));
     let removed = removed.collect::<Result<_, _>>().map_err(|_| broken("/")(vmbake_shell::Errno::Einval))?;
@@ -95,7 +98,7 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     };
     let replaced = after.iter().filter_map(kind_before).collect();
     let deferred = deferred.clone();
-    Ok(Ended::Done(Box::new(Evaluated { before, after, replaced, removed, kept, effects, deferred })))
+    Ok(Ended::Done(Box::new(Evaluated { before, after, replaced, removed, kept, written, effects, deferred })))
 }
 
 /// Why a run ends early.
@@ -107,20 +110,24 @@ enum Stop {
 /// Does both phases, one after the other.
 fn steps(program: &Program<'_>, machine: &mut Machine<'_>, files: &mut KnownFiles<'_>) -> Result<(), Stop> {
     let [bootstrap, provisioning] = program.phases;
-    begin(bootstrap, machine, files)?;
+    commands(&bootstrap.bootcmd, machine, files)?;
+    if program.has_name {
+        files.name_machine().map_err(broken(base::NAME)).map_err(Stop::Error)?;
+    }
+    write(&bootstrap.files, files)?;
     commands(&bootstrap.runcmd, machine, files)?;
     // Unless a script of the bootstrap has begun it.
     if let Some(phase) = machine.next.take() {
-        begin(phase, machine, files)?;
+        commands(&phase.bootcmd, machine, files)?;
+        write(&phase.files, files)?;
     }
     commands(&provisioning.runcmd, machine, files)?;
     program.units.iter().try_for_each(|units| commands(units, machine, files))
 }
 
-/// What cloud-init does before `runcmd`.
-fn begin(phase: &Phase, machine: &mut Machine<'_>, files: &mut KnownFiles<'_>) -> Result<(), Stop> {
-    commands(&phase.bootcmd, machine, files)?;
-    for file in &phase.files {
+/// Writes the files of a phase, as cloud-init does between `bootcmd` and `runcmd`.
+fn write(all: &[File], files: &mut KnownFiles<'_>) -> Result<(), Stop> {
+    for file in all {
         let placed = place(files, file);
         if let Some(what) = files.unknown() {
             let what = format!("it depends on {what}, which is not known here");

@@ -17,7 +17,7 @@ use vmbake_shell::{Errno, Files, Follow, TreeFiles};
 use super::base::{self, Basis, Found};
 use super::base_tree;
 use super::machine::has_token;
-use super::runtime::is_marked;
+use super::runtime::{is_marked, machine_name};
 
 /// The files of a machine, as far as they are known.
 pub(super) struct KnownFiles<'t> {
@@ -105,6 +105,15 @@ impl<'t> KnownFiles<'t> {
         }
     }
 
+    /// Gives the machine the file of its name, whose text is not known.
+    pub(super) fn name_machine(&mut self) -> Result<(), Errno> {
+        self.files.write(base::NAME.as_bytes(), machine_name().into_bytes(), 0o600)?;
+        if let Place::Found(id, _) = self.resolve(base::NAME.as_bytes(), Follow::No) {
+            self.base.insert(id, Basis::Content);
+        }
+        Ok(())
+    }
+
     /// Everything that commands may have made or changed, with the numbers of the nodes: of a base image, what they did.
     pub(super) fn all(&self) -> Result<Vec<(u64, Found)>, Errno> {
         if self.is_image { base::walk_origin(&self.files, self.origin) } else { base::walk_with_ids(&self.files) }
@@ -122,6 +131,14 @@ impl<'t> KnownFiles<'t> {
     pub(super) fn keeps_mode(&self, path: &str) -> bool {
         match self.resolve(path.as_bytes(), Follow::No) {
             Place::Found(id, _) => self.modes.contains(&id),
+            _ => false,
+        }
+    }
+
+    /// Whether commands wrote there to what the base may have.
+    pub(super) fn was_written(&self, path: &str) -> bool {
+        match self.resolve(path.as_bytes(), Follow::No) {
+            Place::Found(id, _) => self.kept.contains(&id) && !self.is_dir(id),
             _ => false,
         }
     }

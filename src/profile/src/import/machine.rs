@@ -27,7 +27,7 @@ use super::error::Place;
 use super::program::{Phase, Program};
 use super::report::{Statement, StatementClass};
 use super::rules::Rules;
-use super::runtime::{is_marked, legible, unknown_text};
+use super::runtime::{is_marked, legible, machine_name, unknown_text};
 
 /// Files of accounts.
 const PASSWD: &[u8] = b"/etc/passwd";
@@ -251,9 +251,10 @@ impl<'a> Machine<'a> {
                 call.stdout.extend_from_slice(format!("{arch}\n").as_bytes());
                 Outcome::Status(0)
             }
-            "hostnamectl" if matches!(first(call), Some(b"set-hostname" | b"hostname")) && call.args.len() > 1 => {
+            "hostnamectl" if matches!(call.args, [verb, name] if is_renaming(verb, name)) => {
                 self.note(StatementClass::UserData, "cloud-init gives the machine its name")
             }
+            "hostnamectl" => Outcome::Unsupported("a name other than that in /etc/machine-name".to_owned()),
             "lsb_release" => return self.lsb_release(call),
             "modprobe" => self.modprobe(call),
             "netplan" if matches!(first(call), Some(b"apply" | b"generate")) => {
@@ -450,6 +451,11 @@ fn text(bytes: &[u8]) -> String {
 /// The first argument.
 fn first<'a>(call: &Call<'a>) -> Option<&'a [u8]> {
     call.args.first().map(Vec::as_slice)
+}
+
+/// Whether `hostnamectl` gives a machine the name that its file has.
+fn is_renaming(verb: &[u8], name: &[u8]) -> bool {
+    matches!(verb, b"set-hostname" | b"hostname") && name == machine_name().as_bytes()
 }
 
 /// A command as one text.

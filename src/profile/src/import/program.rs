@@ -36,6 +36,8 @@ pub(super) struct Program<'a> {
     pub(super) units: &'a [Commands],
     pub(super) rules: &'a Rules,
     pub(super) secrets: [String; 2],
+    /// Whether machines have a file with their name.
+    pub(super) has_name: bool,
     /// What `uname -m` prints.
     pub(super) machine: &'static str,
     /// The tree of the base image, where one is named.

@@ -110,6 +110,11 @@ pub(super) fn unknown_text(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
 }
 
+/// What stands for the name of a machine.
+pub(super) fn machine_name() -> String {
+    unknown_text("INSTANCE_ID")
+}
+
 /// The name of a text in `text` that [`unknown_text`] stands for.
 pub(super) fn name_of_unknown(text: &[u8]) -> Option<String> {
     let text = is_marked(text).then(|| String::from_utf8_lossy(text))?;

@@ -106,7 +106,7 @@ pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<
     if !shell.stat(&path, Follow::Yes).is_ok_and(|node| node.is_dir()) {
         if shell.state.language.is_bash() {
             let reason = shell.stat(&path, Follow::Yes).err().unwrap_or(Errno::Enotdir);
-            shell.complain(&[b"cd: ", &target[..], b": ", reason.text().as_bytes()].concat())?;
+            shell.complain_exactly(&[b"cd: ", &target[..], b": ", reason.text().as_bytes()].concat())?;
             return Ok(1);
         }
         return Err(shell.shell_error(&[b"cd: can't cd to ", &target[..]].concat()));

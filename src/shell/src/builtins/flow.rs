@@ -47,7 +47,7 @@ pub(super) fn exit(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
 pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     let status = status(shell, "return", args)?;
     if shell.state.functions_running == 0 && shell.state.bash.sourcing == 0 {
-        shell.complain(b"return: can only `return' from a function or sourced script")?;
+        shell.complain_exactly(b"return: can only `return' from a function or sourced script")?;
         return Ok(2);
     }
     shell.state.bash.returned = Some(match status {
@@ -63,7 +63,7 @@ pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: b
 fn loops(shell: &mut Shell<'_>, name: &str, args: &[Vec<u8>]) -> Run<u32> {
     if shell.state.loops == 0 {
         let text = b": only meaningful in a `for', `while', or `until' loop";
-        shell.complain(&[name.as_bytes(), &text[..]].concat())?;
+        shell.complain_exactly(&[name.as_bytes(), &text[..]].concat())?;
         return Ok(0);
     }
     match operands(args) {
@@ -136,7 +136,7 @@ pub(super) fn source(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> R
     match content {
         Ok(content) => run_source(shell, file, &content, operands, tested),
         Err(error) => {
-            shell.complain(&[&file[..], b": ", error.text().as_bytes()].concat())?;
+            shell.complain_exactly(&[&file[..], b": ", error.text().as_bytes()].concat())?;
             shell.returned(Ok(1))
         }
     }

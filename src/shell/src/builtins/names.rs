@@ -84,7 +84,7 @@ pub(super) fn type_of(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
         let Some(found) = found else {
             shell.ask(Question::Program(name))?;
             if option == 0 {
-                shell.complain(&[b"type: ", &name[..], b": not found"].concat())?;
+                shell.complain_exactly(&[b"type: ", &name[..], b": not found"].concat())?;
             }
             status = 1;
             continue;
@@ -120,7 +120,7 @@ pub(super) fn command(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
         let Some(found) = meaning(shell, name) else {
             shell.ask(Question::Program(name))?;
             if option == b'V' {
-                shell.complain(&[b"command: ", &name[..], b": not found"].concat())?;
+                shell.complain_exactly(&[b"command: ", &name[..], b": not found"].concat())?;
             }
             continue;
         };

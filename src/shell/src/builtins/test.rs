@@ -211,7 +211,7 @@ pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> R
     let is = |shell: &Shell<'_>, fits: fn(&Node) -> bool| node(shell, Follow::Yes).is_some_and(|node| fits(&node));
     match operator {
         b"-h" | b"-L" => shell.inspect(operand, Follow::No, Aspect::Kind),
-        b"-s" if is(shell, Node::is_file) => shell.inspect(operand, Follow::Yes, Aspect::Size),
+        b"-s" if is(shell, Node::is_file) => shell.inspect(operand, Follow::Yes, Aspect::Emptiness),
         b"-x" if is(shell, Node::is_file) => shell.inspect(operand, Follow::Yes, Aspect::Mode),
         b"-u" | b"-g" | b"-k" => shell.inspect(operand, Follow::Yes, Aspect::Mode),
         _ => {}

@@ -196,6 +196,18 @@ fn in_place(
                 files(shell, machine)?;
                 return Ok(4);
             }
+            Err(_) if follow == Follow::Yes && shell.stat(operand, Follow::No).is_ok() => {
+                return shell.unsupported(b"--follow-symlinks of a link that leads nowhere");
+            }
+            Err(error) if follow == Follow::Yes => {
+                complain(
+                    shell,
+                    "sed",
+                    &[b"couldn't readlink ", &operand[..], b": ", error.text().as_bytes()].concat(),
+                )?;
+                files(shell, machine)?;
+                return Ok(4);
+            }
             Err(error) => {
                 complain(shell, "sed", &[b"can't read ", &operand[..], b": ", error.text().as_bytes()].concat())?;
                 status = status.max(2);

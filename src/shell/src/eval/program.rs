@@ -63,14 +63,19 @@ impl Shell<'_> {
 
     fn not_found(&mut self, name: &[u8], place: &Place) -> Run<u8> {
         if name.contains(&b'/') && self.is_denied(name) {
-            self.complain(&[name, &b": Permission denied"[..]].concat())?;
+            self.complain_exactly(&[name, &b": Permission denied"[..]].concat())?;
             return Ok(126);
         }
         if !name.contains(&b'/') && self.commands.unknown(Question::Program(name)) {
             return Err(self.fatal(ErrorKind::UnknownCommand));
         }
-        let why: &[u8] = if place.error == Some(Errno::Eperm) { b": Permission denied" } else { b": not found" };
-        self.complain(&[name, why].concat())?;
+        let why: &[u8] = match self.state.language.is_bash() {
+            _ if place.error == Some(Errno::Eperm) => b": Permission denied",
+            true if name.contains(&b'/') => b": No such file or directory",
+            true => b": command not found",
+            false => b": not found",
+        };
+        self.complain_exactly(&[name, why].concat())?;
         Ok(127)
     }
 

@@ -252,6 +252,10 @@ impl Shell<'_> {
         match opened? {
             Ok(handle) => Ok(Some(handle)),
             Err(error) => {
+                if self.state.language.is_bash() && error == Errno::Enoent {
+                    self.complain_exactly(&[operand, b": No such file or directory"].concat())?;
+                    return Ok(None);
+                }
                 let text = match error {
                     Errno::Enoent if verb == b"open" => b"No such file",
                     Errno::Enoent => &b"Directory nonexistent"[..],

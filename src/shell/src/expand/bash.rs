@@ -368,7 +368,7 @@ impl Shell<'_> {
             (true, true) => b"parameter null or not set".to_vec(),
             (true, false) => b"parameter not set".to_vec(),
         };
-        self.complain(&[&subject.shown[..], b": ", &text].concat())?;
+        self.complain_exactly(&[&subject.shown[..], b": ", &text].concat())?;
         self.state.status = self.state.bash.fatal_status;
         self.state.bash.forced = true;
         Err(Stop::Exit)

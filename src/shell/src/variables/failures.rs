@@ -43,7 +43,7 @@ impl Shell<'_> {
 
     /// An unset parameter below `set -u`: the shell ends.
     pub(crate) fn unbound(&mut self, name: &[u8]) -> Stop {
-        match self.complain(&[name, b": unbound variable"].concat()) {
+        match self.complain_exactly(&[name, b": unbound variable"].concat()) {
             Ok(()) => {
                 self.state.status = self.state.bash.fatal_status;
                 self.state.bash.forced = true;

@@ -51,6 +51,31 @@ fn an_archive_meets_what_is_there() {
 }
 
 #[test]
+fn files_of_an_archive_have_the_owners_that_tar_gives_them() {
+    for (options, after, expected) in [
+        ("-xzf", "", "same-owner"),
+        ("--same-owner -xzf", "", "same-owner"),
+        ("--no-same-owner -xzf", "", "no-same-owner"),
+        ("-xozf", "", "no-same-owner"),
+        ("-xzf", "chown -R root:root /opt/d", "no-same-owner"),
+        ("-xzf", "chown -R 0: /opt/d", "no-same-owner"),
+        ("--no-same-owner -xzf", "chown -R root /opt/d", "no-same-owner"),
+    ] {
+        let found = layer(&format!("mkdir /opt/d; {FETCH}; tar {options} /opt/t -C /opt/d; {after}"), &[], &json!({}));
+        assert_eq!(found["downloads"]["t"]["install"]["extract"], expected, "{options} {after}");
+    }
+    for (directory, after, expected) in [
+        ("/opt/d", "chown -R root /opt/d", "the user alone of files that keep their groups"),
+        ("/opt/d", "chown root:root /opt/d/x", "the file /opt/d/x"),
+        ("/etc/d", "chown -R root:root /etc/d", "the entries of /etc/d"),
+    ] {
+        let script = format!("mkdir -p {directory}; {FETCH}; tar -xzf /opt/t -C {directory}; {after}");
+        let error = run(&script, &[], &json!({})).expect_err(&script).to_string();
+        assert!(error.contains(expected), "{script}\n{error}");
+    }
+}
+
+#[test]
 fn what_programs_do_otherwise_is_refused() {
     let tar = format!("mkdir /opt/d; {FETCH}; umask 077; tar -xzf /opt/t -C /opt/d");
     let private = format!("mkdir -m 700 /opt/d; {FETCH}; tar -xzf /opt/t -C /opt/d");

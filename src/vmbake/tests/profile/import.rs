@@ -118,7 +118,7 @@ fn fetched_files_become_downloads_with_their_proofs() {
     let expected = json!({
         "url": {"amd64": "https://h.example/x-x86_64.tgz", "arm64": "https://h.example/x-aarch64.tgz"}, "version": "1",
         "checksums": {"amd64": "https://h.example/x-x86_64.tgz.sha256", "arm64": "https://h.example/x-aarch64.tgz.sha256"},
-        "install": {"type": "tar", "path": "/opt", "strip": 1},
+        "install": {"type": "tar", "path": "/opt", "strip": 1, "extract": "same-owner"},
     });
     assert_eq!(found["downloads"]["x"], expected);
     // None is left out where too many are alike.
@@ -130,6 +130,42 @@ fn fetched_files_become_downloads_with_their_proofs() {
     let pinned = json!({"downloads": {"https://h.example/tool": {"sha256": sum}}});
     let found = layer("curl -fLo /opt/tool https://h.example/tool", &[], &pinned);
     assert_eq!(found["downloads"]["tool"]["sha256"], sum);
+}
+
+#[test]
+fn machines_know_their_names() {
+    let rename = "if [ -s /etc/machine-name ]; then hostnamectl set-hostname \"$(cat /etc/machine-name)\"; touch /opt/a; else touch /opt/b; fi";
+    let found = layer(rename, &[], &json!({}));
+    assert!(found["files"].get("/opt/a").is_some() && found["files"].get("/opt/b").is_none(), "{found}");
+    assert_eq!(found["first_boot"]["files"].as_array().unwrap().len(), 1, "{found}");
+    for (script, expected) in [
+        ("hostnamectl set-hostname web", "a name other than that in /etc/machine-name"),
+        ("hostnamectl hostname \"$(cat /etc/machine-name).example\"", "a name other than that in /etc/machine-name"),
+        ("cat /etc/machine-name > /opt/x", "the text {{ INSTANCE_ID }}"),
+        ("wc -c /etc/machine-name > /opt/x", "{{ INSTANCE_ID }}"),
+        ("stat -c %s /etc/machine-name > /opt/x", "the size of /etc/machine-name"),
+        ("echo web > /etc/machine-name", "the file /etc/machine-name"),
+        ("rm /etc/machine-name", "the file /etc/machine-name"),
+    ] {
+        let error = run(script, &[], &json!({})).expect_err(script).to_string();
+        assert!(error.contains(expected), "{script}\n{error}");
+    }
+    let aws = desk(rename, &[])
+        .profile("name: hetzner", "name: aws")
+        .deployment("cloudProvider: hetzner", "cloudProvider: aws");
+    let found = document(&import_of(&aws, &json!({})).unwrap());
+    assert!(found["files"].get("/opt/b").is_some(), "{found}");
+}
+
+#[test]
+fn files_that_scripts_write_in_place_are_listed() {
+    let script = "echo a > /etc/issue; umask 077; cp /etc/issue /etc/b; cp /etc/b /etc/c; chmod 640 /etc/c; install /etc/b /etc/d\n\
+                  echo a > /opt/e; mkdir /opt/f; echo a | tee /opt/f/g; touch /tmp/h; mv /tmp/h /etc/h";
+    let expected = json!({"/etc/issue": {"mode": "0644"}, "/etc/b": {"mode": "0600"}, "/etc/c": {}});
+    let mut found = layer(script, &[], &json!({}))["in_place"].clone();
+    // A file of the profile.
+    found.as_object_mut().unwrap().remove("/etc/containerd/certs.d/docker.io/hosts.toml");
+    assert_eq!(found, expected);
 }
 
 #[test]

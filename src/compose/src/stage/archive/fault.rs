@@ -14,6 +14,9 @@ pub enum MemberFault {
         /// The length of the longest path.
         limit: usize,
     },
+    /// Its name has components that `strip` and `members` count only in tar.
+    #[error("name begins with `./` or has empty components: `strip` and `members` would not select what tar selects")]
+    Dotted,
     /// Its name begins at the root.
     #[error("name is absolute")]
     Absolute,

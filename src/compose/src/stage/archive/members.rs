@@ -76,7 +76,10 @@ fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool)
         // As on Linux, whatever the archive says.
         meta.mode = 0o777;
     }
-    Ok(Member { path, meta, kind })
+    let owner = [(&b"uname"[..], header.username_bytes()), (b"gname", header.groupname_bytes())]
+        .map(|(key, field)| pax::find(&records, key).or(field).unwrap_or_default().to_vec());
+    let is_plain = raw.strip_suffix(b"/").unwrap_or(&raw) == path;
+    Ok(Member { path, meta, kind, owner, is_plain })
 }
 
 /// What the fields of a header say.

@@ -9,15 +9,43 @@ use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
 /// The mode of directories that are missing in the tree.
 const MISSING_MODE: u16 = 0o755;
 
-/// The members that are named (all when `names` is empty), with `strip` leading components dropped, below `directory`. The name of a
+/// The members that are named (all when `names` is empty), which belong to root, with `strip` leading components dropped, below `directory`. The name of a
 /// directory includes everything below it. A directory whose name is stripped completely is dropped; the archive's own root stands for
 /// `directory` itself. A hard link to a file that is not
 /// selected becomes a regular file.
 pub fn select(
+    mut entries: Vec<Member>,
+    directory: &str,
+    strip: usize,
+    names: &[String],
+) -> Result<Vec<Member>, ArchiveError> {
+    entries.iter_mut().for_each(|entry| (entry.meta.uid, entry.meta.gid) = (0, 0));
+    let keeps_root = |entry: &Member| entry.meta.mode != MISSING_MODE;
+    choose(entries, directory, strip, names, &keeps_root)
+}
+
+/// As [`select`], but as tar(1) extracts: the archive's own root always counts, and extended attributes are not restored. Where members have a
+/// leading `./`, which is a component for tar, `strip` and `names` are refused.
+pub fn extract(
+    mut entries: Vec<Member>,
+    directory: &str,
+    strip: usize,
+    names: &[String],
+) -> Result<Vec<Member>, ArchiveError> {
+    let mut odd = entries.iter().filter(|entry| !entry.is_plain && (strip > 0 || !names.is_empty()));
+    if let Some(entry) = odd.next() {
+        return Err(refused(&entry.path, MemberFault::Dotted));
+    }
+    entries.iter_mut().for_each(|entry| entry.meta.xattrs.clear());
+    choose(entries, directory, strip, names, &|_| true)
+}
+
+fn choose(
     entries: Vec<Member>,
     directory: &str,
     strip: usize,
     names: &[String],
+    keeps_root: &dyn Fn(&Member) -> bool,
 ) -> Result<Vec<Member>, ArchiveError> {
     let is_below = |path: &[u8], name: &str| {
         path.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
@@ -37,7 +65,7 @@ pub fn select(
             if entry.kind != MemberKind::Directory {
                 return Err(refused(&entry.path, MemberFault::Stripped { strip }));
             }
-            if entry.path.is_empty() && entry.meta.mode != MISSING_MODE {
+            if entry.path.is_empty() && keeps_root(&entry) {
                 entry.path = directory.trim_start_matches('/').as_bytes().to_vec();
                 selected.push(entry);
             }

@@ -14,7 +14,8 @@ impl Writer<'_> {
         let effects = &self.evaluated.effects;
         for unpacked in &effects.unpacked {
             let Some(fetched) = effects.fetched.get(unpacked.fetched) else { continue };
-            let mut install = json!({"type": "tar", "path": unpacked.path});
+            let extract = if unpacked.keeps_owners { "same-owner" } else { "no-same-owner" };
+            let mut install = json!({"type": "tar", "path": unpacked.path, "extract": extract});
             if unpacked.strip > 0 {
                 install["strip"] = json!(unpacked.strip);
             }

@@ -149,6 +149,7 @@ impl Files for KnownFiles<'_> {
             Aspect::Kind => !self.kept.contains(&id),
             Aspect::Mode => !self.modes.contains(&id),
             Aspect::Size => self.has_size(id, &full),
+            Aspect::Emptiness => full == base::NAME.as_bytes() || self.has_size(id, &full),
             Aspect::Time => false,
         };
         if !is_known {

@@ -114,19 +114,24 @@ pub(super) struct Extraction {
     pub(super) directory: String,
     pub(super) strip: usize,
     pub(super) members: Vec<String>,
+    /// Whether members keep their owners, as they do for root.
+    pub(super) keeps_owners: bool,
 }
 
 impl Extraction {
     pub(super) fn read(args: &[Vec<u8>]) -> Result<Self, String> {
-        let (mut archives, mut directories, mut strip, mut members, mut extracts) =
-            (Vec::new(), Vec::new(), 0, Vec::new(), false);
+        let (mut archives, mut directories, mut strip, mut members, mut extracts, mut keeps_owners) =
+            (Vec::new(), Vec::new(), 0, Vec::new(), false, true);
         let mut rest = args.iter().map(|arg| text(arg)).enumerate();
         while let Some((at, arg)) = rest.next() {
             let mut value = || rest.next().map(|(_, value)| value).ok_or_else(|| format!("{arg} without a value"));
             match arg.as_str() {
                 "--directory" if members.is_empty() => directories.push(value()?),
                 "--file" => archives.push(value()?),
-                "--extract" | "--gzip" | "--no-same-owner" | "--verbose" => extracts |= arg == "--extract",
+                "--extract" | "--gzip" | "--verbose" | "--preserve-permissions" | "--same-permissions" => {
+                    extracts |= arg == "--extract";
+                }
+                "--same-owner" | "--no-same-owner" => keeps_owners = arg == "--same-owner",
                 long if long.starts_with("--strip-components=") => {
                     strip = long[19..].parse().map_err(|_| long.to_owned())?;
                 }
@@ -135,6 +140,7 @@ impl Extraction {
                     for letter in arg.trim_start_matches('-').chars() {
                         match letter {
                             'x' => extracts = true,
+                            'o' => keeps_owners = false,
                             'z' | 'v' | 'p' => {}
                             'f' => archives.push(value()?),
                             'C' if members.is_empty() => directories.push(value()?),
@@ -150,7 +156,7 @@ impl Extraction {
             _ if !archives.is_empty() || !directories.is_empty() => {
                 Err("more than one archive or directory".to_owned())
             }
-            (true, Some(archive)) => Ok(Self { archive, directory, strip, members }),
+            (true, Some(archive)) => Ok(Self { archive, directory, strip, members, keeps_owners }),
             _ => Err("anything but unpacking an archive".to_owned()),
         }
     }

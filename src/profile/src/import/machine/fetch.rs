@@ -5,6 +5,7 @@ use vmbake_shell::{Call, Follow, Outcome};
 
 use super::arguments::{Extraction, Request};
 use super::{Machine, text};
+use crate::import::base::is_vacant;
 use crate::import::report::StatementClass;
 use crate::import::runtime::{RuntimeValue, TOKEN, is_marked};
 use vmbake_common::address;
@@ -50,6 +51,8 @@ pub(in crate::import) struct Unpacked {
     pub(in crate::import) members: Vec<String>,
     /// Files and links that were there before, which tar would replace.
     pub(in crate::import) absent: Vec<String>,
+    /// Whether members keep the owners that the archive has for them.
+    pub(in crate::import) keeps_owners: bool,
 }
 
 /// Whether something that is fetched has a part in a text.
@@ -274,23 +277,37 @@ impl Machine<'_> {
             return Outcome::Unsupported(format!("tar with the umask {umask:03o}, where the bake has 022,"));
         }
         let absent = call.files.unpack_into(path.as_bytes()).iter().map(|path| text(path)).collect();
-        let (strip, members) = (extraction.strip, extraction.members);
-        self.effects.unpacked.push(Unpacked { fetched, path, strip, members, absent });
-        self.note(StatementClass::Baked, "the bake unpacks it, and gives it to root")
+        let Extraction { strip, members, keeps_owners, .. } = extraction;
+        self.effects.unpacked.push(Unpacked { fetched, path, strip, members, absent, keeps_owners });
+        self.note(StatementClass::Baked, "the bake unpacks it")
     }
 
-    /// `chown -R` to root of what an archive brought: the bake gives it to root.
+    /// `chown -R` to root of what an archive brought: the bake gives it to root, and nothing else is there, or root has it.
     pub(super) fn chown(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
         let [option, owner, operands @ ..] = call.args else { return None };
         let is_root = matches!(&owner[..], b"root" | b"root:" | b"root:root" | b"0" | b"0:" | b"0:0");
         if option != b"-R" || !is_root || operands.is_empty() {
             return None;
         }
-        let is_unpacked = |operand: &Vec<u8>| {
-            let path = plain_directory(call, &text(operand)).ok();
-            path.is_some_and(|path| self.effects.unpacked.iter().any(|unpacked| unpacked.path == path))
+        let is_known = |path: &str| call.files.is_made(path.as_bytes()) || is_vacant(format!("{path}/-").as_bytes());
+        let directory = |operand: &Vec<u8>| {
+            let path = plain_directory(call, &text(operand)).ok().filter(|path| is_known(path))?;
+            self.effects.unpacked.iter().any(|unpacked| unpacked.path == path).then_some(path)
         };
-        operands.iter().all(is_unpacked).then(|| self.note(StatementClass::Baked, "the bake gives it to root"))
+        let paths: Option<Vec<String>> = operands.iter().map(directory).collect();
+        let paths = paths?;
+        let is_below = |unpacked: &Unpacked| {
+            let mut rests = paths.iter().filter_map(|path| unpacked.path.strip_prefix(path.as_str()));
+            rests.any(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let all = self.effects.unpacked.iter_mut().filter(|unpacked| unpacked.keeps_owners && is_below(unpacked));
+        for unpacked in all {
+            if matches!(&owner[..], b"root" | b"0") {
+                return Some(Outcome::Unsupported("the user alone of files that keep their groups".to_owned()));
+            }
+            unpacked.keeps_owners = false;
+        }
+        Some(self.note(StatementClass::Baked, "the bake gives it to root"))
     }
 }
 

@@ -15,7 +15,7 @@ fn decisive(test: &Test, node: &Node) -> Option<Aspect> {
     match test {
         Test::Kind(_) | Test::OtherKind(_) | Test::Target(..) => Some(Aspect::Kind),
         Test::Mode(..) => Some(Aspect::Mode),
-        Test::Empty if node.is_file() => Some(Aspect::Size),
+        Test::Empty if node.is_file() => Some(Aspect::Emptiness),
         Test::Size(..) => Some(Aspect::Size),
         Test::Newer(_) => Some(Aspect::Time),
         _ => None,
