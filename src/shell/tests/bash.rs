@@ -117,11 +117,11 @@ fn what_is_not_implemented_is_refused_before_the_first_command() {
 #[test]
 fn messages_have_the_text_of_bash_where_they_are_kept() {
     for (text, expected) in [
-        ("(die) 2>&1 | cat", "s: line 2: die: command not found\\n"),
-        ("x=$(./die 2>&1); echo \"$x\"", "s: line 2: ./die: No such file or directory\\n"),
-        ("{ cat <none; } 2>log; cat log", "s: line 2: none: No such file or directory\\n"),
-        ("(cd none) 2>&1 | cat", "s: line 2: cd: none: No such file or directory\\n"),
-        ("(set -u; echo $none) 2>&1 | cat", "s: line 2: none: unbound variable\\n"),
+        ("(die) 2>&1 | cat", ": line 2: die: command not found\\n"),
+        ("x=$(./die 2>&1); echo \"$x\"", ": line 2: ./die: No such file or directory\\n"),
+        ("{ cat <none; } 2>log; cat log", ": line 2: none: No such file or directory\\n"),
+        ("(cd none) 2>&1 | cat", ": line 2: cd: none: No such file or directory\\n"),
+        ("(set -u; echo $none) 2>&1 | cat", ": line 2: none: unbound variable\\n"),
     ] {
         let left = host::ours(&format!("#!/bin/bash\n{text}"), "/work").unwrap();
         assert!(left.stdout.ends_with(expected), "{text}: {}", left.stdout);

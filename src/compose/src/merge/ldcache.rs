@@ -51,6 +51,7 @@ pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> 
             target.wrap(removed)?;
         }
         for library in &found.libraries {
+            check_grants(target, &directory, library)?;
             if directory.hwcaps.is_none() && !library.is_link {
                 link(target, &directory, library)?;
             }
@@ -89,6 +90,16 @@ fn entry(directory: &Directory, library: &Library) -> Entry {
         hwcaps: directory.hwcaps.clone(),
         isa_level: library.isa_level,
     }
+}
+
+/// Fails if a library of a bundle would be found by a name that is not granted: its soname may be that of any other library.
+fn check_grants(target: &Target, directory: &Directory, library: &Library) -> Result<(), MergeError> {
+    let (name, at) = (path(directory, &library.name)?, path(directory, &library.soname)?);
+    let found = [target.tree.find(name.as_bytes()).ok().flatten(), target.tree.resolve(name.as_bytes()).ok()];
+    for id in found.into_iter().flatten() {
+        target.check_landing(&target.tree.origin(target.tree.inode(id).origin).layer, at.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Makes the link from the soname to the library, unless it is there or something other than a link is.

@@ -72,7 +72,12 @@ impl Before {
                         hint,
                     });
                 }
-                Treatment::Done(todo) => work.push((todo, layer.to_owned())),
+                Treatment::Done(todo) => {
+                    if let Some(output) = todo.output() {
+                        target.check_landing(layer, output.as_bytes())?;
+                    }
+                    work.push((todo, layer.to_owned()));
+                }
             }
             match row.treatment {
                 Treatment::Done(Work::Locales) => locales::check_list(target, layer, &shown)?,

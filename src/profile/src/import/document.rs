@@ -268,6 +268,7 @@ impl Writer<'_> {
         let effects = &self.evaluated.effects;
         self.list("packages", &effects.packages);
         self.list("recommends", &effects.recommends);
+        self.list("hold", &effects.held);
         if let Some(archive) = self.parts.rules.archive.as_ref().filter(|_| !effects.packages.is_empty()) {
             self.document.keys.insert("archive".to_owned(), json!(archive));
         }

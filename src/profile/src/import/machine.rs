@@ -85,6 +85,8 @@ pub(super) struct Effects {
     pub(super) packages: BTreeSet<String>,
     /// Those whose recommended packages come as well.
     pub(super) recommends: BTreeSet<String>,
+    /// Packages that are held.
+    pub(super) held: BTreeSet<String>,
     pub(super) fetched: Vec<Fetched>,
     pub(super) unpacked: Vec<Unpacked>,
     /// Lists that checksums were compared by, with what is fetched in them.
@@ -223,9 +225,7 @@ impl<'a> Machine<'a> {
         let name = String::from_utf8_lossy(call.base_name()).into_owned();
         Some(match name.as_str() {
             "apt" | "apt-get" => self.apt(call),
-            "apt-mark" if first(call).is_some_and(|verb| matches!(verb, b"hold" | b"unhold" | b"manual" | b"auto")) => {
-                self.dropped("packages of an image change only by a bake")
-            }
+            "apt-mark" => self.apt_mark(call),
             "curl" | "wget" => self.fetch(&name, call),
             "jq" => self.jq(call),
             "base64" => return self.base64(call),
@@ -238,9 +238,7 @@ impl<'a> Machine<'a> {
                 self.dropped("which way cloud-init is called does not matter here")
             }
             "cloud-init" if self.begins(call) => self.begin(call),
-            "cloud-init"
-                if call.args.iter().any(|arg| matches!(&arg[..], b"clean" | b"init" | b"modules" | b"single")) =>
-            {
+            "cloud-init" if call.args == [b"clean".to_vec()] || call.args.iter().any(|arg| arg == b"init") => {
                 self.dropped("the image has what it would set up")
             }
             "cloud-init" if first(call) == Some(b"status") && !call.is_observed => {
@@ -263,7 +261,9 @@ impl<'a> Machine<'a> {
             "sysctl" => self.sysctl(call),
             "sudo" => return sudo(call),
             "update-ca-certificates" => {
-                self.effects.commands.push(vec!["/usr/sbin/update-ca-certificates".to_owned()]);
+                let args = call.args.iter().map(|arg| text(arg));
+                let words = std::iter::once("/usr/sbin/update-ca-certificates".to_owned()).chain(args).collect();
+                self.effects.commands.push(words);
                 self.note(StatementClass::FirstBoot, "it has to look at all certificates of the image")
             }
             "sleep" => return self.sleep(call),

@@ -38,7 +38,7 @@ pub(super) fn echo(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
 /// Writes to standard output, which may be closed.
 fn write(shell: &mut Shell<'_>, name: &str, text: &[u8]) -> Run<u8> {
     if !text.is_empty() && shell.descriptor(1).is_none() {
-        shell.complain(&[name.as_bytes(), b": write error: Bad file descriptor"].concat())?;
+        shell.complain_exactly(&[name.as_bytes(), b": write error: Bad file descriptor"].concat())?;
         return Ok(1);
     }
     shell.out(text)?;

@@ -251,7 +251,7 @@ impl Shell<'_> {
                 return result;
             }
             let status = result?;
-            self.complain(&[&argv[0][..], b": write error: Bad file descriptor"].concat())?;
+            self.complain_exactly(&[&argv[0][..], b": write error: Bad file descriptor"].concat())?;
             return Ok(status.max(1));
         }
         let result = builtin(self, &argv[1..], tested);

@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
+use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
 use super::composing::{bake, shop};
 use super::shop::{Shop, document, layer};
+use crate::elf::parts::{Make, library};
 use crate::fixtures as parts;
 use crate::origin::image::write_disk;
+use crate::tools::have;
 
 /// A base with links from `/usr/lib/ssl`, as Debian's openssl has them, and worse ones.
 fn base() -> Tree {
@@ -175,5 +178,57 @@ fn a_user_of_a_bundle_joins_no_group_that_was_not_asked_for() {
         assert!(!ok && said.contains(&expected), "{said}");
         shop.write(r#", "users": ["agent", "sudo"]"#, keys);
         assert_eq!(shop.check("agent"), (true, String::new()));
+    }
+}
+
+#[test]
+fn what_is_made_of_a_file_must_be_granted_too() {
+    let Some(shop) = linked() else { return };
+    let file = |path: &str| {
+        layer("").replacen("\"files\": {", &format!("\"files\": {{\"{path}\": {{\"content\": \"x\\n\"}}, "), 1)
+    };
+    for (path, expected) in [
+        ("/usr/local/share/ca-certificates/a.crt", "layer acme.agent: writes /etc/ssl/certs"),
+        ("/etc/default/grub.d/a.cfg", "layer acme.agent: writes /boot/grub/grub.cfg"),
+    ] {
+        let (ok, said) = baked(&shop, &format!("{path:?}"), r#", "users": ["agent"]"#, &file(path));
+        assert!(!ok && said.contains(expected), "{path}: {said}");
+    }
+}
+
+/// The library goes to the one path that is granted, but others would find it by its soname.
+#[test]
+fn a_library_has_no_name_that_is_not_granted() {
+    let Some(shop) = shop().filter(|_| have(&["ldconfig"])) else { return };
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("etc/ld.so.conf.d")).unwrap();
+    let conf = "include /etc/ld.so.conf.d/*.conf\n";
+    std::fs::write(root.path().join("etc/ld.so.conf"), conf).unwrap();
+    assert!(Command::new("ldconfig").arg("-r").arg(root.path()).status().unwrap().success());
+    let mut tree = parts::base_with(&[
+        ("/etc/ld.so.conf", conf),
+        ("/etc/ld.so.conf.d/libc.conf", "/usr/local/lib\n"),
+        ("/etc/machine-id", ""),
+        ("/etc/os-release", "ID=o\n"),
+    ]);
+    let cache = std::fs::read(root.path().join("etc/ld.so.cache")).unwrap();
+    let (len, source) = (cache.len() as u64, tree.sources_mut().add(std::sync::Arc::new(cache)));
+    let kind = Kind::File(Map::whole(source, 0, len));
+    let (meta, origin) = (Metadata::root(0o644, Timestamp::default()), tree.first_origin());
+    tree.place(b"/etc/ld.so.cache", Inode { meta, kind, origin }).unwrap();
+    std::fs::create_dir(shop.path("linked")).unwrap();
+    write_disk(&tree, &shop.path("linked/base.raw"));
+    std::fs::rename(shop.path("linked/base.raw"), shop.path("base.raw")).unwrap();
+    shop.yard.updated();
+    let folder = shop.path("agent/layers/acme.agent/files/usr/local/lib");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("libagent.so"), Make { soname: Some("libssl.so.3"), ..library(&[]) }.bytes()).unwrap();
+    for (paths, is_granted) in [
+        (r#""/usr/local/lib/libagent.so""#, false),
+        (r#""/usr/local/lib/libagent.so", "/usr/local/lib/libssl.so.3""#, true),
+    ] {
+        let (ok, said) = baked(&shop, paths, r#", "users": ["agent"]"#, &layer(""));
+        let is_refused = said.contains("layer acme.agent: writes /usr/local/lib/libssl.so.3");
+        assert!(ok == is_granted && is_refused != is_granted, "{paths}: {said}");
     }
 }

@@ -1,6 +1,6 @@
 //! ELF files: reading them, checking those of an image, and the dynamic linker's cache, with binutils and glibc as judges.
 
-mod parts;
+pub mod parts;
 mod reader;
 mod programs;
 mod loader;

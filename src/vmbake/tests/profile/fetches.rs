@@ -110,6 +110,12 @@ fn what_programs_do_otherwise_is_refused() {
             "mkdir /opt/d; cd /opt; curl -o t https://h.example/t; tar -xzf t -C /opt -C d",
             "more than one archive or directory",
         ),
+        ("apt-get install jq", "install without -y, which stops if more packages are needed"),
+        ("apt-get -o APT::Get::Assume-Yes=false install jq", "install without -y"),
+        ("apt-mark auto jq", "auto is not supported"),
+        ("apt-mark hold 'j*'", "hold j* is not supported"),
+        ("cloud-init clean --reboot", "cloud-init"),
+        ("cloud-init single --name cc_ssh", "cloud-init"),
         ("apt-get install -y -o APT::Install-Recommends=false jq", "-o APT::Install-Recommends=false is not supported"),
         ("apt-get install -y -oAPT::Default-Release=sid jq", "-oAPT::Default-Release=sid is not supported"),
         (

@@ -83,6 +83,7 @@ fn commands_become_keys_of_a_layer() {
     for (script, pointer, expected) in [
         ("apt-get update && apt-get install -y jq=1.7* socat", "/packages", json!(["jq=1.7*", "socat"])),
         ("apt-get install -y jq; apt install --no-install-recommends -y socat", "/recommends", json!(["jq"])),
+        ("apt-get -qq install jq; apt-mark hold jq socat; apt-mark unhold socat", "/hold", json!(["jq"])),
         ("systemctl mask ufw", "/units/mask", json!(["ufw.service"])),
         ("systemctl enable --now ssh", "/units/enable", json!(["ssh.service"])),
         ("systemctl disable apt-daily.timer", "/units/disable", json!(["apt-daily.timer"])),
@@ -93,6 +94,11 @@ fn commands_become_keys_of_a_layer() {
         ("readlink -f /bin/sh > /opt/x; [ -L /bin/sh ] && touch /opt/y", "/files/~1opt~1y", json!({"mode": "0644"})),
         ("echo a > /opt/x; chmod 600 /opt/x", "/files/~1opt~1x", json!({"mode": "0600"})),
         ("update-ca-certificates", "/first_boot/commands", json!([["/usr/sbin/update-ca-certificates"]])),
+        (
+            "update-ca-certificates --fresh",
+            "/first_boot/commands",
+            json!([["/usr/sbin/update-ca-certificates", "--fresh"]]),
+        ),
     ] {
         assert_eq!(layer(script, &[], &json!({})).pointer(pointer), Some(&expected), "{script}");
     }

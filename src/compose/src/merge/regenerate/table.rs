@@ -19,6 +19,18 @@ pub(super) enum Work {
     Libraries,
 }
 
+impl Work {
+    /// What is changed, which must be granted to a bundle that brings a file for it.
+    pub(super) fn output(self) -> Option<&'static str> {
+        match self {
+            Self::Certificates => Some("/etc/ssl/certs"),
+            Self::Menu => Some("/boot/grub/grub.cfg"),
+            // They are read only, and names of libraries are compared with the grants when the cache is made.
+            Self::Locales | Self::Mail | Self::Modules | Self::Libraries => None,
+        }
+    }
+}
+
 /// What happens with a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Treatment {

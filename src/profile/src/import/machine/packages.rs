@@ -12,27 +12,22 @@ impl Machine<'_> {
     /// `apt` and `apt-get`.
     pub(super) fn apt(&mut self, call: &mut Call<'_>) -> Outcome {
         let mut words = call.args.iter().map(|arg| String::from_utf8_lossy(arg).into_owned());
-        let (mut operands, mut recommends) = (Vec::new(), true);
+        let (mut operands, mut recommends, mut assumes_yes) = (Vec::new(), true, false);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "-o" | "--option" => match words.next() {
-                    Some(option) if is_plain_option(&option) => {}
+                    Some(option) if is_plain_option(&option) => assumes_yes |= is_yes(&option),
                     option => return Outcome::Unsupported(format!("-o {}", option.unwrap_or_default())),
                 },
-                "-y"
-                | "--yes"
-                | "-q"
-                | "-qq"
-                | "--quiet"
-                | "-f"
-                | "--fix-broken"
-                | "--allow-downgrades"
-                | "--allow-change-held-packages"
-                | "--assume-yes" => {}
+                "-y" | "--yes" | "-qq" | "--assume-yes" => assumes_yes = true,
+                "-q" | "--quiet" | "-f" | "--fix-broken" | "--allow-downgrades" | "--allow-change-held-packages" => {}
                 "--no-install-recommends" => recommends = false,
                 "--install-recommends" => recommends = true,
                 option
-                    if option.strip_prefix("-o").or(option.strip_prefix("--option=")).is_some_and(is_plain_option) => {}
+                    if option.strip_prefix("-o").or(option.strip_prefix("--option=")).is_some_and(is_plain_option) =>
+                {
+                    assumes_yes |= is_yes(option);
+                }
                 option if option.starts_with('-') => return Outcome::Unsupported(option.to_owned()),
                 _ => operands.push(word),
             }
@@ -41,6 +36,10 @@ impl Machine<'_> {
             Some((verb, [])) if verb == "update" => self.dropped("manifests say which packages there are"),
             Some((verb, [])) if matches!(verb.as_str(), "clean" | "autoclean") => {
                 self.dropped("no package is left to be cleaned up")
+            }
+            // Without a terminal, the answer is no.
+            Some((verb, [_, ..])) if verb == "install" && !assumes_yes => {
+                Outcome::Unsupported("install without -y, which stops if more packages are needed,".to_owned())
             }
             Some((verb, packages)) if verb == "install" && !packages.is_empty() => {
                 // Packages that are not Debian's may have files there.
@@ -95,6 +94,40 @@ impl Machine<'_> {
         self.effects.packages.extend(names);
         self.note(class, reason)
     }
+
+    /// `apt-mark`.
+    pub(super) fn apt_mark(&mut self, call: &Call<'_>) -> Outcome {
+        let words: Vec<String> = call.args.iter().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect();
+        let Some((verb, names)) = words.split_first() else { return Outcome::Unsupported("no command".to_owned()) };
+        let is_name = |name: &String| {
+            name.starts_with(|char: char| char.is_ascii_alphanumeric()) && !name.contains(['*', ':', '?'])
+        };
+        if names.is_empty() || !names.iter().all(is_name) {
+            return Outcome::Unsupported(format!("{verb} {}", vmbake_common::escape::line(names.join(" "))));
+        }
+        let names = names.iter().filter_map(|name| match self.rules.packages.get(name) {
+            Some(other) => other.clone(),
+            None => Some(name.clone()),
+        });
+        match verb.as_str() {
+            "hold" => {
+                self.effects.held.extend(names);
+                self.note(StatementClass::Baked, "the image holds them")
+            }
+            "unhold" => {
+                names.for_each(|name| drop(self.effects.held.remove(&name)));
+                self.note(StatementClass::Baked, "the image does not hold them")
+            }
+            "manual" => self.dropped("packages of an image change only by a bake"),
+            other => Outcome::Unsupported(other.to_owned()),
+        }
+    }
+}
+
+/// Whether a setting of apt answers its questions with yes.
+fn is_yes(option: &str) -> bool {
+    let option = option.to_ascii_lowercase();
+    ["true", "yes", "1"].iter().any(|yes| option.ends_with(&format!("apt::get::assume-yes={yes}")))
 }
 
 /// Beginnings of settings of apt that change neither which packages are installed nor what else is done.
