@@ -1,5 +1,7 @@
 //! `apt-get` of a script: the packages of an image, which the bake installs.
 
+use std::collections::BTreeSet;
+
 use vmbake_shell::{Call, Outcome};
 
 use super::Machine;
@@ -115,7 +117,8 @@ impl Machine<'_> {
                 self.note(StatementClass::Baked, "the image holds them")
             }
             "unhold" => {
-                names.for_each(|name| drop(self.effects.held.remove(&name)));
+                let names: BTreeSet<String> = names.collect();
+                self.effects.held.retain(|name| !names.contains(name));
                 self.note(StatementClass::Baked, "the image does not hold them")
             }
             "manual" => self.dropped("packages of an image change only by a bake"),
