@@ -144,7 +144,7 @@ pub fn merge(
         setuid.extend(target.enter_layer(&layer.schema, expand::multiarch("setuid", arch).unwrap_or_default()));
         let name = layer.schema.name.as_str();
         let before = target.snapshot(name);
-        extracted::check_in_place(&target, &layer.schema)?;
+        extracted::check_in_place(&target, &layer.schema, |_| true)?;
         accounts::create(&mut target, &layer.schema)?;
         target.check_changes(name, before.as_ref(), Step::Accounts, &bundles)?;
         let before = target.snapshot(name);
@@ -173,10 +173,15 @@ pub fn merge(
         deferred.extend(packages.configure(&mut target, unpacked, &audited)?);
         target.enter(own());
         packages.hold(&mut target, name, &layer.schema.hold)?;
+        let is_archive = |artifact: &&StagedArtifact| matches!(artifact.content, StagedContent::Members(..));
+        let unpacked: BTreeSet<String> =
+            others.iter().filter(is_archive).map(|artifact| artifact.name.clone()).collect();
         for artifact in others {
             target.enter(origin(&artifact));
             install(&mut target, artifact)?;
         }
+        let is_unpacked = |origin: &Origin| origin.artifact.as_ref().is_some_and(|name| unpacked.contains(name));
+        extracted::check_in_place(&target, &layer.schema, is_unpacked)?;
         target.enter(own());
         let is_last = name == HYGIENE;
         let brought = is_last.then(|| Brought::find(&target, &layers, &archives)).transpose()?;

@@ -224,6 +224,18 @@ fn a_file_that_a_script_wrote_in_place_replaces_nothing_else() {
         let error = found(base, rule);
         assert!(error.contains(expected), "{error}");
     }
+    // What an archive of the layer has there, too.
+    if have(&["tar"]) {
+        let dir = tempfile::tempdir().unwrap();
+        sh(dir.path(), "mkdir t; echo a >t/run; chmod 755 t/run; tar --owner=root:0 --group=root:0 -cf t.tar t");
+        let part =
+            part("tar.gz", r#", "strip": 1, "extract": "same-owner""#, fs::read(dir.path().join("t.tar")).unwrap());
+        let keys =
+            r#", "files": {"/opt/tool/run": {"content": "new"}}, "in_place": {"/opt/tool/run": {"mode": "0644"}}"#;
+        let error = bake_onto(base(), std::slice::from_ref(&part), keys).unwrap_err();
+        assert!(error.contains("found a regular file with mode 0755"), "{error}");
+        bake_onto(base(), &[part], &keys.replace("0644", "0755")).unwrap();
+    }
     for (base, rule) in [(base(), r#""mode": "0644""#), (none, r#""mode": "0644""#), (with_mode(0o600), "")] {
         assert_eq!(text(&bake(base, rule).unwrap(), "/etc/taken.conf"), "new");
     }

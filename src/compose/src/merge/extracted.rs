@@ -8,7 +8,7 @@
 //! there that would keep its mode, or a link that would lead elsewhere.
 
 use vmbake_disk::source::SourceId;
-use vmbake_disk::tree::{Kind, Metadata, Tree};
+use vmbake_disk::tree::{Kind, Metadata, Origin, Tree};
 use vmbake_layer::{ExtractOption, InPlace, Schema};
 
 use super::place::Target;
@@ -30,11 +30,18 @@ impl BaseAccounts {
     }
 }
 
-/// Fails where something is that a script which writes in place would not leave as the layer has it.
-pub(super) fn check_in_place(target: &Target, schema: &Schema) -> Result<(), MergeError> {
+/// Fails where something of these origins is that a script which writes in place would not leave as the layer has it.
+pub(super) fn check_in_place(
+    target: &Target,
+    schema: &Schema,
+    concerns: impl Fn(&Origin) -> bool,
+) -> Result<(), MergeError> {
     for (path, InPlace { mode: wanted }) in &schema.in_place {
         let Some(id) = target.wrap(target.tree.find(path.as_bytes()))? else { continue };
         let inode = target.tree.inode(id);
+        if !concerns(target.tree.origin(inode.origin)) {
+            continue;
+        }
         let Metadata { mode, uid, gid, .. } = inode.meta;
         let is_same = (uid, gid) == (0, 0) && wanted.is_none_or(|wanted| wanted == mode);
         if !(is_same && matches!(inode.kind, Kind::File(_))) {
