@@ -22,6 +22,8 @@ fn base() -> Tree {
         ("/etc/machine-id", ""),
         ("/etc/os-release", "ID=o\n"),
         ("/etc/ssl/certs/ca.crt", "the real one\n"),
+        ("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n"),
+        ("/etc/ld.so.conf.d/libc.conf", "/usr/local/lib\n"),
         ("/etc/hard.conf", "one file with two names\n"),
         ("/etc/secret", "s\n"),
         ("/etc/deep/x", "x\n"),
@@ -202,15 +204,9 @@ fn a_library_has_no_name_that_is_not_granted() {
     let Some(shop) = shop().filter(|_| have(&["ldconfig"])) else { return };
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(root.path().join("etc/ld.so.conf.d")).unwrap();
-    let conf = "include /etc/ld.so.conf.d/*.conf\n";
-    std::fs::write(root.path().join("etc/ld.so.conf"), conf).unwrap();
+    std::fs::write(root.path().join("etc/ld.so.conf"), "").unwrap();
     assert!(Command::new("ldconfig").arg("-r").arg(root.path()).status().unwrap().success());
-    let mut tree = parts::base_with(&[
-        ("/etc/ld.so.conf", conf),
-        ("/etc/ld.so.conf.d/libc.conf", "/usr/local/lib\n"),
-        ("/etc/machine-id", ""),
-        ("/etc/os-release", "ID=o\n"),
-    ]);
+    let mut tree = base();
     let cache = std::fs::read(root.path().join("etc/ld.so.cache")).unwrap();
     let (len, source) = (cache.len() as u64, tree.sources_mut().add(std::sync::Arc::new(cache)));
     let kind = Kind::File(Map::whole(source, 0, len));

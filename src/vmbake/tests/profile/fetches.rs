@@ -61,7 +61,11 @@ fn files_of_an_archive_have_the_owners_that_tar_gives_them() {
         ("-xzf", "chown -R 0: /opt/d", "no-same-owner"),
         ("--no-same-owner -xzf", "chown -R root /opt/d", "no-same-owner"),
     ] {
-        let found = layer(&format!("mkdir /opt/d; {FETCH}; tar {options} /opt/t -C /opt/d; {after}"), &[], &json!({}));
+        let found = layer(
+            &format!("mkdir /opt/d; {FETCH}; tar {options} /opt/t -C /opt/d; {after}\nrm /opt/t"),
+            &[],
+            &json!({}),
+        );
         assert_eq!(found["downloads"]["t"]["install"]["extract"], expected, "{options} {after}");
     }
     for (directory, after, expected) in [

@@ -165,7 +165,7 @@ fn machines_know_their_names() {
 
 #[test]
 fn files_that_scripts_write_in_place_are_listed() {
-    let script = "echo a > /etc/issue; umask 077; cp /etc/issue /etc/b; cp /etc/b /etc/c; chmod 640 /etc/c; install /etc/b /etc/d\n\
+    let script = "echo a > /etc/issue; umask 077; echo b > /etc/b; echo c | tee /etc/c; chmod 640 /etc/c; touch /opt/d; install /opt/d /etc/d\n\
                   echo a > /opt/e; mkdir /opt/f; echo a | tee /opt/f/g; touch /tmp/h; mv /tmp/h /etc/h";
     let expected = json!({"/etc/issue": {"mode": "0644"}, "/etc/b": {"mode": "0600"}, "/etc/c": {}});
     let mut found = layer(script, &[], &json!({}))["in_place"].clone();
