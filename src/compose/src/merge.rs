@@ -26,6 +26,7 @@ mod ldcache;
 mod locales;
 mod logins;
 mod maintainer;
+mod missing;
 mod os_release;
 mod overrides;
 mod owners;
@@ -207,6 +208,7 @@ pub fn merge(
     host_keys::apply(&mut target)?;
     first_boot::write(&mut target, &layers, manifest.content())?;
     unit_grants::check(&target, &layers, &bundles)?;
+    warnings.extend(missing::warnings(&target, &layers));
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch, &target.by_name)?;
     privileged::check(&target, &packages, &base_privileged, &setuid)?;

@@ -3,6 +3,7 @@
 
 mod executable;
 mod paths;
+mod units;
 
 pub use executable::is_run_by_parts;
 
@@ -48,7 +49,7 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     paths::modes(&mut found, schema);
     paths::capabilities(&mut found, schema);
     paths::symlinks(&mut found, schema);
-    units(&mut found, layer);
+    units::check(&mut found, layer);
     executable::check(&mut found, layer);
     first_boots(&mut found, layer);
     settings::check(&mut found, schema);
@@ -249,26 +250,6 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
         .filter(|range| range.count == 0 || range.start <= MAX_ID || range.start.checked_add(range.count).is_none());
     let message = range.map(|range| format!("{} ids from {} on are no subordinate ids", range.count, range.start));
     found.value(format!("{pointer}/subordinate"), message);
-}
-
-fn units(found: &mut Findings, layer: &Layer) {
-    let units = &layer.schema.units;
-    found.list("/units/enable", &units.enable, rules::unit_or_instance);
-    found.list("/units/disable", &units.disable, rules::instance);
-    found.list("/units/mask", &units.mask, rules::unit_or_instance);
-    for (index, unit) in units.enable.iter().enumerate() {
-        let against = units.disable.contains(unit) || units.mask.contains(unit);
-        let against = against.then(|| format!("unit {unit:?} is also disabled or masked"));
-        let file = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"].iter().find_map(
-            |dir| {
-                let own = layer.files.get(&format!("{dir}/{unit}"));
-                own.or_else(|| layer.files.get(&format!("{dir}/{}", rules::unit_file(unit))))
-            },
-        );
-        let plain = file.is_some_and(|file| !rules::has_install(&file.content));
-        let plain = plain.then(|| format!("unit {unit:?} has no [Install] section that would enable it"));
-        found.value(format!("/units/enable/{index}"), against.or(plain));
-    }
 }
 
 /// Units that wait for a first boot as systemd means it. The empty `/etc/machine-id` of an image gives each machine an ID, but

@@ -17,6 +17,7 @@ mod pattern;
 mod removal;
 mod rules;
 pub mod unit_place;
+mod unit_install;
 mod sudoers;
 mod swap;
 mod findings;
@@ -52,7 +53,8 @@ pub use rules::{default_mode, hidden_by, unit_file};
 pub use set::HYGIENE;
 pub use swap::PAGE;
 pub use text::without_comments;
-pub use unit_place::{UNIT_SCOPES, UnitRole, install_section, is_wants, unfold, unit_place};
+pub use unit_install::{InstallFault, InstallLink, Place, UnitForm, UnitInstall, unit_form};
+pub use unit_place::{UNIT_SCOPES, UnitRole, is_wants, unit_place};
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! Paths in directories of units, by what they are about, and `[Install]` sections of units.
+//! Paths in directories of units, by what they are about.
 
 /// Directories of units: those of the system, and those of all users' own instances of systemd.
 pub const UNIT_SCOPES: [&[&str]; 2] = [
@@ -69,20 +69,4 @@ impl UnitPlace<'_> {
 /// Whether it is the name of a directory of wanted units, in whose place a link is.
 pub fn is_wants(name: &str) -> bool {
     WANTS.iter().any(|end| name.ends_with(end))
-}
-
-/// Drops comments, and joins lines that end with a backslash with the next (systemd.syntax(7)).
-pub fn unfold(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', ';']));
-    lines.flat_map(|line| line.strip_suffix('\\').map_or([line, "\n"], |line| [line, " "])).collect()
-}
-
-/// The settings of all sections of that name.
-pub fn install_section(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    let mut inside = false;
-    let lines = text.lines().map(str::trim).filter(move |line| {
-        inside = if line.starts_with('[') { *line == "[Install]" } else { inside };
-        inside
-    });
-    lines.filter_map(|line| line.split_once('=')).map(|(k, v)| (k.trim(), v))
 }

@@ -124,8 +124,11 @@ fn instances_are_enabled_as_by_systemctl() {
         assert_eq!(link(&tree, path), *to, "{path}");
     }
     for (unit, expected) in [
-        ("plain@.service", "plain@.service is a template without DefaultInstance=; name an instance of it"),
-        ("odd@a.service", "odd@a.service has Alias=odd-a.service, which is not a name that the unit can have"),
+        ("plain@.service", "WantedBy=a.target needs an instance, but the template has no DefaultInstance="),
+        (
+            "odd@a.service",
+            "/usr/lib/systemd/system/odd@.service:2: has Alias=odd-%i.service, which is not a name that the unit can have there",
+        ),
         ("none@a.service", "none@a.service is not in the tree"),
     ] {
         let error = bake(&format!(r#", "units": {{"enable": ["{unit}"]}}"#)).unwrap_err();

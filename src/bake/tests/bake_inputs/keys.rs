@@ -9,7 +9,7 @@ fn bake(base: Tree, keys: &str) -> Result<Tree, String> {
 }
 
 /// A base with symbolic links.
-fn with_links(mut tree: Tree, links: &[(&str, &str)]) -> Tree {
+pub fn with_links(mut tree: Tree, links: &[(&str, &str)]) -> Tree {
     let origin = tree.add_origin(Origin::default());
     for (path, to) in links {
         let meta = Metadata::root(0o777, Timestamp::default());
@@ -42,7 +42,7 @@ fn units_are_read_as_systemd_reads_them() {
     links.iter().for_each(|(path, _)| assert!(tree.lookup(path.as_bytes()).is_none(), "{path}"));
     assert_eq!(link(&tree, kept[0].0), kept[0].1);
 
-    for word in ["../../../usr/bin/sh", "%p-x.service"] {
+    for word in ["../../../usr/bin/sh", "%m-x.service"] {
         let error = bake(base_with(&[(UNIT, &format!("[Install]\nAlias={word}\n"))]), ENABLE).unwrap_err();
         assert!(error.contains("which is not a name that the unit can have"), "{error}");
     }

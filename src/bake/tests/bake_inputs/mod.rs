@@ -13,6 +13,7 @@ mod triggers;
 mod scripts;
 mod alternatives;
 mod keys;
+mod unit_installs;
 mod settings;
 mod logins;
 mod choices;

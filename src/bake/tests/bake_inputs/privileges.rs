@@ -107,7 +107,8 @@ fn the_links_of_a_unit_stay_among_units() {
         let base = base_with(&[("/usr/lib/systemd/system/x.service", &unit)]);
         let error = bake_onto(base, &[], r#", "units": {"enable": ["x.service"]}"#).unwrap_err();
         assert!(
-            error.contains(&format!("unit x.service has {key}={value}, which is not a name that the unit can have")),
+            error
+                .contains(&format!("x.service:2: has {key}={value}, which is not a name that the unit can have there")),
             "{error}"
         );
     }

@@ -3,6 +3,7 @@
 use vmbake_disk::tree::TreeError;
 
 use crate::stage::ControlFault;
+pub use vmbake_layer::InstallFault;
 
 /// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
@@ -326,20 +327,37 @@ pub enum UnitFault {
     /// Nothing says where its links would be.
     #[error("has no [Install] section that would enable it")]
     NoInstall,
-    /// Its `[Install]` section names something else than units.
-    #[error("has {key}={value}, which is not a name that the unit can have")]
-    Name {
-        /// The key.
-        key: String,
-        /// The word.
-        value: String,
-    },
-    /// A path takes the place of a name.
-    #[error("is a path; name a unit")]
+    /// A file of it has an `[Install]` section that systemctl refuses.
+    #[error("cannot be enabled: {0}")]
+    Install(InstallFault),
+    /// It is not a name.
+    #[error("is not the name of a unit")]
     Template,
-    /// A template does not say which instance is enabled.
-    #[error("is a template without DefaultInstance=; name an instance of it")]
-    NoInstance,
+    /// Units of its kind are known by their names.
+    #[error("is of a kind that has no templates")]
+    NoTemplate,
+    /// Something that enabling does not replace is in the place of a link or of the unit.
+    #[error("cannot be enabled: {path} is {found}")]
+    Occupied {
+        /// The path.
+        path: String,
+        /// What is there.
+        found: String,
+    },
+    /// A link to `/dev/null`, or an empty file.
+    #[error("is masked by {path}")]
+    Masked {
+        /// The path.
+        path: String,
+    },
+    /// It is another name of a unit.
+    #[error("cannot be enabled: {path} is a link to {to}; name that unit")]
+    Linked {
+        /// The link.
+        path: String,
+        /// Its target.
+        to: String,
+    },
     /// No directory of units has it.
     #[error("is not in the tree")]
     Missing,

@@ -10,7 +10,7 @@ use vmbake_firstboot::plan::Plan;
 
 use super::MergeError;
 use super::place::Target;
-pub use vmbake_layer::{Layer, UNIT_SCOPES, UnitRole, install_section, is_wants, unfold, unit_file, unit_place};
+pub use vmbake_layer::{Layer, UNIT_SCOPES, UnitInstall, UnitRole, is_wants, unit_file, unit_place};
 use vmbake_manifest::{LayerGrants, PinnedBundle};
 
 /// Where System V scripts are, of which systemd makes units.
@@ -161,7 +161,7 @@ impl<'a> Units<'a> {
         self.about(path)?;
         match &self.target.tree.inode(id).kind {
             Kind::Symlink(_) if !place.is_named(path, &self.grants.paths) => self.link(path),
-            Kind::File(_) if place.role == UnitRole::Unit => self.install(path),
+            Kind::File(_) if place.role != UnitRole::Wanted => self.install(path, place.unit),
             _ => Ok(()),
         }
     }
@@ -189,23 +189,23 @@ impl<'a> Units<'a> {
         }
     }
 
-    /// Fails if enabling a unit would enable or replace one of others.
-    fn install(&self, path: &str) -> Result<(), MergeError> {
-        // What is not text has no such section that systemd would read.
-        let Ok(text) = self.target.text(path) else { return Ok(()) };
-        for (key, value) in install_section(&unfold(&text)) {
-            for word in value.split_whitespace() {
-                let is_fine = match key {
-                    "Also" => self.is_own(word),
-                    "Alias" => !self.is_foreign(word),
-                    _ => true,
-                };
-                if !is_fine && !self.is_granted(word) {
-                    return Err(refused(self.layer, &format!("{}/{word}", self.scope[0]), word));
-                }
-            }
+    /// Fails if enabling a unit would enable or replace one of others. `path` is its file or a drop-in.
+    fn install(&self, path: &str, unit: &str) -> Result<(), MergeError> {
+        let mut install = UnitInstall::new(unit);
+        // systemctl does not enable a unit whose file it cannot read.
+        if self.target.bytes(path).map_or(true, |bytes| install.read(path, &bytes).is_err()) {
+            return Ok(());
         }
-        Ok(())
+        let aliases = install.each_link().flatten().filter(|link| link.is_alias);
+        let mut foreign = aliases.map(|link| link.name).filter(|name| self.is_foreign(name));
+        let also = install.also().iter().find(|other| !self.is_own(other));
+        match foreign
+            .find(|name| !self.is_granted(name))
+            .or_else(|| also.filter(|name| !self.is_granted(name)).cloned())
+        {
+            Some(unit) => Err(refused(self.layer, &format!("{}/{unit}", self.scope[0]), &unit)),
+            None => Ok(()),
+        }
     }
 
     /// Whether a grant names a unit of that name.

@@ -1,16 +1,20 @@
 //! Units of systemd: the links that `systemctl enable`, `disable` and `mask` make. The records of Debian's deb-systemd-helper(1p)
 //! about them are [`helper`], what systemctl(1) does without a running systemd is [`offline`],
-//! and links of System V scripts are [`sysv`].
+//! links of System V scripts are [`sysv`], and where units and their drop-ins are is [`lookup`].
 
 pub(super) mod helper;
+mod lookup;
 pub(super) mod offline;
 pub(super) mod sysv;
+
+use std::collections::BTreeSet;
 
 use vmbake_disk::tree::Kind;
 
 use super::place::Target;
 use super::{MergeError, UnitFault};
-pub use vmbake_layer::{Schema, install_section, matches, unfold, unit_file};
+use lookup::{ConfigLinks, Lookup, is_masked, lookup};
+pub use vmbake_layer::{InstallLink, Schema, matches, unit_form};
 
 pub(super) const ETC: &str = "/etc/systemd/system";
 
@@ -34,27 +38,20 @@ impl Scope {
     fn etc(self) -> String {
         format!("/etc/systemd/{}", self.name())
     }
-
-    fn dirs(self) -> [String; 3] {
-        ["/etc", "/usr/local/lib", "/usr/lib"].map(|dir| format!("{dir}/systemd/{}", self.name()))
-    }
 }
 
 /// Does what a layer says about units.
 pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeError> {
     for unit in &schema.units.enable {
-        let links = links(target, unit)?;
+        let links = install_links(target, Scope::System, unit, Verb::Enable)?;
         if links.is_empty() {
-            let is_template = unit.contains("@.") && has_install_section(target, unit)?;
-            return Err(fault(target, unit, if is_template { UnitFault::NoInstance } else { UnitFault::NoInstall }));
+            return Err(fault(target, unit, UnitFault::NoInstall));
         }
-        for link in links {
-            target.symlink(&link.path, &link.target)?;
-        }
+        link(target, unit, &links)?;
     }
     for unit in &schema.units.disable {
-        let of_install = links(target, unit)?.into_iter().map(|link| link.path);
-        for path in of_install.chain(links_to(target, Scope::System, unit)).collect::<Vec<_>>() {
+        let unit = &real_name(target, Scope::System, unit)?;
+        for path in made_links(target, Scope::System, unit)? {
             target.remove(&path)?;
         }
     }
@@ -64,14 +61,46 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
     Ok(())
 }
 
-/// Whether a unit says what enabling it would link.
-fn has_install_section(target: &Target, unit: &str) -> Result<bool, MergeError> {
-    Ok(find(target, Scope::System, unit)?.is_some_and(|(_, text)| install_section(&text).next().is_some()))
+/// Units that the finished image does not have, though enabled ones need them: those for which they are enabled, and those which they start.
+pub(super) fn missing(target: &Target, enabled: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for unit in enabled {
+        let links = install_links(target, Scope::System, unit, Verb::Enable).unwrap_or_default();
+        let made: Vec<&Link> = links.iter().filter(|link| link.is_made(target)).collect();
+        let is_missing =
+            |unit: &str| matches!(lookup(target, Scope::System, unit, ConfigLinks::Follow), Ok(Lookup::Missing));
+        for dependent in made.iter().filter_map(|link| link.dependent()) {
+            if !is_generated(dependent) && is_missing(dependent) {
+                found.push(format!("unit {unit} is enabled for {dependent}, which the image does not have"));
+            }
+        }
+        if let Some(started) = started_service(target, unit).filter(|service| !made.is_empty() && is_missing(service)) {
+            found.push(format!("unit {unit} starts {started}, which the image does not have"));
+        }
+    }
+    found
+}
+
+/// The service that a socket, timer or path unit starts by its own name.
+fn started_service(target: &Target, unit: &str) -> Option<String> {
+    let (stem, _) = unit.rsplit_once('.').filter(|(_, kind)| matches!(*kind, "socket" | "timer" | "path"))?;
+    let Ok(Lookup::Unit(found)) = lookup(target, Scope::System, unit, ConfigLinks::Follow) else { return None };
+    let text = target.text(&found.file).ok()?;
+    // Others are named, or have a process for each connection.
+    let mut keys = text.lines().filter_map(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    let is_other = keys.any(|key| matches!(key, "Unit" | "Service" | "Accept"));
+    (!is_other).then(|| format!("{stem}.service"))
+}
+
+/// Whether systemd or a generator makes a unit on the machine.
+fn is_generated(unit: &str) -> bool {
+    let kind = unit.rsplit_once('.').map_or("", |(_, kind)| kind);
+    matches!(kind, "device" | "mount" | "automount" | "swap" | "slice" | "scope") || unit.contains('@')
 }
 
 /// Whether enabling a unit makes links.
 pub(super) fn has_install(target: &Target, unit: &str) -> Result<bool, MergeError> {
-    Ok(!links(target, unit)?.is_empty())
+    Ok(!install_links(target, Scope::System, unit, Verb::Enable)?.is_empty())
 }
 
 /// The links to a unit that `systemctl disable` removes, whoever made them: where others want it, and its other names.
@@ -98,120 +127,118 @@ fn links_to(target: &Target, scope: Scope, unit: &str) -> Vec<String> {
     found
 }
 
+/// The links that disabling a unit removes.
+fn made_links(target: &Target, scope: Scope, unit: &str) -> Result<Vec<String>, MergeError> {
+    let links = match lookup(target, scope, unit, ConfigLinks::Follow)? {
+        Lookup::Masked { .. } => Vec::new(),
+        _ => install_links(target, scope, unit, Verb::Preset)?,
+    };
+    let of_install = links.into_iter().filter(|link| link.is_made(target)).map(|link| link.path);
+    Ok(of_install.chain(links_to(target, scope, unit)).collect())
+}
+
 struct Link {
     path: String,
     target: String,
+    is_alias: bool,
 }
 
-/// The links of a unit of the system.
-fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
-    let links = install_links(target, Scope::System, unit)?;
-    // systemctl refuses to give an instance the name of a plain unit.
-    let names = links.iter().filter_map(|link| link.path.strip_prefix(ETC)?.strip_prefix('/'));
-    let alias = names.filter(|name| !name.contains('/')).find(|name| unit.contains('@') && !name.contains('@'));
-    match alias {
-        Some(alias) => Err(fault(target, unit, UnitFault::Name { key: "Alias".to_owned(), value: alias.to_owned() })),
-        None => Ok(links),
+impl Link {
+    fn new(scope: Scope, link: InstallLink, file: &str) -> Self {
+        Self { path: format!("{}/{}", scope.etc(), link.name), target: file.to_owned(), is_alias: link.is_alias }
+    }
+
+    /// The unit that has the linked one as a dependency.
+    fn dependent(&self) -> Option<&str> {
+        let (dir, _) = self.path.rsplit_once('/')?;
+        dir.rsplit_once('/')?.1.rsplit_once('.').filter(|(unit, _)| unit_form(unit).is_some()).map(|(unit, _)| unit)
+    }
+
+    /// Whether the link that is there leads to something.
+    fn is_taken(&self, target: &Target, to: &[u8]) -> bool {
+        to == b"/dev/null" || target.tree.resolve(self.path.as_bytes()).is_ok()
+    }
+
+    /// Whether the link is there and leads to the file of the unit.
+    fn is_made(&self, target: &Target) -> bool {
+        let real = |path: &str| target.tree.real_path(path.as_bytes(), true).ok().flatten().map(|(path, _)| path);
+        real(&self.path).is_some_and(|found| Some(found) == real(&self.target))
     }
 }
 
-/// The links of a unit's `[Install]` section (systemd.unit(5)): `Alias`, `WantedBy`, `RequiredBy`, `UpheldBy`, and those
-/// of the units that it names in `Also`. A template without `DefaultInstance` has none but those of `Alias`.
-fn install_links(target: &Target, scope: Scope, unit: &str) -> Result<Vec<Link>, MergeError> {
-    let mut links = Vec::new();
-    let mut todo = vec![unit.to_owned()];
-    let mut done = Vec::new();
-    while let Some(unit) = todo.pop() {
-        if done.contains(&unit) {
+/// Makes the links of a unit. As with systemctl, an alias replaces no file and no link to another unit, and other links replace links alone.
+fn link(target: &mut Target, unit: &str, links: &[Link]) -> Result<(), MergeError> {
+    for link in links {
+        let found = target.wrap(target.tree.find(link.path.as_bytes()))?;
+        let occupied = |found: String| UnitFault::Occupied { path: link.path.clone(), found };
+        match found.map(|id| &target.tree.inode(id).kind) {
+            Some(Kind::Symlink(_)) if link.is_made(target) => continue,
+            Some(Kind::Symlink(to)) if link.is_alias && link.is_taken(target, to) => {
+                let found = format!("a link to {}", String::from_utf8_lossy(to));
+                return Err(fault(target, unit, occupied(found)));
+            }
+            None | Some(Kind::Symlink(_)) => target.symlink(&link.path, &link.target)?,
+            Some(found) => return Err(fault(target, unit, occupied(format!("a {}", found.name())))),
+        }
+    }
+    Ok(())
+}
+
+/// How systemctl takes what is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    /// `enable` fails.
+    Enable,
+    /// `preset` leaves out links that are at fault, and follows links among the administrator's units.
+    Preset,
+}
+
+/// Makes the links of a unit that are not there yet, as `systemctl preset` does.
+fn preset_links(target: &mut Target, scope: Scope, unit: &str) -> Result<(), MergeError> {
+    for link in install_links(target, scope, unit, Verb::Preset)? {
+        if target.wrap(target.tree.find(link.path.as_bytes()))?.is_none() {
+            target.symlink(&link.path, &link.target)?;
+        }
+    }
+    Ok(())
+}
+
+/// The links of a unit, and of those that it names in `Also`. Of these, systemctl leaves out the ones that it cannot enable.
+fn install_links(target: &Target, scope: Scope, unit: &str, verb: Verb) -> Result<Vec<Link>, MergeError> {
+    let config = if verb == Verb::Enable { ConfigLinks::Refuse } else { ConfigLinks::Follow };
+    let (mut links, mut todo, mut done) = (Vec::new(), vec![unit.to_owned()], BTreeSet::new());
+    while let Some(name) = todo.pop() {
+        if done.contains(&name) {
             continue;
         }
-        let found = find(target, scope, &unit)?;
-        let (Some((file, text)), etc) = (found, scope.etc()) else {
-            // systemctl goes on without what `Also` names.
-            match done.is_empty() {
-                true => return Err(fault(target, &unit, UnitFault::Missing)),
-                false => continue,
-            }
+        let is_first = done.is_empty();
+        done.insert(name.clone());
+        let found = match lookup(target, scope, &name, config)? {
+            Lookup::Unit(found) => found,
+            _ if !is_first => continue,
+            Lookup::Missing => return Err(fault(target, &name, UnitFault::Missing)),
+            Lookup::Masked { path } => return Err(fault(target, &name, UnitFault::Masked { path })),
+            Lookup::Linked { path, to } => return Err(fault(target, &name, UnitFault::Linked { path, to })),
         };
-        let name = installed_name(&unit, &text);
-        for (key, value) in install_section(&text) {
-            for word in value.split_whitespace() {
-                let word =
-                    instance_of(name.as_deref(), word).filter(|word| !word.contains(['%', '/'])).ok_or_else(|| {
-                        // systemd takes names only; with a slash the link would stand anywhere, and other specifiers are not expanded here.
-                        let (key, value) = (key.to_owned(), word.to_owned());
-                        fault(target, &unit, UnitFault::Name { key, value })
-                    })?;
-                let end = match key {
-                    "Alias" => {
-                        links.push(Link { path: format!("{etc}/{word}"), target: file.clone() });
-                        continue;
-                    }
-                    "WantedBy" => "wants",
-                    "RequiredBy" => "requires",
-                    "UpheldBy" => "upholds",
-                    "Also" => {
-                        todo.push(word);
-                        continue;
-                    }
-                    _ => continue,
-                };
-                if let Some(name) = &name {
-                    links.push(Link { path: format!("{etc}/{word}.{end}/{name}"), target: file.clone() });
-                }
-            }
+        if found.name != name && !done.insert(found.name.clone()) {
+            continue;
         }
-        done.push(unit);
+        let own = match verb {
+            Verb::Enable => found.install.links().map_err(|wrong| fault(target, &name, UnitFault::Install(wrong)))?,
+            Verb::Preset => found.install.each_link().flatten().collect(),
+        };
+        links.extend(own.into_iter().map(|link| Link::new(scope, link, &found.file)));
+        todo.extend(found.install.also().iter().cloned());
     }
     Ok(links)
 }
 
-/// The name under which others want a unit: that of a template has the default instance, if there is one.
-fn installed_name(unit: &str, text: &str) -> Option<String> {
-    match unit.split_once("@.") {
-        None => Some(unit.to_owned()),
-        Some((prefix, kind)) => {
-            let instance = install_section(text).find(|(key, _)| *key == "DefaultInstance").map(|(_, value)| value);
-            instance.filter(|instance| !instance.is_empty()).map(|instance| format!("{prefix}@{instance}.{kind}"))
-        }
-    }
-}
-
-/// A word with `%i` replaced by the instance.
-fn instance_of(name: Option<&str>, word: &str) -> Option<String> {
-    if !word.contains("%i") {
-        return Some(word.to_owned());
-    }
-    let (instance, _) = name?.split_once('@')?.1.rsplit_once('.')?;
-    Some(word.replace("%i", instance))
-}
-
-/// A unit's file: where it is, and its text. An instance has that of its template. `None` where it is nowhere or masked.
-fn find(target: &Target, scope: Scope, unit: &str) -> Result<Option<(String, String)>, MergeError> {
-    if unit.contains('/') {
-        return Err(fault(target, unit, UnitFault::Template));
-    }
-    let template = unit_file(unit);
-    for name in [unit, &template] {
-        for dir in scope.dirs() {
-            let path = format!("{dir}/{name}");
-            let file = target.tree.resolve(path.as_bytes()).ok().map(|id| &target.tree.inode(id).kind);
-            if matches!(file, Some(Kind::File(_))) {
-                let text = target.text(&path)?;
-                return Ok(Some((path, unfold(&text))));
-            }
-            if is_masked(target, &path) {
-                return Ok(None);
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a path is a link to `/dev/null`.
-fn is_masked(target: &Target, path: &str) -> bool {
-    let found = target.tree.find(path.as_bytes()).ok().flatten().map(|id| &target.tree.inode(id).kind);
-    matches!(found, Some(Kind::Symlink(to)) if to == b"/dev/null")
+/// The unit to which a name leads; the name itself where there is none.
+fn real_name(target: &Target, scope: Scope, unit: &str) -> Result<String, MergeError> {
+    Ok(match lookup(target, scope, unit, ConfigLinks::Follow)? {
+        Lookup::Unit(found) => found.name,
+        _ => unit.to_owned(),
+    })
 }
 
 /// Whether presets (systemd.preset(5)) let a unit be enabled; where none speaks of it, it may.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::contents::BundleContents;
 use super::effects::{Effect, EffectKind};
 use super::words::{is_below, real};
-use vmbake_layer::{Layer, UNIT_SCOPES, UnitRole, install_section, is_wants, unfold, unit_file, unit_place};
+use vmbake_layer::{Layer, UNIT_SCOPES, UnitInstall, UnitRole, is_wants, unit_file, unit_place};
 
 /// Directories of units of the system that layers write to.
 pub(super) const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
@@ -48,12 +48,13 @@ pub(super) fn foreign_units(bundle: &BundleContents, own: &[Effect], layer: &Lay
     }
     for (path, file) in &layer.files {
         let path = real(path);
-        let Some(place) = unit_place(&path).filter(|place| place.role == UnitRole::Unit) else { continue };
+        let Some(place) = unit_place(&path).filter(|place| place.role != UnitRole::Wanted) else { continue };
         let Some(scope) = scopes.iter().find(|scope| scope.dirs.contains(&place.dir)) else { continue };
-        let Ok(text) = str::from_utf8(&file.content) else { continue };
-        let text = unfold(text);
-        let also = install_section(&text).filter(|(key, _)| *key == "Also");
-        for unit in also.flat_map(|(_, units)| units.split_whitespace()).filter(|unit| !scope.is_own(unit)) {
+        let mut install = UnitInstall::new(place.unit);
+        if install.read(&path, &file.content).is_err() {
+            continue;
+        }
+        for unit in install.also().iter().filter(|unit| !scope.is_own(unit)) {
             if !scope.dirs.iter().any(|dir| asked.contains(&format!("{dir}/{unit}"))) {
                 refuse(&format!("{}/{unit}", scope.dirs[0]), unit);
             }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use vmbake_disk::tree::Kind;
 
-use super::{Scope, find, install_links, install_section, installed_name, is_masked, is_preset};
+use super::lookup::{ConfigLinks, Lookup, lookup};
+use super::{Scope, is_masked, is_preset, preset_links};
 use crate::merge::MergeError;
 use crate::merge::place::Target;
 
@@ -47,13 +48,9 @@ fn is_link(target: &Target, path: &str) -> bool {
 pub(in crate::merge) fn enable(target: &mut Target, scope: Scope, unit: &str) -> Result<bool, MergeError> {
     let first = !has_record(target, scope, unit);
     let enabled = was_enabled(target, scope, unit)?;
-    let file = find(target, scope, unit)?;
-    if first && file.is_some() && is_preset(target, scope, unit)? {
-        for link in install_links(target, scope, unit)? {
-            if !is_there(target, &link.path) {
-                target.symlink(&link.path, &link.target)?;
-            }
-        }
+    let is_unit = matches!(lookup(target, scope, unit, ConfigLinks::Follow)?, Lookup::Unit(_));
+    if first && is_unit && is_preset(target, scope, unit)? {
+        preset_links(target, scope, unit)?;
     }
     let Some(links) = closure(target, scope, unit)? else { return Ok(false) };
     for (link, file) in &links {
@@ -176,29 +173,50 @@ fn collect(
     seen: &mut BTreeSet<String>,
     links: &mut Vec<(String, String)>,
 ) -> Result<bool, MergeError> {
-    let instance = unit.contains('@') && !unit.contains("@.");
-    let Some((file, text)) = find(target, scope, unit)?.filter(|_| !instance) else { return Ok(false) };
-    let name = installed_name(unit, &text).unwrap_or_else(|| unit.to_owned());
-    let etc = scope.etc();
+    let Some((file, text)) = read(target, scope, unit)? else { return Ok(false) };
+    let (mut name, etc) = (unit.to_owned(), scope.etc());
     let mut wants = Vec::new();
-    for (key, value) in install_section(&text) {
-        match key {
-            "WantedBy" | "RequiredBy" => {
-                let end = if key == "WantedBy" { "wants" } else { "requires" };
-                let words = value.split_whitespace().filter(|word| !word.contains('/'));
-                wants.extend(words.map(|word| (format!("{etc}/{word}.{end}/{name}"), file.clone())));
-            }
-            "Alias" if value != unit && !value.contains('/') => links.push((format!("{etc}/{value}"), file.clone())),
-            "Also" => {
-                for other in value.split_whitespace().filter(|other| *other != unit) {
+    for (key, value) in text.lines().filter_map(|line| line.trim_start().split_once('=')) {
+        let words = || value.split_whitespace().map(unquoted).filter(|word| !word.contains('/'));
+        match key.to_ascii_lowercase().as_str() {
+            "wantedby" => wants.extend(words().map(|word| format!("{etc}/{word}.wants"))),
+            "requiredby" => wants.extend(words().map(|word| format!("{etc}/{word}.requires"))),
+            // The script takes the whole value for the name.
+            "alias" if value != unit && !value.contains('/') => links.push((format!("{etc}/{value}"), file.clone())),
+            "also" => {
+                for other in words().filter(|other| *other != unit) {
                     if seen.insert(other.to_owned()) && !collect(target, scope, other, seen, links)? {
                         return Ok(false);
                     }
                 }
             }
+            "defaultinstance" if !value.trim().is_empty() => {
+                if let Some((prefix, kind)) = unit.split_once("@.") {
+                    name = format!("{prefix}@{}.{kind}", unquoted(value.trim()));
+                }
+            }
             _ => {}
         }
     }
-    links.extend(wants);
+    links.extend(wants.into_iter().map(|dir| (format!("{dir}/{name}"), file.clone())));
     Ok(true)
+}
+
+/// A word without the quotes around it.
+fn unquoted(word: &str) -> &str {
+    let inner = |quote| word.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(word)
+}
+
+/// The file of a unit by exactly that name, as the script looks for it, and its text.
+fn read(target: &Target, scope: Scope, unit: &str) -> Result<Option<(String, String)>, MergeError> {
+    for dir in [scope.etc(), format!("/usr/lib/systemd/{}", scope.name())] {
+        let path = format!("{dir}/{unit}");
+        let found = target.tree.resolve(path.as_bytes()).ok().map(|id| &target.tree.inode(id).kind);
+        if matches!(found, Some(Kind::File(_))) {
+            let text = target.text(&path)?;
+            return Ok(Some((path, text)));
+        }
+    }
+    Ok(None)
 }

@@ -2,7 +2,8 @@
 
 use vmbake_disk::tree::Kind;
 
-use super::{Scope, find, install_links, install_section, is_masked, is_preset, links_to};
+use super::lookup::{ConfigLinks, Lookup, lookup};
+use super::{Scope, Verb, install_links, is_masked, is_preset, link, links_to, made_links, preset_links, real_name};
 use crate::merge::MergeError;
 use crate::merge::place::Target;
 
@@ -10,6 +11,8 @@ use crate::merge::place::Target;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::merge) enum State {
     Enabled,
+    /// Another name of a unit.
+    Alias,
     Disabled,
     Static,
     Indirect,
@@ -22,6 +25,7 @@ impl State {
     pub(in crate::merge) fn name(self) -> &'static str {
         match self {
             Self::Enabled => "enabled",
+            Self::Alias => "alias",
             Self::Disabled => "disabled",
             Self::Static => "static",
             Self::Indirect => "indirect",
@@ -33,7 +37,7 @@ impl State {
     /// The exit status.
     pub(in crate::merge) fn status(self) -> u8 {
         match self {
-            Self::Enabled | Self::Static | Self::Indirect => 0,
+            Self::Enabled | Self::Alias | Self::Static | Self::Indirect => 0,
             Self::Disabled | Self::Masked => 1,
             Self::NotFound => 4,
         }
@@ -41,19 +45,21 @@ impl State {
 }
 
 pub(in crate::merge) fn state(target: &Target, scope: Scope, unit: &str) -> Result<State, MergeError> {
-    let Some((_, text)) = find(target, scope, unit)? else {
-        let masked = scope.dirs().iter().any(|dir| is_masked(target, &format!("{dir}/{unit}")));
-        return Ok(if masked { State::Masked } else { State::NotFound });
+    let found = match lookup(target, scope, unit, ConfigLinks::Follow)? {
+        Lookup::Unit(found) => found,
+        Lookup::Masked { .. } => return Ok(State::Masked),
+        Lookup::Linked { .. } | Lookup::Missing => return Ok(State::NotFound),
     };
-    let links = install_links(target, scope, unit)?;
-    let made = links.iter().any(|link| target.tree.find(link.path.as_bytes()).ok().flatten().is_some());
-    if made || !links_to(target, scope, unit).is_empty() {
-        return Ok(State::Enabled);
+    if found.name != unit {
+        return Ok(State::Alias);
     }
-    let has = |keys: &[&str]| install_section(&text).any(|(key, _)| keys.contains(&key));
-    Ok(if has(&["WantedBy", "RequiredBy", "UpheldBy", "Alias", "DefaultInstance"]) {
+    let links = install_links(target, scope, unit, Verb::Preset)?;
+    let made = links.iter().any(|link| target.tree.find(link.path.as_bytes()).ok().flatten().is_some());
+    Ok(if made || !links_to(target, scope, unit).is_empty() {
+        State::Enabled
+    } else if found.install.has_rules() {
         State::Disabled
-    } else if has(&["Also"]) {
+    } else if !found.install.also().is_empty() {
         State::Indirect
     } else {
         State::Static
@@ -66,23 +72,29 @@ pub(in crate::merge) fn enable(
     scope: Scope,
     unit: &str,
 ) -> Result<Result<(), String>, MergeError> {
-    match state(target, scope, unit)? {
-        State::NotFound => return Ok(Err(format!("Failed to enable unit: Unit {unit} does not exist"))),
-        State::Masked => return Ok(Err(format!("Failed to enable unit: Unit {}/{unit} is masked", scope.etc()))),
-        _ => {}
+    if let Some(message) = refusal(target, scope, unit)? {
+        return Ok(Err(message));
     }
-    for link in install_links(target, scope, unit)? {
-        target.symlink(&link.path, &link.target)?;
-    }
-    Ok(Ok(()))
+    let links = install_links(target, scope, unit, Verb::Enable)?;
+    link(target, unit, &links).map(Ok)
+}
+
+/// Why there is nothing to enable.
+fn refusal(target: &Target, scope: Scope, unit: &str) -> Result<Option<String>, MergeError> {
+    Ok(match state(target, scope, unit)? {
+        State::NotFound => Some(format!("Failed to enable unit: Unit {unit} does not exist")),
+        State::Masked => Some(format!("Failed to enable unit: Unit {}/{unit} is masked", scope.etc())),
+        _ => None,
+    })
 }
 
 /// Removes all links to a unit, and those that it would make.
 pub(in crate::merge) fn disable(target: &mut Target, scope: Scope, unit: &str) -> Result<(), MergeError> {
-    let mut paths = links_to(target, scope, unit);
-    if find(target, scope, unit)?.is_some() {
-        paths.extend(install_links(target, scope, unit)?.into_iter().map(|link| link.path));
-    }
+    let unit = &real_name(target, scope, unit)?;
+    let paths = match state(target, scope, unit)? {
+        State::NotFound => links_to(target, scope, unit),
+        _ => made_links(target, scope, unit)?,
+    };
     for path in paths {
         target.remove_below(&path)?;
         let Some((dir, _)) = path.rsplit_once('/') else { continue };
@@ -101,7 +113,10 @@ pub(in crate::merge) fn preset(
     unit: &str,
 ) -> Result<Result<(), String>, MergeError> {
     if is_preset(target, scope, unit)? {
-        return enable(target, scope, unit);
+        return match refusal(target, scope, unit)? {
+            Some(message) => Ok(Err(message)),
+            None => preset_links(target, scope, unit).map(Ok),
+        };
     }
     disable(target, scope, unit).map(Ok)
 }

@@ -1,0 +1,59 @@
+//! What layers refer to and the finished image does not have: links that lead nowhere, shells, and units. Each is a warning, since a program may
+//! make it on the machine.
+
+use vmbake_disk::tree::{Arrival, Kind};
+
+use super::place::Target;
+use super::units;
+pub use vmbake_layer::{Layer, hidden_by};
+
+/// Shells of accounts that do not log in.
+const NO_SHELLS: [&str; 2] = ["nologin", "false"];
+
+/// Warnings about layers that are all applied.
+pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for layer in layers {
+        let mut warn = |what: String| warnings.push(format!("layer {}: {what}", layer.schema.name));
+        for (path, to) in &layer.schema.symlinks {
+            if let Some(missing) = dangling(target, layers, path, to) {
+                warn(format!("the link {path} leads to {missing}, which the image does not have"));
+            }
+        }
+        for (name, account) in &layer.schema.users {
+            let shell = account.shell.as_str();
+            let is_login = !shell.is_empty() && !NO_SHELLS.contains(&shell.rsplit('/').next().unwrap_or_default());
+            let found = target.tree.resolve(shell.as_bytes()).map(|id| &target.tree.inode(id).kind);
+            if is_login && !matches!(found, Ok(Kind::File(_))) {
+                warn(format!("user {name} has the shell {shell}, which the image does not have: no login is possible"));
+            }
+        }
+        units::missing(target, &layer.schema.units.enable).into_iter().for_each(&mut warn);
+    }
+    warnings
+}
+
+/// Where a link of a layer leads, if nothing is there and nothing is known to come there on the machine.
+fn dangling(target: &Target, layers: &[Layer], path: &str, to: &str) -> Option<String> {
+    let id = target.tree.find(path.as_bytes()).ok()??;
+    let Kind::Symlink(found) = &target.tree.inode(id).kind else { return None };
+    // A later layer may have replaced it.
+    if found != to.as_bytes() {
+        return None;
+    }
+    let missing = match target.tree.arrive(path.as_bytes(), true) {
+        Ok(Arrival::Missing { path, .. }) => String::from_utf8(path).ok()?,
+        _ => return None,
+    };
+    let plans = layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref());
+    let is_made = plans.into_iter().any(|plan| {
+        let is_below =
+            |dir: &str| missing.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        plan.files.iter().any(|file| file.path == missing)
+            || plan.directories.iter().any(|(dir, _)| is_below(dir))
+            || plan.received.iter().any(|(_, place)| is_below(&place.directory))
+            || plan.keys.iter().any(|(_, place)| is_below(&place.directory))
+    });
+    // The first directory that is missing may be a mount point itself.
+    (!is_made && hidden_by(&format!("{missing}/x")).is_none()).then_some(missing)
+}
