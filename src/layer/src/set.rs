@@ -172,10 +172,8 @@ impl Layers {
         }
         let mut order = Vec::new();
         if let Some(top) = self.layers.get(kind).filter(|_| !more.is_empty()) {
-            for required in &top.schema.requires {
-                self.visit(&required.name, os, &mut order)?;
-            }
-            more.iter().try_for_each(|name| self.visit(name, os, &mut order))?;
+            let required = top.schema.requires.iter().map(|required| &required.name).chain(more);
+            required.filter(|name| *name != HYGIENE).try_for_each(|name| self.visit(name, os, &mut order))?;
         }
         for name in [kind, HYGIENE] {
             self.visit(name, os, &mut order)?;
@@ -202,7 +200,8 @@ impl Layers {
             let supported = schema.os.iter().cloned().collect::<Vec<_>>().join(", ");
             return Err(LayerError::Unsupported { name: name.to_owned(), os: os.to_owned(), supported });
         }
-        for required in &schema.requires {
+        // What layers do after it would not be cleaned.
+        for required in schema.requires.iter().filter(|required| required.name != HYGIENE) {
             self.visit(&required.name, os, order)?;
         }
         order.push(name.to_owned());

@@ -348,6 +348,23 @@ pub(crate) fn are_found(faults: impl Iterator<Item = (String, &'static str)>) {
     }
 }
 
+/// What comes after it would not be cleaned.
+#[test]
+fn hygiene_is_the_last_layer_even_if_others_require_it() {
+    let dir = tempfile::tempdir().unwrap();
+    layer(dir.path(), "hygiene", "");
+    layer(dir.path(), "b", r#", "requires": ["hygiene"]"#);
+    layer(dir.path(), "a", r#", "requires": ["hygiene", "b"]"#);
+    let layers = vmbake_layer::Layers::load(&vmbake_common::catalog::Catalog::only(dir.path())).unwrap();
+    let names = |kind: &str, more: &[String]| -> Vec<String> {
+        let layers = layers.resolve_with(kind, "o", more).unwrap();
+        layers.into_iter().map(|layer| layer.schema.name).collect()
+    };
+    assert_eq!(names("a", &[]), ["b", "a", "hygiene"]);
+    assert_eq!(names("a", &["hygiene".to_owned()]), ["b", "a", "hygiene"]);
+    assert_eq!(names("hygiene", &[]), ["hygiene"]);
+}
+
 #[test]
 fn all_faults_are_told_at_once() {
     let dir = tempfile::tempdir().unwrap();
