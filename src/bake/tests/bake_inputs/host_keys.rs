@@ -2,7 +2,7 @@
 
 use vmbake_disk::tree::Tree;
 
-use super::parts::{bake_onto, base_with, link};
+use super::parts::{bake_onto, base_with, link, text as content};
 
 const UNIT: &str = "/usr/lib/systemd/system/vmbake-ssh-host-keys.service";
 
@@ -27,34 +27,41 @@ const CLOUD_INIT: [&str; 6] = [
 ];
 
 #[test]
-fn machines_without_cloud_init_make_host_keys() {
+fn machines_without_cloud_init_or_a_cloud_make_host_keys() {
     let file = |path: &str| format!(", \"files\": {{{path:?}: {{\"content\": \"\"}}}}");
     let text = |path: &str, content: &str| format!(", \"files\": {{{path:?}: {{\"content\": {content:?}}}}}");
     let masked = ", \"symlinks\": {\"/etc/systemd/system-generators/cloud-init-generator\": \"/dev/null\"}";
     let remove = ", \"remove\": [\"/etc/systemd/system/cloud-init.target.wants/cloud-init-network.service\"]";
+    // Whether the unit is there, and waits for a boot without a cloud.
     for (base, keys, expected) in [
-        (server(&CLOUD_INIT), String::new(), false),
-        (server(&[]), String::new(), true),
-        (server(&CLOUD_INIT), file("/etc/cloud/cloud-init.disabled"), true),
-        (server(&CLOUD_INIT), ", \"units\": {\"mask\": [\"cloud-init-network.service\"]}".to_owned(), true),
-        (server(&CLOUD_INIT), ", \"units\": {\"mask\": [\"cloud-init.target\"]}".to_owned(), true),
-        (server(&CLOUD_INIT), remove.to_owned(), true),
-        (server(&CLOUD_INIT), text("/etc/cloud/ds-identify.cfg", "policy: disabled\n"), true),
-        (server(&CLOUD_INIT), text("/etc/cloud/ds-identify.cfg", "policy: search,found=all\n"), false),
-        (server(&CLOUD_INIT), masked.to_owned(), true),
-        (server(&CLOUD_INIT), format!(", \"remove\": [{GENERATOR:?}]"), true),
-        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg", &CONFIG.replace(" - ssh\n", "")), true),
-        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg", &CONFIG.replace(" - ssh\n", "other:\n - ssh\n")), true),
-        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg.d/9.cfg", "cloud_init_modules: [bootcmd]\n"), true),
-        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg.d/9.cfg", "ssh_genkeytypes: []\n"), true),
-        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg.d/9.cfg", "# ssh_genkeytypes: []\nlocale: C\n"), false),
-        (server(&[]), ", \"units\": {\"mask\": [\"vmbake-ssh-host-keys.service\"]}".to_owned(), false),
-        (server(&[]), ", \"units\": {\"mask\": [\"ssh.service\"]}".to_owned(), false),
-        (base_with(&[("/usr/sbin/sshd", ""), ("/usr/bin/ssh-keygen", "")]), String::new(), false),
+        (server(&CLOUD_INIT), String::new(), Some(true)),
+        (server(&[]), String::new(), Some(false)),
+        (server(&CLOUD_INIT), file("/etc/cloud/cloud-init.disabled"), Some(false)),
+        (server(&CLOUD_INIT), ", \"units\": {\"mask\": [\"cloud-init-network.service\"]}".to_owned(), Some(false)),
+        (server(&CLOUD_INIT), ", \"units\": {\"mask\": [\"cloud-init.target\"]}".to_owned(), Some(false)),
+        (server(&CLOUD_INIT), remove.to_owned(), Some(false)),
+        (server(&CLOUD_INIT), text("/etc/cloud/ds-identify.cfg", "policy: disabled\n"), Some(false)),
+        (server(&CLOUD_INIT), text("/etc/cloud/ds-identify.cfg", "policy: search,found=all\n"), Some(true)),
+        (server(&CLOUD_INIT), masked.to_owned(), Some(false)),
+        (server(&CLOUD_INIT), format!(", \"remove\": [{GENERATOR:?}]"), Some(false)),
+        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg", &CONFIG.replace(" - ssh\n", "")), Some(false)),
+        (
+            server(&CLOUD_INIT),
+            text("/etc/cloud/cloud.cfg", &CONFIG.replace(" - ssh\n", "other:\n - ssh\n")),
+            Some(false),
+        ),
+        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg.d/9.cfg", "cloud_init_modules: [bootcmd]\n"), Some(false)),
+        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg.d/9.cfg", "ssh_genkeytypes: []\n"), Some(false)),
+        (server(&CLOUD_INIT), text("/etc/cloud/cloud.cfg.d/9.cfg", "# ssh_genkeytypes: []\nlocale: C\n"), Some(true)),
+        (server(&[]), ", \"units\": {\"mask\": [\"vmbake-ssh-host-keys.service\"]}".to_owned(), None),
+        (server(&[]), ", \"units\": {\"mask\": [\"ssh.service\"]}".to_owned(), None),
+        (base_with(&[("/usr/sbin/sshd", ""), ("/usr/bin/ssh-keygen", "")]), String::new(), None),
     ] {
         let tree = bake_onto(base, &[], &keys).unwrap();
-        assert_eq!(tree.lookup(UNIT.as_bytes()).is_some(), expected, "{keys}");
-        if expected {
+        let unit = tree.lookup(UNIT.as_bytes()).map(|_| content(&tree, UNIT));
+        let waits = unit.map(|unit| unit.contains("\nConditionPathExists=/run/cloud-init/disabled\n"));
+        assert_eq!(waits, expected, "{keys}");
+        if expected.is_some() {
             let wants = "/etc/systemd/system/ssh.service.wants/vmbake-ssh-host-keys.service";
             assert_eq!(link(&tree, wants), UNIT);
         }

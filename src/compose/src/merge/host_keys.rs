@@ -1,7 +1,8 @@
-//! Host keys of sshd(8) on machines without cloud-init, which makes them elsewhere.
+//! Host keys of sshd(8) on machines where cloud-init, which makes them elsewhere, is missing or finds no cloud.
 //!
 //! An image has none, and `sshd-keygen.service` of Debian waits for a first boot as systemd means it, which a machine with an empty
-//! `/etc/machine-id` never has. The tree after all layers enters; it leaves with a unit that makes missing keys where nothing else would.
+//! `/etc/machine-id` never has. The tree after all layers enters; it leaves with a unit that makes missing keys where nothing else
+//! would.
 
 use vmbake_disk::tree::Kind;
 
@@ -27,6 +28,9 @@ const GENERATOR: &str = "/usr/lib/systemd/system-generators/cloud-init-generator
 const CONFIG: &str = "/etc/cloud/cloud.cfg";
 const CONFIGS: &str = "/etc/cloud/cloud.cfg.d";
 
+/// The generator makes this file at each boot on which cloud-init is off, such as on machines without a data source.
+const OFF: &str = "ConditionPathExists=/run/cloud-init/disabled\n";
+
 /// As `sshd-keygen.service`, but for its condition. Where cloud-init makes keys after all, there is nothing left to do.
 const TEXT: &str = "\
 [Unit]
@@ -41,12 +45,12 @@ RemainAfterExit=yes
 ExecStart=/usr/bin/ssh-keygen -A
 ";
 
-/// Brings the unit if the server starts and cloud-init may make no keys.
+/// Adds the unit if the server starts. Where cloud-init makes keys in clouds, it is for machines without one.
 pub(super) fn apply(target: &mut Target) -> Result<(), MergeError> {
     let exists = |path: &str| target.tree.resolve(path.as_bytes()).is_ok();
     let can_make = exists("/usr/sbin/sshd") && exists("/usr/bin/ssh-keygen");
     // A layer that masks it has its own way.
-    if !can_make || is_masked(target, UNIT) || has_cloud_init(target) {
+    if !can_make || is_masked(target, UNIT) {
         return Ok(());
     }
     let started: Vec<&str> =
@@ -55,8 +59,12 @@ pub(super) fn apply(target: &mut Target) -> Result<(), MergeError> {
         return Ok(());
     }
     let file = format!("{LIB}/{UNIT}");
+    let text = match has_cloud_init(target) {
+        true => TEXT.replacen("ConditionPath", &format!("{OFF}ConditionPath"), 1),
+        false => TEXT.to_owned(),
+    };
     let meta = target.meta(0o644);
-    target.file(&file, meta, TEXT.as_bytes().to_vec())?;
+    target.file(&file, meta, text.into_bytes())?;
     started.into_iter().try_for_each(|unit| target.symlink(&format!("{ETC}/{unit}.wants/{UNIT}"), &file))
 }
 
