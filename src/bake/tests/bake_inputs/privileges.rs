@@ -2,6 +2,7 @@
 
 use vmbake_common::digest::Digest;
 
+use super::keys::with_links;
 use super::parts::{
     Part, archive, bake_layers, bake_onto, base_with, control, deb, dir, file, member, package, pax, program, tar,
     with_mode,
@@ -112,4 +113,18 @@ fn the_links_of_a_unit_stay_among_units() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_symbolic_link_has_no_privileges() {
+    let base = || with_links(base_with(&[("/usr/bin/real", "")]), &[("/usr/bin/tool", "real")]);
+    for keys in [
+        r#", "modes": {"/usr/bin/tool": {"mode": "4755"}}, "setuid": ["/usr/bin/tool"]"#,
+        r#", "capabilities": {"/usr/bin/tool": "cap_chown=p"}, "setuid": ["/usr/bin/tool"]"#,
+    ] {
+        let error = bake_onto(base(), &[], keys).unwrap_err();
+        assert!(error.contains("`setuid` lists /usr/bin/tool, a symbolic link to /usr/bin/real"), "{error}");
+    }
+    let tree = bake_onto(base(), &[], r#", "modes": {"/usr/bin/tool": {"mode": "0700"}}"#).unwrap();
+    assert_eq!(tree.inode(tree.lookup(b"/usr/bin/real").unwrap()).meta.mode & 0o7777, 0o700);
 }

@@ -40,6 +40,9 @@ fn of_merge(error: &MergeError) -> Option<String> {
             false => format!("to keep it in the image, add to layer {layer}: \"keep\": [\"{path}\"]"),
         }),
         MergeError::Cleaned { layer, .. } => Some(format!("remove it from layer {layer}: no image has content there")),
+        MergeError::LinkPrivilege { to, .. } => {
+            Some(format!("name {to} in its place, in `modes` and `capabilities` as well"))
+        }
         MergeError::Hidden { .. } => Some(
             "choose other members or another path; a file in /etc/tmpfiles.d can create files there at each boot"
                 .to_owned(),

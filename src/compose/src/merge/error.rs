@@ -282,6 +282,16 @@ pub enum MergeError {
         /// What is wrong with it.
         fault: ContentFault,
     },
+    /// A symbolic link has no bits of its own.
+    #[error("layer {layer}: `setuid` lists {path}, a symbolic link to {to}")]
+    LinkPrivilege {
+        /// Name of the layer.
+        layer: String,
+        /// The link.
+        path: String,
+        /// Where it leads.
+        to: String,
+    },
     /// A unit cannot be enabled or disabled.
     #[error("layer {layer}: unit {unit} {fault}")]
     Unit {

@@ -53,10 +53,31 @@ pub fn check(found: &mut Findings, layer: &Layer) {
     };
     let hidden = |path: &str| rules::path(path).or_else(|| rules::visible(path));
     found.list("/keep", &schema.keep, |path| hidden(path).or_else(|| missing(path)));
+    kinds(found, schema);
     for path in schema.directories.keys() {
         let file = layer.files.contains_key(path).then(|| format!("{path:?} is also a file below files/"));
         found.key(child("/directories", path), file);
     }
+}
+
+/// Keys for files name no link or directory of the layer itself.
+fn kinds(found: &mut Findings, schema: &Schema) {
+    let link = |path: &str| {
+        let target = schema.symlinks.get(path)?;
+        Some(format!("{path:?} is a symbolic link of the layer: name the file that it leads to, {target:?}"))
+    };
+    let directory = |path: &str| {
+        let is_directory = schema.directories.contains_key(path);
+        is_directory.then(|| format!("{path:?} is a directory of the layer, and a regular file is needed"))
+    };
+    let file = |path: &str| link(path).or_else(|| directory(path));
+    found.keys("/capabilities", schema.capabilities.keys(), directory);
+    let mut each = |key: &str, paths: &[String], rule: &dyn Fn(&str) -> Option<String>| {
+        paths.iter().enumerate().for_each(|(index, path)| found.value(format!("/{key}/{index}"), rule(path)));
+    };
+    each("empty", &schema.empty, &directory);
+    each("truncate", &schema.truncate, &file);
+    each("setuid", &schema.setuid, &file);
 }
 
 /// Nothing is placed where machines mount other file systems.

@@ -51,6 +51,11 @@ impl Target {
             schema.first_boot_modes().filter(|(.., mode)| mode & 0o7000 != 0).map(|(_, path, _)| path).collect();
         for path in self.limits.setuid.iter().filter(|path| !later.contains(path)) {
             let found = self.tree.find(path.as_bytes()).ok().flatten().map(|id| self.tree.inode(id));
+            if let Some(Kind::Symlink(to)) = found.map(|inode| &inode.kind) {
+                let real = self.tree.real_path(path.as_bytes(), true).ok().flatten().map(|(path, _)| path);
+                let (layer, to) = (self.origin().layer.clone(), show(real.as_ref().unwrap_or(to)));
+                return Err(MergeError::LinkPrivilege { layer, path: path.clone(), to });
+            }
             if found.is_none_or(|inode| privilege(&inode.meta, &inode.kind).is_none()) {
                 return Err(MergeError::NoPrivilege { layer: self.origin().layer.clone(), path: path.clone() });
             }
