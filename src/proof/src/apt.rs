@@ -1,6 +1,6 @@
 //! The chain of an apt repository: InRelease, Packages, deb.
 //!
-//! A signed `InRelease`, a keyring and a time enter ([`Release::verify`]); it names the indexes of packages by length
+//! A signed `InRelease` (or a `Release` with its signature `Release.gpg`), a keyring and a time enter ([`Release::verify`]); it names the indexes of packages by length
 //! and digest, an index that agrees ([`Packages::read`]) names the packages, and a file that agrees with its entry
 //! ([`Package::check`]) is proven. Formats: deb822(5) and the repository format of the Debian wiki
 //! (DebianRepository/Format).
@@ -28,6 +28,12 @@ pub enum AptError {
     /// Nobody who is trusted has signed it.
     #[error("InRelease is not signed as it must be")]
     Signature {
+        /// What the check of signatures says.
+        source: OpenPgpError,
+    },
+    /// No trusted key has signed the `Release`.
+    #[error("Release is not signed as it must be by Release.gpg")]
+    Detached {
         /// What the check of signatures says.
         source: OpenPgpError,
     },

@@ -21,6 +21,8 @@ struct Record<'a> {
     signers: &'a [String],
     signed: Timestamp,
     release: &'a Digest,
+    /// The detached signature of a `Release`; `None` for an `InRelease`.
+    signature: Option<&'a Digest>,
     index: &'a Digest,
     snapshot: Option<&'a ArchiveSnapshot>,
 }
@@ -43,11 +45,12 @@ pub(super) fn replay(
     }
     same("suite", record.suite, &suite)?;
     let dists = Archive::index_directory(&base, &suite);
-    let release = release(prover, place, &record, archive, &format!("{dists}/InRelease"))?;
+    let release = release(prover, place, &record, archive, &dists)?;
 
     let index = release.indexes(archive.component.as_deref(), &place.target.arch)?;
     let index = index.into_iter().find(|index| index.digest == *record.index);
-    let index = index.ok_or(LinkError::Index { what: "InRelease", digest: Box::new(*record.index) })?;
+    let what = if record.signature.is_some() { "Release" } else { "InRelease" };
+    let index = index.ok_or(LinkError::Index { what, digest: Box::new(*record.index) })?;
     let packages = packages(prover, place, &record, archive, &dists, &index)?;
     let proven = packages.version(package, &entry.version)?;
     same("address", &entry.url, &format!("{base}/{}", proven.filename))?;
@@ -81,35 +84,49 @@ fn record<'a>(prover: &Prover<'_>, archives: &[&str], entry: &'a Dependency) -> 
     if !archives.iter().any(|archive| prover.sources.archives_for(archive).any(|archive| archive == found)) {
         return Err(demanded());
     }
-    match (signed, &evidence[..]) {
-        (Some(signed), [release, index]) => {
-            let (date, signed, snapshot) = (*date, *signed, snapshot.as_ref());
-            Ok(Record { archive: found, suite, date, signers, signed, release, index, snapshot })
-        }
-        _ => Err(LinkError::NoEvidence { proof: format!("archive {found}") }),
-    }
+    let (release, signature, index) = match &evidence[..] {
+        [release, index] => (release, None, index),
+        [release, signature, index] => (release, Some(signature), index),
+        _ => return Err(LinkError::NoEvidence { proof: format!("archive {found}") }),
+    };
+    let Some(signed) = *signed else { return Err(LinkError::NoEvidence { proof: format!("archive {found}") }) };
+    let (date, snapshot) = (*date, snapshot.as_ref());
+    Ok(Record { archive: found, suite, date, signers, signed, release, signature, index, snapshot })
 }
 
-/// The `InRelease`, signed by keys that are still trusted and were alive when the last of them signed.
+/// The `InRelease`, or the `Release` with its signature, by keys that are still trusted and were alive when the last of them signed.
 fn release(
     prover: &Prover<'_>,
     place: &ManifestContext<'_>,
     record: &Record<'_>,
     archive: &Archive,
-    url: &str,
+    directory: &str,
 ) -> Result<Arc<Release>, LinkError> {
-    let mut urls = vec![url.to_owned()];
-    urls.extend(archive.past(url, record.date));
-    let wants = Wants { urls, form: Form::Whole, limit: MAX_LEN };
-    prover.listed(place.content, record.release, &wants)?;
+    let wants = |name: &str| {
+        let url = format!("{directory}/{name}");
+        let past = archive.past(&url, record.date);
+        Wants { urls: [vec![url], past].concat(), form: Form::Whole, limit: MAX_LEN }
+    };
+    let name = if record.signature.is_some() { "Release" } else { "InRelease" };
+    prover.listed(place.content, record.release, &wants(name))?;
+    if let Some(signature) = record.signature {
+        prover.listed(place.content, signature, &wants("Release.gpg"))?;
+    }
     // Hundreds of packages may rest on one.
-    let key = format!("{} {} {} {}", record.archive, record.release, record.suite, record.signed);
+    let signature = record.signature.map(ToString::to_string).unwrap_or_default();
+    let key = format!("{} {} {signature} {} {}", record.archive, record.release, record.suite, record.signed);
     let release = prover.releases.get(&key, || {
-        let text = prover.document(place.content, record.release, wants)?;
+        let text = prover.document(place.content, record.release, wants(name))?;
         let keyring = Keyring::parse(&prover.anchors.read(&archive.keyring)?)
             .map_err(|source| LinkError::Keyring { file: archive.keyring.clone(), source })?;
         let expect = Expect { suite: record.suite, now: record.signed, previous: None };
-        Ok::<_, LinkError>(Release::verify(&text, &keyring, &expect)?)
+        Ok::<_, LinkError>(match record.signature {
+            None => Release::verify(&text, &keyring, &expect)?,
+            Some(signature) => {
+                let signature = prover.document(place.content, signature, wants("Release.gpg"))?;
+                Release::verify_detached(&text, &signature, &keyring, &expect)?
+            }
+        })
     })?;
     same("Date", &record.date.to_string(), &release.date().to_string())?;
     same("time of signing", &record.signed.to_string(), &release.signed().to_string())?;

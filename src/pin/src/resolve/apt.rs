@@ -22,10 +22,18 @@ pub(super) struct Index {
     /// What the release says of the index.
     listed: apt::PackagesIndex,
     packages: Packages,
-    /// The `InRelease`, then the index.
-    evidence: [Digest; 2],
+    /// The `InRelease`, or the `Release` and its signature; then the index.
+    evidence: Vec<Digest>,
     documents: BTreeMap<Digest, Document>,
     snapshot: Option<ArchiveSnapshot>,
+}
+
+/// The list of an archive's indexes, as it was published.
+struct SignedRelease {
+    url: String,
+    text: Arc<Vec<u8>>,
+    /// Address and content of the detached signature.
+    signature: Option<(String, Arc<Vec<u8>>)>,
 }
 
 /// An index with all its packages.
@@ -43,7 +51,7 @@ impl Index {
             date: self.release.date(),
             signers: self.release.signers().to_vec(),
             signed: Some(self.release.signed()),
-            evidence: self.evidence.to_vec(),
+            evidence: self.evidence.clone(),
             snapshot: self.snapshot.clone(),
         };
         Dependency {
@@ -127,8 +135,7 @@ impl Resolver<'_> {
         let index = self.index(place, name)?;
         let key = format!("{name} {} {}", index.listed.digest, index.listed.arch);
         let catalogue = self.cache.catalogues.get(&key, || {
-            let [_, digest] = index.evidence;
-            let path = self.store.path(&digest);
+            let path = self.store.path(&index.listed.digest);
             let bytes = input::open_regular(&path).map_err(|source| StoreError::Read { path, source })?;
             let untrusted = |source| ResolveError::Archive { url: index.base.clone(), source: Box::new(source) };
             Catalogue::read(&index.listed, bytes).map_err(untrusted)
@@ -172,25 +179,50 @@ impl Resolver<'_> {
         let copied = self.at.map(|at| self.copied(name, archive, &base, suite, at)).transpose()?;
         let base = copied.as_ref().map_or(base, |copied| copied.url.clone());
         let dists = Archive::index_directory(&base, suite);
-        let url = format!("{dists}/InRelease");
         let keyring = Keyring::parse(&self.anchors.read(&archive.keyring)?);
         let keyring = keyring.map_err(|source| ResolveError::Keyring { file: archive.keyring.clone(), source })?;
-        let text = self.document(&url)?;
+        let signed = self.signed_release(&dists)?;
         let previous = self.seen.get(&(name.to_owned(), suite.to_owned())).copied();
-        let untrusted = |source: AptError| ResolveError::Archive { url: url.clone(), source: Box::new(source) };
+        let untrusted = |source: AptError| ResolveError::Archive { url: signed.url.clone(), source: Box::new(source) };
         let expect = Expect { suite, now: self.now, previous };
-        let release = match self.at {
-            Some(at) => Release::verify_past(&text, &keyring, suite, at),
-            None => Release::verify(&text, &keyring, &expect),
+        let release = match (&signed.signature, self.at) {
+            (Some((_, signature)), _) => Release::verify_detached(&signed.text, signature, &keyring, &expect),
+            (None, Some(at)) => Release::verify_past(&signed.text, &keyring, suite, at),
+            (None, None) => Release::verify(&signed.text, &keyring, &expect),
         };
         let release = release.map_err(untrusted)?;
         release.check_age(archive.max_age_days, self.at.unwrap_or(self.now)).map_err(untrusted)?;
         let snapshot = copied.map(|copied| copied.snapshot(&release));
         let mut documents = BTreeMap::new();
-        let in_release = self.keep(&url, Form::Whole, &text, &mut documents)?;
+        let mut evidence = vec![self.keep(&signed.url, Form::Whole, &signed.text, &mut documents)?];
+        if let Some((url, signature)) = &signed.signature {
+            evidence.push(self.keep(url, Form::Whole, signature, &mut documents)?);
+        }
         let (listed, packages, url, bytes) = self.read_packages(name, archive, &dists, &release, arch)?;
-        let evidence = [in_release, self.keep(&url, Form::Whole, &bytes, &mut documents)?];
+        evidence.push(self.keep(&url, Form::Whole, &bytes, &mut documents)?);
         Ok(Index { archive: name.to_owned(), base, release, listed, packages, evidence, documents, snapshot })
+    }
+
+    /// The `InRelease` of a directory, or its `Release` and `Release.gpg` where it has none. Those of a snapshot are not looked for: all
+    /// archives with snapshots have an `InRelease`.
+    fn signed_release(&self, directory: &str) -> Result<SignedRelease, ResolveError> {
+        let url = format!("{directory}/InRelease");
+        let is_absent = |error: &ResolveError| matches!(error, ResolveError::Download(error) if error.is_absent());
+        match self.document(&url) {
+            Err(error) if is_absent(&error) && self.at.is_none() => {}
+            found => return Ok(SignedRelease { text: found?, url, signature: None }),
+        }
+        let either = |name: &str| {
+            let url = format!("{directory}/{name}");
+            match self.document(&url) {
+                Err(ResolveError::Download(error)) if error.is_absent() => {
+                    Err(ResolveError::Unsigned { directory: directory.to_owned(), source: Box::new(error) })
+                }
+                found => Ok((url, found?)),
+            }
+        };
+        let (url, text) = either("Release")?;
+        Ok(SignedRelease { text, url, signature: Some(either("Release.gpg")?) })
     }
 
     /// The first form of the index that the archive serves, with its packages, address and bytes; it is asked for by digest where that is possible, since what

@@ -85,6 +85,14 @@ pub enum ResolveError {
         /// What is wrong with it.
         source: Box<AptError>,
     },
+    /// The archive has no signed list of its indexes.
+    #[error("{directory}/InRelease does not exist, and neither do both {directory}/Release and Release.gpg")]
+    Unsigned {
+        /// Address of the directory.
+        directory: String,
+        /// What the server answered last.
+        source: Box<DownloadError>,
+    },
     /// The keys of an archive cannot be used.
     #[error("{file}: not a usable keyring")]
     Keyring {

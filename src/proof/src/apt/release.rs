@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::AptError;
 use super::fields::{self, Fields};
-use crate::openpgp::{CLOCK_SKEW, Clearsigned, Keyring};
+use crate::openpgp::{CLOCK_SKEW, Clearsigned, FileSignature, Keyring};
 use vmbake_common::digest::Digest;
 
 const FILE: &str = "InRelease";
@@ -29,7 +29,7 @@ pub struct Expect<'a> {
     pub previous: Option<Timestamp>,
 }
 
-/// A verified `InRelease`; made only by [`Release::verify`].
+/// A verified `InRelease` or `Release`; made only by [`Release::verify`] and its siblings.
 #[derive(Clone, Debug)]
 pub struct Release {
     suite: String,
@@ -98,6 +98,20 @@ impl Release {
         let signed =
             Clearsigned::verify(in_release, keyring, expect.now).map_err(|source| AptError::Signature { source })?;
         let release = Self::unsigned(&signed.text, expect)?;
+        Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
+    }
+
+    /// Verifies a `Release` by its detached signature `Release.gpg`, which older archives have in place of an `InRelease`.
+    pub fn verify_detached(
+        release: &[u8],
+        signature: &[u8],
+        keyring: &Keyring,
+        expect: &Expect<'_>,
+    ) -> Result<Self, AptError> {
+        let signed = FileSignature::verify(signature, release, keyring, expect.now)
+            .map_err(|source| AptError::Detached { source })?;
+        let corrupt = |_| AptError::Corrupt { file: "Release".to_owned(), reason: "not UTF-8".to_owned() };
+        let release = Self::unsigned(str::from_utf8(release).map_err(corrupt)?, expect)?;
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 

@@ -205,8 +205,25 @@ fn flat(lab: &Lab, files: &mut BTreeMap<String, hostile::File>) {
     let listed = format!(" {} {} Packages\n", Digest::of(index.as_bytes()).hex(), index.len());
     let release = format!("Origin: vendor\nDate: Sat, 01 Jun 2024 08:00:00 UTC\nSHA256:\n{listed}");
     let sign = ["--digest-algo", "SHA256", "--local-user", "old@test.invalid", "--clearsign"];
+    let in_release = lab.gpg(SIGNED, &sign, release.as_bytes());
+    let detached = ["--digest-algo", "SHA256", "--local-user", "old@test.invalid", "--armor", "--detach-sign"];
+    let signature = lab.gpg(SIGNED, &detached, release.as_bytes());
+    // The same packages without an InRelease: signed, signed before it was changed, and not signed.
+    let packages: Vec<_> = files.iter().filter(|(path, _)| path.starts_with("/repos/one/")).collect();
+    let packages: Vec<_> = packages.into_iter().map(|(path, file)| (path.clone(), file.clone())).collect();
+    for (name, text, signature) in [
+        ("detached", release.clone(), Some(&signature)),
+        ("changed", release.replace("vendor", "other"), Some(&signature)),
+        ("unsigned", release.clone(), None),
+    ] {
+        let place = |path: &str| format!("/repos/{name}/{path}");
+        files.extend(packages.iter().map(|(path, file)| (path.replace("/one/", &place("")[6..]), file.clone())));
+        files.insert(place("Packages"), hostile::file(index.clone()));
+        files.insert(place("Release"), hostile::file(text));
+        files.extend(signature.map(|signature| (place("Release.gpg"), hostile::file(signature.clone()))));
+    }
     files.insert("/repos/one/Packages".to_owned(), hostile::file(index));
-    files.insert("/repos/one/InRelease".to_owned(), hostile::file(lab.gpg(SIGNED, &sign, release.as_bytes())));
+    files.insert("/repos/one/InRelease".to_owned(), hostile::file(in_release));
 }
 
 fn for_amd64() -> Vec<(String, Vec<u8>)> {

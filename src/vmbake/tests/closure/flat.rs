@@ -35,6 +35,34 @@ fn packages_of_a_flat_archive_are_pinned_and_installed() {
 }
 
 #[test]
+fn a_release_with_a_detached_signature_proves_packages() {
+    let Some(workshop) = Workshop::new() else { return };
+    workshop.layer("web", ASKED);
+    let sources = fs::read_to_string(workshop.path("sources.json")).unwrap();
+    let use_archive = |path: &str| {
+        fs::write(workshop.path("sources.json"), sources.replace("/repos/one", path)).unwrap();
+        workshop.update(&[])
+    };
+    let updated = use_archive("/repos/detached");
+    assert!(updated.status.success(), "{}", said(&updated));
+    let manifest: Value = serde_json::from_str(&workshop.manifest()).unwrap();
+    assert_eq!(manifest["vmconfig"]["dependencies"]["app"]["version"], "3.0");
+    let index = &manifest["vmconfig"]["indexes"]["vendor"];
+    assert_eq!(index["evidence"].as_array().map(Vec::len), Some(3), "{manifest:#}");
+    assert!(workshop.manifest().contains("https://v.example/repos/detached/Release.gpg"));
+    let baked = workshop.bake();
+    assert!(baked.status.success(), "{}", said(&baked));
+    assert_eq!(file(&workshop.path("dist/web.o.amd64.raw"), "/usr/share/app/version"), "3.0");
+    for (path, expected) in [
+        ("/repos/changed", "Release is not signed as it must be by Release.gpg"),
+        ("/repos/unsigned", "/repos/unsigned/Release and Release.gpg"),
+    ] {
+        let updated = use_archive(path);
+        assert!(!updated.status.success() && said(&updated).contains(expected), "{path}: {}", said(&updated));
+    }
+}
+
+#[test]
 fn apt_chooses_the_same_version() {
     let Some(workshop) = Workshop::new().filter(|_| have(&["apt-get"])) else { return };
     for folder in ["apt/lists/partial", "apt/cache/archives/partial"] {
@@ -82,6 +110,7 @@ fn what_is_wrong_with_a_flat_archive_is_named() {
         (r#""suite": "/""#, r#""suite": "one""#, "component is missing"),
         (r#""suite": "/""#, r#""suite": "../two/""#, "leads out of the archive"),
         (r#""suite": "/""#, r#""suite": "other/""#, "/repos/one/other/InRelease"),
+        (r#""suite": "/""#, r#""suite": "other/""#, "other/Release and Release.gpg"),
         ("vendor.asc", "absent.asc", "absent.asc"),
     ] {
         fs::write(workshop.path("sources.json"), sources.replace(from, to)).unwrap();

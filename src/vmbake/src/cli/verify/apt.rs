@@ -66,10 +66,16 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         Some(directory) => args.repository.join(directory),
         None => args.repository.join("dists").join(&args.suite),
     };
-    let in_release = read(&dists.join("InRelease"))?;
     let now = args.now.unwrap_or_else(Timestamp::now);
     let expect = Expect { suite: &args.suite, now, previous: args.previous_date };
-    let release = Release::verify(&in_release, &keyring, &expect)?;
+    let in_release = dists.join("InRelease");
+    let release = match in_release.exists() || !dists.join("Release.gpg").exists() {
+        true => Release::verify(&read(&in_release)?, &keyring, &expect)?,
+        false => {
+            let signature = read(&dists.join("Release.gpg"))?;
+            Release::verify_detached(&read(&dists.join("Release"))?, &signature, &keyring, &expect)?
+        }
+    };
     let (index, file) = open_index(&dists, release.indexes(args.component.as_deref(), &args.arch)?)?;
     let packages = Packages::read(&index, file, &[&args.package])?;
     let package = packages.newest(&args.package)?;
