@@ -2,7 +2,9 @@
 //! that is wrong.
 
 mod executable;
+mod ignored;
 mod paths;
+mod texts;
 mod units;
 
 pub use executable::is_run_by_parts;
@@ -51,6 +53,8 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     paths::symlinks(&mut found, schema);
     units::check(&mut found, layer);
     executable::check(&mut found, layer);
+    texts::check(&mut found, layer);
+    ignored::check(&mut found, layer);
     first_boots(&mut found, layer);
     settings::check(&mut found, schema);
     found.keys("/os_release", schema.os_release.keys(), os_release_key);

@@ -15,6 +15,7 @@ mod document;
 mod download;
 mod pattern;
 mod removal;
+pub mod processed;
 mod rules;
 pub mod unit_place;
 mod unit_install;

@@ -314,9 +314,61 @@ const FAULTS: &[(&str, &str)] = &[
         r#""units": {"files": {"x.service": "[Service]"}, "enable": [¦"x.service"]}"#,
         "unit \"x.service\" has no [Install] section",
     ),
+    (
+        r#""units": {"files": {"x.service": "[Install]\nWantedBy=a b.target"}, "enable": [¦"x.service"]}"#,
+        "unit \"x.service\" cannot be enabled: /etc/systemd/system/x.service:2: has WantedBy=a, which is not a name",
+    ),
+    (
+        r#""units": {"files": {"x.service": "[Install\nWantedBy=b.target"}, "enable": [¦"x.service"]}"#,
+        "unit \"x.service\" cannot be enabled: /etc/systemd/system/x.service:1: \"[Install\" is not a header",
+    ),
+    (
+        r#""symlinks": {"/a": "/b"}, "setuid": [¦"/a"]"#,
+        "\"/a\" is a symbolic link of the layer: name the file that it leads to, \"/b\"",
+    ),
+    (r#""symlinks": {"/a": "/b"}, "truncate": [¦"/a"]"#, "\"/a\" is a symbolic link of the layer"),
+    (r#""directories": {"/a": {"mode": "0755"}}, "empty": [¦"/a"]"#, "\"/a\" is a directory of the layer"),
+    (
+        r#""directories": {"/a": {"mode": "0755"}}, "capabilities": {¦"/a": "cap_chown=p"}, "setuid": ["/a"]"#,
+        "\"/a\" is a directory of the layer",
+    ),
+    (
+        r#""files": {¦"/etc/grub.d/50_x": {"content": "x"}}"#,
+        "\"/etc/grub.d/50_x\" cannot be used: `grub-mkconfig` would have to run it to make the boot menu; use the key",
+    ),
+    (
+        r#""files": {¦"/usr/local/share/ca-certificates/a.crt": {"content": "x"}}"#,
+        "\"/usr/local/share/ca-certificates/a.crt\" cannot be used: it has no certificate in it",
+    ),
+    (r#""files": {¦"/x": {"content": "@{kin}"}}, "expand": ["/x"]"#, "\"/x\" has @{kin}, which means nothing"),
+    (
+        r#""files": {¦"/etc/sysctl.d/60-x": {"content": ""}}"#,
+        "\"/etc/sysctl.d/60-x\" is not read: systemd-sysctl reads only names that end with .conf",
+    ),
+    (
+        r#""files": {¦"/etc/systemd/system/x.service.d/override": {"content": ""}}"#,
+        "\"/etc/systemd/system/x.service.d/override\" is not read: systemd reads only drop-ins that end with .conf",
+    ),
     (r#"¦"unknown": 1"#, "unknown field `unknown`"),
     (r#""requires": ["ok",¦]"#, "trailing comma"),
 ];
+
+/// What comes after it would not be cleaned.
+#[test]
+fn hygiene_is_the_last_layer_even_if_others_require_it() {
+    let dir = tempfile::tempdir().unwrap();
+    layer(dir.path(), "hygiene", "");
+    layer(dir.path(), "b", r#", "requires": ["hygiene"]"#);
+    layer(dir.path(), "a", r#", "requires": ["hygiene", "b"]"#);
+    let layers = vmbake_layer::Layers::load(&vmbake_common::catalog::Catalog::only(dir.path())).unwrap();
+    let names = |kind: &str, more: &[String]| -> Vec<String> {
+        let layers = layers.resolve_with(kind, "o", more).unwrap();
+        layers.into_iter().map(|layer| layer.schema.name).collect()
+    };
+    assert_eq!(names("a", &[]), ["b", "a", "hygiene"]);
+    assert_eq!(names("a", &["hygiene".to_owned()]), ["b", "a", "hygiene"]);
+    assert_eq!(names("hygiene", &[]), ["hygiene"]);
+}
 
 #[test]
 fn every_fault_has_its_line_and_column() {
@@ -346,23 +398,6 @@ pub(crate) fn are_found(faults: impl Iterator<Item = (String, &'static str)>) {
             assert!(error.contains(&format!("a/layer.json:2:{expected}")), "{rest}: {error}");
         }
     }
-}
-
-/// What comes after it would not be cleaned.
-#[test]
-fn hygiene_is_the_last_layer_even_if_others_require_it() {
-    let dir = tempfile::tempdir().unwrap();
-    layer(dir.path(), "hygiene", "");
-    layer(dir.path(), "b", r#", "requires": ["hygiene"]"#);
-    layer(dir.path(), "a", r#", "requires": ["hygiene", "b"]"#);
-    let layers = vmbake_layer::Layers::load(&vmbake_common::catalog::Catalog::only(dir.path())).unwrap();
-    let names = |kind: &str, more: &[String]| -> Vec<String> {
-        let layers = layers.resolve_with(kind, "o", more).unwrap();
-        layers.into_iter().map(|layer| layer.schema.name).collect()
-    };
-    assert_eq!(names("a", &[]), ["b", "a", "hygiene"]);
-    assert_eq!(names("a", &["hygiene".to_owned()]), ["b", "a", "hygiene"]);
-    assert_eq!(names("hygiene", &[]), ["hygiene"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use vmbake_disk::tree::{Kind, Tree};
 
-use super::parts::{BASE_STATUS, bake_onto, base, base_with, control, deb, link, package, text};
+use super::parts::{BASE_STATUS, bake_onto, base, base_with, control, deb, link, package, text, warnings};
 use crate::tools::have;
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../vmbake/tests/data");
@@ -47,6 +47,45 @@ fn certificates_set_off_the_script_of_their_package() {
     assert_eq!(text(&tree, "/etc/ran"), "triggered update-ca-certificates\n");
     let tree = bake_onto(with_ca_certificates(), &[], &with_file("/etc/x", "")).unwrap();
     assert!(tree.lookup(b"/etc/ran").is_none());
+}
+
+/// The script is as short as update-ca-certificates allows: selected files first, then local ones.
+#[test]
+fn certificates_of_the_base_that_a_layer_removes_are_named() {
+    let script = "#!/bin/sh\nset -e\n: >/etc/ssl/certs/ca-certificates.crt\n\
+        sed -e '/^$/d' -e '/^#/d' -e '/^!/d' /etc/ca-certificates.conf | while read crt; do\n\
+        [ -f /usr/share/ca-certificates/$crt ] || continue\ncat /usr/share/ca-certificates/$crt >>/etc/ssl/certs/ca-certificates.crt\ndone\n";
+    let (first, latin) = (data("certificates/first.pem"), data("certificates/latin.pem"));
+    let bundle = format!("{first}{latin}");
+    let status = format!(
+        "{BASE_STATUS}Package: ca-certificates\nStatus: install ok installed\nArchitecture: all\nVersion: 1\n\n"
+    );
+    let base = || {
+        base_with(&[
+            ("/var/lib/dpkg/status", &status),
+            ("/var/lib/dpkg/info/ca-certificates.postinst", script),
+            ("/etc/ca-certificates.conf", "m/First.crt\nm/Latin.crt\n"),
+            ("/usr/share/ca-certificates/m/First.crt", &first),
+            ("/usr/share/ca-certificates/m/Latin.crt", &latin),
+            ("/etc/ssl/certs/ca-certificates.crt", &bundle),
+        ])
+    };
+    let conf = |text: &str| with_file("/etc/ca-certificates.conf", text);
+    let both =
+        "/etc/ssl/certs/ca-certificates.crt: 2 certificates of the base are no longer trusted: First.crt, Latin.crt";
+    let one = "/etc/ssl/certs/ca-certificates.crt: 1 certificate of the base is no longer trusted: Latin.crt";
+    for (keys, left, expected) in [
+        (conf("m/First.crt\n!m/Latin.crt\n"), &*first, Some(one)),
+        (conf("m/First.crt\n"), &first, Some(one)),
+        (conf("# none\n"), "", Some(both)),
+        (r#", "remove": ["/usr/share/ca-certificates/m/Latin.crt"]"#.to_owned(), &first, Some(one)),
+        (r#", "remove": ["/usr/share/ca-certificates"]"#.to_owned(), "", Some(both)),
+        (conf("m/First.crt\n\nm/Latin.crt\n"), &bundle, None),
+    ] {
+        let tree = bake_onto(base(), &[], &keys).unwrap();
+        assert_eq!(text(&tree, "/etc/ssl/certs/ca-certificates.crt"), left, "{keys}");
+        assert_eq!(warnings(base(), &[], &keys), expected.as_slice(), "{keys}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Files that a program turns into another form before anything reads them.
 //!
-//! What enters is the tree before `hygiene`, with the paths that layers and archives brought; [`TABLE`] says what becomes of each. What leaves is
+//! What enters is the tree before `hygiene`, with the paths that layers and archives brought; [`treatment`] says what becomes of each. What leaves is
 //! the tree with the other forms up to date, and warnings about those that stay as they were. Packages are not looked at: their scripts and
 //! triggers did what they need.
 
@@ -8,9 +8,6 @@ mod certificates;
 mod mail;
 mod menu;
 mod modules;
-mod table;
-
-use std::collections::BTreeSet;
 
 use vmbake_disk::tree::Origin;
 
@@ -18,12 +15,12 @@ use super::cleaned::Brought;
 use super::database::Database;
 use super::place::Target;
 use super::{DeferredPackage, MergeError, locales, triggers};
-use table::{Treatment, Work, row};
 use vmbake_layer::AuditedScript;
+use vmbake_layer::processed::{Treatment, Work, treatment};
 
 /// Paths of the base that are compared with those of the finished tree.
 pub(super) struct Before {
-    certificates: BTreeSet<Vec<u8>>,
+    certificates: certificates::Before,
     menu: menu::Defaults,
 }
 
@@ -38,13 +35,13 @@ pub(super) struct Regenerated {
 
 /// Whether a bake makes something else of a file at `path`, or refuses it.
 pub fn is_processed(path: &str) -> bool {
-    row(path.as_bytes()).is_some_and(|row| matches!(row.treatment, Treatment::Done(_) | Treatment::Refused { .. }))
+    matches!(treatment(path.as_bytes()), Some(Treatment::Done(_) | Treatment::Refused { .. }))
 }
 
 impl Before {
     /// Looks at the base.
     pub(super) fn find(target: &Target) -> Self {
-        Self { certificates: certificates::inputs(target), menu: menu::Defaults::find(target) }
+        Self { certificates: certificates::Before::find(target), menu: menu::Defaults::find(target) }
     }
 
     /// Makes what the paths of layers need.
@@ -60,8 +57,8 @@ impl Before {
         for (path, layer) in brought.paths() {
             let shown = vmbake_common::escape::name(path);
             triggers::activate_path(target, packages, path)?;
-            let Some(row) = row(path) else { continue };
-            match row.treatment {
+            let Some(treatment) = treatment(path) else { continue };
+            match treatment {
                 Treatment::Nothing => {}
                 Treatment::Warned(what) => made.warnings.push(format!("{shown}, of layer {layer}: {what}")),
                 Treatment::Refused { what, hint } => {
@@ -79,7 +76,7 @@ impl Before {
                     work.push((todo, layer.to_owned()));
                 }
             }
-            match row.treatment {
+            match treatment {
                 Treatment::Done(Work::Locales) => locales::check_list(target, layer, &shown)?,
                 Treatment::Done(Work::Certificates) => certificates::check(target, &shown, layer)?,
                 Treatment::Done(Work::Mail) => mail::check(target, packages, &shown, layer)?,
@@ -89,12 +86,13 @@ impl Before {
         }
         let last = |wanted: Work| work.iter().rev().find(|(todo, _)| *todo == wanted).map(|(_, layer)| layer.clone());
         let own = target.origin().clone();
-        let changed = certificates::inputs(target) != self.certificates;
+        let changed = self.certificates.differs(target);
         if let Some(layer) = last(Work::Certificates).or_else(|| changed.then(|| own.layer.clone())) {
             certificates::update(target, packages, &layer, &mut made.warnings)?;
             target.enter(Origin { layer, ..Origin::default() });
         }
         made.deferred = packages.configure(target, Vec::new(), audited)?;
+        made.warnings.extend(self.certificates.lost(target));
         let changed = self.menu.differs(target);
         if let Some(layer) = last(Work::Menu).or_else(|| changed.then(|| own.layer.clone())) {
             target.enter(Origin { layer: layer.clone(), ..Origin::default() });

@@ -1,85 +1,112 @@
 //! Certificates that machines trust: the script of the image's own package `ca-certificates` is set off, as packages do it with
 //! `dpkg-trigger update-ca-certificates`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 
-use base64ct::{Base64, Encoding};
+use vmbake_disk::source::{Map, MapReader};
 use vmbake_disk::tree::Kind;
 
 use crate::merge::database::Database;
 use crate::merge::place::Target;
 use crate::merge::{MAX_TEXT, MergeError};
+pub use vmbake_layer::processed::{certificates, unprocessed};
 
 const PACKAGE: &str = "ca-certificates";
 const TRIGGER: &str = "update-ca-certificates";
 const LOCAL: &str = "/usr/local/share/ca-certificates";
 const CERTS: &str = "/etc/ssl/certs";
-const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-const END: &str = "-----END CERTIFICATE-----";
+const BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
+const SELECTION: &str = "/etc/ca-certificates.conf";
 
-/// Paths of certificates that update-ca-certificates takes.
-pub(super) fn inputs(target: &Target) -> BTreeSet<Vec<u8>> {
-    let mut found = BTreeSet::new();
+/// The most names in a warning.
+const MAX_NAMES: usize = 5;
+
+/// What the base trusts, and why.
+pub(super) struct Before {
+    inputs: BTreeMap<Vec<u8>, Map>,
+    selection: Vec<u8>,
+    bundle: String,
+}
+
+impl Before {
+    pub(super) fn find(target: &Target) -> Self {
+        let bundle = target.tree.read(BUNDLE.as_bytes(), MAX_TEXT).unwrap_or_default();
+        let bundle = String::from_utf8_lossy(&bundle).into_owned();
+        Self { inputs: inputs(target), selection: selection(target), bundle }
+    }
+
+    /// Whether update-ca-certificates would choose among other files, or choose others.
+    pub(super) fn differs(&self, target: &Target) -> bool {
+        !self.inputs.keys().eq(inputs(target).keys()) || self.selection != selection(target)
+    }
+
+    /// A warning about certificates that are not in the bundle any more.
+    pub(super) fn lost(&self, target: &Target) -> Option<String> {
+        let bundle = target.tree.read(BUNDLE.as_bytes(), MAX_TEXT).unwrap_or_default();
+        let bundle = String::from_utf8_lossy(&bundle);
+        let left: BTreeSet<String> = certificates(&bundle).into_iter().map(joined).collect();
+        let lost: BTreeSet<String> =
+            certificates(&self.bundle).into_iter().map(joined).filter(|block| !left.contains(block)).collect();
+        if lost.is_empty() {
+            return None;
+        }
+        let mut names: Vec<String> = self
+            .inputs
+            .iter()
+            .filter_map(|(path, map)| {
+                let mut content = Vec::new();
+                MapReader::new(map, target.tree.sources()).take(MAX_TEXT).read_to_end(&mut content).ok()?;
+                let has_lost = certificates(&String::from_utf8_lossy(&content))
+                    .into_iter()
+                    .any(|block| lost.contains(&joined(block)));
+                let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                has_lost.then(|| vmbake_common::escape::name(name))
+            })
+            .collect();
+        let more = names.len().saturating_sub(MAX_NAMES);
+        names.truncate(MAX_NAMES);
+        names.extend((more > 0).then(|| format!("{more} more")));
+        let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+        let count = lost.len();
+        let noun = if count == 1 { "certificate of the base is" } else { "certificates of the base are" };
+        Some(format!("{BUNDLE}: {count} {noun} no longer trusted{names}"))
+    }
+}
+
+/// The lines of a certificate as one.
+fn joined(block: &str) -> String {
+    block.split_whitespace().collect()
+}
+
+/// The list of certificates that are trusted or not.
+fn selection(target: &Target) -> Vec<u8> {
+    target.tree.read(SELECTION.as_bytes(), MAX_TEXT).unwrap_or_default()
+}
+
+/// Certificates that update-ca-certificates takes.
+fn inputs(target: &Target) -> BTreeMap<Vec<u8>, Map> {
+    let mut found = BTreeMap::new();
     for root in [LOCAL, "/usr/share/ca-certificates"] {
         let Ok(id) = target.tree.resolve(root.as_bytes()) else { continue };
         let below = target.tree.walk_from(id).filter(|(.., inode)| !matches!(inode.kind, Kind::Directory(_)));
-        let paths = below.map(|(path, ..)| [root.as_bytes(), &path].concat());
-        found.extend(paths.filter(|path| path.ends_with(b".crt")));
+        for (path, ..) in below.filter(|(path, ..)| path.ends_with(b".crt")) {
+            let path = [root.as_bytes(), &path].concat();
+            let file = target.tree.resolve(&path).ok().map(|id| &target.tree.inode(id).kind);
+            let map = if let Some(Kind::File(map)) = file { map.clone() } else { Map::default() };
+            found.insert(path, map);
+        }
     }
     found
 }
 
 /// Fails if update-ca-certificates would leave a file out, or make a bundle of it that cannot be read.
 pub(super) fn check(target: &Target, path: &str, layer: &str) -> Result<(), MergeError> {
-    let wrong = |what: String, hint: &'static str| {
-        Err(MergeError::Unread { path: path.to_owned(), layer: layer.to_owned(), what, hint })
-    };
     let Ok(content) = target.tree.read(path.as_bytes(), MAX_TEXT) else { return Ok(()) };
-    let text = String::from_utf8_lossy(&content);
-    if !path.starts_with("/usr/local/share/") && !path.starts_with("/usr/share/") {
-        return Ok(());
-    }
-    if !path.ends_with(".crt") {
-        return match text.contains(BEGIN) || is_sequence(&content) {
-            true => {
-                wrong("only certificates whose names end with .crt are trusted".to_owned(), "rename it to NAME.crt")
-            }
-            false => Ok(()),
-        };
-    }
-    if text.contains("PRIVATE KEY-----") {
-        return wrong("it contains a private key".to_owned(), "remove the private key from the file");
-    }
-    if is_sequence(&content) {
-        return wrong(
-            "it is binary (DER), and trusted certificates must be PEM".to_owned(),
-            "`openssl x509 -inform der -in FILE -out NAME.crt` converts it",
-        );
-    }
-    let pem = "a trusted certificate begins with -----BEGIN CERTIFICATE-----";
-    let blocks = certificates(&text);
-    match blocks.iter().position(|block| !is_certificate(block)) {
-        Some(index) => wrong(format!("its certificate number {} is damaged", index + 1), pem),
-        None if blocks.is_empty() => wrong("it has no certificate in it".to_owned(), pem),
+    match unprocessed(path, &content) {
         None => Ok(()),
+        Some((what, hint)) => Err(MergeError::Unread { path: path.to_owned(), layer: layer.to_owned(), what, hint }),
     }
-}
-
-fn certificates(text: &str) -> Vec<&str> {
-    let blocks = text.match_indices(BEGIN).filter_map(|(start, _)| text.get(start..));
-    blocks.map(|rest| rest.split_inclusive(END).next().unwrap_or(rest)).collect()
-}
-
-fn is_certificate(block: &str) -> bool {
-    let base64 = block.strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(END)).unwrap_or_default();
-    let base64: String = base64.split_whitespace().collect();
-    Base64::decode_vec(&base64).is_ok_and(|der| is_sequence(&der))
-}
-
-/// Whether bytes are one SEQUENCE of DER with a length of two bytes, as a certificate is.
-fn is_sequence(der: &[u8]) -> bool {
-    let [0x30, 0x82, high, low, rest @ ..] = der else { return false };
-    rest.len() == usize::from(u16::from_be_bytes([*high, *low]))
 }
 
 /// Sets off the script that brings certificates into the bundle and links them.
@@ -89,7 +116,7 @@ pub(super) fn update(
     layer: &str,
     warnings: &mut Vec<String>,
 ) -> Result<(), MergeError> {
-    let locals: Vec<Vec<u8>> = inputs(target).into_iter().filter(|path| path.starts_with(LOCAL.as_bytes())).collect();
+    let locals: Vec<Vec<u8>> = inputs(target).into_keys().filter(|path| path.starts_with(LOCAL.as_bytes())).collect();
     let Some(status) = packages.status.package(PACKAGE) else {
         return match locals.first() {
             None => Ok(()),

@@ -1,10 +1,14 @@
 //! Which path needs which program, and what a bake does about it. `layers/README.md` has the same table.
 
-use vmbake_layer::matches;
+mod certificates;
+
+pub use certificates::certificates;
+
+use super::pattern::matches;
 
 /// What is made of files of layers here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub enum Work {
     /// `/etc/ssl/certs`, by update-ca-certificates(8).
     Certificates,
     /// The boot menu, as grub-mkconfig(8) would write it.
@@ -21,7 +25,7 @@ pub(super) enum Work {
 
 impl Work {
     /// What is changed, which must be granted to a bundle that brings a file for it.
-    pub(super) fn output(self) -> Option<&'static str> {
+    pub fn output(self) -> Option<&'static str> {
         match self {
             Self::Certificates => Some("/etc/ssl/certs"),
             Self::Menu => Some("/boot/grub/grub.cfg"),
@@ -33,7 +37,7 @@ impl Work {
 
 /// What happens with a path.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Treatment {
+pub enum Treatment {
     /// It is done.
     Done(Work),
     /// Nothing has to be done.
@@ -50,10 +54,10 @@ pub(super) enum Treatment {
 }
 
 /// A row of the table.
-pub(super) struct Row {
+struct Row {
     /// `*` in the last component stands for any bytes; `**` before it, or as the last one, for any directories.
-    pub(super) paths: &'static [&'static str],
-    pub(super) treatment: Treatment,
+    paths: &'static [&'static str],
+    treatment: Treatment,
 }
 
 const INITRD: &str = "programs of the initial RAM disk see the base's version, since the bake does not rebuild it; what runs once the root file \
@@ -63,7 +67,7 @@ const APT: &str = "cloud-init replaces or removes it on the first boot unless it
                    `apt: {generate_mirrorlists: false, preserve_sources_list: true}`";
 
 /// In its order: the first row that fits counts.
-pub(super) const TABLE: [Row; 17] = [
+const TABLE: [Row; 17] = [
     Row {
         paths: &["/usr/local/share/ca-certificates/**", "/usr/share/ca-certificates/**", "/etc/ca-certificates.conf"],
         treatment: Treatment::Done(Work::Certificates),
@@ -152,9 +156,19 @@ pub(super) const TABLE: [Row; 17] = [
     },
 ];
 
-/// The row of a path.
-pub(super) fn row(path: &[u8]) -> Option<&'static Row> {
-    TABLE.iter().find(|row| row.paths.iter().any(|pattern| fits(pattern, path)))
+/// What happens with a path.
+pub fn treatment(path: &[u8]) -> Option<Treatment> {
+    let row = TABLE.iter().find(|row| row.paths.iter().any(|pattern| fits(pattern, path)));
+    row.map(|row| row.treatment)
+}
+
+/// What is wrong with a file that a program would have to process, as far as its path and its content show, and what to do about it.
+pub fn unprocessed(path: &str, content: &[u8]) -> Option<(String, &'static str)> {
+    match treatment(path.as_bytes())? {
+        Treatment::Refused { what, hint } => Some((what.to_owned(), hint)),
+        Treatment::Done(Work::Certificates) => certificates::fault(path, content),
+        _ => None,
+    }
 }
 
 fn fits(pattern: &str, path: &[u8]) -> bool {
@@ -176,7 +190,7 @@ mod tests {
 
     #[test]
     fn paths_find_their_rows() {
-        let of = |path: &str| match row(path.as_bytes()).map(|row| row.treatment) {
+        let of = |path: &str| match treatment(path.as_bytes()) {
             None => "none",
             Some(Treatment::Done(..)) => "done",
             Some(Treatment::Nothing) => "nothing",

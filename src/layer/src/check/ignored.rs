@@ -1,0 +1,99 @@
+//! Files in directories of settings whose names keep programs from reading them.
+
+use super::super::findings::Findings;
+use super::super::position::child;
+use super::super::unit_install::unit_form;
+use super::super::{Layer, UNIT_SCOPES};
+
+/// A directory, or the end of one after `/etc`, `/usr/lib` and `/usr/local/lib`, with the ends of the names that count there.
+type Row = (&'static [&'static str], &'static [&'static str], &'static str);
+
+const ROWS: [Row; 13] = [
+    (&["sysctl.d"], &[".conf"], "systemd-sysctl"),
+    (&["modules-load.d"], &[".conf"], "systemd-modules-load"),
+    (&["tmpfiles.d"], &[".conf"], "systemd-tmpfiles"),
+    (&["sysusers.d"], &[".conf"], "systemd-sysusers"),
+    (&["modprobe.d"], &[".conf"], "modprobe"),
+    (&["udev/rules.d"], &[".rules"], "udev"),
+    (&["netplan"], &[".yaml"], "netplan"),
+    (&["profile.d"], &[".sh"], "the shell"),
+    (&["ssh/sshd_config.d", "ssh/ssh_config.d"], &[".conf"], "ssh"),
+    (&["security/limits.d"], &[".conf"], "pam_limits"),
+    (&["ld.so.conf.d"], &[".conf"], "ldconfig"),
+    (&["apt/sources.list.d"], &[".list", ".sources"], "apt"),
+    (&["cloud/cloud.cfg.d"], &[".cfg"], "cloud-init"),
+];
+
+/// Where programs look for directories of settings.
+const ROOTS: [&str; 3] = ["/etc/", "/usr/lib/", "/usr/local/lib/"];
+
+/// Ends of names that are meant not to be read.
+const UNREAD: [&str; 6] = ["~", ".bak", ".disabled", ".example", ".md", ".orig"];
+
+pub(super) fn check(found: &mut Findings, layer: &Layer) {
+    for path in layer.files.keys() {
+        let Some((dir, name)) = path.rsplit_once('/') else { continue };
+        // Their names are checked as those of units.
+        if layer.schema.units.files.contains_key(name) {
+            continue;
+        }
+        if name.starts_with('.') || name.starts_with("README") || UNREAD.iter().any(|end| name.ends_with(end)) {
+            continue;
+        }
+        // Files below `files/` have no place in the text.
+        let pointer = match layer.schema.files.contains_key(path) {
+            true => child("/files", path),
+            false => "/name".to_owned(),
+        };
+        found.key(pointer, fault(dir, name).map(|reason| format!("{path:?} is not read: {reason}")));
+    }
+}
+
+fn fault(dir: &str, name: &str) -> Option<String> {
+    let inner = ROOTS.iter().find_map(|root| dir.strip_prefix(root));
+    let row = ROWS.iter().find(|(dirs, ..)| inner.is_some_and(|inner| dirs.contains(&inner)));
+    if let Some((_, ends, program)) = row {
+        let is_read = ends.iter().any(|end| name.ends_with(end));
+        return (!is_read).then(|| format!("{program} reads only names that end with {}", ends.join(" or ")));
+    }
+    if dir == "/etc/sudoers.d" {
+        return name.contains('.').then(|| "sudo skips names with a dot".to_owned());
+    }
+    let is_units = |dir: &str| UNIT_SCOPES.iter().any(|scope| scope.contains(&dir));
+    if is_units(dir) {
+        return unit_form(name).is_none().then(|| "it is not the name of a unit, such as NAME.service".to_owned());
+    }
+    let (units, drop_ins) = dir.rsplit_once('/')?;
+    let is_drop_in = is_units(units) && drop_ins.ends_with(".d");
+    (is_drop_in && !name.ends_with(".conf")).then(|| "systemd reads only drop-ins that end with .conf".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fault;
+
+    #[test]
+    fn names_that_programs_skip() {
+        for (path, is_read) in [
+            ("/etc/sysctl.d/60-x.conf", true),
+            ("/etc/sysctl.d/60-x", false),
+            ("/usr/lib/tmpfiles.d/x.txt", false),
+            ("/etc/netplan/10-x.yml", false),
+            ("/etc/netplan/10-x.yaml", true),
+            ("/etc/apt/sources.list.d/x.sources", true),
+            ("/etc/apt/sources.list.d/x", false),
+            ("/etc/sudoers.d/ops.conf", false),
+            ("/etc/sudoers.d/ops", true),
+            ("/etc/systemd/system/x", false),
+            ("/etc/systemd/system/x@.service", true),
+            ("/etc/systemd/system/x.service.d/override", false),
+            ("/etc/systemd/system/x.service.d/override.conf", true),
+            ("/etc/systemd/system/x.target.wants/y", true),
+            ("/etc/systemd/user/x.timer", true),
+            ("/opt/sysctl.d/x", true),
+        ] {
+            let (dir, name) = path.rsplit_once('/').unwrap();
+            assert_eq!(fault(dir, name).is_none(), is_read, "{path}");
+        }
+    }
+}
