@@ -38,7 +38,7 @@ pub enum Proof {
         /// When the last of them signed, or `date` if that is later: whoever proves it again judges the keys as of then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signed: Option<Timestamp>,
-        /// The `InRelease`, then the index of packages.
+        /// The `InRelease`, or the `Release` and its signature `Release.gpg`; then the index of packages.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         evidence: Vec<Digest>,
         /// The snapshot that it comes from; `None` for the archive itself.
