@@ -58,7 +58,7 @@ pub fn apply(request: &ApplyRequest<'_>, progress: &Progress) -> Result<DeltaSta
     check_length(request.base, base.len(), &statement.base)?;
     check_growth(request.delta, overlay.len(), base.len())?;
     let pending = Pending::create(request.out, request.force)?;
-    let format = request.format.unwrap_or(statement.result.format.into());
+    let format = request.format.unwrap_or(statement.result.format);
     let compression = statement.result.compression.into();
     let output = Output { format, file: pending.file(), compression };
     let bar = progress.bar("applying", overlay.len());
@@ -99,7 +99,7 @@ fn open_delta(path: &Path, expected: &StatedFile) -> Result<File, DeltaError> {
 /// Whether the delta stands on the base that is stated, and is of the result that is.
 fn check_header(path: &Path, overlay: &Overlay, statement: &DeltaStatement) -> Result<(), DeltaError> {
     let StatedImage { name, format, .. } = &statement.base;
-    let (backing, format) = (overlay.backing(), Format::from(*format));
+    let (backing, format) = (overlay.backing(), *format);
     if (backing.name(), backing.format()) != (name, format) {
         let (found, expected) = (Box::new(backing.clone()), format!("{name} ({format})"));
         return Err(DeltaError::OtherBacking { path: path.to_owned(), found, expected });

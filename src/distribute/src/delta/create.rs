@@ -109,7 +109,7 @@ fn verity(
 }
 
 fn stated(image: &KnownImage, disk_fsverity: Digest, sha256: Option<Digest>) -> Result<StatedImage, DeltaError> {
-    let format = image.image.format().into();
+    let format = image.image.format();
     let compression = image.image.compression().map(Into::into).unwrap_or_default();
     let (name, disk_length) = (file_name(&image.path)?, image.image.len());
     Ok(StatedImage { name, format, disk_length, disk_fsverity, compression, sha256 })
