@@ -45,7 +45,6 @@ const USD_PER_1000_PUTS: f64 = 0.006;
 /// What was published, or would be.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublishReport {
-    /// The account.
     pub account: String,
     /// The region that was published to first.
     pub region: String,
@@ -61,7 +60,6 @@ pub struct PublishReport {
     pub volume_size: u64,
     /// The machine image; none where it would be made.
     pub image_id: Option<String>,
-    /// Its snapshot.
     pub snapshot_id: Option<String>,
     /// What the snapshot began as.
     pub parent: Option<String>,

@@ -97,7 +97,6 @@ impl Answer {
         self.reply.header(name)
     }
 
-    /// The body.
     pub(super) fn body(&self) -> &[u8] {
         &self.reply.body
     }

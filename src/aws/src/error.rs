@@ -14,22 +14,13 @@ pub enum AwsError {
     NoRegion,
     /// A region that cannot be a part of a host name.
     #[error("{region:?} is not the name of an AWS region")]
-    Region {
-        /// What was given.
-        region: String,
-    },
+    Region { region: String },
     /// An endpoint that is not an address.
     #[error("{url}: not the http or https address of an endpoint")]
-    Endpoint {
-        /// What was given.
-        url: String,
-    },
+    Endpoint { url: String },
     /// An endpoint on another machine without TLS.
     #[error("{url}: plain HTTP to another machine: the network could read and change requests and responses")]
-    PlainHttp {
-        /// The endpoint.
-        url: String,
-    },
+    PlainHttp { url: String },
     /// The configuration has no credentials, or they could not be had.
     #[error("no AWS credentials: {reason}")]
     Credentials {
@@ -41,17 +32,14 @@ pub enum AwsError {
     Sign {
         /// What was to be done, such as `ebs:PutSnapshotBlock`.
         action: String,
-        /// What the signer says.
         reason: String,
     },
     /// No answer, even after the request was repeated; or an answer that was lost, to a request that is not safe to repeat.
     #[error("{action}: no answer")]
     Http {
-        /// What was to be done.
         action: String,
         /// Whether AWS may have done it all the same.
         may_be_done: bool,
-        /// What went wrong.
         source: Box<HttpError>,
     },
     /// The service refuses.
@@ -59,18 +47,12 @@ pub enum AwsError {
     Refused(Box<ServiceRefusal>),
     /// An answer that lacks something, or in which it is of another type.
     #[error("{action}: the answer has no usable {what}")]
-    Answer {
-        /// What was done.
-        action: String,
-        /// What the answer lacks.
-        what: &'static str,
-    },
+    Answer { action: String, what: &'static str },
     /// A block that arrived in one direction or the other with another checksum.
     #[error("{action}: block {index} of {snapshot} has the checksum {found}, not {expected}")]
     Checksum {
         /// `ebs:PutSnapshotBlock` or `ebs:GetSnapshotBlock`.
         action: String,
-        /// The snapshot.
         snapshot: String,
         /// Place of the block, in blocks of 512 KiB.
         index: u64,
@@ -84,13 +66,10 @@ pub enum AwsError {
     Length {
         /// `ebs:PutSnapshotBlock` or `ebs:GetSnapshotBlock`.
         action: String,
-        /// The snapshot.
         snapshot: String,
         /// Place of the block, in blocks of 512 KiB.
         index: u64,
-        /// Bytes that a block has.
         expected: u64,
-        /// Bytes that this one has.
         found: u64,
     },
 }

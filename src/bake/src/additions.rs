@@ -7,7 +7,6 @@ use vmbake_disk::tree::Tree;
 use super::BakeError;
 use vmbake_manifest::{Additions, ImageNeed, NeedKind};
 
-/// Where programs are.
 const PROGRAMS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 /// Where kernel modules are.
 const MODULES: &str = "/usr/lib/modules/";

@@ -38,34 +38,16 @@ pub enum BakeError {
     Input(#[from] InputError),
     /// The base has no partitions that can be carried over.
     #[error("{path}: {error}")]
-    Partitions {
-        /// The base image.
-        path: PathBuf,
-        /// What is wrong with them.
-        error: Box<AssembleError>,
-    },
+    Partitions { path: PathBuf, error: Box<AssembleError> },
     /// The base's partitions are not readable.
     #[error("{path}: cannot read the base's partitions")]
-    Disk {
-        /// The base image.
-        path: PathBuf,
-        /// What their reader says.
-        source: AssembleError,
-    },
+    Disk { path: PathBuf, source: AssembleError },
     /// The root file system of the base is not readable.
     #[error("{path}: the root file system is unusable")]
-    Root {
-        /// The base image.
-        path: PathBuf,
-        /// What its reader says.
-        source: ReadError,
-    },
+    Root { path: PathBuf, source: ReadError },
     /// The image lacks what came with layers of somebody else.
     #[error("{need}, which the image does not have")]
-    Need {
-        /// What it is.
-        need: Box<ImageNeed>,
-    },
+    Need { need: Box<ImageNeed> },
     /// The base is for another system or architecture than the manifest.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -98,10 +80,7 @@ pub enum BakeError {
     Assemble(#[source] AssembleError),
     /// The time that outputs are to get is none.
     #[error("SOURCE_DATE_EPOCH={value:?} is not a number of seconds since 1970")]
-    Epoch {
-        /// What the variable says.
-        value: String,
-    },
+    Epoch { value: String },
     /// The running program cannot be read.
     #[error("cannot read /proc/self/exe: the running program is one of the inputs of an image")]
     Program,

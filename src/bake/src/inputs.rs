@@ -29,12 +29,7 @@ pub enum InputError {
     Stage(#[from] StageError),
     /// The base image cannot be decoded into the store or a temporary file.
     #[error("{path}: cannot decode the base image")]
-    Decode {
-        /// The base image.
-        path: PathBuf,
-        /// What its reader says.
-        source: std::io::Error,
-    },
+    Decode { path: PathBuf, source: std::io::Error },
     /// The thread that decodes is gone; its own message came before.
     #[error("a thread stopped before the base image was decoded")]
     Lost,
@@ -55,11 +50,9 @@ pub struct DecodedBase {
     pub path: PathBuf,
     /// Digest of its file.
     pub digest: Digest,
-    /// Its disk.
     pub disk: Arc<dyn ReadAt>,
 }
 
-/// One job.
 enum Job {
     Artifact(Box<Artifact>),
     Base(Base),

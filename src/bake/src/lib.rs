@@ -50,7 +50,6 @@ use vmbake_query::sbom;
 use vmbake_store::http::Client;
 use vmbake_store::store::Store;
 
-/// What to bake, from what, and where to.
 #[derive(Clone, Debug)]
 pub struct BakeRequest {
     /// Kind of image: the name of its top layer.
@@ -65,7 +64,6 @@ pub struct BakeRequest {
     pub base: Option<PathBuf>,
     /// Number of the base's root partition; `None` where that is obvious.
     pub partition: Option<u32>,
-    /// Where layers are.
     pub layers: Catalog,
     /// Layers and artifacts that come to those of the kind.
     pub more: Additions,

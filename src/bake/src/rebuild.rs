@@ -25,21 +25,14 @@ pub enum RebuildError {
     /// Another program has baked it.
     #[error("it was baked by vmbake {version}, {expected}, and this is vmbake {}, {found}", env!("CARGO_PKG_VERSION"))]
     Program {
-        /// The version of that program.
         version: String,
-        /// Its digest.
         expected: Box<Digest>,
         /// The digest of the running program.
         found: Box<Digest>,
     },
     /// This program brings another first-boot program.
     #[error("it has the first-boot program {expected}, and this vmbake has {found}")]
-    Firstboot {
-        /// The digest of the image's.
-        expected: String,
-        /// The digest of this program's.
-        found: String,
-    },
+    Firstboot { expected: String, found: String },
     /// The inputs that are at hand are others.
     #[error("{} is {}, and here {}", .0.pointer, .0.expected, .0.found)]
     Inputs(StatementDifference),

@@ -27,48 +27,22 @@ const MAX_NAMES: u8 = 100;
 pub enum PublishError {
     /// The output is there, and nothing says that it may be replaced.
     #[error("{path}: already exists")]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// The name belongs to something that is not a file, such as a device node.
     #[error("{path}: expected a regular file or a new name for the output, found a {found}")]
-    NotFile {
-        /// The path.
-        path: PathBuf,
-        /// What is there.
-        found: &'static str,
-    },
+    NotFile { path: PathBuf, found: &'static str },
     /// The output is what it would be made of.
     #[error("{path}: is what the output would be made of, and is not replaced")]
-    Input {
-        /// The file.
-        path: PathBuf,
-    },
+    Input { path: PathBuf },
     /// No temporary file can be made beside the output.
     #[error("{path}: cannot create")]
-    Create {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Create { path: PathBuf, source: std::io::Error },
     /// The temporary file cannot be written or flushed.
     #[error("{path}: cannot write")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// The temporary file cannot take the name of the output.
     #[error("{path}: cannot rename into place")]
-    Rename {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Rename { path: PathBuf, source: std::io::Error },
 }
 
 impl Hint for PublishError {

@@ -23,9 +23,7 @@ pub enum CatalogError {
     Differs {
         /// `SORT/NAME`.
         entry: String,
-        /// The earlier root.
         known: Root,
-        /// The later root.
         found: Root,
     },
     /// The later root believes what the earlier one does not.
@@ -33,9 +31,7 @@ pub enum CatalogError {
     Weakens {
         /// `SORT/NAME`.
         entry: String,
-        /// The earlier root.
         known: Root,
-        /// The later root.
         found: Root,
         /// What it demands less of a proof.
         weaker: String,

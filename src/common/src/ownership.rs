@@ -48,7 +48,6 @@ pub enum Exposed {
     Mode {
         /// The file or directory.
         path: PathBuf,
-        /// Its mode.
         mode: u32,
     },
     /// Something else stands there.

@@ -33,8 +33,11 @@ pub const FIRSTBOOT: &str = "firstboot";
 
 /// What an artifact puts into the tree.
 pub(crate) enum StagedContent {
-    /// One file.
-    File { path: String, mode: u16, len: u64 },
+    File {
+        path: String,
+        mode: u16,
+        len: u64,
+    },
     /// Members of an archive, with their paths in the image, and how tar would extract them.
     Members(Vec<Member>, Option<ExtractOption>),
     /// A Debian package.

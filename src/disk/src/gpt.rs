@@ -61,7 +61,6 @@ impl Partition {
 /// A checked partition table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// GUID of the disk.
     pub disk_guid: Guid,
     /// Used entries by number.
     pub partitions: Vec<Partition>,

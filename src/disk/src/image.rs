@@ -89,101 +89,48 @@ impl FromStr for Format {
 pub enum ImageError {
     /// The file cannot be opened.
     #[error("{}: cannot open the image", path.display())]
-    Open {
-        /// Which.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// It is a device, a pipe or a socket.
     #[error("{}: it is {found}, not a regular file", path.display())]
-    NotFile {
-        /// Which.
-        path: PathBuf,
-        /// What it is.
-        found: &'static str,
-    },
-    /// It is a directory.
+    NotFile { path: PathBuf, found: &'static str },
     #[error("{}: is a directory, not a disk image", path.display())]
-    Directory {
-        /// Which.
-        path: PathBuf,
-    },
+    Directory { path: PathBuf },
     /// It has no bytes.
     #[error("{}: the file is empty", path.display())]
-    Empty {
-        /// Which.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// It is something else than an image.
     #[error("{}: is {found}; only raw and qcow2 disk images are read", path.display())]
-    Foreign {
-        /// Which.
-        path: PathBuf,
-        /// What it is.
-        found: Foreign,
-    },
+    Foreign { path: PathBuf, found: Foreign },
     /// It cannot be read.
     #[error("{}: cannot read {len} bytes at offset {offset:#x}", path.display())]
     Read {
-        /// Which.
         path: PathBuf,
-        /// Where.
         offset: u64,
         /// How many bytes.
         len: usize,
-        /// What the system says.
         source: io::Error,
     },
     /// A part of a qcow2 image has an impossible value.
     #[error("{}: corrupt qcow2 image: {what} at offset {offset:#x} is {found:#x}, expected {expected}", path.display())]
-    Corrupt {
-        /// Which image.
-        path: PathBuf,
-        /// Which part.
-        what: Qcow2Part,
-        /// Where it stands.
-        offset: u64,
-        /// Its value.
-        found: u64,
-        /// What is possible.
-        expected: String,
-    },
+    Corrupt { path: PathBuf, what: Qcow2Part, offset: u64, found: u64, expected: String },
     /// A compressed cluster is damaged.
     #[error("{}: corrupt qcow2 image: cannot decompress the cluster at offset {offset:#x}", path.display())]
-    Decompress {
-        /// Which image.
-        path: PathBuf,
-        /// Where it stands.
-        offset: u64,
-        /// What the decompressor says.
-        source: io::Error,
-    },
+    Decompress { path: PathBuf, offset: u64, source: io::Error },
     /// A small file holds a disk of far more bytes.
     #[error(
         "{}: a file of {len} bytes holds {held} bytes of a disk, more than {limit}: refused as a decompression bomb",
         path.display()
     )]
     Bomb {
-        /// Which.
         path: PathBuf,
-        /// Its length.
         len: u64,
         /// How many bytes it holds.
         held: u64,
-        /// How many it may hold.
         limit: u64,
     },
     /// The image has a feature that is not supported.
     #[error("{}: qcow2 image with {feature}, which is not supported; {hint}", path.display())]
-    Unsupported {
-        /// Which image.
-        path: PathBuf,
-        /// What it has.
-        feature: String,
-        /// What to do about it.
-        hint: &'static str,
-    },
+    Unsupported { path: PathBuf, feature: String, hint: &'static str },
 }
 
 impl ImageError {

@@ -27,10 +27,7 @@ const MAX_LISTED: usize = 16;
 pub enum LayoutError {
     /// The disk cannot be read.
     #[error("cannot read the first sector of the disk")]
-    Read {
-        /// What its source says.
-        source: io::Error,
-    },
+    Read { source: io::Error },
     /// It has a GUID partition table that is of no use.
     #[error(transparent)]
     Gpt(#[from] GptError),
@@ -39,30 +36,16 @@ pub enum LayoutError {
     Nothing,
     /// No partition has that number.
     #[error("no partition {number} on the disk, it has {found}")]
-    NoPartition {
-        /// The number.
-        number: u32,
-        /// The numbers that there are.
-        found: String,
-    },
+    NoPartition { number: u32, found: String },
     /// A partition ends behind the disk.
     #[error("partition {number} is not inside the disk")]
-    Outside {
-        /// Its number.
-        number: u32,
-    },
+    Outside { number: u32 },
     /// No partition can be the root.
     #[error("no root partition: none has the type of a root or of a Linux file system; the disk has {found}")]
-    NoRoot {
-        /// The partitions that there are.
-        found: String,
-    },
+    NoRoot { found: String },
     /// Which partition is the root has to be said.
     #[error("more than one partition can be the root file system: {candidates}")]
-    SeveralRoots {
-        /// Those that can be.
-        candidates: String,
-    },
+    SeveralRoots { candidates: String },
 }
 
 /// How a disk is divided.
@@ -70,7 +53,6 @@ pub enum LayoutError {
 pub enum Scheme {
     /// A GUID partition table.
     Gpt(Box<gpt::Table>),
-    /// An MBR's.
     Mbr(mbr::Table),
     /// Not at all: the file system is all there is.
     Whole(Signature),
@@ -98,7 +80,6 @@ pub struct Part {
 pub enum PartKind {
     /// Of a GUID partition table.
     Gpt(Guid),
-    /// Of an MBR's.
     Mbr(OsType),
     /// There is no table.
     Whole,

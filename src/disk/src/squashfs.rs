@@ -30,12 +30,7 @@ const PADDING_KIB: u32 = 4;
 pub enum SquashfsError {
     /// The tree has what the volume cannot hold.
     #[error("{path}: {what}, which a SquashFS of ours cannot hold")]
-    Unsupported {
-        /// Where it is.
-        path: String,
-        /// What it is.
-        what: String,
-    },
+    Unsupported { path: String, what: String },
     /// A content cannot be read, or the volume not be written.
     #[error("cannot write the SquashFS")]
     Io(#[source] io::Error),

@@ -29,74 +29,36 @@ pub(crate) const NAME_MAX: usize = 255;
 pub enum TreeError {
     /// No file can have that name.
     #[error("{path}: name {name:?} is not a valid file name")]
-    InvalidName {
-        /// Where it would stand.
-        path: String,
-        /// The name.
-        name: String,
-    },
+    InvalidName { path: String, name: String },
     /// Nothing is there.
     #[error("{path}: no such file or directory")]
-    NotFound {
-        /// Where.
-        path: String,
-    },
+    NotFound { path: String },
     /// A path leads through what is no directory.
     #[error("{path}: {found} stands where a directory is needed")]
-    NotDirectory {
-        /// Where it stands.
-        path: String,
-        /// What it is.
-        found: &'static str,
-    },
+    NotDirectory { path: String, found: &'static str },
     /// Something of another type is there.
     #[error("{path}: a {found} exists where a {wanted} would be placed")]
-    Occupied {
-        /// Where.
-        path: String,
-        /// What it is.
-        found: &'static str,
-        /// What would be placed there.
-        wanted: &'static str,
-    },
+    Occupied { path: String, found: &'static str, wanted: &'static str },
     /// Links lead through links without an end.
     #[error("{path}: more than {MAX_SYMLINKS} symbolic links")]
-    SymlinkLoop {
-        /// Where the way began.
-        path: String,
-    },
+    SymlinkLoop { path: String },
     /// Links have more names than are followed here.
     #[error("{path}: symbolic links with more than {MAX_LINK_NAMES} names")]
-    LinkNames {
-        /// Where the way began.
-        path: String,
-    },
+    LinkNames { path: String },
     /// Only regular files have a content.
     #[error("{path}: is a {found}, not a regular file")]
-    NotFile {
-        /// Where it stands.
-        path: String,
-        /// What it is.
-        found: &'static str,
-    },
+    NotFile { path: String, found: &'static str },
     /// A file is longer than the caller takes.
     #[error("{path}: {len} bytes, more than the {limit} that are read into memory")]
     TooLarge {
-        /// Where it stands.
         path: String,
         /// Its length in bytes.
         len: u64,
-        /// The most that is taken.
         limit: u64,
     },
     /// The content of a file cannot be read.
     #[error("{path}: cannot read")]
-    Read {
-        /// Where it stands.
-        path: String,
-        /// What its source says.
-        source: std::io::Error,
-    },
+    Read { path: String, source: std::io::Error },
 }
 
 /// Names one inode of a tree.
@@ -168,7 +130,6 @@ pub enum Kind {
         /// Minor number.
         minor: u32,
     },
-    /// A block device.
     BlockDevice {
         /// Major number.
         major: u32,

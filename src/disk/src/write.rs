@@ -113,7 +113,6 @@ pub struct KnownFile {
 pub struct EarlierFile<'a> {
     /// The file, open for reading.
     pub file: &'a File,
-    /// Its clusters.
     pub clusters: &'a Clusters,
     /// How they are compressed.
     pub compression: ClusterCompression,
@@ -124,69 +123,39 @@ pub struct EarlierFile<'a> {
 pub enum WriteError {
     /// The disk cannot be read.
     #[error("cannot read the disk at offset {offset:#x}")]
-    Read {
-        /// Where.
-        offset: u64,
-        /// What its source says.
-        source: io::Error,
-    },
+    Read { offset: u64, source: io::Error },
     /// The disk has more bytes of a source than that has.
     #[error("the disk takes {needed:#x} bytes of a source at offset {offset:#x}, which has only {len:#x}")]
     ShortSource {
         /// Where in the source they begin.
         offset: u64,
-        /// How many.
         needed: u64,
-        /// Length of the source.
         len: u64,
     },
     /// The format has no disks of that length.
     #[error("a {format} image cannot hold a disk of {len} bytes: {reason}")]
-    Length {
-        /// Which.
-        format: Format,
-        /// Length of the disk.
-        len: u64,
-        /// Why not.
-        reason: &'static str,
-    },
+    Length { format: Format, len: u64, reason: &'static str },
     /// Two qcow2 files are wanted at once that differ in it.
     #[error("qcow2 outputs that are written at once have one compression")]
     Compressions,
     /// An output has bytes already.
     #[error("the {format} output is not empty: it has {len} bytes")]
-    NotEmpty {
-        /// Which.
-        format: Format,
-        /// How many.
-        len: u64,
-    },
+    NotEmpty { format: Format, len: u64 },
     /// An output cannot be written.
     #[error("cannot {operation} the {format} output at offset {offset:#x}")]
     Output {
-        /// Which.
         format: Format,
         /// What was attempted, as a verb.
         operation: &'static str,
-        /// Where in the output.
         offset: u64,
-        /// What the system says.
         source: io::Error,
     },
     /// A cluster cannot be compressed.
     #[error("cannot compress the disk at offset {offset:#x}")]
-    Compress {
-        /// Where on the disk.
-        offset: u64,
-        /// What the compressor says.
-        source: io::Error,
-    },
+    Compress { offset: u64, source: io::Error },
     /// The system has no thread left.
     #[error("cannot start a writer thread")]
-    Thread {
-        /// What it says.
-        source: io::Error,
-    },
+    Thread { source: io::Error },
     /// A thread has panicked.
     #[error("a writer thread stopped before it was done")]
     ThreadLost,

@@ -25,9 +25,7 @@ use vmbake_common::hint::Hint;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_common::qcow2_compression::Qcow2Compression;
 
-/// What to convert.
 pub struct ConvertRequest<'a> {
-    /// The image.
     pub image: &'a Path,
     /// How it is to be stored.
     pub format: ConvertedFormat,
@@ -81,18 +79,11 @@ pub enum ConvertError {
     Image(#[from] ImageError),
     /// The image cannot be read.
     #[error("{path}: cannot read the disk")]
-    Read {
-        /// The image.
-        path: PathBuf,
-        /// What its reader says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The format has no disks of that length.
     #[error("{path}: a {format} image cannot hold a disk of {len} bytes: it needs a whole number of {unit}")]
     Unaligned {
-        /// The image.
         path: PathBuf,
-        /// The format.
         format: ConvertedFormat,
         /// Length of the disk in bytes.
         len: u64,
@@ -102,9 +93,7 @@ pub enum ConvertError {
     /// The format has no disks that are so long.
     #[error("{path}: a {format} image cannot hold a disk of {len} bytes, at most {most}")]
     TooLong {
-        /// The image.
         path: PathBuf,
-        /// The format.
         format: ConvertedFormat,
         /// Length of the disk in bytes.
         len: u64,
@@ -113,20 +102,10 @@ pub enum ConvertError {
     },
     /// The disk cannot be written.
     #[error("{path}: cannot write the disk")]
-    Write {
-        /// The new file.
-        path: PathBuf,
-        /// What its writer says.
-        source: WriteError,
-    },
+    Write { path: PathBuf, source: WriteError },
     /// The archive cannot be written.
     #[error("{path}: cannot write")]
-    Output {
-        /// The new file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Output { path: PathBuf, source: std::io::Error },
     /// The new file cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),

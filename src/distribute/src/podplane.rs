@@ -53,16 +53,10 @@ pub enum PodplaneError {
     Manifest(#[from] ManifestError),
     /// It is not a qcow2 image.
     #[error("{path}: expected a qcow2 image, found a {found} one")]
-    Format {
-        /// The image.
-        path: PathBuf,
-        /// Its format.
-        found: Format,
-    },
+    Format { path: PathBuf, found: Format },
     /// It lacks the record of installed artifacts that the layer podplane adds.
     #[error("{path}: cannot read {INSTALLED}")]
     NotBaked {
-        /// The image.
         path: PathBuf,
         /// What the reader of the file system says.
         source: TreeError,
@@ -70,38 +64,24 @@ pub enum PodplaneError {
     /// The file next to it is the manifest of another image.
     #[error("{path}: expected the manifest of {image}, {expected}, found {found}")]
     OtherManifest {
-        /// The manifest.
         path: PathBuf,
-        /// The image.
         image: PathBuf,
         /// Digest of the manifest in the image.
         expected: Box<Digest>,
-        /// Digest of the file.
         found: Box<Digest>,
     },
     /// The name of a file cannot be part of a URL.
     #[error("{path}: expected a file name of letters, digits, dots, dashes and underscores")]
-    Name {
-        /// The file.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
     /// The URL is not one.
     #[error(
         "{url:?}: expected an http:// or https:// URL of a host name or IP address and a path, without user, query, fragment, `..` and escapes of \
          slashes, percent signs and control characters"
     )]
-    Url {
-        /// The URL.
-        url: String,
-    },
+    Url { url: String },
     /// A file cannot be read.
     #[error("{path}: cannot read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The manifest cannot be written as JSON.
     #[error("cannot write the manifest as JSON")]
     Text(#[from] serde_json::Error),

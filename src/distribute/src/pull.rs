@@ -78,7 +78,6 @@ pub struct PullRequest<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// What was pulled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PullReport {
     /// Digest of the index.
@@ -88,7 +87,6 @@ pub struct PullReport {
     /// Its version, if its index has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The image.
     pub image: PathBuf,
     /// What was written beside it.
     pub files: Vec<PathBuf>,

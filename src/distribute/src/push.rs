@@ -34,16 +34,7 @@ pub enum PushError {
     Registry(#[from] RegistryError),
     /// A tag stands for something else.
     #[error("{repository}:{tag}: stands for {found}, not for {expected}")]
-    Tagged {
-        /// Where the tag is.
-        repository: String,
-        /// The tag.
-        tag: String,
-        /// What it stands for.
-        found: Box<Digest>,
-        /// The index of the release.
-        expected: Box<Digest>,
-    },
+    Tagged { repository: String, tag: String, found: Box<Digest>, expected: Box<Digest> },
 }
 
 impl Hint for PushError {
@@ -61,7 +52,6 @@ impl Hint for PushError {
     }
 }
 
-/// What to push.
 pub struct PushRequest<'a> {
     /// The images, and what lies beside them.
     pub folder: &'a ReleaseFolder,
@@ -81,7 +71,6 @@ pub struct PushRequest<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// What was pushed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PushReport {
     /// Digest of the index.

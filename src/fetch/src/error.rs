@@ -17,21 +17,15 @@ pub enum FetchError {
     /// Offline, and the store does not have it.
     #[error("{name} {version} is not in the store: {path} is missing (from {url})")]
     Missing {
-        /// Name of the entry.
         name: String,
-        /// Its version.
         version: String,
         /// Where it would come from.
         url: String,
-        /// Where it would be.
         path: PathBuf,
     },
     /// Without a base image there is no bake.
     #[error("the manifest of {name} pins no base image")]
-    NoBase {
-        /// Name of the manifest.
-        name: String,
-    },
+    NoBase { name: String },
     /// The base image has no address in the network.
     #[error("the manifest pins {url} as base image, a file that only the user has")]
     LocalBase {
@@ -40,36 +34,16 @@ pub enum FetchError {
     },
     /// The base image that was named is not readable.
     #[error("{path}: cannot open the base image")]
-    OpenBase {
-        /// The base image.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    OpenBase { path: PathBuf, source: std::io::Error },
     /// No address had it, or not with its digest.
     #[error("{name}: cannot be downloaded")]
-    Download {
-        /// Name of the entry.
-        name: String,
-        /// What went wrong with it.
-        source: DownloadError,
-    },
+    Download { name: String, source: DownloadError },
     /// A container image could not be had.
     #[error("{name}: cannot be pulled")]
-    Pull {
-        /// The image.
-        name: String,
-        /// Why.
-        source: RegistryError,
-    },
+    Pull { name: String, source: RegistryError },
     /// The file is another program than the source demands.
     #[error("{name}: is not the program that its source demands")]
-    Program {
-        /// Name of the entry.
-        name: String,
-        /// What went wrong with it.
-        source: Box<ProgramError>,
-    },
+    Program { name: String, source: Box<ProgramError> },
     /// An entry is not proven.
     #[error(transparent)]
     Prove(#[from] ProveError),

@@ -31,16 +31,10 @@ const CONTAINERD_NAME: &str = "io.containerd.image.name";
 pub enum ImagesError {
     /// A blob is missing, or is not what the manifest leads to.
     #[error("{image}: not complete in the store")]
-    Unusable {
-        /// The image.
-        image: String,
-        /// What is wrong.
-        source: Box<OciError>,
-    },
+    Unusable { image: String, source: Box<OciError> },
     /// The pinned index has another manifest for the platform.
     #[error("{image}: its index leads to {found}, the manifest pins {expected}")]
     Pinned {
-        /// The image.
         image: String,
         /// Digest of the manifest that is pinned.
         expected: Box<Digest>,
@@ -49,12 +43,7 @@ pub enum ImagesError {
     },
     /// The pinned platform is none.
     #[error("{image}: bad platform")]
-    Platform {
-        /// The image.
-        image: String,
-        /// What is wrong.
-        source: InvalidPlatform,
-    },
+    Platform { image: String, source: InvalidPlatform },
     /// `index.json` or `manifest.json` cannot be made.
     #[error("cannot write the index of the images")]
     Write(#[source] serde_json::Error),

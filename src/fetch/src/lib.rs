@@ -76,7 +76,6 @@ impl FetchedArtifact {
 pub struct Fetched {
     /// The artifacts, open.
     pub(crate) artifacts: Vec<FetchedArtifact>,
-    /// The container images.
     pub(crate) images: Vec<ContainerImage>,
     /// Who answers for all of them, and for the base image that is pinned.
     pub verdict: Verdict,

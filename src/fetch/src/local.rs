@@ -16,22 +16,10 @@ const CHUNK: usize = 1 << 20;
 pub enum LocalFileError {
     /// It cannot be read.
     #[error("{path}: cannot read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// It changed since the layer was read.
     #[error("{path}: has digest {found}, and had {expected} when the layer was read")]
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// The digest before.
-        expected: Box<Digest>,
-        /// The digest now.
-        found: Box<Digest>,
-    },
+    Changed { path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
     /// The store does not take it.
     #[error(transparent)]
     Store(#[from] StoreError),

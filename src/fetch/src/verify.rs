@@ -31,56 +31,19 @@ const BASE: &str = "the base image";
 pub enum VerifyError {
     /// The file is not readable.
     #[error("{path}: cannot read {name}")]
-    Read {
-        /// Name of the entry.
-        name: String,
-        /// Its file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { name: String, path: PathBuf, source: std::io::Error },
     /// The file has another length.
     #[error("{path}: {name} has {found} bytes, the manifest says {expected}")]
-    Size {
-        /// Name of the entry.
-        name: String,
-        /// Its file.
-        path: PathBuf,
-        /// What the manifest says.
-        expected: u64,
-        /// What the file has.
-        found: u64,
-    },
+    Size { name: String, path: PathBuf, expected: u64, found: u64 },
     /// The file has other bytes.
     #[error("{path}: {name} has digest {found}, the manifest says {expected}")]
-    Digest {
-        /// Name of the entry.
-        name: String,
-        /// Its file.
-        path: PathBuf,
-        /// What the manifest says.
-        expected: Box<Digest>,
-        /// What the file has.
-        found: Box<Digest>,
-    },
+    Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
     /// The file is another program than the source demands.
     #[error("{path}: {name} is not the program that its source demands")]
-    Program {
-        /// Name of the entry.
-        name: String,
-        /// Its file.
-        path: PathBuf,
-        /// Which one it is.
-        source: Box<ProgramError>,
-    },
+    Program { name: String, path: PathBuf, source: Box<ProgramError> },
     /// The base image is none.
     #[error("{path}: the base image is unusable")]
-    Image {
-        /// The base image.
-        path: PathBuf,
-        /// What its reader says.
-        source: ImageError,
-    },
+    Image { path: PathBuf, source: ImageError },
     /// A container image is not what is pinned.
     #[error(transparent)]
     Container(#[from] ImagesError),

@@ -16,65 +16,36 @@ pub enum Error {
     Io {
         /// What was attempted, as a verb.
         action: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// What the system answered.
         source: io::Error,
     },
     /// A file does not hold what it must hold.
     #[error("{path}: expected {expected}, found {found}")]
-    Corrupt {
-        /// Which file.
-        path: PathBuf,
-        /// What it should hold.
-        expected: &'static str,
-        /// What it holds.
-        found: String,
-    },
+    Corrupt { path: PathBuf, expected: &'static str, found: String },
     /// A line of a file with variables cannot be read.
     #[error("{path}:{line}: expected {expected}")]
     Syntax {
-        /// Which file.
         path: PathBuf,
         /// Line, from 1; of text in quotes, where the quote begins.
         line: usize,
-        /// What should be there.
         expected: &'static str,
     },
     /// Something stands where it must not.
     #[error("{path}: refused: expected {expected}, found {found}")]
-    Refused {
-        /// Which file or directory.
-        path: PathBuf,
-        /// What may stand there.
-        expected: &'static str,
-        /// What stands there.
-        found: String,
-    },
+    Refused { path: PathBuf, expected: &'static str, found: String },
     /// More than is read.
     #[error("{path}: refused: expected at most {}, found more", Size(*limit))]
     TooLarge {
-        /// Which file or directory.
         path: PathBuf,
         /// The most that is read, in bytes.
         limit: u64,
     },
     /// A file has a variable that may not be set on a running machine.
     #[error("{path}: refused: {name} is none of the variables that may change")]
-    NotMutable {
-        /// Which file.
-        path: PathBuf,
-        /// Name of the variable.
-        name: String,
-    },
+    NotMutable { path: PathBuf, name: String },
     /// A file has a variable twice, with different values.
     #[error("{path}: refused: {name} has two values")]
-    Ambiguous {
-        /// Which file.
-        path: PathBuf,
-        /// Name of the variable.
-        name: String,
-    },
+    Ambiguous { path: PathBuf, name: String },
     /// A user or group is missing.
     #[error("{path}: no {kind} {name}")]
     NoAccount {
@@ -82,7 +53,6 @@ pub enum Error {
         path: PathBuf,
         /// `user` or `group`.
         kind: &'static str,
-        /// Its name.
         name: String,
     },
     /// A template or condition of the plan cannot be evaluated.
@@ -90,7 +60,6 @@ pub enum Error {
     Fault {
         /// What it is for: a path, a variable, a unit.
         subject: String,
-        /// What is wrong.
         source: Fault,
     },
     /// Something that the plan wants does not hold.
@@ -102,55 +71,31 @@ pub enum Error {
     /// A variable does not look as the plan says.
     #[error("{name}: expected {expected}, found {found}")]
     Setting {
-        /// Name of the variable.
         name: String,
-        /// What it should be.
         expected: String,
         /// The begin of what it is, in quotes, unless it may be a secret.
         found: String,
     },
     /// An input is not there yet: nothing is wrong so far.
     #[error("{path}: not there yet, or empty")]
-    NotReady {
-        /// Which file.
-        path: PathBuf,
-    },
+    NotReady { path: PathBuf },
     /// A file that was made once, and cannot be made again, is gone.
     #[error("{path}: gone or empty, although {marker} says that it was written")]
-    Lost {
-        /// Which file.
-        path: PathBuf,
-        /// The file that says so.
-        marker: PathBuf,
-    },
+    Lost { path: PathBuf, marker: PathBuf },
     /// Nobody answers at an address.
     #[error("connect to {address}")]
-    Connect {
-        /// As the settings have it.
-        address: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Connect { address: String, source: io::Error },
     /// A program failed.
     #[error("{line}: {status}: {said}")]
     Command {
-        /// The program and its arguments.
         line: String,
-        /// How it ended.
         status: ExitStatus,
         /// What it wrote to standard error.
         said: String,
     },
     /// The plan has nothing of that name.
     #[error("{what} {name:?} is not known; there are: {known}")]
-    Unknown {
-        /// What is named.
-        what: &'static str,
-        /// The name.
-        name: String,
-        /// The names that there are.
-        known: String,
-    },
+    Unknown { what: &'static str, name: String, known: String },
     /// The plan says nothing about files that arrive.
     #[error("nothing arrives on a machine of this kind")]
     NothingReceived,

@@ -55,11 +55,9 @@ pub struct Owner {
 pub enum Kind {
     /// A regular file.
     File,
-    /// A directory.
     Directory,
     /// A symbolic link.
     Symlink,
-    /// A socket.
     Socket,
     /// A device or a pipe.
     Other,

@@ -40,15 +40,11 @@ pub enum Fault {
     Syntax {
         /// Line of the template, from 1.
         line: usize,
-        /// What is wrong.
         message: String,
     },
     /// A name that has no value.
     #[error("{name} is not defined")]
-    Undefined {
-        /// The name.
-        name: String,
-    },
+    Undefined { name: String },
     /// A value that does not fit.
     #[error("{message}")]
     Value {
@@ -57,12 +53,7 @@ pub enum Fault {
     },
     /// A host whose addresses nobody knows now.
     #[error("{host} has no address: {reason}")]
-    Unresolved {
-        /// The host.
-        host: String,
-        /// Why.
-        reason: String,
-    },
+    Unresolved { host: String, reason: String },
 }
 
 impl Fault {
@@ -120,7 +111,6 @@ impl Condition {
         names
     }
 
-    /// Whether it holds.
     pub fn holds(&self, scope: &Scope) -> Result<bool, Fault> {
         evaluate::value(&self.0, scope, &[]).map(|value| value.is_true())
     }

@@ -88,7 +88,6 @@ impl DiskImage {
 pub struct PartitionName {
     /// The image.
     pub path: PathBuf,
-    /// Number of the partition.
     pub number: u32,
 }
 
@@ -109,66 +108,28 @@ pub enum InspectError {
     Image(#[from] ImageError),
     /// The file cannot be examined.
     #[error("{}: cannot read the size of the file", path.display())]
-    Size {
-        /// The image.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Size { path: PathBuf, source: std::io::Error },
     /// The disk has no partition table that is known, or not the partition.
     #[error("{}: {error}", path.display())]
-    Layout {
-        /// The image.
-        path: PathBuf,
-        /// Which of both.
-        error: LayoutError,
-    },
+    Layout { path: PathBuf, error: LayoutError },
     /// The disk is not readable.
     #[error("{}: cannot read the disk", path.display())]
-    Disk {
-        /// The image.
-        path: PathBuf,
-        /// What its reader says.
-        source: LayoutError,
-    },
+    Disk { path: PathBuf, source: LayoutError },
     /// The file system is damaged or has what is not supported.
     #[error("{at}: cannot read the ext4 file system")]
-    Ext4 {
-        /// The partition.
-        at: Box<PartitionName>,
-        /// What its reader says.
-        source: ReadError,
-    },
+    Ext4 { at: Box<PartitionName>, source: ReadError },
     /// The file system is damaged.
     #[error("{at}: cannot read the FAT file system")]
-    Fat {
-        /// The partition.
-        at: Box<PartitionName>,
-        /// What its reader says.
-        source: FatError,
-    },
+    Fat { at: Box<PartitionName>, source: FatError },
     /// The partition holds something that is known, and not read.
     #[error("{at}: {}", found.reason())]
-    Unread {
-        /// The partition.
-        at: Box<PartitionName>,
-        /// What it holds.
-        found: Box<Signature>,
-    },
+    Unread { at: Box<PartitionName>, found: Box<Signature> },
     /// The partition holds nothing that is known.
     #[error("{at}: no file system that is known")]
-    NoFileSystem {
-        /// The partition.
-        at: Box<PartitionName>,
-    },
+    NoFileSystem { at: Box<PartitionName> },
     /// A path inside is not what is wanted.
     #[error("{}: {error}", path.display())]
-    Tree {
-        /// The image.
-        path: PathBuf,
-        /// What it is.
-        error: TreeError,
-    },
+    Tree { path: PathBuf, error: TreeError },
 }
 
 impl Hint for InspectError {

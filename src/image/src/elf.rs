@@ -52,53 +52,23 @@ pub enum ElfError {
     /// The file cannot be read.
     #[error("cannot read {len} bytes at byte {offset}")]
     Read {
-        /// From where on.
         offset: u64,
         /// How many bytes are wanted.
         len: u64,
-        /// What the system says.
         source: std::io::Error,
     },
     /// A table reaches beyond the end.
     #[error("{what}, {len} bytes at byte {offset}, reach beyond the file's end at {file_len}")]
-    Truncated {
-        /// The field or table.
-        what: &'static str,
-        /// Where it begins.
-        offset: u64,
-        /// Its length.
-        len: u64,
-        /// Where the file ends.
-        file_len: u64,
-    },
+    Truncated { what: &'static str, offset: u64, len: u64, file_len: u64 },
     /// A field has a value that it cannot have.
     #[error("{what} is {found:#x}, not {expected}")]
-    Corrupt {
-        /// The field or table.
-        what: &'static str,
-        /// What stands there.
-        found: u64,
-        /// What it can have.
-        expected: &'static str,
-    },
+    Corrupt { what: &'static str, found: u64, expected: &'static str },
     /// A field asks for more than is read.
     #[error("{what} is {found}, more than the {limit} that are read")]
-    Unsupported {
-        /// The field or table.
-        what: &'static str,
-        /// What stands there.
-        found: u64,
-        /// The most that is read.
-        limit: u64,
-    },
+    Unsupported { what: &'static str, found: u64, limit: u64 },
     /// What the Go linker wrote about the program is damaged.
     #[error("the build information of Go has {fault} at byte {offset}")]
-    Go {
-        /// Where it begins.
-        offset: u64,
-        /// What is wrong with it.
-        fault: GoFault,
-    },
+    Go { offset: u64, fault: GoFault },
 }
 
 /// What is wrong with the build information of a Go program.

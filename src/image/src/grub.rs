@@ -27,48 +27,19 @@ const MAX_CONFIG: u64 = 1 << 20;
 pub enum BootError {
     /// It cannot be looked into.
     #[error("{path}: cannot read the image")]
-    Image {
-        /// The image.
-        path: PathBuf,
-        /// What its reader says.
-        source: InspectError,
-    },
+    Image { path: PathBuf, source: InspectError },
     /// The menu starts nothing.
     #[error("{path}: {file} has no menu entry with a linux and an initrd command")]
-    NoEntry {
-        /// The image.
-        path: PathBuf,
-        /// Path in the image.
-        file: String,
-    },
+    NoEntry { path: PathBuf, file: String },
     /// The menu, or a file that it starts, is missing.
     #[error("{path}: cannot read {file}")]
-    File {
-        /// The image.
-        path: PathBuf,
-        /// Path in the image.
-        file: String,
-        /// Where it ends.
-        source: TreeError,
-    },
+    File { path: PathBuf, file: String, source: TreeError },
     /// The menu starts a link to nowhere or a directory.
     #[error("{path}: {file} is not a regular file")]
-    NotAFile {
-        /// The image.
-        path: PathBuf,
-        /// Path in the image.
-        file: String,
-    },
+    NotAFile { path: PathBuf, file: String },
     /// A file is not readable.
     #[error("{path}: cannot read {file}")]
-    Content {
-        /// The image.
-        path: PathBuf,
-        /// Path in the image.
-        file: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Content { path: PathBuf, file: String, source: std::io::Error },
 }
 
 /// A menu entry of GRUB.

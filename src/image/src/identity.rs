@@ -41,32 +41,13 @@ pub enum IdentityError {
     Inspect(#[from] InspectError),
     /// One of its files cannot be read.
     #[error("{path}: cannot identify the operating system of the image")]
-    Tree {
-        /// The base image.
-        path: PathBuf,
-        /// What its reader says.
-        source: TreeError,
-    },
+    Tree { path: PathBuf, source: TreeError },
     /// It has another operating system.
     #[error("{path}: is an image of {found}, not of {expected}")]
-    System {
-        /// The base image.
-        path: PathBuf,
-        /// The expected operating system.
-        expected: String,
-        /// What its os-release states.
-        found: String,
-    },
+    System { path: PathBuf, expected: String, found: String },
     /// It is for another architecture.
     #[error("{path}: is an image for {found}, not for {expected}")]
-    Arch {
-        /// The base image.
-        path: PathBuf,
-        /// The expected architecture.
-        expected: String,
-        /// The architecture of its packages.
-        found: String,
-    },
+    Arch { path: PathBuf, expected: String, found: String },
 }
 
 impl Hint for IdentityError {

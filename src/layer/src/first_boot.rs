@@ -25,7 +25,6 @@ const PART: &str = "/first_boot";
 /// A plan, and where its entries came from.
 #[derive(Clone, Debug, Default)]
 pub struct Compiled {
-    /// The plan.
     pub plan: Plan,
     /// The entries by their pointers (RFC 6901) in the plan: one key, or one key and what is below it.
     sources: BTreeMap<String, PlanSource>,

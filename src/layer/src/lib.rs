@@ -97,26 +97,13 @@ impl fmt::Display for Fault {
 pub enum LayerError {
     /// A file of a layer is not readable.
     #[error("{path}: cannot read the layer")]
-    Read {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A new layer is called as one that is built in.
     #[error("{name}: a layer of this name is built in")]
-    BuiltIn {
-        /// The name.
-        name: String,
-    },
+    BuiltIn { name: String },
     /// A folder for a new layer cannot be made.
     #[error("{path}: cannot make the folder")]
-    Create {
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Create { path: PathBuf, source: std::io::Error },
     /// Everything that is wrong with the layers.
     #[error("{}", lines(.0))]
     Faults(Vec<Fault>),
@@ -125,7 +112,6 @@ pub enum LayerError {
     Unknown {
         /// The layer that is asked for.
         name: String,
-        /// Those that there are.
         known: String,
     },
     /// The layer is for other systems.
@@ -135,51 +121,20 @@ pub enum LayerError {
         name: String,
         /// The system that it is asked for.
         os: String,
-        /// Those that it is for.
         supported: String,
     },
     /// Two layers of a kind bring an artifact of one name.
     #[error("{name} is installed by the layers {first} and {second}: a download has a name of its own")]
-    DownloadTwice {
-        /// The name.
-        name: String,
-        /// The earlier layer.
-        first: String,
-        /// The later layer.
-        second: String,
-    },
+    DownloadTwice { name: String, first: String, second: String },
     /// Two layers of a kind say different things about one thing.
     #[error("{entry}: the layers {first} and {second} contradict each other about it in `{key}`")]
-    Contradiction {
-        /// The key.
-        key: &'static str,
-        /// The entry of the key.
-        entry: String,
-        /// The earlier layer.
-        first: String,
-        /// The later layer.
-        second: String,
-    },
+    Contradiction { key: &'static str, entry: String, first: String, second: String },
     /// A download is for other architectures.
     #[error("layer {layer}: download {name} has no `{key}` for {arch}")]
-    NoArch {
-        /// The layer.
-        layer: String,
-        /// The download.
-        name: String,
-        /// What it lacks.
-        key: &'static str,
-        /// The architecture.
-        arch: String,
-    },
+    NoArch { layer: String, name: String, key: &'static str, arch: String },
     /// No layer of a kind says where container images go.
     #[error("layer {layer} brings container images, and no layer of {kind} says in `images` where they go")]
-    NoImages {
-        /// The layer.
-        layer: String,
-        /// The kind.
-        kind: String,
-    },
+    NoImages { layer: String, kind: String },
     /// The roots do not go together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),

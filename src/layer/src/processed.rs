@@ -38,7 +38,6 @@ impl Work {
 /// What happens with a path.
 #[derive(Clone, Copy, Debug)]
 pub enum Treatment {
-    /// It is done.
     Done(Work),
     /// Nothing has to be done.
     Nothing,

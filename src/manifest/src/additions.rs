@@ -45,7 +45,6 @@ pub struct ImageNeed {
     pub by: String,
     /// What it is.
     pub kind: NeedKind,
-    /// Its name.
     pub name: String,
 }
 

@@ -41,7 +41,6 @@ pub struct Content {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PinnedBundle {
-    /// Its version.
     pub version: String,
     /// Digest of its index.
     pub digest: Digest,
@@ -75,7 +74,6 @@ pub struct Os {
 pub struct Boot {
     /// Command line of the kernel.
     pub cmdline: String,
-    /// The kernel.
     pub kernel: BootFile,
     /// The initial RAM disk.
     pub initrd: BootFile,

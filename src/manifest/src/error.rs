@@ -13,32 +13,16 @@ use vmbake_common::spelling::of_path;
 pub enum ManifestError {
     /// It is not readable.
     #[error("{path}: cannot read the manifest")]
-    Read {
-        /// The manifest.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// An artifact that comes to it has a name of its own artifacts.
     #[error("{path}: has an artifact {name} already")]
-    Twice {
-        /// The manifest.
-        path: PathBuf,
-        /// The artifact.
-        name: String,
-    },
+    Twice { path: PathBuf, name: String },
     /// It cannot be written as JSON.
     #[error("{path}: cannot write as JSON")]
-    Text {
-        /// The manifest.
-        path: PathBuf,
-        /// What its writer says.
-        source: serde_json::Error,
-    },
+    Text { path: PathBuf, source: serde_json::Error },
     /// It is longer than any manifest.
     #[error("{path}: {len} bytes, more than the {MAX_LEN} a manifest may have")]
     TooLarge {
-        /// The manifest.
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
@@ -46,39 +30,30 @@ pub enum ManifestError {
     /// It is no JSON, or not of that form.
     #[error("{path}:{line}:{column}: not a valid manifest")]
     Syntax {
-        /// The manifest.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
         /// The column, counted from 1.
         column: usize,
-        /// What the JSON reader says.
         source: serde_json::Error,
     },
     /// The name of the base image cannot be that of an artifact.
     #[error("{path}: an artifact is called {OS_IMAGE}, as the base image is")]
-    Name {
-        /// The manifest.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
     /// It would publish credentials.
     #[error("{path}: {place}: {source}")]
     Address {
-        /// The manifest.
         path: PathBuf,
         /// Where in it, as a JSON pointer.
         place: String,
-        /// What is wrong there.
         source: UrlCredentials,
     },
     /// It is for another target.
     #[error("{path}: is for {found}, not for {expected}")]
     Mismatch {
-        /// The manifest.
         path: PathBuf,
         /// The target that is asked for.
         expected: String,
-        /// The one that it states.
         found: String,
     },
 }

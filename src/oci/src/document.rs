@@ -34,9 +34,7 @@ pub enum Flavour {
 pub enum LayerType {
     /// Not at all.
     Tar,
-    /// With gzip.
     Gzip,
-    /// With zstd.
     Zstd,
 }
 
@@ -46,11 +44,8 @@ pub enum LayerType {
 pub enum MediaType {
     /// An index or a manifest list.
     Index(Flavour),
-    /// A manifest.
     Manifest(Flavour),
-    /// A config.
     Config,
-    /// A layer.
     Layer(LayerType),
     /// Something else.
     Other(String),
@@ -105,7 +100,6 @@ pub struct Descriptor {
     /// What kind of artifact a manifest is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
-    /// Its digest.
     pub digest: Digest,
     /// What it is.
     pub media_type: MediaType,

@@ -39,7 +39,6 @@ pub enum OciError {
     Blob {
         /// Digest of the document or blob.
         digest: Box<Digest>,
-        /// What the reader says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The reader does not have it.
@@ -53,7 +52,6 @@ pub enum OciError {
     Digest {
         /// The digest that is asked for.
         digest: Box<Digest>,
-        /// The digest that it has.
         found: Box<Digest>,
     },
     /// It has another length.
@@ -63,7 +61,6 @@ pub enum OciError {
         digest: Box<Digest>,
         /// The length that its descriptor states.
         expected: u64,
-        /// The length that it has.
         found: u64,
     },
     /// No document of an image is that long.
@@ -79,7 +76,6 @@ pub enum OciError {
     Syntax {
         /// Digest of the document or blob.
         digest: Box<Digest>,
-        /// What the JSON reader says.
         source: serde_json::Error,
     },
     /// It says what cannot be.
@@ -87,7 +83,6 @@ pub enum OciError {
     Invalid {
         /// Digest of the document or blob.
         digest: Box<Digest>,
-        /// What it says.
         reason: String,
     },
     /// It is of a kind that is not read.
@@ -95,7 +90,6 @@ pub enum OciError {
     MediaType {
         /// Digest of the document or blob.
         digest: Box<Digest>,
-        /// Its media type.
         found: String,
     },
     /// The index lists the image for others only.
@@ -105,7 +99,6 @@ pub enum OciError {
         digest: Box<Digest>,
         /// The platform that is asked for.
         platform: Platform,
-        /// Those that it lists.
         found: String,
     },
     /// The index lists two that fit.
@@ -123,7 +116,6 @@ pub enum OciError {
         digest: Box<Digest>,
         /// The platform that is asked for.
         expected: Platform,
-        /// The one that it states.
         found: String,
     },
     /// A layer has other content.
@@ -133,7 +125,6 @@ pub enum OciError {
         digest: Box<Digest>,
         /// The digest of its content, as the config states it.
         expected: Box<Digest>,
-        /// The one that it has.
         found: Box<Digest>,
     },
 }
@@ -147,7 +138,6 @@ pub struct Image {
     pub indexes: Vec<Descriptor>,
     /// The manifest of the platform.
     pub manifest: Descriptor,
-    /// Its config.
     pub config: Descriptor,
     /// Its layers, the lowest one first, each with the digest of its uncompressed content.
     pub layers: Vec<(Descriptor, Digest)>,
@@ -182,7 +172,6 @@ impl Image {
         Err(OciError::Invalid { digest: Box::new(root), reason })
     }
 
-    /// Every blob of the image.
     pub fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
         let documents = self.indexes.iter().chain([&self.manifest, &self.config]);
         documents.chain(self.layers.iter().map(|(layer, _)| layer))

@@ -24,42 +24,23 @@ const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
 pub enum TrustError {
     /// Its keys cannot be used.
     #[error("{name}: not a usable keyring")]
-    Keyring {
-        /// Name of the trust anchor.
-        name: String,
-        /// What is wrong with them.
-        source: KeyringError,
-    },
+    Keyring { name: String, source: KeyringError },
     /// It does not parse.
     #[error("{name}: not a trusted root of sigstore")]
     Root {
-        /// Name of the trust anchor.
         name: String,
         /// What the library of sigstore says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// It parses, and could not prove anything.
     #[error("{name}: {fault}")]
-    Refused {
-        /// Name of the trust anchor.
-        name: String,
-        /// Why.
-        fault: RootFault,
-    },
+    Refused { name: String, fault: RootFault },
     /// Its name says of no kind that is known.
     #[error("{name}: neither a keyring (.asc) nor a trusted root (.json)")]
-    Unsupported {
-        /// Name of the trust anchor.
-        name: String,
-    },
+    Unsupported { name: String },
     /// One file is made of one document.
     #[error("{name}: comes from one address, not {found}")]
-    Documents {
-        /// Name of the trust anchor.
-        name: String,
-        /// How many addresses are given.
-        found: usize,
-    },
+    Documents { name: String, found: usize },
 }
 
 /// Why a trusted root could not prove anything.
@@ -67,16 +48,10 @@ pub enum TrustError {
 pub enum RootFault {
     /// It is another document.
     #[error("media type {found:?} is not {MEDIA_TYPE}")]
-    MediaType {
-        /// Its media type.
-        found: String,
-    },
+    MediaType { found: String },
     /// It believes nobody of a kind that every proof needs.
     #[error("names no {what}")]
-    Nobody {
-        /// The kind.
-        what: &'static str,
-    },
+    Nobody { what: &'static str },
 }
 
 /// The content of a file of `trust/`.

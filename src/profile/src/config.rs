@@ -41,7 +41,6 @@ impl MachinePhase {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bootstrap => "bootstrap",

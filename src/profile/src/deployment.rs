@@ -21,9 +21,7 @@ const FAMILIES: [&str; 5] = ["", "IPv4", "IPv6", "IPv4+IPv6", "IPv6+IPv4"];
 /// Machines of one sort.
 #[derive(Clone, Debug)]
 pub struct Deployment {
-    /// Its name.
     pub name: String,
-    /// Its namespace.
     pub namespace: String,
     /// Version of the kubelet, with `v`.
     pub kubelet: String,

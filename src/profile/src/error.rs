@@ -11,9 +11,7 @@ use vmbake_common::spelling::{did_you_mean, near, of_path};
 pub struct Spot {
     /// The file.
     pub path: PathBuf,
-    /// Its line, from 1.
     pub line: usize,
-    /// The column in it, from 1.
     pub column: usize,
 }
 
@@ -28,156 +26,70 @@ impl fmt::Display for Spot {
 pub enum ProfileError {
     /// A file that was named is not readable.
     #[error("{path}: cannot read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A file is larger than any that is meant.
     #[error("{path}: expected at most {limit} bytes, found more")]
-    Large {
-        /// The file.
-        path: PathBuf,
-        /// The most that is read.
-        limit: usize,
-    },
+    Large { path: PathBuf, limit: usize },
     /// It is not UTF-8.
     #[error("{path}: expected UTF-8")]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// It is not YAML.
     #[error("{spot}: not valid YAML: {message}")]
-    Syntax {
-        /// Where.
-        spot: Spot,
-        /// What the parser says.
-        message: String,
-    },
+    Syntax { spot: Spot, message: String },
     /// It is YAML, but of a sort that one of its readers takes for something else, or that costs too much.
     #[error("{spot}: {what}")]
-    Unsupported {
-        /// Where.
-        spot: Spot,
-        /// What is there.
-        what: &'static str,
-    },
+    Unsupported { spot: Spot, what: &'static str },
     /// No such field is known there.
     #[error("{spot}: unknown field {field}")]
-    UnknownField {
-        /// Where.
-        spot: Spot,
-        /// Its name.
-        field: String,
-        /// Those that are known.
-        known: Vec<&'static str>,
-    },
+    UnknownField { spot: Spot, field: String, known: Vec<&'static str> },
     /// A field must be there.
     #[error("{spot}: there is no field {field}")]
-    MissingField {
-        /// Where it belongs.
-        spot: Spot,
-        /// Its name.
-        field: &'static str,
-    },
+    MissingField { spot: Spot, field: &'static str },
     /// A value does not have its form.
     #[error("{spot}: expected {expected}, found {found}")]
-    Value {
-        /// Where.
-        spot: Spot,
-        /// The form.
-        expected: String,
-        /// What stands there.
-        found: String,
-    },
+    Value { spot: Spot, expected: String, found: String },
     /// It means something, but not for an image of Debian that is complete when it starts.
     #[error("{spot}: {what} is refused: {why}")]
-    Refused {
-        /// Where.
-        spot: Spot,
-        /// What was asked for.
-        what: String,
-        /// Why it cannot be had.
-        why: &'static str,
-    },
+    Refused { spot: Spot, what: String, why: &'static str },
     /// A template cannot be read or rendered.
     #[error("{spot}: template: {message}")]
     Template {
         /// Where: the line of its fault, or the first one.
         spot: Spot,
-        /// What the engine says.
         message: String,
     },
     /// No such option is known.
     #[error("--set {option}: OSM has no such option")]
-    UnknownOption {
-        /// Its name.
-        option: String,
-        /// Those that it has.
-        known: Vec<&'static str>,
-    },
+    UnknownOption { option: String, known: Vec<&'static str> },
     /// The value of an option does not fit.
     #[error("--set {option}: expected {expected}")]
-    Option {
-        /// Its name.
-        option: String,
-        /// What it takes.
-        expected: String,
-    },
+    Option { option: String, expected: String },
     /// A template names what only a cluster knows.
     #[error("the profile uses .{field}, which nobody has given")]
-    NotGiven {
-        /// The field.
-        field: &'static str,
-        /// The option that gives it.
-        option: &'static str,
-    },
+    NotGiven { field: &'static str, option: &'static str },
     /// Kubelets up to 1.28 need a file for their cloud that is not made here.
     #[error("kubelet {kubelet} needs a cloud-config for {provider}, which vmbake does not make")]
-    CloudConfig {
-        /// Version of the kubelet.
-        kubelet: String,
-        /// Who runs the machines.
-        provider: String,
-    },
+    CloudConfig { kubelet: String, provider: String },
     /// The deployment is for something else than the profile.
     #[error("profile {profile} does not fit the deployment: it is for {expected}, not for {found}")]
-    Mismatch {
-        /// Name of the profile.
-        profile: String,
-        /// What it is for.
-        expected: String,
-        /// What the deployment asks for.
-        found: String,
-    },
+    Mismatch { profile: String, expected: String, found: String },
     /// Two files of one phase have one path.
     #[error("{spot}: {path} is written twice")]
     WrittenTwice {
         /// Where the second one begins.
         spot: Spot,
-        /// The path.
         path: String,
     },
     /// The document that OSM would send does not say what was meant.
     #[error("OSM's user data does not carry {what} as it is")]
-    NotCarried {
-        /// The file, key or command.
-        what: String,
-    },
+    NotCarried { what: String },
     /// cloud-init has nothing for it.
     #[error("cloud-init does not set up units: {unit} would not get onto the machine")]
-    Unit {
-        /// Name of the unit.
-        unit: String,
-    },
+    Unit { unit: String },
     /// The provider would refuse it.
     #[error("{total} bytes of user data: {provider} takes at most {limit}")]
     TooLarge {
-        /// Its size.
         total: usize,
-        /// Whose limit it is.
         provider: String,
         /// The most bytes.
         limit: usize,

@@ -58,7 +58,6 @@ const SYSTEMS: [(&str, &str, &str); 1] = [("debian-13", "debian", "13")];
 
 /// What is asked for.
 pub struct ImportRequest {
-    /// The profile.
     pub profile: Profile,
     /// Its machines.
     pub deployment: Deployment,
@@ -96,7 +95,6 @@ pub struct ImportedProfile {
     pub report: ImportReport,
 }
 
-/// Imports a profile.
 pub fn import(request: ImportRequest) -> Result<ImportedProfile, ImportError> {
     let system = system(&request)?;
     if !request.is_untested_fine {

@@ -22,14 +22,11 @@ const DEFAULT_PERMISSIONS: u16 = 644;
 /// The one encoding that OSM does: it sends such files as base64.
 const BASE64: &str = "b64";
 
-/// A profile.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// Its name.
     pub name: String,
     /// `debian` or `ubuntu`.
     pub system: String,
-    /// Version of the system.
     pub system_version: String,
     /// Version of the profile itself.
     pub version: String,

@@ -39,76 +39,39 @@ pub enum AptError {
     },
     /// It does not have its form.
     #[error("{file}: corrupt: {reason}")]
-    Corrupt {
-        /// The file of the repository.
-        file: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Corrupt { file: String, reason: String },
     /// It lacks a field.
     #[error("{file}: field {field} is missing")]
-    Missing {
-        /// The file of the repository.
-        file: String,
-        /// The field.
-        field: &'static str,
-    },
+    Missing { file: String, field: &'static str },
     /// It has a field twice.
     #[error("{file}: field {field} occurs twice")]
-    Duplicate {
-        /// The file of the repository.
-        file: String,
-        /// The field.
-        field: String,
-    },
+    Duplicate { file: String, field: String },
     /// Its digests are of algorithms that are broken.
     #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
-    Weak {
-        /// The file of the repository.
-        file: String,
-    },
+    Weak { file: String },
     /// It is of another distribution.
     #[error("InRelease: is for suite {suite} and codename {codename}, not for {expected}")]
     Suite {
         /// The suite or codename that is asked for.
         expected: String,
-        /// Its suite.
         suite: String,
-        /// Its codename.
         codename: String,
     },
     /// It is from the future: a clock is wrong.
     #[error("InRelease: its Date {date} is after the time of the check, {now}")]
-    Future {
-        /// Its date.
-        date: Timestamp,
-        /// The time of the check.
-        now: Timestamp,
-    },
+    Future { date: Timestamp, now: Timestamp },
     /// A newer one was seen: this is a replay.
     #[error("InRelease: its Date {date} is older than {previous}, which was seen before")]
-    Older {
-        /// Its date.
-        date: Timestamp,
-        /// Date of the newest one.
-        previous: Timestamp,
-    },
+    Older { date: Timestamp, previous: Timestamp },
     /// It has expired.
     #[error("InRelease: was valid until {until}, and now is {now}")]
-    Stale {
-        /// When it did.
-        until: Timestamp,
-        /// The time of the check.
-        now: Timestamp,
-    },
+    Stale { until: Timestamp, now: Timestamp },
     /// It does not state when it expires, and is old.
     #[error("InRelease: its Date {date} is more than {days} days ago, and now is {now}")]
     Aged {
-        /// Its date.
         date: Timestamp,
         /// How many days it may have.
         days: u16,
-        /// The time of the check.
         now: Timestamp,
     },
     /// It has no packages of that kind.
@@ -119,58 +82,26 @@ pub enum AptError {
     },
     /// It is not readable.
     #[error("{file}: cannot read")]
-    Read {
-        /// The file of the repository.
-        file: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { file: String, source: std::io::Error },
     /// It has another length.
     #[error("{file}: {found} bytes, expected {expected}")]
-    Size {
-        /// The file of the repository.
-        file: String,
-        /// The length that InRelease states.
-        expected: u64,
-        /// The length that it has.
-        found: u64,
-    },
+    Size { file: String, expected: u64, found: u64 },
     /// It has other bytes.
     #[error("{file}: digest {found}, expected {expected}")]
-    Digest {
-        /// The file of the repository.
-        file: String,
-        /// The digest that InRelease states.
-        expected: Box<Digest>,
-        /// The digest that it has.
-        found: Box<Digest>,
-    },
+    Digest { file: String, expected: Box<Digest>, found: Box<Digest> },
     /// It would fill the memory.
     #[error("{file}: {what} of {len} bytes, more than the {limit} that are allowed")]
     TooLarge {
-        /// The file of the repository.
         file: String,
-        /// What is too long.
         what: &'static str,
         /// Its length in bytes.
         len: u64,
-        /// The most that is taken.
         limit: u64,
     },
     /// It does not list the package.
     #[error("{file}: no package {package}")]
-    NoPackage {
-        /// The file of the repository.
-        file: String,
-        /// The package.
-        package: String,
-    },
+    NoPackage { file: String, package: String },
     /// It names a file elsewhere.
     #[error("{file}: path {path:?} leaves the repository")]
-    Path {
-        /// The file of the repository.
-        file: String,
-        /// The path that it states.
-        path: String,
-    },
+    Path { file: String, path: String },
 }

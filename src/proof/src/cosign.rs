@@ -44,22 +44,13 @@ pub struct DetachedPolicy<'a> {
 pub enum CosignError {
     /// It is no signature in Base64.
     #[error("signature is corrupt: {reason}")]
-    Signature {
-        /// What its decoder says.
-        reason: String,
-    },
+    Signature { reason: String },
     /// It is no certificate in PEM.
     #[error("certificate is corrupt: {reason}")]
-    Certificate {
-        /// What its parser says.
-        reason: String,
-    },
+    Certificate { reason: String },
     /// The log's answer cannot be read.
     #[error("log entry cannot be used")]
-    Entry {
-        /// What is wrong with it.
-        source: RekorError,
-    },
+    Entry { source: RekorError },
     /// The log speaks of something else.
     #[error("the log entry is of another signature or certificate")]
     OtherEntry,

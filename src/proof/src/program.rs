@@ -28,36 +28,16 @@ pub enum ProgramError {
     Elf(#[source] ElfError),
     /// Only programs of Go say what they are.
     #[error("no program of Go, so that nothing says that it is {expected}")]
-    NotGo {
-        /// What its source demands.
-        expected: String,
-    },
+    NotGo { expected: String },
     /// It is for other processors.
     #[error("a program for {found}, not for {expected}")]
-    Machine {
-        /// What it is.
-        found: String,
-        /// What its source demands.
-        expected: String,
-    },
+    Machine { found: String, expected: String },
     /// It is another program.
     #[error("its main package is {found}, not {expected}")]
-    Package {
-        /// What it is.
-        found: String,
-        /// What its source demands.
-        expected: String,
-    },
+    Package { found: String, expected: String },
     /// It is another version.
     #[error("{package} of version {found}, not {expected}")]
-    Version {
-        /// Its package or module.
-        package: String,
-        /// What it is.
-        found: String,
-        /// What its source demands.
-        expected: String,
-    },
+    Version { package: String, found: String, expected: String },
     /// What the source demands has words that mean nothing.
     #[error("`program` of its source cannot be applied")]
     Template(#[source] Undefined),

@@ -114,7 +114,6 @@ pub struct BundlePolicy<'a> {
     pub now: Timestamp,
 }
 
-/// What a bundle has proven.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proven {
     /// Subject alternative name of the certificate; none where a key signed.

@@ -27,26 +27,13 @@ pub enum GuestError {
     Image(#[from] ImageError),
     /// The file cannot be opened.
     #[error("{path}: cannot open the image")]
-    Open {
-        /// The image.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// It has no partitions that are known.
     #[error("{path}: not the image of a disk that boots")]
-    Disk {
-        /// The image.
-        path: PathBuf,
-        /// What their reader says.
-        source: LayoutError,
-    },
+    Disk { path: PathBuf, source: LayoutError },
     /// Nothing says which processors it is for.
     #[error("{path}: its architecture is not known: the types of its partitions do not tell")]
-    UnknownArch {
-        /// The image.
-        path: PathBuf,
-    },
+    UnknownArch { path: PathBuf },
     /// Its menu does not say which kernel to start.
     #[error(transparent)]
     Kernel(#[from] BootError),
@@ -162,7 +149,6 @@ pub struct Identity {
 
 /// What a direct boot starts.
 pub struct Kernel {
-    /// The kernel.
     pub kernel: File,
     /// The initial RAM disk.
     pub initrd: File,

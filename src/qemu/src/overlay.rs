@@ -36,7 +36,6 @@ pub enum OverlayError {
     Smaller {
         /// The size that is asked for.
         size: u64,
-        /// The size of the image.
         min: u64,
     },
     /// The size is none of a disk.
@@ -44,79 +43,40 @@ pub enum OverlayError {
     Size {
         /// The size that is asked for.
         size: u64,
-        /// Why not.
         fault: SizeFault,
     },
     /// --disk names the image, which would be changed.
     #[error("{path}: is the image itself, which stays as it is")]
-    IsImage {
-        /// The disk.
-        path: PathBuf,
-    },
+    IsImage { path: PathBuf },
     /// The file was not made by --disk.
     #[error("{path}: not a disk that --disk made: {found}")]
-    Foreign {
-        /// The disk.
-        path: PathBuf,
-        /// What it is.
-        found: &'static str,
-    },
+    Foreign { path: PathBuf, found: &'static str },
     /// The disk goes on from another image.
     #[error("{path}: belongs on top of {found}, not of {expected}")]
-    OtherImage {
-        /// The disk.
-        path: PathBuf,
-        /// That image.
-        found: PathBuf,
-        /// The one to boot.
-        expected: PathBuf,
-    },
+    OtherImage { path: PathBuf, found: PathBuf, expected: PathBuf },
     /// The image is not as it was when the disk was begun.
     #[error("{path}: {image} was changed after this disk was begun on top of it")]
-    Changed {
-        /// The disk.
-        path: PathBuf,
-        /// The image.
-        image: PathBuf,
-    },
+    Changed { path: PathBuf, image: PathBuf },
     /// The disk has a size already.
     #[error("{path}: has {found} bytes, asked for are {expected}")]
     OtherSize {
-        /// The disk.
         path: PathBuf,
-        /// That size.
         found: u64,
         /// The one that is asked for.
         expected: u64,
     },
     /// Two machines would write to one disk.
     #[error("{path}: a running machine has this disk")]
-    Busy {
-        /// The disk.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// The disk is not readable and writable.
     #[error("{path}: cannot open the disk")]
-    Open {
-        /// The disk.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// The disk cannot be written.
     #[error("{path}: cannot write the disk")]
-    Write {
-        /// The disk.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// qcow2 has no room for the name of what is below.
     #[error("{path}: the path of the image is too long for a qcow2 header")]
-    LongPath {
-        /// The disk.
-        path: PathBuf,
-    },
+    LongPath { path: PathBuf },
     /// A new disk cannot be made.
     #[error(transparent)]
     Create(#[from] PublishError),

@@ -30,31 +30,19 @@ pub enum QemuError {
     /// There is no qemu for the architecture.
     #[error("{program} is not on PATH")]
     Missing {
-        /// Name of the program.
         program: String,
         /// The Debian package that has it.
         package: &'static str,
     },
     /// The program does not start.
     #[error("{program}: cannot run")]
-    Run {
-        /// The program.
-        program: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Run { program: PathBuf, source: io::Error },
     /// An open file cannot be handed to the program.
     #[error("cannot pass a descriptor on to qemu")]
-    Pass {
-        /// What the system says.
-        source: io::Error,
-    },
+    Pass { source: io::Error },
     /// Nothing can connect the machine with this program.
     #[error("cannot make a socket to speak with qemu")]
-    Socket {
-        /// What the system says.
-        source: io::Error,
-    },
+    Socket { source: io::Error },
     /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),

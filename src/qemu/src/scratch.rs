@@ -10,20 +10,10 @@ use std::path::{Path, PathBuf};
 pub enum ScratchError {
     /// A file cannot be made there.
     #[error("{dir}: cannot make a temporary file")]
-    Create {
-        /// The directory of temporary files.
-        dir: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Create { dir: PathBuf, source: io::Error },
     /// A file cannot be written there.
     #[error("{dir}: cannot write a temporary file")]
-    Write {
-        /// The directory of temporary files.
-        dir: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Write { dir: PathBuf, source: io::Error },
 }
 
 impl ScratchError {

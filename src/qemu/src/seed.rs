@@ -40,34 +40,20 @@ const KINDS: [&[u8]; 10] = [
 pub enum SeedError {
     /// It is not readable.
     #[error("{path}: cannot read")]
-    Read {
-        /// The file that was given.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// It does not fit onto the volume.
     #[error("{path}: has {len} bytes, cloud-init's volume takes {MAX_FILE} of one file")]
     TooLarge {
-        /// The file that was given.
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
     },
     /// cloud-init would ignore it.
     #[error("{path}: cloud-init does nothing with user data that begin with {found:?}")]
-    Kind {
-        /// The file that was given.
-        path: PathBuf,
-        /// Its first line.
-        found: String,
-    },
+    Kind { path: PathBuf, found: String },
     /// The volume cannot be formatted.
     #[error("cannot lay out the volume for cloud-init")]
-    Volume {
-        /// What the system says.
-        source: io::Error,
-    },
+    Volume { source: io::Error },
     /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),

@@ -32,44 +32,19 @@ pub enum ChangelogError {
     Inspect(#[from] InspectError),
     /// It is not known what it is made of.
     #[error("{}: it cannot be told what it is made of", path.display())]
-    Sbom {
-        /// The image.
-        path: PathBuf,
-        /// Why not.
-        source: Box<SbomError>,
-    },
+    Sbom { path: PathBuf, source: Box<SbomError> },
     /// A file of the image cannot be read.
     #[error("{}: cannot be compared", path.display())]
-    Tree {
-        /// The image.
-        path: PathBuf,
-        /// What its reader says.
-        source: TreeError,
-    },
+    Tree { path: PathBuf, source: TreeError },
     /// A document beside an image cannot be read.
     #[error("{}: cannot read the document", path.display())]
-    Read {
-        /// The document.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// It is longer than any such document.
     #[error("{}: more than the {limit} bytes that a bill of materials may have", path.display())]
-    TooLarge {
-        /// The document.
-        path: PathBuf,
-        /// The most that is read.
-        limit: u64,
-    },
+    TooLarge { path: PathBuf, limit: u64 },
     /// It is no bill of materials as vmbake writes them.
     #[error("{}: no bill of materials of SPDX as vmbake writes it", path.display())]
-    Document {
-        /// The document.
-        path: PathBuf,
-        /// What its reader says.
-        source: serde_json::Error,
-    },
+    Document { path: PathBuf, source: serde_json::Error },
     /// The record of origins cannot be believed.
     #[error(transparent)]
     Origins(#[from] ExplainError),

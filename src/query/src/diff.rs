@@ -36,36 +36,16 @@ use vmbake_manifest::{ContainerImage, Dependency};
 pub enum DiffError {
     /// It is no image, or its tree is not readable.
     #[error("{image}: cannot be compared")]
-    Image {
-        /// The image.
-        image: PathBuf,
-        /// What its reader says.
-        source: InspectError,
-    },
+    Image { image: PathBuf, source: InspectError },
     /// It is not readable.
     #[error("{image}: cannot be opened")]
-    Identity {
-        /// The image.
-        image: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Identity { image: PathBuf, source: std::io::Error },
     /// Its disk is not readable.
     #[error("{}: cannot be read", image.display())]
-    Read {
-        /// The image.
-        image: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { image: PathBuf, source: std::io::Error },
     /// The contents of a file are not readable.
     #[error("{path}: cannot compare the contents")]
-    Content {
-        /// Path in the images.
-        path: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Content { path: String, source: std::io::Error },
 }
 
 /// How to compare.

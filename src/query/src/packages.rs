@@ -25,7 +25,6 @@ pub enum PackageError {
     Stanza {
         /// Which stanza, counted from 1.
         number: usize,
-        /// What is wrong with it.
         source: DebError,
     },
 }
@@ -37,10 +36,8 @@ pub(super) const WANTS: [Want<'static>; 3] = [
     Want { path: b"/", reach: Reach::Targets },
 ];
 
-/// An installed package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledPackage {
-    /// Its name.
     pub name: String,
     /// Its architecture, `all` where it fits any.
     pub arch: String,

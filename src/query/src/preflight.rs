@@ -29,7 +29,6 @@ pub struct Preflight {
     pub architecture: Option<&'static str>,
     /// Boot mode in the terms of AWS: `legacy-bios`, `uefi` or `uefi-preferred`.
     pub boot_mode: Option<&'static str>,
-    /// All checks.
     pub checks: Vec<PreflightCheck>,
 }
 

@@ -53,7 +53,6 @@ pub enum SbomError {
     Elf {
         /// Where it is in the image.
         path: String,
-        /// What its reader says.
         source: ElfError,
     },
     /// The record of origins cannot be believed.
@@ -83,7 +82,6 @@ impl Hint for SbomError {
 /// The form of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SbomFormat {
-    /// SPDX 2.3.
     Spdx,
     /// CycloneDX 1.6.
     CycloneDx,

@@ -11,7 +11,6 @@ use vmbake_query::diff::{Change, DiffOptions, Difference, diff};
 /// Most paths in the table of the section; the table of all paths marks all of them.
 const MAX_PATHS: usize = 500;
 
-/// What changed.
 pub(super) struct Changes {
     changelog: Changelog,
     difference: Difference,

@@ -18,7 +18,6 @@ const ROWS: u64 = 8;
 /// Steps from empty to full.
 const STEPS: u64 = 10;
 
-/// A drawing of the disk.
 #[derive(Debug, Serialize)]
 pub(super) struct DiskDrawing {
     columns: u64,

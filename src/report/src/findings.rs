@@ -14,7 +14,6 @@ use vmbake_query::lint::{self, LintStatus};
 pub struct ReportedCheck {
     /// `ok`, `FAILED`, `not verified` or `not asked`.
     pub state: String,
-    /// What was checked.
     pub check: String,
     /// The file that it was about.
     pub file: String,

@@ -71,7 +71,6 @@ impl Hint for ReportError {
 
 /// What a page is about.
 pub struct ReportRequest<'a> {
-    /// The image.
     pub image: &'a Path,
     /// Number of its root partition; else what [`vmbake_disk::layout::Layout::root`] finds.
     pub partition: Option<u32>,

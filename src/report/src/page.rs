@@ -20,7 +20,6 @@ const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// What is on the page.
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
     /// What the image is called.

@@ -8,7 +8,6 @@ use super::treemap::Treemap;
 /// A name and what is to be said of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// Its name.
     pub name: String,
     /// What is said.
     pub value: String,

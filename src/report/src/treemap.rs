@@ -13,7 +13,6 @@ const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 560.0;
 /// Least width and height of a rectangle with a title.
 const TITLE: (f64, f64) = (46.0, 30.0);
-/// Height of the title.
 const TITLE_HEIGHT: f64 = 16.0;
 /// Between a rectangle and those in it.
 const GAP: f64 = 1.5;

@@ -24,17 +24,13 @@ pub enum ErrorKind {
     /// A program of the tree that neither the interpreter nor its caller knows, and that is no script of a shell.
     #[error("{name} is {what}, and nobody knows here what it does: it has to run on the machine")]
     Foreign {
-        /// Its name.
         name: String,
         /// Such as `a compiled program`.
         what: String,
     },
     /// A known command with an option, operand or operator that is not known.
     #[error("{what} is not supported")]
-    Unsupported {
-        /// The option or operand.
-        what: String,
-    },
+    Unsupported { what: String },
     /// Syntax of another shell, or syntax that no shell takes.
     #[error("syntax error: {reason}")]
     Syntax {
@@ -43,46 +39,27 @@ pub enum ErrorKind {
     },
     /// The result would depend on a random number or on a process id.
     #[error("the result is random: {what}")]
-    Random {
-        /// What is random.
-        what: String,
-    },
+    Random { what: String },
     /// The result would depend on the time.
     #[error("the result depends on the time: {what}")]
-    Clock {
-        /// What depends on it.
-        what: String,
-    },
+    Clock { what: String },
     /// The result would depend on the machine that runs it: its kernel, processes, devices or network.
     #[error("the result depends on the running machine: {what}")]
-    Machine {
-        /// What depends on it.
-        what: String,
-    },
+    Machine { what: String },
     /// The result would depend on something that the caller cannot say.
     #[error("the result depends on {what}, which is not known here")]
-    Unknown {
-        /// What it depends on.
-        what: String,
-    },
+    Unknown { what: String },
     /// The caller leaves the command to the first boot.
     #[error("is left to the first boot: {reason}")]
-    Deferred {
-        /// Why.
-        reason: String,
-    },
+    Deferred { reason: String },
     /// The caller refuses the command.
     #[error("is refused: {reason}")]
-    Refused {
-        /// Why.
-        reason: String,
-    },
+    Refused { reason: String },
     /// A bound of [`Limits`](crate::Limits) was reached.
     #[error("more than {limit} {what}")]
     Limit {
         /// What there is too much of.
         what: &'static str,
-        /// The bound.
         limit: u64,
     },
 }

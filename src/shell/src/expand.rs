@@ -115,7 +115,6 @@ impl Shell<'_> {
         Ok(fields)
     }
 
-    /// The fields of one word.
     pub(crate) fn word_fields(&mut self, word: &Word, fields: &mut Vec<Vec<u8>>) -> Run<()> {
         let outer = std::mem::take(&mut self.quoted_lists);
         let units = match word.parts.first() {

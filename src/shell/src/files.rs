@@ -73,10 +73,8 @@ pub enum Follow {
     No,
 }
 
-/// What a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// A directory.
     Directory,
     /// A regular file.
     File,
@@ -84,7 +82,6 @@ pub enum NodeKind {
     Symlink,
     /// A character device.
     CharDevice,
-    /// A block device.
     BlockDevice,
     /// A named pipe.
     Fifo,
@@ -183,7 +180,6 @@ pub trait Files {
     /// mkdir(2), which ignores set-id bits.
     fn create_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno>;
 
-    /// symlink(2).
     fn symlink(&mut self, target: &[u8], path: &[u8]) -> Result<(), Errno>;
 
     /// link(2), which does not follow `from`.
@@ -192,7 +188,6 @@ pub trait Files {
     /// unlink(2), and rmdir(2) for a directory.
     fn remove(&mut self, path: &[u8]) -> Result<(), Errno>;
 
-    /// rename(2).
     fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Errno>;
 
     /// chmod(2): links are followed.

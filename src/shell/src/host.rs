@@ -62,9 +62,7 @@ pub struct Call<'a> {
     pub are_errors_captured: bool,
     /// Whether it would inherit an open descriptor above 2.
     pub has_descriptors: bool,
-    /// The script.
     pub script: &'a str,
-    /// The line of the call.
     pub line: u32,
 }
 
@@ -142,22 +140,18 @@ pub trait Commands {
         output
     }
 
-    /// The id of a user.
     fn user_id(&self, files: &dyn Files, name: &[u8]) -> Option<u32> {
         crate::accounts::id(files, crate::accounts::PASSWD, name)
     }
 
-    /// The id of a group.
     fn group_id(&self, files: &dyn Files, name: &[u8]) -> Option<u32> {
         crate::accounts::id(files, crate::accounts::GROUP, name)
     }
 
-    /// The name of a user.
     fn user_name(&self, files: &dyn Files, id: u32) -> Option<Vec<u8>> {
         crate::accounts::name(files, crate::accounts::PASSWD, id)
     }
 
-    /// The name of a group.
     fn group_name(&self, files: &dyn Files, id: u32) -> Option<Vec<u8>> {
         crate::accounts::name(files, crate::accounts::GROUP, id)
     }

@@ -38,7 +38,6 @@ enum Piece {
     Group(Repeat, Vec<Pattern>),
 }
 
-/// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern(Vec<Piece>);
 

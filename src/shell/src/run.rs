@@ -38,7 +38,6 @@ pub struct Host<'a> {
 pub struct Settings {
     /// Its bounds.
     pub limits: Limits,
-    /// The environment.
     pub environment: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The working directory, an absolute path.
     pub directory: Vec<u8>,
@@ -66,7 +65,6 @@ impl Default for Settings {
 pub struct Event {
     /// The script or sourced file.
     pub script: Rc<str>,
-    /// Its line.
     pub line: u32,
     /// The command and its arguments, expanded.
     pub words: Vec<Vec<u8>>,

@@ -28,21 +28,17 @@ pub enum DownloadError {
     /// The file at that address has another length.
     #[error("{url}: has {found} bytes, not {expected}")]
     Size {
-        /// Where it is.
         url: String,
         /// The length that is asked for, in bytes.
         expected: u64,
-        /// Its length.
         found: u64,
     },
     /// The file at that address has another digest.
     #[error("{url}: has digest {found}, not {expected}")]
     Digest {
-        /// Where it is.
         url: String,
         /// The digest that is asked for.
         expected: Box<Digest>,
-        /// Its digest.
         found: Box<Digest>,
     },
 }
@@ -87,7 +83,6 @@ pub struct Wanted {
 /// A file that was downloaded and has the wanted digest.
 #[derive(Debug)]
 pub struct Downloaded {
-    /// Its digest.
     pub digest: Digest,
     /// Its length in bytes.
     pub size: u64,

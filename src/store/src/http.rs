@@ -44,32 +44,21 @@ const MAX_REDIRECTS: usize = 5;
 pub enum HttpError {
     /// The address, or a header of the request, is none.
     #[error("{url}: not an http or https address")]
-    Invalid {
-        /// The address.
-        url: String,
-    },
+    Invalid { url: String },
     /// No connection, or no answer on it.
     #[error("{url}: no answer")]
-    Transport {
-        /// What was asked for.
-        url: String,
-        /// What went wrong.
-        source: Box<ureq::Error>,
-    },
+    Transport { url: String, source: Box<ureq::Error> },
     /// The body ended before its end.
     #[error("{url}: the connection broke after {received} bytes")]
     Broken {
-        /// What was asked for.
         url: String,
         /// Bytes of the body that came.
         received: u64,
-        /// What went wrong.
         source: std::io::Error,
     },
     /// The server refuses.
     #[error("{url}: the server answers {status}")]
     Status {
-        /// What was asked for.
         url: String,
         /// Not 2xx.
         status: u16,
@@ -80,48 +69,27 @@ pub enum HttpError {
     },
     /// A URL with credentials.
     #[error("{url}: {source}")]
-    Credentials {
-        /// The address, without them.
-        url: String,
-        /// What is wrong with it.
-        source: UrlCredentials,
-    },
+    Credentials { url: String, source: UrlCredentials },
     /// Redirects that may never end.
     #[error("{url}: more than {MAX_REDIRECTS} redirects")]
-    Redirects {
-        /// What was asked for.
-        url: String,
-    },
+    Redirects { url: String },
     /// A redirect that would leave TLS.
     #[error("{url}: redirects from https to {target}")]
-    Downgrade {
-        /// What redirects.
-        url: String,
-        /// Where to.
-        target: String,
-    },
+    Downgrade { url: String, target: String },
     /// A redirect after which another question would be asked.
     #[error("{url}: redirects with {status} to {target}, where a POST would become something else")]
     Method {
-        /// What redirects.
         url: String,
         /// 301, 302 or 303.
         status: u16,
-        /// Where to.
         target: String,
     },
     /// A redirect that would carry a secret to another place.
     #[error("{url}: redirects what is secret to {target}")]
-    Elsewhere {
-        /// What redirects.
-        url: String,
-        /// Where to.
-        target: String,
-    },
+    Elsewhere { url: String, target: String },
     /// More than whoever asks can use.
     #[error("{url}: more than {limit} bytes")]
     TooLarge {
-        /// What was asked for.
         url: String,
         /// The most bytes that it may have.
         limit: u64,
@@ -129,21 +97,14 @@ pub enum HttpError {
     /// A body that trickles in.
     #[error("{url}: only {bytes} bytes came in {seconds:.1} seconds")]
     Slow {
-        /// What was asked for.
         url: String,
-        /// Bytes that came.
         bytes: u64,
         /// How long they were waited for.
         seconds: f32,
     },
     /// All attempts together took too long.
     #[error("{url}: not complete after {seconds:.1} seconds")]
-    Deadline {
-        /// What was asked for.
-        url: String,
-        /// The time that they have.
-        seconds: f32,
-    },
+    Deadline { url: String, seconds: f32 },
 }
 
 impl Hint for HttpError {

@@ -72,7 +72,6 @@ impl FromStr for SharedName {
     }
 }
 
-/// A shared store.
 #[derive(Debug)]
 pub struct SharedStore {
     repository: Repository,

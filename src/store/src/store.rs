@@ -46,42 +46,19 @@ pub enum StoreError {
     NoHome,
     /// A file of it cannot be read.
     #[error("{path}: cannot read the store")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A file of it cannot be written.
     #[error("{path}: cannot write to the store")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// A blob is not there.
     #[error("{digest} is not in the store {path}")]
-    Absent {
-        /// The blob.
-        digest: Box<Digest>,
-        /// The store.
-        path: PathBuf,
-    },
+    Absent { digest: Box<Digest>, path: PathBuf },
     /// Something else has its name.
     #[error("{path}: is not a directory, and so no store")]
-    NotFolder {
-        /// Where it should be.
-        path: PathBuf,
-    },
+    NotFolder { path: PathBuf },
     /// What is in it cannot be believed.
     #[error("{path}: others can write to this store: {exposed}")]
-    Exposed {
-        /// The store.
-        path: PathBuf,
-        /// Who can, and how.
-        exposed: Exposed,
-    },
+    Exposed { path: PathBuf, exposed: Exposed },
 }
 
 impl Hint for StoreError {

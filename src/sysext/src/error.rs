@@ -23,45 +23,30 @@ pub enum ExtensionError {
     /// It does what an extension cannot do.
     #[error("{}", lines(path, refusals))]
     Refused {
-        /// Where the bundle is.
         path: PathBuf,
         /// All that is wrong, each with its layer and key.
         refusals: Vec<String>,
     },
     /// The file has no name that an extension can have.
     #[error("{path}: an extension has the name of its file, of letters, digits, `-`, `_` and `.`, and ends with .raw")]
-    Name {
-        /// The file.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
     /// The directory has no name that an extension can have.
     #[error(
         "{path}: an extension has the name of its directory, of letters, digits, `-`, `_` and `.`, and not with .raw at its end"
     )]
-    FolderName {
-        /// The directory.
-        path: PathBuf,
-    },
+    FolderName { path: PathBuf },
     /// What stands there is something else.
     #[error("{path}: is not that extension, and is not replaced")]
-    Foreign {
-        /// The directory.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// A directory is to be verified as a volume.
     #[error("{path}: a directory has no blocks that a hash tree could verify")]
-    NoBlocks {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoBlocks { path: PathBuf },
     /// The bundle is for other systems.
     #[error("{path}: the bundle is for {found}, not for {expected}")]
     Target {
-        /// Where the bundle is.
         path: PathBuf,
         /// System and architecture that are asked for.
         expected: String,
-        /// Those that it has.
         found: String,
     },
     /// The bundle cannot be used.
@@ -90,28 +75,13 @@ pub enum ExtensionError {
     Squashfs(#[from] SquashfsError),
     /// The hash tree cannot be made.
     #[error("{path}: cannot make the hash tree")]
-    HashTree {
-        /// The volume.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    HashTree { path: PathBuf, source: io::Error },
     /// The directory cannot be written.
     #[error("{path}: cannot write the extension")]
-    Folder {
-        /// The directory.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Folder { path: PathBuf, source: io::Error },
     /// The volume cannot be written.
     #[error("{path}: cannot write the extension")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the writer says.
-        source: WriteError,
-    },
+    Write { path: PathBuf, source: WriteError },
     /// The file cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),

@@ -9,7 +9,6 @@
 pub(super) enum Part {
     /// Settings, without the certificates.
     Settings,
-    /// The nonce.
     Nonce,
     /// The certificates.
     Authority,

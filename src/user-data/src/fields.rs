@@ -13,7 +13,6 @@ pub(super) enum Field {
     Named(String),
 }
 
-/// What is known of a field.
 #[derive(Debug)]
 pub(super) struct KnownField {
     /// Its path in the data of the template.

@@ -34,7 +34,6 @@ impl Provider {
         Self::NAMES.iter().position(|known| *known == name).and_then(|at| Self::ALL.get(at)).copied()
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -74,7 +73,6 @@ pub struct Sizes {
     pub provider: Option<Provider>,
     /// The settings, without the certificates.
     pub settings: usize,
-    /// The nonce.
     pub nonce: usize,
     /// The setting with the certificates.
     pub authority: usize,

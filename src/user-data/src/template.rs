@@ -50,7 +50,6 @@ enum Piece {
 }
 
 impl UserDataTemplate {
-    /// The names of all.
     pub const NAMES: [&str; 1] = ["nstance"];
 
     /// The one of that name.

@@ -36,7 +36,6 @@ use vmbake_layer::{HYGIENE, Layer, Layers};
 pub struct SyncRequest {
     /// The machine.
     pub to: Destination,
-    /// All layers.
     pub layers: Layers,
     /// The layers whose files may be sent.
     pub own: BTreeSet<String>,
@@ -86,7 +85,6 @@ pub enum MachineState {
 /// Something about a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SyncNote {
-    /// The path.
     pub path: String,
     /// What is to be said.
     pub note: String,
@@ -95,7 +93,6 @@ pub struct SyncNote {
 /// Something that only a new image can have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewImage {
-    /// The layer.
     pub layer: String,
     /// A key of `layer.json`, or a path.
     pub what: String,

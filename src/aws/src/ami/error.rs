@@ -24,74 +24,38 @@ pub enum AmiError {
     Blocks(#[from] BlocksError),
     /// The image would not work on EC2.
     #[error("{path}: would not work on EC2: {failed}")]
-    Preflight {
-        /// The image.
-        path: PathBuf,
-        /// Checks that found an error.
-        failed: String,
-    },
+    Preflight { path: PathBuf, failed: String },
     /// The image does not start in that way.
     #[error("{path}: starts by {found}, not by {asked}")]
-    BootMode {
-        /// The image.
-        path: PathBuf,
-        /// What it can do.
-        found: &'static str,
-        /// What was asked for.
-        asked: &'static str,
-    },
+    BootMode { path: PathBuf, found: &'static str, asked: &'static str },
     /// The image does not say what it is, and nothing else does.
     #[error("{path}: its os-release has no {missing}")]
-    Unnamed {
-        /// The image.
-        path: PathBuf,
-        /// What is missing.
-        missing: &'static str,
-    },
+    Unnamed { path: PathBuf, missing: &'static str },
     /// No machine image can have that name.
     #[error("{name:?}: no machine image can have this name: it needs 3 to 128 letters, digits and ()[] ./-'@_")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    Name { name: String },
     /// Another disk has the name.
     #[error("{name}: {image} in {region} has this name, with {}, not {expected}", found.as_deref().unwrap_or("no digest of its disk"))]
     Taken {
-        /// The name.
         name: String,
-        /// Who has it.
         image: String,
-        /// Where.
         region: String,
         /// The digest of its disk, as its tag says.
         found: Option<String>,
-        /// The digest of this one.
         expected: Box<Digest>,
     },
     /// A snapshot cannot be the parent.
     #[error("{snapshot}: cannot be the parent: {reason}")]
-    Parent {
-        /// The snapshot.
-        snapshot: String,
-        /// Why not.
-        reason: String,
-    },
+    Parent { snapshot: String, reason: String },
     /// Everybody is to start machines of what the account does not give to everybody.
     #[error("{region}: machine images cannot be public: {reason}")]
-    Public {
-        /// Where.
-        region: String,
-        /// Why not.
-        reason: &'static str,
-    },
+    Public { region: String, reason: &'static str },
     /// Not all blocks arrived. What did arrive stays.
     #[error("{snapshot}: {sent} of {total} blocks are there")]
     Upload {
         /// The snapshot, which is still pending.
         snapshot: String,
-        /// Blocks that arrived.
         sent: u64,
-        /// Blocks that have to.
         total: u64,
         /// Why the next one did not.
         source: Box<AmiError>,
@@ -99,43 +63,28 @@ pub enum AmiError {
     /// The image changed while it was read, or cannot be read any more.
     #[error("{path}: cannot read block {index}")]
     Read {
-        /// The image.
         path: PathBuf,
         /// The block, in 512 KiB.
         index: u64,
-        /// What its reader says.
         source: io::Error,
     },
     /// The snapshot is not the disk.
     #[error("{snapshot}: is not the disk that was sent: {reason}")]
-    Differs {
-        /// The snapshot, which is complete.
-        snapshot: String,
-        /// What is otherwise.
-        reason: String,
-    },
+    Differs { snapshot: String, reason: String },
     /// Something did not come to its end.
     #[error("{id} in {region}: is {state}, not {expected}{}", reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     State {
         /// A snapshot or a machine image.
         id: String,
-        /// Where.
         region: String,
-        /// Its state.
         state: String,
         /// The state that was waited for.
         expected: &'static str,
-        /// What AWS says of it.
         reason: Option<String>,
     },
     /// What is kept about publications cannot be used.
     #[error("{path}: cannot keep what was sent")]
-    Journal {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Journal { path: PathBuf, source: io::Error },
     /// The list of blocks cannot be kept.
     #[error(transparent)]
     Keep(#[from] PublishError),

@@ -12,7 +12,6 @@ use super::identity::{ARCHITECTURE, FAMILY};
 /// A machine image or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Leftover {
-    /// Its id.
     pub id: String,
     /// Name of a machine image, description of a snapshot.
     pub name: String,
@@ -24,7 +23,6 @@ pub struct Leftover {
 /// What stays of a family in a region, and what goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Collection {
-    /// The region.
     pub region: String,
     /// Machine images, the newest first.
     pub images: Vec<Leftover>,

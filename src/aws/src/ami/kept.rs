@@ -36,7 +36,6 @@ struct KeptBlocks {
 
 /// A disk that was published.
 pub(super) struct Kept {
-    /// Its blocks.
     pub(super) blocks: Blocks,
     /// The key that was asked for.
     pub(super) kms_key: Option<String>,

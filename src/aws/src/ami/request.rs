@@ -14,9 +14,7 @@ use super::source::DiskSource;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BootMode {
-    /// By the BIOS.
     LegacyBios,
-    /// By UEFI.
     Uefi,
     /// By UEFI where the machine has it, else by the BIOS.
     UefiPreferred,
@@ -74,7 +72,6 @@ pub enum Verification {
     Full,
 }
 
-/// What is to be published, and how.
 pub struct PublishRequest<'a> {
     /// The disk.
     pub source: &'a DiskSource,

@@ -40,7 +40,6 @@ pub struct MachineImage {
     pub created: String,
     /// Why it is in its state.
     pub reason: Option<String>,
-    /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
 
@@ -67,14 +66,12 @@ pub struct RegisterImage<'a> {
     pub volume_size: u64,
     /// Such as `gp3`.
     pub volume_type: &'a str,
-    /// Tags of the image.
     pub tags: &'a [(String, String)],
 }
 
 /// A machine image that is to be copied into the region that is asked.
 #[derive(Clone, Debug)]
 pub struct CopyImage<'a> {
-    /// Name of the copy.
     pub name: &'a str,
     /// At most 255 characters.
     pub description: &'a str,

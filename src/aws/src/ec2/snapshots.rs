@@ -16,7 +16,6 @@ pub struct Snapshot {
     pub state: String,
     /// Length of the volume in GiB.
     pub volume_size: u64,
-    /// Whether it is encrypted.
     pub encrypted: bool,
     /// ARN of the key that encrypts it.
     pub kms_key: Option<String>,
@@ -28,7 +27,6 @@ pub struct Snapshot {
     pub storage_tier: String,
     /// Why it is in its state; empty if EC2 says nothing.
     pub message: String,
-    /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
 

@@ -16,7 +16,6 @@ use vmbake_store::stamp::Stamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sidecar {
-    /// The manifest.
     Manifest,
     /// The record of origins.
     Origins,
@@ -62,7 +61,6 @@ impl Published {
 pub struct PublishedFile {
     /// Where it is.
     pub path: PathBuf,
-    /// Its checksum.
     pub checksum: Checksum,
     stamp: Stamp,
 }

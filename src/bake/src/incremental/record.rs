@@ -35,7 +35,6 @@ pub struct BakeRecord {
     /// How its clusters are compressed, if it is a qcow2 file.
     #[serde(default)]
     pub compression: Qcow2Compression,
-    /// The image.
     pub image: PublishedFile,
     /// What was published beside it.
     pub sidecars: BTreeMap<Sidecar, PublishedFile>,

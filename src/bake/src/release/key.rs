@@ -38,7 +38,6 @@ const NAMES: [(&str, &str); 7] = [
     ("1.3.132.0.10", "ECDSA with secp256k1"),
 ];
 
-/// A private key.
 pub struct PrivateKey(SecretKey);
 
 impl fmt::Debug for PrivateKey {

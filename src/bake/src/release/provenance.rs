@@ -21,9 +21,7 @@ use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_manifest::Manifest;
 use vmbake_pin::prove::LOCAL;
 
-/// Type of the statement.
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
-/// Type of its predicate.
 pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
 /// What `externalParameters` and `resolvedDependencies` mean: `docs/release.md` says it.
 const BUILD_TYPE: &str = "urn:vmbake:bake:v1";

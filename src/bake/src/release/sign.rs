@@ -33,48 +33,25 @@ pub const MAX_STATEMENT: u64 = 16 << 20;
 pub enum SignError {
     /// The folder has no list of digests.
     #[error("{path}: there is none, so there is nothing to sign")]
-    NoSums {
-        /// The list.
-        path: PathBuf,
-    },
+    NoSums { path: PathBuf },
     /// A list of digests cannot be used.
     #[error(transparent)]
     Sums(#[from] SumsError),
     /// No image has a statement.
     #[error("{path}: lists no provenance")]
-    NoProvenance {
-        /// The list.
-        path: PathBuf,
-    },
+    NoProvenance { path: PathBuf },
     /// A statement cannot be read.
     #[error("{path}: cannot read")]
-    Read {
-        /// The statement.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A statement is not the one that is listed.
     #[error("{path}: has digest {found}, SHA256SUMS says {expected}")]
-    Digest {
-        /// The statement.
-        path: PathBuf,
-        /// The listed digest.
-        expected: Box<Checksum>,
-        /// The digest of the file.
-        found: Box<Checksum>,
-    },
+    Digest { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
     /// The key cannot be used.
     #[error("the key cannot be used")]
     Key(#[from] KeyError),
     /// The bundle cannot be written.
     #[error("{path}: cannot write as JSON")]
-    Json {
-        /// The bundle.
-        path: PathBuf,
-        /// What its writer says.
-        source: serde_json::Error,
-    },
+    Json { path: PathBuf, source: serde_json::Error },
     /// A bundle cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),

@@ -26,7 +26,6 @@ impl SumsKind {
     /// Both, in the order in which they are looked at.
     pub const ALL: [Self; 2] = [Self::Bytes, Self::Verity];
 
-    /// Name of the file.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Bytes => "SHA256SUMS",
@@ -49,22 +48,10 @@ impl SumsKind {
 pub enum SumsError {
     /// It cannot be read.
     #[error("{path}: cannot read")]
-    Read {
-        /// The list.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A line is in another form.
     #[error("{path}:{line}: {what}")]
-    Line {
-        /// The list.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    Line { path: PathBuf, line: usize, what: &'static str },
 }
 
 /// A list.

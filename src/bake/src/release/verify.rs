@@ -32,9 +32,7 @@ pub use report::{CheckState, ReleaseCheck, ReleaseReport};
 pub use signatures::{NamedSigner, SignatureDemand, document_signed};
 pub use statements::Documented;
 
-/// What to verify, and by what.
 pub struct VerifyRequest<'a> {
-    /// The folder.
     pub folder: &'a Path,
     /// The only image that must be there, without its folder; else everything that is listed must.
     pub image: Option<&'a str>,
@@ -65,7 +63,6 @@ struct Verification<'a> {
     report: ReleaseReport,
 }
 
-/// What was verified.
 pub struct VerifiedRelease {
     /// What was checked, and what came of it.
     pub report: ReleaseReport,

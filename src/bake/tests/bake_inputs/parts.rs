@@ -35,7 +35,6 @@ pub struct Part {
     pub bytes: Vec<u8>,
 }
 
-/// A package.
 pub fn package(name: &'static str, bytes: Vec<u8>) -> Part {
     Part { name, kind: "deb", install: r#"{"type": "deb"}"#.to_owned(), bytes }
 }

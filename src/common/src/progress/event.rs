@@ -31,7 +31,6 @@ pub enum Event {
     },
     /// Packages that were chosen for a layer were downloaded into the store.
     FetchedPackages {
-        /// The layer.
         layer: String,
         /// How many they are.
         packages: usize,
@@ -76,7 +75,6 @@ pub enum Event {
     },
     /// The ids of accounts that scripts of packages make are in a manifest.
     PinnedAccounts {
-        /// The manifest.
         manifest: String,
         /// So many users.
         users: u64,
@@ -85,7 +83,6 @@ pub enum Event {
     },
     /// A file of a package that was chosen by name may do more than who runs it.
     Privileged {
-        /// Its path.
         path: String,
         /// Its mode, or that it has file capabilities.
         privilege: String,
@@ -127,24 +124,19 @@ pub enum Event {
     },
     /// An artifact or the base image is pinned.
     Pinned {
-        /// The manifest.
         manifest: String,
         /// Its entry.
         name: String,
-        /// The version.
         version: String,
-        /// The digest.
         digest: Digest,
         /// The length.
         bytes: u64,
     },
     /// A package that a layer asks for is pinned, with those that it needs.
     PinnedPackages {
-        /// The manifest.
         manifest: String,
         /// The package.
         name: String,
-        /// Its version.
         version: String,
         /// How many are pinned for it, itself among them.
         packages: usize,
@@ -153,7 +145,6 @@ pub enum Event {
     },
     /// A package that a layer asks for is not pinned, since the base has it.
     HasPackage {
-        /// The manifest.
         manifest: String,
         /// The package.
         name: String,
@@ -162,7 +153,6 @@ pub enum Event {
     },
     /// A newer version of a package of the base is pinned.
     Upgrades {
-        /// The manifest.
         manifest: String,
         /// The package.
         name: String,
@@ -175,7 +165,6 @@ pub enum Event {
     },
     /// A package of the base stays, though a layer asks for newer versions of all.
     NotUpgraded {
-        /// The manifest.
         manifest: String,
         /// The package.
         name: String,
@@ -184,7 +173,6 @@ pub enum Event {
     },
     /// A container image is pinned.
     PinnedImage {
-        /// The manifest.
         manifest: String,
         /// Its entry.
         name: String,
@@ -195,7 +183,6 @@ pub enum Event {
     },
     /// A pinned entry has to be resolved again.
     Renewing {
-        /// The manifest.
         manifest: String,
         /// Its entry.
         name: String,
@@ -204,7 +191,6 @@ pub enum Event {
     },
     /// An entry could not be resolved; others may be.
     Failed {
-        /// The manifest.
         manifest: String,
         /// Its entry.
         name: String,
@@ -213,7 +199,6 @@ pub enum Event {
     },
     /// A snapshot is begun, or goes on.
     Snapshot {
-        /// Its id.
         id: String,
         /// Where it is.
         region: String,
@@ -230,9 +215,7 @@ pub enum Event {
         firmware: String,
         /// Its processors.
         cpus: u32,
-        /// Its memory.
         memory_bytes: u64,
-        /// Its disk.
         disk_bytes: u64,
     },
     /// What runs the machine's processors.
@@ -315,12 +298,9 @@ pub struct ProofCount {
     pub signed: bool,
 }
 
-/// A package and its version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PackageVersion {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
 }
 

@@ -14,50 +14,27 @@ use vmbake_layer::first_boot::PlanFault;
 pub enum MergeError {
     /// The tree does not take what the layer does.
     #[error("layer {layer}")]
-    Tree {
-        /// Name of the layer.
-        layer: String,
-        /// Why.
-        source: TreeError,
-    },
+    Tree { layer: String, source: TreeError },
     /// Two artifacts bring one path.
     #[error("{path}: written by both {first} and {second}")]
-    Conflict {
-        /// The path.
-        path: String,
-        /// The earlier artifact.
-        first: String,
-        /// The later artifact.
-        second: String,
-    },
+    Conflict { path: String, first: String, second: String },
     /// A layer changes a path outside its grants.
     #[error("layer {layer}: {verb} {path}, which is not granted")]
     NotGranted {
-        /// Name of the layer.
         layer: String,
-        /// What it does.
         verb: &'static str,
         /// The path, with symbolic links resolved.
         path: String,
     },
     /// A layer with grants concerns a unit of the base or of other layers.
     #[error("layer {layer}: {path}: concerns {unit}, which the bundle does not bring, and no grant names that path")]
-    OtherUnit {
-        /// Name of the layer.
-        layer: String,
-        /// The unit, link or setting.
-        path: String,
-        /// The unit.
-        unit: String,
-    },
+    OtherUnit { layer: String, path: String, unit: String },
     /// A layer removes a directory of the system, by a link.
     #[error("layer {layer}: {entry} in `remove` leads to {directory}, a system directory that the image needs")]
     SystemDirectory {
-        /// Name of the layer.
         layer: String,
         /// The entry of `remove`.
         entry: String,
-        /// The directory.
         directory: &'static str,
     },
     /// The layer `hygiene` removes, empties or replaces a path of another layer.
@@ -65,153 +42,68 @@ pub enum MergeError {
     Cleaned {
         /// The path, with symbolic links resolved.
         path: String,
-        /// Name of the layer.
         layer: String,
-        /// What hygiene does.
         verb: &'static str,
     },
     /// A layer has a path that a file system mounted at boot hides.
     #[error("{path}: layer {layer} brings it, but machines mount another file system at {mount}")]
-    Hidden {
-        /// The path.
-        path: String,
-        /// Name of the layer.
-        layer: String,
-        /// The mount point.
-        mount: String,
-    },
+    Hidden { path: String, layer: String, mount: String },
     /// A directory and something else want one path.
     #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
-    Occupied {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// What is there.
-        found: &'static str,
-        /// What the artifact brings.
-        wanted: &'static str,
-    },
+    Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
     /// The owner of a member of an archive is an account whose number is not known.
     #[error("{artifact} has {path} with the {what} {name:?}, whose number depends on when the account is made")]
-    MemberOwner {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// User or group.
-        what: &'static str,
-        /// Its name.
-        name: String,
-    },
+    MemberOwner { path: String, artifact: String, what: &'static str, name: String },
     /// A script wrote a file in place, where the image has something else.
     #[error("{path}: `in_place` of layer {layer} expects nothing or a file of root{wanted}, found a {found}")]
     InPlace {
-        /// The path.
         path: String,
-        /// The layer.
         layer: String,
-        /// What is there.
         found: String,
         /// What the file must be like.
         wanted: String,
     },
     /// A dependency is not met.
     #[error("{package}: needs {relation}, which neither the base nor the layers have")]
-    Depends {
-        /// Name of the package.
-        package: String,
-        /// The dependency.
-        relation: String,
-    },
+    Depends { package: String, relation: String },
     /// A dependency is not met by the version that the base has.
     #[error("{package}: needs {relation}, and the base has {other} in version {found}")]
     DependsOther {
-        /// Name of the package.
         package: String,
-        /// The dependency.
         relation: String,
         /// Name of the package of the base.
         other: String,
-        /// Its version.
         found: String,
     },
     /// A package does not go together with another one.
     #[error("{package}: conflicts with {relation}, which is installed as {found}")]
-    Conflicts {
-        /// Name of the package.
-        package: String,
-        /// The relation that says so.
-        relation: String,
-        /// The other package.
-        found: String,
-    },
+    Conflicts { package: String, relation: String, found: String },
     /// A field of relations cannot be parsed.
     #[error("{package}: its {field} {text:?} is not a list of relations")]
-    Relation {
-        /// Name of the package.
-        package: String,
-        /// Name of the field.
-        field: &'static str,
-        /// Its text.
-        text: String,
-    },
+    Relation { package: String, field: &'static str, text: String },
     /// A package brings a file of another one, which it does not replace.
     #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
-    Overwrites {
-        /// The path.
-        path: String,
-        /// Name of the package.
-        package: String,
-        /// The other package.
-        owner: String,
-        /// Its version.
-        version: String,
-    },
+    Overwrites { path: String, package: String, owner: String, version: String },
     /// A conffile changes its package.
     #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
-    ConffileMoves {
-        /// The path.
-        path: String,
-        /// Name of the package.
-        package: String,
-        /// The package that has it.
-        owner: String,
-    },
+    ConffileMoves { path: String, package: String, owner: String },
     /// Packages set off each other's triggers without end.
     #[error("{packages}: set off each other's triggers without end")]
-    TriggerCycle {
-        /// Their names.
-        packages: String,
-    },
+    TriggerCycle { packages: String },
     /// A script needs an account that is not there.
     #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
     Needs {
-        /// Name of the package.
         package: String,
         /// `user` or `group`.
         what: &'static str,
-        /// Its name.
         name: String,
     },
     /// An upgrade takes away what another package needs.
     #[error("{package}: needs {relation}, which only the version that an upgrade replaces is")]
-    Loses {
-        /// Name of the package.
-        package: String,
-        /// The dependency.
-        relation: String,
-    },
+    Loses { package: String, relation: String },
     /// Two artifacts are one package.
     #[error("{package}: is both artifact {first} and artifact {second}")]
-    Twice {
-        /// Name of the package.
-        package: String,
-        /// The earlier artifact.
-        first: String,
-        /// The later artifact.
-        second: String,
-    },
+    Twice { package: String, first: String, second: String },
     /// The base has an earlier version, and no layer says that it may be replaced.
     #[error(transparent)]
     Version(Box<OtherVersion>),
@@ -219,111 +111,56 @@ pub enum MergeError {
     #[error(
         "{package}: the base has version {found}, which is later than the pinned {wanted}: no package is downgraded"
     )]
-    Downgrade {
-        /// Name of the package.
-        package: String,
-        /// The base's version.
-        found: String,
-        /// The version of the manifest.
-        wanted: String,
-    },
+    Downgrade { package: String, found: String, wanted: String },
     /// The base has the package for another architecture.
     #[error("{package}: the base has version {version} for {found}, the manifest pins one for {wanted}")]
-    Architecture {
-        /// Name of the package.
-        package: String,
-        /// That architecture.
-        found: String,
-        /// The version for it.
-        version: String,
-        /// The architecture of the manifest.
-        wanted: String,
-    },
+    Architecture { package: String, found: String, version: String, wanted: String },
     /// The package may not be touched (`dpkg --set-selections`).
     #[error("{package}: the base holds it in version {found}")]
-    Hold {
-        /// Name of the package.
-        package: String,
-        /// The base's version.
-        found: String,
-    },
+    Hold { package: String, found: String },
     /// A maintainer script does what is not understood.
     #[error("{package}: its {script} (sha256 {sha256}): {fault}")]
     Script {
-        /// Name of the package.
         package: String,
-        /// Which of the scripts.
         script: &'static str,
-        /// Its digest.
         sha256: String,
-        /// Whether an upgrade runs it.
         upgrade: bool,
-        /// What it creates.
         makes: Box<Makes>,
-        /// What is wrong.
         fault: Box<ScriptFault>,
     },
     /// A layer answers a question of debconf, and its package does not take the answer.
     #[error("layer {layer}: debconf {question}")]
     Preset {
-        /// Name of the layer.
         layer: String,
-        /// The question.
         question: String,
-        /// What is wrong.
         #[source]
         fault: Box<PresetFault>,
     },
     /// A file of the base, of a package or of a layer is wrong.
     #[error("{path}: {fault}")]
-    Content {
-        /// The path.
-        path: String,
-        /// What is wrong with it.
-        fault: ContentFault,
-    },
+    Content { path: String, fault: ContentFault },
     /// A symbolic link has no bits of its own.
     #[error("layer {layer}: `setuid` lists {path}, a symbolic link to {to}")]
-    LinkPrivilege {
-        /// Name of the layer.
-        layer: String,
-        /// The link.
-        path: String,
-        /// Where it leads.
-        to: String,
-    },
+    LinkPrivilege { layer: String, path: String, to: String },
     /// A unit cannot be enabled or disabled.
     #[error("layer {layer}: unit {unit} {fault}")]
-    Unit {
-        /// Name of the layer.
-        layer: String,
-        /// Name of the unit.
-        unit: String,
-        /// Why.
-        fault: UnitFault,
-    },
+    Unit { layer: String, unit: String, fault: UnitFault },
     /// A layer gives files to an account that is not there.
     #[error("layer {layer}: {what} {name} is unknown")]
     UnknownAccount {
-        /// Name of the layer.
         layer: String,
         /// `user` or `group`.
         what: &'static str,
-        /// Its name.
         name: String,
     },
     /// A layer makes an account that is there already, otherwise.
     #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
     Account {
-        /// Name of the layer.
         layer: String,
         /// `user` or `group`.
         what: &'static str,
-        /// Its name.
         name: String,
-        /// Its id.
         id: u32,
-        /// What is there.
         found: String,
     },
     /// The id that is pinned for an account of a script belongs to another one.
@@ -331,11 +168,8 @@ pub enum MergeError {
     PinnedId {
         /// `user` or `group`.
         what: &'static str,
-        /// Its name.
         name: String,
-        /// The id.
         id: u32,
-        /// Who has it.
         found: String,
     },
     /// All ids that an account of a script could get are taken.
@@ -343,163 +177,62 @@ pub enum MergeError {
     NoFreeId {
         /// `user` or `group`.
         what: &'static str,
-        /// Its name.
         name: String,
     },
     /// A user of sysusers.d(5) belongs to a group that is not there.
     #[error("the group {group} of the user {user} does not exist")]
-    NoGroup {
-        /// The user.
-        user: String,
-        /// The group.
-        group: String,
-    },
+    NoGroup { user: String, group: String },
     /// No programs can be checked for it.
     #[error("{arch}: programs are known for amd64 and arm64 only")]
-    Arch {
-        /// The architecture of the manifest.
-        arch: String,
-    },
+    Arch { arch: String },
     /// A program is damaged.
     #[error("{path} of {artifact}: starts as an ELF file, but cannot be loaded")]
-    Program {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// What its reader says.
-        source: ElfError,
-    },
+    Program { path: String, artifact: String, source: ElfError },
     /// A program is for other processors.
     #[error("{path} of {artifact}: is for {found}, but the image is for {expected}")]
-    Machine {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// What it is for.
-        found: String,
-        /// What the image is for.
-        expected: String,
-    },
+    Machine { path: String, artifact: String, found: String, expected: String },
     /// A script or program has no interpreter.
     #[error("{path} of {artifact}: its interpreter {interpreter} is not in the image")]
-    Interpreter {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// Its path.
-        interpreter: String,
-    },
+    Interpreter { path: String, artifact: String, interpreter: String },
     /// A program would not start.
     #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
-    Library {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// The library that it needs.
-        library: String,
-        /// The program that loads it.
-        program: String,
-    },
+    Library { path: String, artifact: String, library: String, program: String },
     /// A path would be written through a link that somebody else chose.
     #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} brought")]
-    Through {
-        /// The path.
-        path: String,
-        /// Who writes.
-        writer: String,
-        /// The link.
-        link: String,
-        /// Who brought it.
-        owner: String,
-    },
+    Through { path: String, writer: String, link: String, owner: String },
     /// A file would run as somebody else.
     #[error("{path}: artifact {artifact} brings it with {privilege}, which layer {layer} does not list in `setuid`")]
-    Privilege {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// Name of the layer.
-        layer: String,
-        /// Its mode or capabilities.
-        privilege: String,
-    },
+    Privilege { path: String, artifact: String, layer: String, privilege: String },
     /// A file that would run as somebody else does not.
     #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
-    NoPrivilege {
-        /// Name of the layer.
-        layer: String,
-        /// The path.
-        path: String,
-    },
+    NoPrivilege { layer: String, path: String },
     /// A file has an attribute that means something to the kernel.
     #[error("{path}: artifact {artifact} brings it with the extended attribute {name}")]
-    Attribute {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// Name of the attribute.
-        name: String,
-    },
+    Attribute { path: String, artifact: String, name: String },
     /// Two paths are one where letters have no case.
     #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
-    Case {
-        /// The path.
-        path: String,
-        /// Name of the artifact.
-        artifact: String,
-        /// The other path.
-        found: String,
-        /// The artifact that brings that.
-        first: String,
-    },
+    Case { path: String, artifact: String, found: String, first: String },
     /// The plan of the first boot has faults.
     #[error("{}", lines(.faults))]
-    FirstBoot {
-        /// Each of them.
-        faults: Vec<PlanFault>,
-    },
+    FirstBoot { faults: Vec<PlanFault> },
     /// A setting of a layer that nothing in the image knows.
     #[error("layer {layer}: the image has no {what} {value}: there is no {path}")]
-    Setting {
-        /// The layer.
-        layer: String,
-        /// What is set.
-        what: &'static str,
-        /// To what.
-        value: String,
-        /// Where it was looked for.
-        path: String,
-    },
+    Setting { layer: String, what: &'static str, value: String, path: String },
     /// A file of a layer that a program would have to turn into another form.
     #[error("{path}, of layer {layer}: {what}")]
     Unread {
-        /// The file.
         path: String,
-        /// The layer.
         layer: String,
         /// What would have to be made of it.
         what: String,
-        /// What to do.
         hint: &'static str,
     },
     /// The plan cannot be written.
     #[error("the plan of the first boot cannot be written as JSON")]
-    Plan {
-        /// What the JSON writer says.
-        source: serde_json::Error,
-    },
+    Plan { source: serde_json::Error },
     /// A file that the first boot would write cannot be written now.
     #[error("a file of the first boot cannot be written into the image")]
-    Baked {
-        /// What the first-boot program says.
-        source: vmbake_firstboot::error::Error,
-    },
+    Baked { source: vmbake_firstboot::error::Error },
 }
 
 impl MergeError {

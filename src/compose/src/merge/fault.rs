@@ -37,30 +37,16 @@ pub enum ContentFault {
     NoConfig,
     /// A line of sysusers.d(5) means something that is not known.
     #[error("line {line:?} is not understood")]
-    Line {
-        /// The line.
-        line: String,
-    },
+    Line { line: String },
     /// A program that reads the file is missing.
     #[error("is read by {program}, which the image does not have")]
-    NoReader {
-        /// Its path.
-        program: &'static str,
-    },
+    NoReader { program: &'static str },
     /// Only regular files have capabilities.
     #[error("is a {found}; only a regular file has capabilities")]
-    NoFile {
-        /// What is there.
-        found: &'static str,
-    },
+    NoFile { found: &'static str },
     /// Only regular files are made empty.
     #[error("is a {found}; `{key}` is for regular files")]
-    NotEmptied {
-        /// What is there.
-        found: &'static str,
-        /// The key of the layer.
-        key: &'static str,
-    },
+    NotEmptied { found: &'static str, key: &'static str },
 }
 
 /// What is wrong with an alternative (update-alternatives(1)).
@@ -71,63 +57,34 @@ pub enum AlternativeFault {
     Group,
     /// What update-alternatives says when it fails.
     #[error("cannot get the choice: {message}")]
-    Failed {
-        /// Its message.
-        message: String,
-    },
+    Failed { message: String },
     /// The new choice is no file of the tree.
     #[error("gets the choice {path}, which is not in the tree")]
-    NoChoice {
-        /// Where the choice would be.
-        path: String,
-    },
+    NoChoice { path: String },
     /// No package has installed the alternative.
     #[error("does not exist: no package has installed this alternative")]
     NoGroup,
     /// The choice of a layer is not one of the group's.
     #[error("does not have the choice {path}, but {}", choices.join(", "))]
-    Unregistered {
-        /// The choice.
-        path: String,
-        /// Those that there are.
-        choices: Vec<String>,
-    },
+    Unregistered { path: String, choices: Vec<String> },
     /// A name that is no file name, or a path that is not absolute.
     #[error("cannot get the link {link} of the name {name} to {path}")]
     Name {
         /// Name of the alternative or of a slave.
         name: String,
-        /// Its link.
         link: String,
         /// What the link would lead to.
         path: String,
     },
     /// The group has its link elsewhere.
     #[error("has the link {found}, not {wanted}")]
-    Link {
-        /// The link of the group.
-        found: String,
-        /// That of the new choice.
-        wanted: String,
-    },
+    Link { found: String, wanted: String },
     /// The group has the link of a slave elsewhere.
     #[error("has the link {found} for its slave {name}, not {wanted}")]
-    SlaveLink {
-        /// The slave.
-        name: String,
-        /// Its link in the group.
-        found: String,
-        /// That of the new choice.
-        wanted: String,
-    },
+    SlaveLink { name: String, found: String, wanted: String },
     /// Something that is no symbolic link stands where the link goes.
     #[error("is a {found}, where the alternative {name} needs its link")]
-    Occupied {
-        /// Name of the alternative.
-        name: String,
-        /// What stands there.
-        found: &'static str,
-    },
+    Occupied { name: String, found: &'static str },
 }
 
 /// What is wrong with a conffile.
@@ -138,28 +95,16 @@ pub enum ConffileFault {
     HardLink,
     /// The package has no regular file there.
     #[error("is listed as a conffile of {package}, which does not bring it")]
-    Missing {
-        /// The package.
-        package: String,
-    },
+    Missing { package: String },
     /// The base has a file there, and no older version of the package.
     #[error("exists already, but is a conffile of {package}")]
-    Exists {
-        /// The package.
-        package: String,
-    },
+    Exists { package: String },
     /// The base has no regular file there.
     #[error("is a {found} in the base, in the place of a conffile that is upgraded")]
-    Kind {
-        /// What it has.
-        found: &'static str,
-    },
+    Kind { found: &'static str },
     /// The new version of the package removes it.
     #[error("is a conffile that {package} removes on an upgrade; remove it from the base before")]
-    Removed {
-        /// The package.
-        package: String,
-    },
+    Removed { package: String },
 }
 
 /// What is wrong with a path that a package lists.
@@ -167,24 +112,13 @@ pub enum ConffileFault {
 pub enum ListedFault {
     /// dpkg's list of files could not hold it.
     #[error("is no name in one line of UTF-8, but {package} brings it")]
-    Name {
-        /// The package.
-        package: String,
-    },
+    Name { package: String },
     /// A diversion moves another file here.
     #[error("is where {from} is diverted to, but {package} brings it too")]
-    Diverted {
-        /// The path that is diverted.
-        from: String,
-        /// The package.
-        package: String,
-    },
+    Diverted { from: String, package: String },
     /// The first name of the file is not placed.
     #[error("is a hard link to {to}, which stays with another package")]
-    HardLink {
-        /// The first name.
-        to: String,
-    },
+    HardLink { to: String },
 }
 
 /// What is wrong with a file of dpkg's database.
@@ -199,7 +133,6 @@ pub enum DatabaseFault {
     /// A package is neither installed nor gone: dpkg would not take it for a new one.
     #[error("has {package} as {state}{}: finish that or purge it before", if *.removed { ", to be removed" } else { "" })]
     Unfinished {
-        /// The package.
         package: String,
         /// Its state, as in the field `Status`.
         state: String,
@@ -208,37 +141,24 @@ pub enum DatabaseFault {
     },
     /// A layer holds a package that is not installed.
     #[error("does not have {package} as installed, which layer {layer} holds")]
-    NotHeld {
-        /// The package.
-        package: String,
-        /// The layer.
-        layer: String,
-    },
+    NotHeld { package: String, layer: String },
     /// The list of diversions ends early.
     #[error("does not have three lines for each diversion")]
     Diversions,
     /// A line of the overrides of owners and modes is damaged.
     #[error("line {line:?} is not a user, a group, a mode and a path")]
-    Override {
-        /// The line.
-        line: String,
-    },
+    Override { line: String },
     /// An override names an account that the base does not have.
     #[error("names the {what} {name:?}, which {file} does not have")]
     Account {
         /// `user` or `group`.
         what: &'static str,
-        /// Its name.
         name: String,
-        /// Where it should be.
         file: &'static str,
     },
     /// A package would lose its last file to others.
     #[error("would lose its last file {path}: dpkg would remove the package")]
-    LastFile {
-        /// The file.
-        path: String,
-    },
+    LastFile { path: String },
 }
 
 /// What is wrong with the triggers of a package (deb-triggers(5)).
@@ -246,16 +166,10 @@ pub enum DatabaseFault {
 pub enum TriggerFault {
     /// A line begins with no directive.
     #[error("line {line:?} has an unknown directive")]
-    Directive {
-        /// The line.
-        line: String,
-    },
+    Directive { line: String },
     /// What follows the directive is no name of a trigger.
     #[error("line {line:?} does not name a trigger")]
-    Name {
-        /// The line.
-        line: String,
-    },
+    Name { line: String },
 }
 
 /// What is wrong with the cache of the dynamic linker, or with what goes into it.
@@ -281,16 +195,10 @@ pub enum LibraryFault {
     Included,
     /// A pattern of files to include has what is not understood.
     #[error("includes {pattern:?}: of patterns only * and ? are known")]
-    Pattern {
-        /// The pattern.
-        pattern: String,
-    },
+    Pattern { pattern: String },
     /// A pattern of files to include fits to more than are read.
     #[error("includes {pattern:?}: fits too many paths")]
-    TooMany {
-        /// The pattern.
-        pattern: String,
-    },
+    TooMany { pattern: String },
 }
 
 /// What is wrong with a word that a bake replaces.
@@ -301,24 +209,13 @@ pub enum WordFault {
     Open,
     /// There is no such word.
     #[error("has @{{{word}}}, which means nothing")]
-    Unknown {
-        /// The word.
-        word: String,
-    },
+    Unknown { word: String },
     /// None or several images of the manifest have the name.
     #[error("needs exactly one image {name} in the manifest, which has {found}")]
-    Image {
-        /// The name.
-        name: String,
-        /// How many there are.
-        found: usize,
-    },
+    Image { name: String, found: usize },
     /// Paths have no name for the architecture.
     #[error("the architecture {arch} has no known name in paths")]
-    Arch {
-        /// The architecture.
-        arch: String,
-    },
+    Arch { arch: String },
 }
 
 /// What is wrong with a unit that a layer or a package enables or disables.
@@ -338,26 +235,13 @@ pub enum UnitFault {
     NoTemplate,
     /// Something that enabling does not replace is in the place of a link or of the unit.
     #[error("cannot be enabled: {path} is {found}")]
-    Occupied {
-        /// The path.
-        path: String,
-        /// What is there.
-        found: String,
-    },
+    Occupied { path: String, found: String },
     /// A link to `/dev/null`, or an empty file.
     #[error("is masked by {path}")]
-    Masked {
-        /// The path.
-        path: String,
-    },
+    Masked { path: String },
     /// It is another name of a unit.
     #[error("cannot be enabled: {path} is a link to {to}; name that unit")]
-    Linked {
-        /// The link.
-        path: String,
-        /// Its target.
-        to: String,
-    },
+    Linked { path: String, to: String },
     /// No directory of units has it.
     #[error("is not in the tree")]
     Missing,

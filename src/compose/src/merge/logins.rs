@@ -11,7 +11,6 @@ use vmbake_layer::Layer;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
-    /// The layer.
     pub layer: String,
     /// Whether the user has a password.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -12,7 +12,6 @@ use super::{DatabaseFault, MergeError};
 const DIVERSIONS: &str = "/var/lib/dpkg/diversions";
 const OVERRIDES: &str = "/var/lib/dpkg/statoverride";
 
-/// One diversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Diversion {
     /// Where a file of any other package goes.

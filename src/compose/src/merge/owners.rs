@@ -19,7 +19,6 @@ pub(super) const INFO: &str = "/var/lib/dpkg/info";
 struct Listed {
     /// Stem of the package's files below `info`.
     stem: String,
-    /// The line of its list.
     line: Vec<u8>,
 }
 

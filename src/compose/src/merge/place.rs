@@ -37,7 +37,6 @@ pub(super) struct Target {
     pub(super) grants: BTreeMap<String, LayerGrants>,
     /// What `remove` leaves, by paths without links.
     pub(super) kept: BTreeSet<Vec<u8>>,
-    /// The accounts of the base.
     pub(super) base_accounts: BaseAccounts,
     /// Mount points of the base's fstab(5).
     mounts: Vec<String>,

@@ -17,7 +17,6 @@ pub struct SatisfiedPackage {
     pub layer: String,
     /// Name of the package.
     pub package: String,
-    /// Its version.
     pub version: String,
 }
 

@@ -16,7 +16,6 @@ use vmbake_manifest::{LayerGrants, PinnedBundle};
 /// Where System V scripts are, of which systemd makes units.
 const SCRIPTS: &str = "/etc/init.d";
 
-/// The layers of each bundle.
 #[derive(Default)]
 pub(super) struct BundleLayers(Vec<BTreeSet<String>>);
 

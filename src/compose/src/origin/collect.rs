@@ -23,20 +23,10 @@ use vmbake_manifest::Manifest;
 pub enum OriginError {
     /// The digest of an artifact is none.
     #[error("artifact {artifact} has no usable digest")]
-    Digest {
-        /// Name of the artifact.
-        artifact: String,
-        /// What is wrong with it.
-        source: InvalidDigest,
-    },
+    Digest { artifact: String, source: InvalidDigest },
     /// A node says that it is of a layer that the image does not have.
     #[error("{path}: its origin {layer:?} is no layer of the image")]
-    Layer {
-        /// The path in the image.
-        path: String,
-        /// Name of the layer.
-        layer: String,
-    },
+    Layer { path: String, layer: String },
     /// The record of the base cannot be believed.
     #[error("the base is unusable")]
     Base(#[source] RecordError),
@@ -44,10 +34,7 @@ pub enum OriginError {
     #[error(
         "the base was baked with layer {layer}, which this image does not have: what it left to the first boot would be lost"
     )]
-    Lost {
-        /// Name of the layer.
-        layer: String,
-    },
+    Lost { layer: String },
     /// The record cannot be put into the tree.
     #[error("cannot place the record of origins")]
     Place(#[source] TreeError),

@@ -20,48 +20,30 @@ pub const MAX_LEN: u64 = 32 << 20;
 pub enum RecordError {
     /// The file is not readable in its tree.
     #[error("{place}: cannot read the record of origins")]
-    Read {
-        /// Where the record is.
-        place: String,
-        /// What its reader says.
-        source: TreeError,
-    },
+    Read { place: String, source: TreeError },
     /// The text is no JSON, or not of that form.
     #[error("{place}:{line}:{column}: not a valid record of origins")]
     Syntax {
-        /// Where the record is.
         place: String,
         /// The line, counted from 1.
         line: usize,
         /// The column, counted from 1.
         column: usize,
-        /// What its reader says.
         source: serde_json::Error,
     },
     /// Another version of vmbake wrote it.
     #[error("{place}: a record of origins in format {found}, this program reads {FORMAT}")]
-    Format {
-        /// Where the record is.
-        place: String,
-        /// The format that it states.
-        found: u32,
-    },
+    Format { place: String, found: u32 },
     /// It says what it should, but in other bytes.
     #[error("{place}: the record of origins is not in the form in which vmbake writes it")]
-    Form {
-        /// Where the record is.
-        place: String,
-    },
+    Form { place: String },
     /// An entry names what is not listed.
     #[error("{place}: {subject} names {what} {name}, which the record does not list there")]
     Reference {
-        /// Where the record is.
         place: String,
-        /// The entry.
         subject: String,
         /// What kind of thing it names.
         what: &'static str,
-        /// What it names.
         name: String,
     },
 }
@@ -105,7 +87,6 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaseImage {
-    /// Its version.
     pub version: String,
     /// Where it can be fetched.
     pub url: String,
@@ -113,11 +94,9 @@ pub struct BaseImage {
     pub digest: Digest,
 }
 
-/// A layer of the image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerOrigin {
-    /// Its version.
     pub version: String,
     /// Digest of its description and files, see [`vmbake_layer::Layers::load`].
     pub digest: Digest,
@@ -149,7 +128,6 @@ pub struct KeptOrigin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathOrigin {
-    /// The layer.
     pub layer: String,
     /// The artifact of the layer, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -35,40 +35,23 @@ use vmbake_store::store::{DecodedForm, Store};
 pub enum ArchiveError {
     /// It is not readable.
     #[error("cannot read at byte {offset}")]
-    Read {
-        /// From where on.
-        offset: u64,
-        /// What the system says.
-        source: io::Error,
-    },
+    Read { offset: u64, source: io::Error },
     /// There is no room for what it decompresses to.
     #[error("cannot write a temporary file in {dir}")]
-    Spool {
-        /// The directory of temporary files.
-        dir: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Spool { dir: PathBuf, source: io::Error },
     /// The compressed data are damaged.
     #[error("cannot decompress after {offset} bytes of output")]
     Decompress {
         /// How many bytes came out before.
         offset: u64,
-        /// What the decoder says.
         source: io::Error,
     },
     /// There is no decoder for it.
     #[error("unknown compression {format:?}")]
-    Compression {
-        /// The end of its name.
-        format: String,
-    },
+    Compression { format: String },
     /// Not an archive, or one in an unsupported format.
     #[error("is a {found}, which this `type` of `install` cannot read")]
-    Foreign {
-        /// What it is.
-        found: &'static str,
-    },
+    Foreign { found: &'static str },
     /// Not compressed, or in an unsupported format.
     #[error("is not compressed with gzip, xz, Zstandard or bzip2")]
     NotCompressed,
@@ -80,56 +63,29 @@ pub enum ArchiveError {
     },
     /// A zip file has bytes before its first member or after its end, or another number of members than it states.
     #[error("zip file: {what} is {found}, expected {expected}")]
-    ZipForm {
-        /// What differs.
-        what: &'static str,
-        /// What it is.
-        found: u64,
-        /// What it should be.
-        expected: u64,
-    },
+    ZipForm { what: &'static str, found: u64, expected: u64 },
     /// It becomes larger than any real archive.
     #[error("{len} bytes become more than {limit}: refused as a decompression bomb")]
     Bomb {
         /// Its length in bytes.
         len: u64,
-        /// The most that is taken.
         limit: u64,
     },
     /// It has more members than any real archive.
     #[error("more than {limit} members")]
-    TooMany {
-        /// The most that is taken.
-        limit: usize,
-    },
+    TooMany { limit: usize },
     /// A member is not taken.
     #[error("member {path:?}: {fault}")]
-    Refused {
-        /// Name of the member.
-        path: String,
-        /// What is wrong with it.
-        fault: Box<MemberFault>,
-    },
+    Refused { path: String, fault: Box<MemberFault> },
     /// It ends early.
     #[error("ends at byte {len}, inside member {path:?}")]
-    Truncated {
-        /// Name of the last member.
-        path: String,
-        /// Where it ends.
-        len: u64,
-    },
+    Truncated { path: String, len: u64 },
     /// A member would replace a file that its layer has.
     #[error("brings {path:?}, which `absent` of its layer excludes")]
-    Present {
-        /// Path in the image.
-        path: String,
-    },
+    Present { path: String },
     /// A member that a layer names is not there.
     #[error("has no member {path:?}")]
-    NoMember {
-        /// Name of the member.
-        path: String,
-    },
+    NoMember { path: String },
 }
 
 /// What an archive may contain.
@@ -157,7 +113,6 @@ impl ArchiveLimits {
     }
 }
 
-/// One member.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Path without leading slash and `./`, without trailing slash; empty for the archive's own root.
@@ -172,10 +127,8 @@ pub struct Member {
     pub is_plain: bool,
 }
 
-/// What a member is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberKind {
-    /// A directory.
     Directory,
     /// A regular file: `len` bytes at `offset` of the archive.
     File {

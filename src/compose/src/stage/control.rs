@@ -19,36 +19,19 @@ pub enum ControlFault {
     Continuation,
     /// A line without a colon.
     #[error("line {line:?} is no field")]
-    Line {
-        /// The line.
-        line: String,
-    },
+    Line { line: String },
     /// It lacks what every package has.
     #[error("has no field {name}")]
-    NoField {
-        /// Name of the field.
-        name: &'static str,
-    },
+    NoField { name: &'static str },
     /// A field comes again, belongs into the status file, or has no name that dpkg takes.
     #[error("field {name:?} comes twice or has no place there")]
-    Field {
-        /// Name of the field.
-        name: String,
-    },
+    Field { name: String },
     /// Name or version could not be part of file names and of stanzas.
     #[error("package {name:?} {version:?} is misnamed")]
-    Name {
-        /// The name.
-        name: String,
-        /// The version.
-        version: String,
-    },
+    Name { name: String, version: String },
     /// A script or list is a link or a directory.
     #[error("{name:?} beside it is no regular file")]
-    NotRegular {
-        /// Its name.
-        name: String,
-    },
+    NotRegular { name: String },
 }
 
 /// The fields of a control file, in its order.

@@ -19,53 +19,25 @@ const MAX_CONTROL: u64 = 32 << 20;
 pub enum DebError {
     /// It is not readable.
     #[error("cannot read")]
-    Read {
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { source: std::io::Error },
     /// Its members are others, or in another order.
     #[error("expected member {expected}, found {found}")]
-    Member {
-        /// What it should have.
-        expected: &'static str,
-        /// What it has.
-        found: String,
-    },
+    Member { expected: &'static str, found: String },
     /// It ends early.
     #[error("member {member} at byte {at} ends after the file's {len} bytes")]
-    Truncated {
-        /// The member.
-        member: String,
-        /// Where the member begins.
-        at: u64,
-        /// Where the file ends.
-        len: u64,
-    },
+    Truncated { member: String, at: u64, len: u64 },
     /// It is of a form that dpkg does not read either.
     #[error("format version {found:?} is not 2.0")]
-    Version {
-        /// What it has.
-        found: String,
-    },
+    Version { found: String },
     /// One of the two archives inside is refused.
     #[error("archive {member}")]
-    Archive {
-        /// The member.
-        member: String,
-        /// Why.
-        source: ArchiveError,
-    },
+    Archive { member: String, source: ArchiveError },
     /// The control file, or a file beside it, is wrong.
     #[error("control file: {0}")]
     Control(ControlFault),
     /// It is for other processors.
     #[error("is for {found}, the image is for {expected}")]
-    Arch {
-        /// What it should have.
-        expected: String,
-        /// What it has.
-        found: String,
-    },
+    Arch { expected: String, found: String },
 }
 
 /// A package, with the names that dpkg gives its files.

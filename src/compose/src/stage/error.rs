@@ -12,34 +12,17 @@ use vmbake_manifest::ArtifactType;
 pub enum StageError {
     /// A layer needs what is not pinned.
     #[error("layer {layer} installs artifact {name}, which the manifest does not have")]
-    Missing {
-        /// Name of the layer.
-        layer: String,
-        /// Name of the artifact.
-        name: String,
-    },
+    Missing { layer: String, name: String },
     /// The manifest pins what no layer needs.
     #[error("artifact {name} of the manifest is installed by no layer of the kind")]
-    Unused {
-        /// Name of the artifact.
-        name: String,
-    },
+    Unused { name: String },
     /// Two layers install it.
     #[error("artifact {name} is installed by the layers {first} and {second}")]
-    Twice {
-        /// Name of the artifact.
-        name: String,
-        /// The earlier layer.
-        first: String,
-        /// The later layer.
-        second: String,
-    },
+    Twice { name: String, first: String, second: String },
     /// The layer is made for another base image.
     #[error("layer {layer} is made for this base image of {arch}: {expected}; the manifest pins {found}")]
     OtherBase {
-        /// Name of the layer.
         layer: String,
-        /// Architecture of the image.
         arch: String,
         /// Digest of the image that it is made for.
         expected: String,
@@ -48,83 +31,40 @@ pub enum StageError {
     },
     /// The manifest was made for other packages.
     #[error("layer {layer} asks for other packages than those that the manifest was made for")]
-    OtherPackages {
-        /// Name of the layer.
-        layer: String,
-    },
+    OtherPackages { layer: String },
     /// The manifest was made for other downloads or container images.
     #[error("layer {layer} asks for other downloads or container images than those that the manifest was made for")]
-    OtherUpstreams {
-        /// Name of the layer.
-        layer: String,
-    },
+    OtherUpstreams { layer: String },
     /// A container image that a layer asks for is not pinned.
     #[error("layer {layer} asks for the container image {image}, which the manifest does not have")]
-    NoImage {
-        /// Name of the layer.
-        layer: String,
-        /// The reference.
-        image: String,
-    },
+    NoImage { layer: String, image: String },
     /// A layer cannot be used for the architecture.
     #[error(transparent)]
     Layer(#[from] LayerError),
     /// A package was chosen for a layer that is not there.
     #[error("package {name} of the manifest was chosen for layer {layer}, which is none of the kind")]
-    NoLayer {
-        /// Name of the package.
-        name: String,
-        /// Name of the layer.
-        layer: String,
-    },
+    NoLayer { name: String, layer: String },
     /// Its file is not readable.
     #[error("{name}: cannot read")]
-    Read {
-        /// Name of the artifact.
-        name: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { name: String, source: std::io::Error },
     /// Its archive is refused.
     #[error("{name}: not a usable archive")]
-    Archive {
-        /// Name of the artifact.
-        name: String,
-        /// Why.
-        source: ArchiveError,
-    },
+    Archive { name: String, source: ArchiveError },
     /// A single file cannot be decompressed.
     #[error("{name}: cannot be decompressed")]
-    Compressed {
-        /// Name of the artifact.
-        name: String,
-        /// Why.
-        source: ArchiveError,
-    },
+    Compressed { name: String, source: ArchiveError },
     /// The layer decompresses an artifact of another type.
     #[error("{name}: the layer has `decompress`, but its type in the manifest is {:?}", kind.name())]
-    NotCompressed {
-        /// Name of the artifact.
-        name: String,
-        /// Its type in the manifest.
-        kind: ArtifactType,
-    },
+    NotCompressed { name: String, kind: ArtifactType },
     /// Its package is refused.
     #[error("{name}: not a usable Debian package")]
-    Deb {
-        /// Name of the artifact.
-        name: String,
-        /// Why.
-        source: DebError,
-    },
+    Deb { name: String, source: DebError },
     /// A signed package is another one than the manifest says.
     #[error("{name}: expected the package {expected}, found {found}")]
     OtherPackage {
-        /// Name of the artifact.
         name: String,
         /// Name and version that the manifest says.
         expected: String,
-        /// Those of the package.
         found: String,
     },
     /// The first-boot program is not part of this vmbake.

@@ -28,42 +28,28 @@ pub enum AssembleError {
     Gpt(#[from] GptError),
     /// No partition has that number.
     #[error("no partition {number} on the disk")]
-    NoPartition {
-        /// The number.
-        number: u32,
-    },
+    NoPartition { number: u32 },
     /// A partition cannot be read.
     #[error("cannot open partition {number}")]
-    Window {
-        /// Its number.
-        number: u32,
-        /// What the disk says.
-        source: io::Error,
-    },
+    Window { number: u32, source: io::Error },
     /// The base has an MBR's table, which is not written.
     #[error("refused: an MBR partition table; a base is a disk with a GUID partition table")]
     Mbr,
     /// The base has no table.
     #[error("refused: {name} without a partition table; a base is a whole disk")]
-    NoTable {
-        /// What it is.
-        name: &'static str,
-    },
+    NoTable { name: &'static str },
     /// The root cannot grow.
     #[error(
         "refused: partition {other} ({kind}) stands behind the root partition {root}: the disk stays as large as the base, \
          {}, and cannot become {}", Size(*len), Size(*wanted)
     )]
     InTheWay {
-        /// Number of the root partition.
         root: u32,
         /// Number of the one behind it.
         other: u32,
-        /// What that one is.
         kind: String,
         /// Length of the disk in bytes.
         len: u64,
-        /// How long it should become.
         wanted: u64,
     },
     /// The disk has no room for tables and partitions.
@@ -71,7 +57,6 @@ pub enum AssembleError {
     DiskTooSmall {
         /// Its length in bytes.
         len: u64,
-        /// The least that is needed.
         min: u64,
     },
     /// The disk ends inside a sector.
@@ -85,7 +70,6 @@ pub enum AssembleError {
     RootTooLarge {
         /// Its length in bytes.
         len: u64,
-        /// The partition's.
         room: u64,
     },
 }

@@ -41,7 +41,6 @@ pub enum Size {
 /// What a volume is besides its tree.
 #[derive(Clone, Debug)]
 pub struct VolumeOptions {
-    /// Size of the volume.
     pub size: Size,
     /// `s_uuid`; the metadata checksums derive from it.
     pub uuid: [u8; 16],
@@ -58,40 +57,23 @@ pub struct VolumeOptions {
 pub enum AuthorError {
     /// The tree does not fit.
     #[error("the ext4 volume needs at least {needed_bytes} bytes, but {given_bytes} were given")]
-    TooSmall {
-        /// The least that it needs.
-        needed_bytes: u64,
-        /// What there is.
-        given_bytes: u64,
-    },
+    TooSmall { needed_bytes: u64, given_bytes: u64 },
     /// A node cannot be held.
     #[error("{path}: ext4 cannot hold it: {refusal}")]
-    Refused {
-        /// Which.
-        path: String,
-        /// Why not.
-        refusal: Refusal,
-    },
+    Refused { path: String, refusal: Refusal },
     /// No volume can have that label.
     #[error("volume label {label:?}: {found} bytes, at most 16 of UTF-8 fit")]
     Label {
-        /// The label.
         label: String,
         /// Its length in bytes.
         found: usize,
     },
     /// No volume is that large.
     #[error("an ext4 volume of {needed_bytes} bytes cannot be made: at most 16 TiB")]
-    TooLarge {
-        /// How large it would be.
-        needed_bytes: u64,
-    },
+    TooLarge { needed_bytes: u64 },
     /// The library that lays it out has failed.
     #[error("cannot lay out the ext4 volume")]
-    Layout {
-        /// What it says.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Layout { source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 /// Lays out `tree` as an ext4 volume. Reads no content; holds only metadata in memory.

@@ -20,7 +20,6 @@ pub enum Corruption {
     /// It does not have the checksum that is stored with it.
     #[error("checksum {found:#010x}, expected {expected:#010x}")]
     Checksum {
-        /// The stored one.
         found: u32,
         /// What its bytes give.
         expected: u32,

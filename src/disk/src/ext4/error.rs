@@ -16,15 +16,9 @@ pub enum Place {
     /// A block of the journal, counted from its start.
     Journal(u64),
     /// A metadata block of an inode, counted from the start of the volume.
-    Block {
-        /// The inode.
-        inode: u32,
-        /// The block.
-        block: u64,
-    },
+    Block { inode: u32, block: u64 },
     /// A name in the tree.
     Path {
-        /// The inode that has it.
         inode: u32,
         /// From the root.
         path: String,
@@ -50,7 +44,6 @@ pub enum ReadError {
     /// The partition cannot be read.
     #[error("cannot read {len} bytes at offset {offset} of the ext4 volume")]
     Io {
-        /// Where.
         offset: u64,
         /// How many bytes.
         len: usize,
@@ -65,20 +58,13 @@ pub enum ReadError {
     },
     /// A structure is damaged.
     #[error("corrupt ext4 volume: {place}: {what}")]
-    Corrupt {
-        /// Which.
-        place: Place,
-        /// What is wrong with it.
-        what: Corruption,
-    },
+    Corrupt { place: Place, what: Corruption },
     /// The volume uses something that is not supported.
     #[error("unsupported ext4 volume: {place}: {feature}; {hint}")]
     Unsupported {
-        /// Where.
         place: Place,
         /// What, by the name that e2fsprogs has for it.
         feature: String,
-        /// What to do about it.
         hint: &'static str,
     },
 }

@@ -11,61 +11,26 @@ pub enum FatError {
     /// The partition cannot be read.
     #[error("cannot read {len} bytes at {offset} of the FAT volume")]
     Read {
-        /// Where.
         offset: u64,
         /// How many bytes.
         len: u64,
-        /// What its source says.
         source: io::Error,
     },
     /// The boot sector is not that of a FAT volume.
     #[error("not a FAT volume: {what} at {offset} is {found:#x}")]
-    NotFat {
-        /// Which part of it.
-        what: FatPart,
-        /// Where that stands.
-        offset: u64,
-        /// Its value.
-        found: u64,
-    },
+    NotFat { what: FatPart, offset: u64, found: u64 },
     /// A part has an impossible value.
     #[error("corrupt FAT volume: {what} is {found}, {limit} at most")]
-    TooLarge {
-        /// Which part.
-        what: FatPart,
-        /// Its value.
-        found: u64,
-        /// The largest possible value.
-        limit: u64,
-    },
+    TooLarge { what: FatPart, found: u64, limit: u64 },
     /// A chain of clusters is damaged.
     #[error("corrupt FAT volume: {path}: cluster {cluster} {what}")]
-    Chain {
-        /// Whose chain.
-        path: String,
-        /// Where.
-        cluster: u32,
-        /// What is wrong there.
-        what: ChainFault,
-    },
+    Chain { path: String, cluster: u32, what: ChainFault },
     /// An entry of a directory cannot be read.
     #[error("corrupt FAT volume: {path}: {what}")]
-    Entry {
-        /// Where it stands.
-        path: String,
-        /// What is wrong with it.
-        what: EntryFault,
-    },
+    Entry { path: String, what: EntryFault },
     /// The volume has more of something than is supported.
     #[error("unsupported FAT volume: {what} is {found}, {limit} at most")]
-    Unsupported {
-        /// Of what.
-        what: FatPart,
-        /// How much.
-        found: u64,
-        /// The most that is read.
-        limit: u64,
-    },
+    Unsupported { what: FatPart, found: u64, limit: u64 },
     /// A file cannot be part of a tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -157,7 +122,6 @@ pub enum EntryFault {
     /// Another entry has its name.
     #[error("stands twice in its directory")]
     NameTwice,
-    /// It has no name.
     #[error("an entry has an empty name")]
     NoName,
 }

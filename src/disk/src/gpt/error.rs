@@ -10,87 +10,37 @@ use super::Guid;
 pub enum GptError {
     /// The disk cannot be read.
     #[error("cannot read sector {lba} of the disk")]
-    Read {
-        /// Which sector.
-        lba: u64,
-        /// What its source says.
-        source: io::Error,
-    },
+    Read { lba: u64, source: io::Error },
     /// The disk has no such table.
     #[error("no GUID partition table: sector 0 has no protective MBR")]
     NoProtectiveMbr,
     /// One copy of the table is not there.
     #[error("no GUID partition table at sector {lba}: signature not found")]
-    NoSignature {
-        /// Where it would be.
-        lba: u64,
-    },
+    NoSignature { lba: u64 },
     /// A part does not have the checksum that is stored for it.
     #[error("corrupt partition table: {what} at sector {lba} has checksum {found:#010x}, expected {expected:#010x}")]
     Checksum {
-        /// Which part.
         what: GptPart,
-        /// Where it stands.
         lba: u64,
-        /// The stored checksum.
         expected: u32,
         /// What its bytes give.
         found: u32,
     },
     /// A part has an impossible value.
     #[error("corrupt partition table at sector {lba}: {what} is {found}")]
-    Corrupt {
-        /// Sector of the header.
-        lba: u64,
-        /// Which part.
-        what: GptPart,
-        /// Its value.
-        found: u64,
-    },
+    Corrupt { lba: u64, what: GptPart, found: u64 },
     /// A partition is outside of the sectors for partitions.
     #[error("corrupt partition table: partition {number} (sectors {first} to {last}) is not inside {min} to {max}")]
-    OutOfBounds {
-        /// Its number.
-        number: u32,
-        /// Its first sector.
-        first: u64,
-        /// Its last sector.
-        last: u64,
-        /// The first sector for partitions.
-        min: u64,
-        /// The last sector for partitions.
-        max: u64,
-    },
+    OutOfBounds { number: u32, first: u64, last: u64, min: u64, max: u64 },
     /// Two partitions have sectors in common.
     #[error("corrupt partition table: partitions {a} and {b} overlap")]
-    Overlap {
-        /// Number of one.
-        a: u32,
-        /// Number of the other.
-        b: u32,
-    },
+    Overlap { a: u32, b: u32 },
     /// Two partitions have one GUID.
     #[error("corrupt partition table: partitions {a} and {b} have the same GUID {guid}")]
-    DuplicateGuid {
-        /// Number of one.
-        a: u32,
-        /// Number of the other.
-        b: u32,
-        /// The GUID.
-        guid: Guid,
-    },
+    DuplicateGuid { a: u32, b: u32, guid: Guid },
     /// A part has a value that is not supported.
     #[error("unsupported partition table at sector {lba}: {what} is {found}, expected {expected}")]
-    Unsupported {
-        /// Sector of the header.
-        lba: u64,
-        /// Which part.
-        what: GptPart,
-        /// Its value.
-        found: u64,
-        /// The supported value.
-        expected: &'static str,
-    },
+    Unsupported { lba: u64, what: GptPart, found: u64, expected: &'static str },
     /// Neither copy can be read.
     #[error("neither copy of the partition table is usable; primary: {primary}; backup: {backup}")]
     BothUnusable {
@@ -106,32 +56,22 @@ pub enum GptError {
     #[error(
         "refused: the disk has sectors of {found} bytes, and partition tables are written for sectors of 512 bytes"
     )]
-    SectorSize {
-        /// Their length.
-        found: u64,
-    },
+    SectorSize { found: u64 },
     /// No disk of that length has a table.
     #[error("refused: a disk of {len} bytes; a multiple of 512 and at least {min} is needed")]
     DiskLen {
         /// The length in bytes.
         len: u64,
-        /// The least that is needed.
         min: u64,
     },
     /// A partition has no form on disk.
     #[error("refused: partition {number} cannot be written: {what}")]
-    Unwritable {
-        /// Its number.
-        number: u32,
-        /// Why not.
-        what: Unwritable,
-    },
+    Unwritable { number: u32, what: Unwritable },
 }
 
 /// A part of a table that an error speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GptPart {
-    /// All of the header.
     Header,
     /// All entries.
     EntryArray,

@@ -45,7 +45,6 @@ pub struct Extent {
     pub at: u64,
     /// Length, never 0.
     pub len: u64,
-    /// Which source.
     pub source: SourceId,
     /// Position in the source.
     pub offset: u64,

@@ -26,7 +26,6 @@ type Gap<'a> = (&'a [u8], bool);
 /// Where a path leads. The paths in it have no links, no `.` and no `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// To a node.
     Node {
         /// Its path, which is empty for the root.
         path: Vec<u8>,

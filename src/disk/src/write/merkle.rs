@@ -25,7 +25,6 @@ pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
 pub struct Hasher {
     /// What has taken the salt.
     salted: Sha256,
-    /// Hash of a block of zeros.
     zero_block: Hash,
     /// Hash of the block of hashes of a group of zeros.
     zero_group: Hash,
@@ -42,7 +41,6 @@ impl Hasher {
         Self { salted, zero_block, zero_group, is_single: len <= BLOCK as u64 }
     }
 
-    /// Hash of a block of zeros.
     pub fn zero_block(&self) -> Hash {
         self.zero_block
     }

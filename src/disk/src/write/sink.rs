@@ -32,7 +32,6 @@ pub trait Sink {
     fn finish(self) -> Result<Self::Written, Self::Error>;
 }
 
-/// Hashes a block.
 pub type HashBlock = Box<dyn Fn(&Block<'_>) -> [u8; 32] + Send + Sync>;
 
 /// What worker threads make of each chunk.
@@ -40,7 +39,6 @@ pub type HashBlock = Box<dyn Fn(&Block<'_>) -> [u8; 32] + Send + Sync>;
 pub struct Needs {
     /// Whether all of it is read and its zeros are found.
     pub(super) blocks: bool,
-    /// Hashes its blocks.
     pub(super) hash: Option<HashBlock>,
     /// How its clusters are compressed, if they are.
     pub(super) clusters: Option<ClusterCompression>,

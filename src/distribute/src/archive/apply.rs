@@ -36,7 +36,6 @@ pub struct SiteRequest<'a> {
     pub formats: &'a [Format],
     /// Where blobs go.
     pub store: &'a Store,
-    /// Threads.
     pub threads: NonZeroUsize,
 }
 

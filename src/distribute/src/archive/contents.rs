@@ -39,7 +39,6 @@ pub struct Contents {
 /// A blob that the documents of an archive name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArchiveEntry {
-    /// Its digest.
     pub digest: Digest,
     /// Its length in bytes.
     pub size: u64,

@@ -50,14 +50,11 @@ pub struct ArchiveRequest<'a> {
     pub threads: NonZeroUsize,
 }
 
-/// An archive that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WrittenArchive {
-    /// Its parts.
     pub parts: Vec<PathBuf>,
     /// Digest of its index, which leads to all that is in it.
     pub index: Digest,
-    /// Blobs in it.
     pub blobs: usize,
     /// Its length in bytes.
     pub length: u64,

@@ -23,7 +23,6 @@ const HELD: &str = "vmbake.held";
 /// Annotation of the index: digest of the index of that archive.
 pub const SINCE: &str = "vmbake.since";
 
-/// What a blob is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum BlobRole {
     /// What baking one image takes; its layers are the others.
@@ -35,7 +34,6 @@ pub enum BlobRole {
     /// How the image is baked.
     #[serde(rename = "application/vnd.vmbake.inputs.config.v1+json")]
     InputsConfig,
-    /// The manifest.
     #[serde(rename = "application/vnd.vmbake.manifest.v1+json")]
     Manifest,
     /// A file of sources.
@@ -74,7 +72,6 @@ pub struct BlobReference {
     /// Of a manifest in the index, what it is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<BlobRole>,
-    /// Its digest.
     pub digest: Digest,
     /// What it is.
     #[serde(rename = "mediaType")]
@@ -114,13 +111,11 @@ pub struct ArchiveIndex {
     /// [`SINCE`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// The manifests.
     pub manifests: Vec<BlobReference>,
     media_type: String,
     schema_version: u32,
 }
 
-/// A manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArchiveManifest {

@@ -19,7 +19,6 @@ const MAX_FILE: u64 = 64 << 20;
 /// Most folders within each other.
 const MAX_DEPTH: usize = 64;
 
-/// A file of a folder.
 enum FolderFile {
     BuiltIn(&'static [u8]),
     Path(PathBuf),

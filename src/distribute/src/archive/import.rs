@@ -26,7 +26,6 @@ pub struct Imported {
     pub added: usize,
     /// Blobs that were there.
     pub present: usize,
-    /// Bytes of the new ones.
     pub bytes: u64,
 }
 

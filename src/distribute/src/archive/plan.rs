@@ -56,16 +56,13 @@ pub struct ArchivePlan<'a> {
     held: BTreeMap<Digest, u64>,
     /// By their digests, which is the order in which they are written.
     pub blobs: BTreeMap<Digest, PlannedBlob>,
-    /// The manifests.
     pub manifests: Vec<BlobReference>,
 }
 
 /// Where layers, sources and trust anchors are.
 #[derive(Clone, Debug)]
 pub struct Catalogs {
-    /// Where layers are.
     pub layers: Catalog,
-    /// Where sources are.
     pub sources: Catalog,
     /// Where trust anchors are.
     pub trust: Catalog,

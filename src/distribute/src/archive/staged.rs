@@ -30,7 +30,6 @@ pub(super) struct StagedFolder {
     is_gone: bool,
 }
 
-/// A folder that is replaced.
 struct Replaced {
     /// Its files, with their inodes.
     files: BTreeMap<OsString, u64>,

@@ -26,7 +26,6 @@ const MAX_MEMBERS: usize = 1 << 18;
 /// A regular file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TarMember {
-    /// Its name.
     pub name: String,
     /// Where its header begins.
     pub header_at: u64,

@@ -20,7 +20,6 @@ pub struct ArchiveReport {
     pub ok: bool,
     /// Digest of its index, which leads to all that is in it.
     pub index: Digest,
-    /// Blobs in it.
     pub blobs: usize,
     /// Their length in bytes.
     pub bytes: u64,

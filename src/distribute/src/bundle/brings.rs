@@ -23,13 +23,11 @@ use vmbake_layer::{Install, Layer};
 pub struct Brings {
     /// Paths that it writes or changes, with a digest of what it does there.
     pub paths: BTreeMap<String, Digest>,
-    /// Units of its own.
     pub units: BTreeSet<String>,
     /// Variables of the first boot.
     pub variables: BTreeMap<String, LockedVariable>,
     /// What a machine keeps.
     pub state: BTreeSet<String>,
-    /// What it asks for.
     pub asks: Asks,
 }
 

@@ -34,7 +34,6 @@ pub struct ComposeRequest<'a> {
     pub publishers: &'a Path,
     /// Folder of the manifests, where the lock is.
     pub manifests: &'a Path,
-    /// What is locked.
     pub lock: BundleLock,
     /// What may change of the bundle of that name in the lock.
     pub rules: &'a dyn Fn(&str) -> LockRules,
@@ -82,7 +81,6 @@ impl Composition {
         Ok(Self { bundles, signers, lock, manifests: request.manifests.to_owned() })
     }
 
-    /// The bundles.
     pub fn bundles(&self) -> impl Iterator<Item = &PackedContents> {
         self.bundles.iter()
     }

@@ -17,9 +17,7 @@ pub struct Effect {
     pub value: String,
     /// The path with its wildcards, if it has any.
     pub pattern: Option<String>,
-    /// The layer.
     pub layer: String,
-    /// Its key.
     pub key: &'static str,
 }
 

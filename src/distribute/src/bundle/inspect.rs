@@ -34,9 +34,7 @@ pub struct BundleSummary {
 /// A variable of the first boot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct BundleVariable {
-    /// Its name.
     pub name: String,
-    /// The layer that has it.
     pub layer: String,
     /// What it is without a value.
     pub default: String,

@@ -34,7 +34,6 @@ pub struct BundleLock {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedBundle {
-    /// Its version.
     pub version: Version,
     /// Digest of its index.
     pub digest: Digest,
@@ -43,14 +42,12 @@ pub struct LockedBundle {
     /// The repository that it came from last, unless that was a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
-    /// What it brings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brings: Option<Brings>,
     /// Every version that was ever taken, with its digest.
     pub taken: BTreeMap<String, Digest>,
 }
 
-/// Where a bundle was taken from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenFrom {
     /// Digest of its index.

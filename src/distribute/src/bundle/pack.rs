@@ -62,7 +62,6 @@ pub struct PackedBundle<'a> {
     blobs: BTreeMap<Digest, (u64, Place)>,
 }
 
-/// What was packed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PackReport {
     /// Where it is.
@@ -71,11 +70,9 @@ pub struct PackReport {
     pub digest: Digest,
     /// Its version as a tag.
     pub tag: String,
-    /// Blobs in it.
     pub blobs: usize,
     /// Their length in bytes.
     pub size: u64,
-    /// Whether it is signed.
     pub signed: bool,
 }
 

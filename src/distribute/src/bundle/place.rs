@@ -32,7 +32,6 @@ const PIECE: usize = 128 << 10;
 
 /// Where a packed bundle is.
 pub enum BundlePlace {
-    /// A folder.
     Folder(PathBuf),
     /// A tar file.
     Tar {
@@ -45,7 +44,6 @@ pub enum BundlePlace {
     },
     /// A repository.
     Registry {
-        /// The repository.
         repository: Box<Repository>,
         /// The name of the bundle, with a tag or a digest.
         name: RemoteName,
@@ -83,7 +81,6 @@ impl BundlePlace {
         }
     }
 
-    /// The repository, if it is in one.
     pub fn repository(&self) -> Option<String> {
         match self {
             Self::Registry { name, .. } => Some(name.repository.to_string()),

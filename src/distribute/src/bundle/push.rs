@@ -17,7 +17,6 @@ use vmbake_store::registry::{Arrival, Repository};
 /// Longest blob that is held in memory.
 const MAX_MEMORY: u64 = 64 << 20;
 
-/// What was pushed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BundlePushReport {
     /// Digest of the index.

@@ -27,7 +27,6 @@ pub struct BundleUpgrade {
     pub unchanged: bool,
     /// Paths that it writes or changes.
     pub paths: PathChanges,
-    /// Units of its own.
     pub units: NameChanges,
     /// Variables of the first boot.
     pub variables: VariableChanges,

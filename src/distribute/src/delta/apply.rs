@@ -26,7 +26,6 @@ use vmbake_proof::sigstore::SigstoreRoot;
 /// Length that any disk may grow to: 64 MiB of hashes.
 const MAX_GROWN: u64 = 1 << 40;
 
-/// What to apply to what.
 pub struct ApplyRequest<'a> {
     /// The delta; its statement is beside it.
     pub delta: &'a Path,

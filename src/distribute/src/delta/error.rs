@@ -20,7 +20,6 @@ pub enum DeltaError {
     /// A file cannot be read.
     #[error("{path}: cannot read")]
     Read {
-        /// The file.
         path: PathBuf,
         /// What the system or the image's format says.
         source: std::io::Error,
@@ -28,131 +27,53 @@ pub enum DeltaError {
     /// The old image has a name that no overlay can refer to.
     #[error("{path}: a delta refers to the old image by its name")]
     Name {
-        /// The old image.
         path: PathBuf,
         /// What is wrong with the name.
         source: BackingNameError,
     },
     /// The name of a file is no text.
     #[error("{path}: the name is not UTF-8, and so cannot stand in a statement")]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// The statement is not one of a delta.
     #[error("{path}: not the statement of a delta")]
-    Statement {
-        /// The statement.
-        path: PathBuf,
-        /// What its reader says.
-        source: serde_json::Error,
-    },
+    Statement { path: PathBuf, source: serde_json::Error },
     /// The statement has a schema that is not known.
     #[error("{path}: has schema {found:?}, expected {expected:?}")]
-    Schema {
-        /// The statement.
-        path: PathBuf,
-        /// Its schema.
-        found: String,
-        /// The one that is read.
-        expected: &'static str,
-    },
+    Schema { path: PathBuf, found: String, expected: &'static str },
     /// Nobody who was asked for has signed the statement.
     #[error("{path}: not signed by {signer}: {reason}")]
-    NotSigned {
-        /// The statement.
-        path: PathBuf,
-        /// Who must have.
-        signer: String,
-        /// Why that does not hold.
-        reason: String,
-    },
+    NotSigned { path: PathBuf, signer: String, reason: String },
     /// The delta is not the file that the statement is about.
     #[error(
         "{path}: has {found_len} bytes with digest {found}, the statement says {expected_len} bytes with {expected}"
     )]
-    OtherDelta {
-        /// The delta.
-        path: PathBuf,
-        /// Its digest.
-        found: Box<Digest>,
-        /// Its length.
-        found_len: u64,
-        /// The stated digest.
-        expected: Box<Digest>,
-        /// The stated length.
-        expected_len: u64,
-    },
+    OtherDelta { path: PathBuf, found: Box<Digest>, found_len: u64, expected: Box<Digest>, expected_len: u64 },
     /// The delta stands on another file than the statement says.
     #[error("{path}: stands on {found}, the statement says {expected}")]
-    OtherBacking {
-        /// The delta.
-        path: PathBuf,
-        /// Its backing file.
-        found: Box<Backing>,
-        /// The stated one.
-        expected: String,
-    },
+    OtherBacking { path: PathBuf, found: Box<Backing>, expected: String },
     /// A disk has another length than the statement says.
     #[error("{path}: a disk of {found} bytes, the statement says {expected}")]
-    Length {
-        /// The image.
-        path: PathBuf,
-        /// Length of its disk.
-        found: u64,
-        /// The stated length.
-        expected: u64,
-    },
+    Length { path: PathBuf, found: u64, expected: u64 },
     /// No site lets a disk grow that much.
     #[error("{path}: leads to a disk of {found} bytes, on this base at most {limit} are made")]
-    TooLong {
-        /// The delta.
-        path: PathBuf,
-        /// Length of the disk.
-        found: u64,
-        /// The longest that is made.
-        limit: u64,
-    },
+    TooLong { path: PathBuf, found: u64, limit: u64 },
     /// The base is not the disk that the delta was made for.
     #[error("{path}: the disk in it has fs-verity digest {found}, the delta is for {expected}")]
-    OtherBase {
-        /// The base.
-        path: PathBuf,
-        /// Its digest.
-        found: Box<Digest>,
-        /// The stated one.
-        expected: Box<Digest>,
-    },
+    OtherBase { path: PathBuf, found: Box<Digest>, expected: Box<Digest> },
     /// The delta leads to another disk than the statement says.
     #[error("{path}: leads to a disk with fs-verity digest {found}, the statement says {expected}")]
     OtherResult {
-        /// The delta.
         path: PathBuf,
         /// The digest of what it leads to.
         found: Box<Digest>,
-        /// The stated one.
         expected: Box<Digest>,
     },
     /// The disk is the right one, but its file would not be.
     #[error("{path}: the disk is as stated, but as {format} it has digest {found}, the statement says {expected}")]
-    OtherFile {
-        /// The delta.
-        path: PathBuf,
-        /// The format.
-        format: Format,
-        /// The digest of the file.
-        found: Box<Checksum>,
-        /// The stated one.
-        expected: Box<Digest>,
-    },
+    OtherFile { path: PathBuf, format: Format, found: Box<Checksum>, expected: Box<Digest> },
     /// The file cannot be written.
     #[error("{path}: cannot write the disk")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What its writer says.
-        source: WriteError,
-    },
+    Write { path: PathBuf, source: WriteError },
     /// A file cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),

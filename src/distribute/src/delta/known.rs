@@ -13,7 +13,6 @@ use vmbake_common::digest::Digest;
 use vmbake_common::input;
 use vmbake_store::store::Store;
 
-/// An image.
 pub(super) struct KnownImage {
     pub(super) path: PathBuf,
     pub(super) image: Image,

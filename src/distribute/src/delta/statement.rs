@@ -16,7 +16,6 @@ pub const SCHEMA: &str = "vmbake.delta.v1";
 /// Longest statement that is read: one has less than 2 KB.
 const MAX_LEN: u64 = 64 << 10;
 
-/// A statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeltaStatement {
@@ -30,7 +29,6 @@ pub struct DeltaStatement {
     pub delta: StatedFile,
 }
 
-/// An image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatedImage {
@@ -79,7 +77,6 @@ impl DeltaStatement {
         }
     }
 
-    /// The text of the file.
     pub fn text(&self) -> Result<String, serde_json::Error> {
         escape::json(self)
     }

@@ -36,7 +36,6 @@ pub struct Blocks {
     used: Vec<Range<u64>>,
     /// Digests of those that are not all zeros, used or outside of all partitions.
     data: Vec<(u64, BlockDigest)>,
-    /// Digest of a block of zeros.
     zeros: BlockDigest,
 }
 
@@ -48,16 +47,10 @@ pub enum BlocksError {
     Image(#[from] ImageError),
     /// The image cannot be read.
     #[error("{path}: cannot read the disk")]
-    Read {
-        /// The image.
-        path: PathBuf,
-        /// What its reader says.
-        source: WriteError,
-    },
+    Read { path: PathBuf, source: WriteError },
     /// A volume that is longer than the disk would have its second partition table in the wrong place.
     #[error("{path}: a snapshot cannot hold a disk of {len} bytes: it needs a whole number of GiB")]
     Unaligned {
-        /// The image.
         path: PathBuf,
         /// Length of the disk in bytes.
         len: u64,
@@ -65,7 +58,6 @@ pub enum BlocksError {
     /// No volume is so long, or so short.
     #[error("{path}: a snapshot cannot hold a disk of {len} bytes: it needs 1 to {MAX_GIB} GiB")]
     Length {
-        /// The image.
         path: PathBuf,
         /// Length of the disk in bytes.
         len: u64,

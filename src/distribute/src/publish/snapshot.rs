@@ -12,7 +12,6 @@ use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::progress::{Progress, counted, human_bytes};
 
-/// A block that is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SentBlock {
@@ -39,7 +38,6 @@ pub struct SnapshotPlan {
     pub changed_blocks_count: u64,
     /// SHA-256 over the digests of all that are sent, in Base64: its checksum with the aggregation method LINEAR.
     pub checksum: String,
-    /// The blocks that are sent.
     pub blocks: Vec<SentBlock>,
 }
 
@@ -52,9 +50,7 @@ pub enum SnapshotError {
     /// A snapshot may be longer than its parent, but not shorter.
     #[error("{parent}: has {found} GiB, and a snapshot of {expected} GiB cannot have such a parent")]
     Longer {
-        /// The image of the parent.
         parent: PathBuf,
-        /// Its length in GiB.
         found: u64,
         /// Length of the image in GiB.
         expected: u64,

@@ -23,139 +23,71 @@ pub enum PullError {
     Publish(#[from] PublishError),
     /// The name has neither a tag nor a digest.
     #[error("{name}: has neither a tag nor a digest")]
-    Unnamed {
-        /// The name.
-        name: String,
-    },
+    Unnamed { name: String },
     /// The tag does not stand for the digest beside it.
     #[error("{name}: the tag stands for {found}, not for {expected}")]
-    Moved {
-        /// The name.
-        name: String,
-        /// The digest in it.
-        expected: Box<Digest>,
-        /// What the tag stands for.
-        found: Box<Digest>,
-    },
+    Moved { name: String, expected: Box<Digest>, found: Box<Digest> },
     /// There is something else at that name.
     #[error("{name}: not a release of vmbake, but of type {found:?}")]
-    NoRelease {
-        /// The name.
-        name: String,
-        /// Its artifact type.
-        found: String,
-    },
+    NoRelease { name: String, found: String },
     /// A document has another form.
     #[error("{digest}: not a valid document")]
-    Syntax {
-        /// The document.
-        digest: Box<Digest>,
-        /// What the JSON reader says.
-        source: serde_json::Error,
-    },
+    Syntax { digest: Box<Digest>, source: serde_json::Error },
     /// A document says what cannot be.
     #[error("{digest}: {reason}")]
-    Invalid {
-        /// The document.
-        digest: Box<Digest>,
-        /// What it says.
-        reason: String,
-    },
+    Invalid { digest: Box<Digest>, reason: String },
     /// Nobody says who must have signed.
     #[error("{name}: nothing says who must have signed it")]
-    NoSigner {
-        /// The name of the release.
-        name: String,
-    },
+    NoSigner { name: String },
     /// One who must have signed has not.
     #[error("{digest}: not signed by {signer}: {reason}")]
     Unsigned {
-        /// The index.
         digest: Box<Digest>,
-        /// Who must have signed.
         signer: String,
         /// What speaks against the signatures that there are.
         reason: String,
     },
     /// It was signed as a release of another name.
     #[error("{name}: signed as a release of {found}, expected {asked}")]
-    Name {
-        /// The name of the release.
-        name: String,
-        /// Name that it must have.
-        asked: String,
-        /// Name in the signed index.
-        found: String,
-    },
+    Name { name: String, asked: String, found: String },
     /// A name was asked for, and what was signed has none.
     #[error("{name}: states no name, and {asked} was asked for")]
-    Unbound {
-        /// The name of the release.
-        name: String,
-        /// Name that it must have.
-        asked: String,
-    },
+    Unbound { name: String, asked: String },
     /// A newer version was pulled before.
     #[error("{name}: version {version} is older than version {newest}, which was pulled before")]
-    Older {
-        /// The name of the release.
-        name: String,
-        /// Version in the signed index.
-        version: String,
-        /// Version that was pulled before.
-        newest: String,
-    },
+    Older { name: String, version: String, newest: String },
     /// Another release of the same version was pulled before, and nothing says which of them is newer.
     #[error("{name}: version {version} was pulled before with another digest: expected {seen}, found {found}")]
     SameVersion {
-        /// The name of the release.
         name: String,
-        /// The version.
         version: String,
         /// Digest of the index that was pulled before.
         seen: Box<Digest>,
-        /// Digest of this one.
         found: Box<Digest>,
     },
     /// A version was pulled before, and this release states none.
     #[error("{name}: has no version, but version {newest} was pulled before")]
-    Unversioned {
-        /// The name of the release.
-        name: String,
-        /// Version that was pulled before.
-        newest: String,
-    },
+    Unversioned { name: String, newest: String },
     /// No folder for what was pulled is known.
     #[error("cannot record the version: neither HOME nor XDG_STATE_HOME is set")]
     NoState,
     /// What was pulled before cannot be read or remembered.
     #[error("{path}: cannot read or record the newest version")]
-    State {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    State { path: PathBuf, source: std::io::Error },
     /// It has not exactly one image of that sort.
     #[error("{name}: {found} of {wanted}; it has {there}")]
     Image {
-        /// The name of the release.
         name: String,
         /// `no image`, or `several images`.
         found: &'static str,
-        /// What is wanted.
         wanted: String,
-        /// What there is.
         there: String,
     },
     /// A layer is of a type that is not known, and what is left out would be missing in the disk.
     #[error("{digest}: layer {layer} is of type {found:?}, not {expected}")]
     Layer {
-        /// The manifest.
         digest: Box<Digest>,
-        /// The layer, from 0.
         layer: usize,
-        /// Its type.
         found: String,
         /// The type that it should have.
         expected: &'static str,
@@ -163,9 +95,7 @@ pub enum PullError {
     /// A chunk is not what the config says.
     #[error("{digest}: chunk {chunk} is no zstd frame with {len} bytes of content {expected}")]
     Chunk {
-        /// The layer.
         digest: Box<Digest>,
-        /// The chunk, from 0.
         chunk: usize,
         /// How long its content should be.
         len: usize,
@@ -174,30 +104,13 @@ pub enum PullError {
     },
     /// The whole image is not what the config says.
     #[error("{path}: has {found}, not {expected}")]
-    Checksum {
-        /// The file.
-        path: PathBuf,
-        /// What it should have.
-        expected: Box<Checksum>,
-        /// What it has.
-        found: Box<Checksum>,
-    },
+    Checksum { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
     /// A file cannot be read.
     #[error("{path}: cannot read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A file cannot be written.
     #[error("{path}: cannot write")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
 }
 
 impl Hint for PullError {

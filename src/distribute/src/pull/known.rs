@@ -32,7 +32,6 @@ pub(super) fn digests(disk: &FileSource, chunk_size: u64, threads: NonZeroUsize)
     digests.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// An older image.
 #[derive(Debug)]
 pub(super) struct OldImage {
     path: PathBuf,

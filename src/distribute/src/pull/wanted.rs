@@ -50,7 +50,6 @@ impl WantedImage {
         Ok(image)
     }
 
-    /// The name of the image's file.
     pub(super) fn file_name(&self) -> String {
         format!("{}.{}", self.config.name, self.config.format.name())
     }

@@ -33,9 +33,7 @@ use vmbake_disk::image::Format;
 /// Where the bytes of a blob are.
 #[derive(Clone, Debug)]
 pub enum BlobSource {
-    /// In memory.
     Memory(Vec<u8>),
-    /// A file, all of it.
     File(PathBuf),
     /// A part of a raw image, which has to be compressed.
     Chunk {
@@ -48,7 +46,6 @@ pub enum BlobSource {
     },
 }
 
-/// A blob of a release.
 #[derive(Clone, Debug)]
 pub struct ReleaseBlob {
     /// Its digest, length and type, with its name.
@@ -84,10 +81,8 @@ impl ReleaseBlob {
     }
 }
 
-/// A release.
 #[derive(Clone, Debug)]
 pub struct ReleaseDocuments {
-    /// The index.
     pub index: Written,
     /// A manifest for each image.
     pub manifests: Vec<Written>,

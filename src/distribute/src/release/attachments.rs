@@ -26,11 +26,9 @@ const OTHER: &str = "application/vnd.vmbake.attachment.v1";
 /// A file that is attached, with the manifest that attaches it.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// Its name.
     pub name: String,
     /// The file.
     pub content: Written,
-    /// The manifest.
     pub manifest: Written,
     /// The entry of lists of what refers to the index.
     pub entry: Descriptor,

@@ -33,7 +33,6 @@ pub const VERSION: &str = "org.opencontainers.image.version";
 /// Annotation with a time, RFC 3339.
 pub const CREATED: &str = "org.opencontainers.image.created";
 
-/// An index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseIndex {
@@ -60,7 +59,6 @@ pub struct ArtifactManifest {
     pub media_type: String,
     /// [`DISK`], or what kind of document is attached.
     pub artifact_type: String,
-    /// The config.
     pub config: Descriptor,
     /// The chunks in their order, or the file.
     pub layers: Vec<Descriptor>,
@@ -86,7 +84,6 @@ impl ArtifactManifest {
 pub struct Written {
     /// What leads to it.
     pub descriptor: Descriptor,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 

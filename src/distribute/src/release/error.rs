@@ -14,64 +14,37 @@ use vmbake_manifest::ManifestError;
 pub enum DocumentError {
     /// A file cannot be read.
     #[error("{path}: cannot read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// It is not called as an image is.
     #[error("{path}: not called NAME.raw or NAME.qcow2")]
-    Name {
-        /// The file.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
     /// The images are in several folders, of which each has lists of its own.
     #[error("{path}: not in {}, where the first image is", .folder.display())]
     Folder {
-        /// The image.
         path: PathBuf,
         /// The folder of the first one.
         folder: PathBuf,
     },
     /// Two images would be one entry of the index.
     #[error("{path}: {} is of the same architecture and format", .other.display())]
-    Twice {
-        /// The image.
-        path: PathBuf,
-        /// The other one.
-        other: PathBuf,
-    },
+    Twice { path: PathBuf, other: PathBuf },
     /// No list has the image.
     #[error("{path}: neither SHA256SUMS nor FSVERITYSUMS beside it has it")]
-    Unlisted {
-        /// The file.
-        path: PathBuf,
-    },
+    Unlisted { path: PathBuf },
     /// It is not what the list beside it says.
     #[error("{path}: has {found}, the list says {expected}")]
-    Checksum {
-        /// The file.
-        path: PathBuf,
-        /// What the list says.
-        expected: Box<Checksum>,
-        /// What it has.
-        found: Box<Checksum>,
-    },
+    Checksum { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
     /// A file is longer than what is attached may be.
     #[error("{path}: {len} bytes, more than the {limit} that are attached")]
     TooLarge {
-        /// The file.
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
-        /// The most it may have.
         limit: u64,
     },
     /// The disk is too large for the chunks that a manifest can name.
     #[error("{path}: {len} bytes, more than a manifest can describe")]
     Disk {
-        /// The image.
         path: PathBuf,
         /// Its length in bytes.
         len: u64,

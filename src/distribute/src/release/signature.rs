@@ -19,7 +19,6 @@ pub const SIGNATURE: &str = "https://sigstore.dev/cosign/sign/v1";
 /// Name of the file, where it becomes one.
 const NAME: &str = "index.sigstore.json";
 
-/// Signs an index.
 pub fn sign_index(index: &Descriptor, key: &PrivateKey) -> Result<Attachment, DocumentError> {
     let bundle = envelope(key, &statement(&index.digest)?)?;
     // By these cosign finds it among what is attached.

@@ -11,7 +11,6 @@ const MAX_TEXT: usize = 4 << 20;
 /// A value of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A text.
     Text(String),
     /// A list of texts.
     List(Vec<String>),

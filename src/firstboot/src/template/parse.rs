@@ -24,7 +24,6 @@ pub(super) enum Node {
     For(String, Expression, Vec<Node>),
 }
 
-/// An expression.
 #[derive(Clone, Debug)]
 pub(super) enum Expression {
     Literal(Value),

@@ -45,7 +45,6 @@ pub struct BuildInfo {
 /// A module of Go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Its path.
     pub path: String,
     /// Its version: `v1.2.3`; with `+dirty` where sources were changed; `(devel)` where no version was known.
     pub version: String,

@@ -55,7 +55,6 @@ pub struct InstalledSystem {
     pub command_line: Option<String>,
 }
 
-/// One partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartitionReport {
     /// Its number; 0 where there is no table.

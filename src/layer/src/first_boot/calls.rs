@@ -9,7 +9,6 @@ pub(super) struct Call<'a> {
     pub(super) file: &'a str,
     /// The line, counted from 1.
     pub(super) line: usize,
-    /// The name.
     pub(super) name: &'a str,
 }
 

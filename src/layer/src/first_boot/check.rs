@@ -31,10 +31,8 @@ pub trait Surroundings {
     /// The text of a file, for templates.
     fn text(&self, path: &str) -> Option<String>;
 
-    /// Whether it has a user.
     fn has_user(&self, name: &str) -> bool;
 
-    /// Whether it has a group.
     fn has_group(&self, name: &str) -> bool;
 
     /// What is wrong with a unit that is to be enabled; a warning where the rest of the image may set it right.

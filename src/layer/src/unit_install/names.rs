@@ -13,7 +13,6 @@ pub enum UnitForm {
     Instance,
 }
 
-/// Kinds of units.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Units that may have templates and aliases: services, sockets, targets, timers and paths.

@@ -16,13 +16,10 @@ pub enum ClosureError {
     /// A layer names a package that no archive has.
     #[error("layer {layer}: {key}: there is no package {package} in {}", archives.join(", "))]
     Unknown {
-        /// The layer.
         layer: String,
         /// The key of `layer.json`.
         key: &'static str,
-        /// The name.
         package: String,
-        /// The archives that were asked.
         archives: Vec<String>,
         /// Names that may have been meant.
         near: Vec<String>,
@@ -30,7 +27,6 @@ pub enum ClosureError {
     /// Somebody asks why a package comes that is not there.
     #[error("there is no package {package}")]
     NoPackage {
-        /// The name.
         package: String,
         /// Names that may have been meant.
         near: Vec<String>,
@@ -38,95 +34,49 @@ pub enum ClosureError {
     /// A layer names a package that is there for another architecture.
     #[error("layer {layer}: {key}: package {package} is there for {found} alone, not for {arch}")]
     OtherArch {
-        /// The layer.
         layer: String,
         /// The key of `layer.json`.
         key: &'static str,
-        /// The name.
         package: String,
-        /// The architecture of the image.
         arch: String,
-        /// That of the package.
         found: String,
     },
     /// A layer names what packages only provide.
     #[error("layer {layer}: {key}: no package is called {package}, some only provide it: {}", providers.join(", "))]
     Virtual {
-        /// The layer.
         layer: String,
         /// The key of `layer.json`.
         key: &'static str,
-        /// The name.
         package: String,
-        /// The packages that provide it.
         providers: Vec<String>,
     },
     /// No version is like the one that is asked for.
     #[error("layer {layer}: no version fits {}: there are {}", wanted.join(" and "), found.join(", "))]
-    NoVersion {
-        /// The layer.
-        layer: String,
-        /// What layers ask for.
-        wanted: Vec<String>,
-        /// The versions that there are.
-        found: Vec<String>,
-    },
+    NoVersion { layer: String, wanted: Vec<String>, found: Vec<String> },
     /// A layer names an archive that no source has.
     #[error("layer {layer}: archive {archive} is not listed in the sources: known are {}", known.join(", "))]
-    UnknownArchive {
-        /// The layer.
-        layer: String,
-        /// The name.
-        archive: String,
-        /// The archives of the sources.
-        known: Vec<String>,
-    },
+    UnknownArchive { layer: String, archive: String, known: Vec<String> },
     /// No archive is that of the operating system.
     #[error("the sources name no archive for packages of {os}")]
-    NoArchive {
-        /// The operating system.
-        os: String,
-    },
+    NoArchive { os: String },
     /// Nobody knows yet what the base has.
     #[error("the manifest of {manifest} pins no base image yet, and which packages are needed depends on what it has")]
-    NoBase {
-        /// The manifest.
-        manifest: String,
-    },
+    NoBase { manifest: String },
     /// The base is a file that was not named.
     #[error("the manifest pins {url} as base image, a file that only the user has")]
-    LocalBase {
-        /// Its address in the manifest.
-        url: String,
-    },
+    LocalBase { url: String },
     /// The base is not readable.
     #[error("{path}: cannot read the base image")]
-    Image {
-        /// The base.
-        path: PathBuf,
-        /// Why.
-        source: InspectError,
-    },
+    Image { path: PathBuf, source: InspectError },
     /// The base has no packages.
     #[error("{path}: the base image has no record of dpkg's, so that nothing can be installed with it")]
-    NoStatus {
-        /// The base.
-        path: PathBuf,
-    },
+    NoStatus { path: PathBuf },
     /// What the base says of its packages is not readable.
     #[error("{path}: cannot read dpkg's record")]
-    Status {
-        /// The base.
-        path: PathBuf,
-        /// Why.
-        source: TreeError,
-    },
+    Status { path: PathBuf, source: TreeError },
     /// An artifact has the name of a package.
     #[error("package {package} is needed, but the manifest has another artifact of that name")]
-    Name {
-        /// The name.
-        package: String,
-    },
+    Name { package: String },
     /// The system gives no thread.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),

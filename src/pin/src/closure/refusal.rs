@@ -21,11 +21,8 @@ pub enum Refusal {
     Conflict {
         /// The packages that lead to it, from that which a layer asks for.
         chain: Vec<String>,
-        /// The relation that forbids it.
         text: String,
-        /// The package.
         package: String,
-        /// Its version.
         version: String,
         /// The packages that lead to it; none where the base has it.
         second: Vec<String>,
@@ -35,7 +32,6 @@ pub enum Refusal {
     Loses {
         /// The packages that lead to it, from that which a layer asks for.
         chain: Vec<String>,
-        /// The package.
         package: String,
         /// The relation, as it is written.
         relation: String,
@@ -45,11 +41,8 @@ pub enum Refusal {
     Held {
         /// The packages that lead to it, from that which a layer asks for.
         chain: Vec<String>,
-        /// The package.
         package: String,
-        /// The version that there is.
         found: String,
-        /// What would be needed.
         wanted: String,
         /// Whether a layer holds it, or the base.
         by_layer: bool,
@@ -59,29 +52,18 @@ pub enum Refusal {
     Given {
         /// The packages that lead to it, from that which a layer asks for.
         chain: Vec<String>,
-        /// The package.
         package: String,
-        /// The version that there is.
         found: String,
-        /// What would be needed.
         wanted: String,
     },
     /// A version is asked for that is earlier than that of the base.
     #[error("{package}: the base has version {found}, which is later than {}: no package is downgraded", wanted.join(" and "))]
-    Later {
-        /// The package.
-        package: String,
-        /// The version that there is.
-        found: String,
-        /// What would be needed.
-        wanted: Vec<String>,
-    },
+    Later { package: String, found: String, wanted: Vec<String> },
     /// A layer leaves the package out.
     #[error("{}: {package} is left out by `without`", chain.join(ARROW))]
     Without {
         /// The packages that lead to it, from that which a layer asks for.
         chain: Vec<String>,
-        /// The package.
         package: String,
     },
     /// The package changes how the machine boots.
@@ -89,17 +71,11 @@ pub enum Refusal {
     Boot {
         /// The packages that lead to it, from that which a layer asks for.
         chain: Vec<String>,
-        /// The package.
         package: String,
     },
     /// More packages than anybody needs ask for each other.
     #[error("{package}: more than {limit} packages ask for each other in a row")]
-    TooDeep {
-        /// The package.
-        package: String,
-        /// How many may.
-        limit: usize,
-    },
+    TooDeep { package: String, limit: usize },
 }
 
 /// What remains to be done where packages do not go together.

@@ -294,7 +294,6 @@ impl<'a> Node<'a> {
         self.provides.iter().any(|(name, _)| name == provided)
     }
 
-    /// What it provides.
     pub(super) fn provided(&self) -> impl Iterator<Item = &str> {
         self.provides.iter().map(|(name, _)| name.as_str())
     }

@@ -30,46 +30,27 @@ pub struct ProveError {
 pub enum LinkError {
     /// The proof is weaker than the source demands.
     #[error("the manifest records {found}, its source demands {demanded}")]
-    Weak {
-        /// The proof that it demands.
-        demanded: String,
-        /// What the manifest says.
-        found: String,
-    },
+    Weak { demanded: String, found: String },
     /// Nobody says how the entry must be proven.
     #[error("the manifest records {found}, but no source says how that is proven")]
-    Unknown {
-        /// What the manifest says.
-        found: String,
-    },
+    Unknown { found: String },
     /// The manifest names no documents.
     #[error("the manifest pins no evidence for {proof}")]
-    NoEvidence {
-        /// The proof that needs them.
-        proof: String,
-    },
+    NoEvidence { proof: String },
     /// A proof names a document that the manifest does not list.
     #[error("evidence {digest}: the manifest does not say where it is")]
-    Unlisted {
-        /// Digest of the document.
-        digest: Box<Digest>,
-    },
+    Unlisted { digest: Box<Digest> },
     /// The document is from somewhere else.
     #[error("evidence {digest}: the manifest says that it is from {found}, and it must be from {expected}")]
     Elsewhere {
-        /// Digest of the document.
         digest: Box<Digest>,
-        /// What the manifest says.
         found: String,
         /// Where it must be from.
         expected: String,
     },
     /// The version could not be part of an address.
     #[error("{found:?} is no version")]
-    Version {
-        /// What the manifest says.
-        found: String,
-    },
+    Version { found: String },
     /// The digest is proven, and what the file is, is not.
     #[error("which program and version it is, only the file tells, and that is not in the store")]
     Unseen,
@@ -79,7 +60,6 @@ pub enum LinkError {
     /// Offline, and the store does not have the document.
     #[error("evidence {digest} is not in the store (from {url})")]
     Absent {
-        /// Digest of the document.
         digest: Box<Digest>,
         /// Where it would come from.
         url: String,
@@ -89,47 +69,30 @@ pub enum LinkError {
     Damaged {
         /// The digest that the manifest says.
         digest: Box<Digest>,
-        /// The digest that is there.
         actual: Box<Digest>,
         /// The length that the manifest says.
         expected: u64,
-        /// The length that is there.
         found: u64,
     },
     /// No document of a proof is that long.
     #[error("evidence {digest}: {size} bytes, more than the {limit} that evidence may have")]
     TooLarge {
-        /// Digest of the document.
         digest: Box<Digest>,
         /// Its size in bytes.
         size: u64,
-        /// The most that is taken.
         limit: u64,
     },
     /// No address had it, or not with its digest.
     #[error("evidence {digest}: cannot be downloaded")]
-    Download {
-        /// Digest of the document.
-        digest: Box<Digest>,
-        /// What went wrong.
-        source: DownloadError,
-    },
+    Download { digest: Box<Digest>, source: DownloadError },
     /// The entry is not what the proof says.
     #[error("the manifest says {what} {found}, proven is {proven}")]
-    Differs {
-        /// Which part of it.
-        what: &'static str,
-        /// What the manifest says.
-        found: String,
-        /// What is proven.
-        proven: String,
-    },
+    Differs { what: &'static str, found: String, proven: String },
     /// The chain of an apt repository breaks.
     #[error("its {what} does not list the index {digest}")]
     Index {
         /// The document that should list it.
         what: &'static str,
-        /// Digest of the index.
         digest: Box<Digest>,
     },
     /// The source has words that mean nothing for this target.
@@ -137,12 +100,7 @@ pub enum LinkError {
     Template(#[from] Undefined),
     /// The keys of an archive cannot be used.
     #[error("{file}: not a usable keyring")]
-    Keyring {
-        /// The keyring.
-        file: String,
-        /// What is wrong with it.
-        source: KeyringError,
-    },
+    Keyring { file: String, source: KeyringError },
     /// The chain from the signature to the package breaks.
     #[error("the archive does not prove it")]
     Apt(#[from] AptError),
@@ -172,10 +130,7 @@ pub enum LinkError {
     Anchor(#[from] AnchorError),
     /// The sources lack the archive.
     #[error("archive {archive} is not in the sources")]
-    NoArchive {
-        /// The archive.
-        archive: String,
-    },
+    NoArchive { archive: String },
     /// The store does not work.
     #[error(transparent)]
     Store(#[from] StoreError),

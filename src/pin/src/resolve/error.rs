@@ -25,18 +25,12 @@ pub enum ResolveError {
     Download(#[from] DownloadError),
     /// The source has words that mean nothing for this target.
     #[error("{place}: {source}")]
-    Template {
-        /// The key of the source.
-        place: &'static str,
-        /// What is wrong with it.
-        source: Undefined,
-    },
+    Template { place: &'static str, source: Undefined },
     /// The document does not say what it should.
     #[error("{url}: is no JSON document with {expected}")]
     Document {
         /// Address of the document or file.
         url: String,
-        /// What it should say.
         expected: String,
     },
     /// What is published as version is none.
@@ -44,77 +38,45 @@ pub enum ResolveError {
     Version {
         /// Address of the document or file.
         url: String,
-        /// What is.
         found: String,
     },
     /// The entry that gives the version has not been resolved.
     #[error("needs the version of {name}, which is not in the manifest")]
-    Needs {
-        /// That entry.
-        name: String,
-    },
+    Needs { name: String },
     /// The list of checksums cannot be used.
     #[error("{url}: does not prove the artifact")]
     Checksum {
         /// Address of the document or file.
         url: String,
-        /// What is wrong with it.
         source: ChecksumError,
     },
     /// The sources state no snapshots of the archive.
     #[error("archive {archive} has no `snapshot`, which --at needs")]
-    NoSnapshot {
-        /// The archive.
-        archive: String,
-    },
+    NoSnapshot { archive: String },
     /// The server answered with a later snapshot.
     #[error("{url}: the server returned the snapshot of {found}, which is later than {at}")]
-    LaterSnapshot {
-        /// What was requested.
-        url: String,
-        /// The time of the snapshot.
-        found: Timestamp,
-        /// The requested time.
-        at: Timestamp,
-    },
+    LaterSnapshot { url: String, found: Timestamp, at: Timestamp },
     /// The archive is not proven.
     #[error("{url}: not a trustworthy archive")]
     Archive {
         /// Address of the document or file.
         url: String,
-        /// What is wrong with it.
         source: Box<AptError>,
     },
     /// The archive has no signed list of its indexes.
     #[error("{directory}/InRelease does not exist, and neither do both {directory}/Release and Release.gpg")]
-    Unsigned {
-        /// Address of the directory.
-        directory: String,
-        /// What the server answered last.
-        source: Box<DownloadError>,
-    },
+    Unsigned { directory: String, source: Box<DownloadError> },
     /// The keys of an archive cannot be used.
     #[error("{file}: not a usable keyring")]
-    Keyring {
-        /// The keyring.
-        file: String,
-        /// What is wrong with it.
-        source: KeyringError,
-    },
+    Keyring { file: String, source: KeyringError },
     /// The OpenPGP signature is not believed.
     #[error("{url}: does not prove the artifact")]
-    OpenPgp {
-        /// Address of the signature.
-        url: String,
-        /// What is wrong with it.
-        source: Box<OpenPgpError>,
-    },
+    OpenPgp { url: String, source: Box<OpenPgpError> },
     /// The bundle is not believed.
     #[error("{url}: does not prove the artifact")]
     Sigstore {
         /// Address of the document or file.
         url: String,
-        /// What is wrong with it.
         source: Box<SigstoreError>,
     },
     /// The signature is not believed.
@@ -122,7 +84,6 @@ pub enum ResolveError {
     Cosign {
         /// Address of the document or file.
         url: String,
-        /// What is wrong with it.
         source: Box<CosignError>,
     },
     /// The file is another program.
@@ -130,7 +91,6 @@ pub enum ResolveError {
     Program {
         /// Address of the document or file.
         url: String,
-        /// What is wrong with it.
         source: ProgramError,
     },
     /// The registry does not give it.

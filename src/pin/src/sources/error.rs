@@ -11,32 +11,23 @@ use vmbake_common::spelling::of_path;
 pub enum SourcesError {
     /// It is not readable.
     #[error("{path}: cannot read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// It is no JSON, or not of that form.
     #[error("{path}:{line}:{column}: {message}")]
     Syntax {
-        /// The file.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
         /// The column, counted from 1.
         column: usize,
-        /// What is wrong there.
         message: String,
     },
     /// It says what cannot be.
     #[error("{path}: {place}: {message}")]
     Invalid {
-        /// The file.
         path: PathBuf,
         /// Where in the file, as a JSON pointer or a name.
         place: String,
-        /// What is wrong there.
         message: String,
     },
     /// No source is for that target.
@@ -44,11 +35,8 @@ pub enum SourcesError {
     Unknown {
         /// The kind that is asked for.
         kind: String,
-        /// The operating system.
         os: String,
-        /// The architecture.
         arch: String,
-        /// Those that there are.
         known: String,
     },
     /// The roots do not go together.

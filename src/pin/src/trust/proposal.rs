@@ -13,20 +13,10 @@ use vmbake_common::input;
 pub enum ProposalError<E: std::error::Error + 'static> {
     /// The one that is there is not readable.
     #[error("{path}: cannot read")]
-    Read {
-        /// Its file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The new one cannot be had.
     #[error("{name}: cannot fetch")]
-    Fetch {
-        /// Name of the trust anchor.
-        name: String,
-        /// What went wrong.
-        source: E,
-    },
+    Fetch { name: String, source: E },
     /// One of both cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),

@@ -12,7 +12,6 @@ use vmbake_common::progress::Progress;
 /// One entry of a manifest that has a newer version upstream, or none pinned.
 #[derive(Clone, Debug, Serialize)]
 pub struct Newer {
-    /// The manifest.
     pub manifest: String,
     /// The entry.
     pub name: String,

@@ -38,26 +38,14 @@ pub enum UpdateError {
     Request(#[from] RequestError),
     /// A manifest cannot be brought in line with its layers.
     #[error("{target}: cannot be brought in line with its layers")]
-    Settle {
-        /// The manifest.
-        target: String,
-        /// Why.
-        source: Box<EntryError>,
-    },
+    Settle { target: String, source: Box<EntryError> },
     /// The packages that layers ask for cannot be had.
     #[error("{target}: the packages of its layers cannot be pinned")]
-    Packages {
-        /// The manifest.
-        target: String,
-        /// Why.
-        source: Box<EntryError>,
-    },
+    Packages { target: String, source: Box<EntryError> },
     /// Some entries were not resolved; each was told.
     #[error("{failed} of {total} entries could not be resolved")]
     Incomplete {
-        /// How many were not.
         failed: usize,
-        /// How many there are.
         total: usize,
         /// Whether all that failed is the base image of `--image`.
         only_image: bool,
@@ -116,61 +104,34 @@ pub enum EntryError {
     Manifest(#[from] ManifestError),
     /// Others may be writing the manifest.
     #[error("{path}: cannot lock the directory of the manifest")]
-    Lock {
-        /// The directory.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Lock { path: PathBuf, source: std::io::Error },
     /// Its evidence does not prove it.
     #[error("what was resolved cannot be proven again")]
     Replay(#[from] LinkError),
     /// Upstream went back.
     #[error("upstream has {found}, which is older than the pinned {pinned}")]
-    Downgrade {
-        /// The pinned version.
-        pinned: String,
-        /// That of upstream.
-        found: String,
-    },
+    Downgrade { pinned: String, found: String },
     /// A pinned version cannot be one.
     #[error("{found:?} is not a valid version")]
-    Version {
-        /// The pinned version.
-        found: String,
-    },
+    Version { found: String },
     /// Upstream has another file than the pinned one.
     #[error("upstream has {found}, the manifest pins {pinned}")]
     Other {
         /// Version and digest in the manifest.
         pinned: String,
-        /// Those of upstream.
         found: String,
     },
     /// Its version at a past time is unknown.
     #[error("its version at {at} is unknown: only the newest one is published")]
-    NotPast {
-        /// The requested time.
-        at: Timestamp,
-    },
+    NotPast { at: Timestamp },
     /// The base image is another system than the manifest is for.
     Identity(#[from] IdentityError),
     /// The partitions of the base image cannot be carried over.
     #[error("{path}: not usable as a base image")]
-    Partitions {
-        /// The image.
-        path: PathBuf,
-        /// What is wrong with them.
-        source: AssembleError,
-    },
+    Partitions { path: PathBuf, source: AssembleError },
     /// The base image is not readable.
     #[error("{path}: cannot read the base image")]
-    Image {
-        /// The image.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Image { path: PathBuf, source: std::io::Error },
 }
 
 impl Hint for EntryError {

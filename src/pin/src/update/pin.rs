@@ -16,7 +16,6 @@ use vmbake_store::store::{Store, StoreError};
 pub(super) enum Pin {
     /// A version of an artifact.
     File {
-        /// The version.
         version: String,
         /// Digest of the file, perhaps by another algorithm than that of the proof.
         digest: Digest,

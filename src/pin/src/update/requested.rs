@@ -17,40 +17,15 @@ pub type UpstreamRequests = BTreeMap<String, UpstreamRequest>;
 pub enum RequestError {
     /// The sources have an artifact of that name.
     #[error("{target}: download {name} of layer {layer} has the name of an artifact of the sources")]
-    Name {
-        /// The manifest.
-        target: String,
-        /// The layer.
-        layer: String,
-        /// The name.
-        name: String,
-    },
+    Name { target: String, layer: String, name: String },
     /// The sources have that container image.
     #[error("{target}: container image {image} of layer {layer} is one of the sources, which choose its tag")]
-    Image {
-        /// The manifest.
-        target: String,
-        /// The layer.
-        layer: String,
-        /// The reference.
-        image: String,
-    },
+    Image { target: String, layer: String, image: String },
     /// The sources demand more of the same file.
     #[error(
         "{target}: download {name} of layer {layer} demands less than artifact {source_name} of the sources: {weaker}"
     )]
-    Weakens {
-        /// The manifest.
-        target: String,
-        /// The layer.
-        layer: String,
-        /// Name of the download.
-        name: String,
-        /// Name of the artifact.
-        source_name: String,
-        /// What it demands less.
-        weaker: String,
-    },
+    Weakens { target: String, layer: String, name: String, source_name: String, weaker: String },
 }
 
 impl Hint for RequestError {

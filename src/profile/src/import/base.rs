@@ -72,7 +72,6 @@ const ASSUMED: [&str; 14] = [
     "/usr/local/share/ca-certificates",
     "/usr/share",
 ];
-/// Links.
 const LINKS: [(&str, &str); 6] = [
     ("/bin", "usr/bin"),
     ("/sbin", "usr/sbin"),

@@ -47,28 +47,17 @@ pub enum ImportError {
     Publish(#[from] PublishError),
     /// A file or folder is not readable, or cannot be made.
     #[error("{path}: cannot be read or made")]
-    File {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// A document of vmbake's own, or one with rules, does not have its form.
     #[error("{path}: {message}")]
     Document {
-        /// The file.
         path: PathBuf,
         /// What is wrong, with line and column.
         message: String,
     },
     /// The profile is for another system than the images.
     #[error("the profile is for {found}, and vmbake bakes images of {known}")]
-    System {
-        /// What the profile says.
-        found: String,
-        /// Systems of images.
-        known: String,
-    },
+    System { found: String, known: String },
     /// Nobody has tried that.
     #[error("{asked} is not tested")]
     Untested {
@@ -79,18 +68,11 @@ pub enum ImportError {
     },
     /// A command does what nobody knows here.
     #[error("{place}: {reason}")]
-    Statement {
-        /// The command.
-        place: Place,
-        /// Why it cannot be done.
-        reason: String,
-    },
+    Statement { place: Place, reason: String },
     /// A command fails.
     #[error("{place}: fails with status {status}{}", if .stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
     Failed {
-        /// The command.
         place: Place,
-        /// Its exit status.
         status: u8,
         /// The last line that it wrote to standard error.
         stderr: String,
@@ -98,105 +80,51 @@ pub enum ImportError {
     /// A script does not end, or does too much.
     #[error("{place}: {what}")]
     Limit {
-        /// Where.
         place: Place,
         /// What there is too much of.
         what: String,
     },
     /// A repository of packages without a key that is known.
     #[error("{path} adds a repository of packages, whose key nobody has pinned")]
-    Repository {
-        /// The file of apt.
-        path: String,
-    },
+    Repository { path: String },
     /// A file is fetched, and nothing proves it.
     #[error("{url} is put to {path}, and nothing that the scripts do proves it")]
-    Unproven {
-        /// Its address.
-        url: String,
-        /// Where it goes.
-        path: String,
-    },
+    Unproven { url: String, path: String },
     /// A script that vmbake runs tests whether a value is there that only machines have.
     #[error("{path} does different things with and without .{fields}, and vmbake runs it when the image is made")]
-    ScriptTests {
-        /// The script.
-        path: String,
-        /// The values.
-        fields: String,
-    },
+    ScriptTests { path: String, fields: String },
     /// A template compares a value that only machines have.
     #[error("{path}: a template compares .{fields}, which only machines know, or what may be it")]
-    Compared {
-        /// The file.
-        path: String,
-        /// The values.
-        fields: String,
-    },
+    Compared { path: String, fields: String },
     /// A template whose text with and without a value differs within a line.
     #[error("{path}: with and without .{field} it differs within a line, or at its end")]
-    Choice {
-        /// The file.
-        path: String,
-        /// The value.
-        field: &'static str,
-    },
+    Choice { path: String, field: &'static str },
     /// A list that is not written a line or more for each element.
     #[error("{path}: .{field} is not written in the same lines for each element")]
-    List {
-        /// The file.
-        path: String,
-        /// The value.
-        field: &'static str,
-    },
+    List { path: String, field: &'static str },
     /// A value of several lines among other text.
     #[error("{path}: a value of several lines, which only machines know, stands among other text")]
-    SeveralLines {
-        /// The file.
-        path: String,
-    },
+    SeveralLines { path: String },
     /// A template that cannot be said in the language of the first boot.
     #[error("{path}: the first boot could not make the same of it")]
-    Template {
-        /// The file.
-        path: String,
-    },
+    Template { path: String },
     /// The profile has characters that vmbake marks values with.
     #[error("{path}: characters of private use (U+E000 to U+E00F) are not supported")]
-    PrivateUse {
-        /// The file.
-        path: String,
-    },
+    PrivateUse { path: String },
     /// Something that no layer can say.
     #[error("{path}: {what}")]
-    Tree {
-        /// The path on the machine.
-        path: String,
-        /// What is there.
-        what: String,
-    },
+    Tree { path: String, what: String },
     /// A default for a value that is a secret.
     #[error("--set {option}: this is a secret, and every machine would have it in its image")]
-    Secret {
-        /// The option.
-        option: &'static str,
-    },
+    Secret { option: &'static str },
     /// A default that a machine would refuse.
     #[error("--set {option}: {value:?} has characters that mean something to systemd, a shell or YAML")]
-    Hostile {
-        /// The option.
-        option: &'static str,
-        /// Its value.
-        value: String,
-    },
+    Hostile { option: &'static str, value: String },
     /// The same version of a profile says something else than before.
     #[error("{lock}: {name} {version} was imported with other content ({known}, now {found})")]
     Changed {
-        /// The lock.
         lock: PathBuf,
-        /// Name of the profile.
         name: String,
-        /// Its version.
         version: String,
         /// Digest of its `spec` at that time.
         known: String,
@@ -208,14 +136,7 @@ pub enum ImportError {
     Collisions(Vec<String>),
     /// No instance of that name was imported.
     #[error("{lock}: there is no {name}")]
-    NoInstance {
-        /// The lock.
-        lock: PathBuf,
-        /// The name.
-        name: String,
-        /// Those that there are.
-        known: Vec<String>,
-    },
+    NoInstance { lock: PathBuf, name: String, known: Vec<String> },
 }
 
 impl Hint for ImportError {

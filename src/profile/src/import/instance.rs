@@ -12,7 +12,6 @@ use vmbake_common::digest::Digest;
 pub struct Instance {
     /// Name of the profile.
     pub profile: String,
-    /// Its version.
     pub version: String,
     /// Namespace and name of the deployment.
     pub deployment: String,

@@ -14,7 +14,6 @@ use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 use vmbake_common::input;
 
-/// Its name.
 const NAME: &str = "profile.lock.json";
 /// Largest lock, in bytes: an instance takes some 3 KB.
 const LARGEST: u64 = 16 << 20;

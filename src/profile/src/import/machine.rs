@@ -109,7 +109,6 @@ pub(super) struct Effects {
 /// A status, and what was written to standard error.
 pub(super) type Ran = Result<(u8, Vec<u8>), Box<ShellError>>;
 
-/// The machine.
 pub(super) struct Machine<'a> {
     pub(super) rules: &'a Rules,
     /// What `uname -m` prints.

@@ -34,7 +34,6 @@ pub struct Statement {
 /// A file of the profile that is not in the image as it is.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileNote {
-    /// Its path.
     pub path: String,
     /// Where its content is.
     pub class: StatementClass,
@@ -47,7 +46,6 @@ pub struct FileNote {
 pub struct ImportReport {
     /// Commands in the order in which they ended.
     pub statements: Vec<Statement>,
-    /// Files.
     pub files: Vec<FileNote>,
 }
 
@@ -62,7 +60,6 @@ struct Line<'a> {
 }
 
 impl StatementClass {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Baked => "baked",
@@ -81,7 +78,6 @@ impl ImportReport {
         counts
     }
 
-    /// As JSON.
     pub fn to_json(&self) -> serde_json::Value {
         let lines = self.statements.iter().map(|statement| Line {
             script: &statement.place.script,

@@ -25,7 +25,6 @@ const MAX_CONTENT: u64 = 512 << 20;
 pub struct Package {
     /// Its name.
     pub package: String,
-    /// Its version.
     pub version: Version,
     /// Its architecture, which may be `all`.
     pub arch: String,

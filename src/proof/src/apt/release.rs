@@ -52,7 +52,6 @@ struct Listed {
 pub enum Compression {
     /// With gzip.
     Gz,
-    /// With xz.
     Xz,
     /// Not at all.
     None,
@@ -82,7 +81,6 @@ pub struct PackagesIndex {
     pub by_hash: Option<String>,
     /// Its length in bytes.
     pub size: u64,
-    /// Its digest.
     pub digest: Digest,
     /// How it is compressed.
     pub compression: Compression,

@@ -34,7 +34,6 @@ pub enum OpenPgpError {
     Framing {
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with them.
         fault: FramingFault,
     },
     /// It cannot be parsed.
@@ -48,10 +47,7 @@ pub enum OpenPgpError {
     Structure,
     /// A signature of a trusted key does not fit to the text.
     #[error("bad signature: {reason}")]
-    BadSignature {
-        /// Why the library refuses it.
-        reason: String,
-    },
+    BadSignature { reason: String },
     /// No trusted key has signed it.
     #[error("no good signature of a trusted key: {}", if .found.is_empty() { "not signed".to_owned() } else { .found.join("; ") })]
     Untrusted {

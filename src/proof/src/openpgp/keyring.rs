@@ -25,20 +25,10 @@ const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 pub enum KeyringError {
     /// It is not readable.
     #[error("{path}: cannot read the keyring")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// It holds no keys that can be used.
     #[error("{path}: not a usable keyring")]
-    Load {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: Box<KeyringError>,
-    },
+    Load { path: PathBuf, source: Box<KeyringError> },
     /// It is longer than any keyring.
     #[error("more than {MAX_LEN} bytes")]
     TooLarge,

@@ -9,16 +9,10 @@ use vmbake_common::digest::Digest;
 pub enum SigstoreError {
     /// The trusted root cannot be used.
     #[error("trusted root: {reason}")]
-    Root {
-        /// What its parser says.
-        reason: String,
-    },
+    Root { reason: String },
     /// The key cannot be used.
     #[error("public key: {reason}")]
-    Key {
-        /// What its parser says.
-        reason: String,
-    },
+    Key { reason: String },
     /// Bundles know artifacts by SHA-256.
     #[error("no SHA-256 of the artifact is known")]
     NoDigest,
@@ -30,25 +24,18 @@ pub enum SigstoreError {
     },
     /// The bundle is of a kind that is not judged.
     #[error("bundle is not supported: {what}")]
-    Unsupported {
-        /// What it has.
-        what: String,
-    },
+    Unsupported { what: String },
     /// No line of the file is a bundle.
     #[error("there is no bundle in the file")]
     Empty,
     /// The bundle is about something else.
     #[error("the bundle speaks of other files, not of {digest}")]
-    OtherFile {
-        /// The artifact's digest.
-        digest: Digest,
-    },
+    OtherFile { digest: Digest },
     /// The statement calls the artifact otherwise.
     #[error("the subject with the artifact's digest is named {found:?}, expected {expected:?}")]
     SubjectName {
         /// The name that is asked for.
         expected: String,
-        /// The names that it has.
         found: Vec<String>,
     },
     /// The statement says something else of the artifact.
@@ -56,7 +43,6 @@ pub enum SigstoreError {
     PredicateType {
         /// The type that is asked for.
         expected: String,
-        /// Its type.
         found: String,
     },
     /// A type or name is asked for, which only statements have.
@@ -65,7 +51,6 @@ pub enum SigstoreError {
     /// Somebody else has signed.
     #[error("signed by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
     Identity {
-        /// Who is asked for.
         expected: String,
         /// Who has, where the certificate says so.
         found: Option<String>,
@@ -73,7 +58,6 @@ pub enum SigstoreError {
     /// Somebody else says who has signed.
     #[error("identity vouched for by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
     Issuer {
-        /// Who is asked for.
         expected: String,
         /// Who says it, where the certificate does.
         found: Option<String>,
@@ -100,7 +84,6 @@ pub enum SigstoreError {
     Future {
         /// When the log says that it was signed.
         signed: Timestamp,
-        /// The time of the check.
         now: Timestamp,
     },
     /// Signature, certificate or log entry do not hold.
@@ -112,11 +95,9 @@ pub enum SigstoreError {
     /// None of several bundles will do.
     #[error("none of {count} bundles proves the artifact; line {line} comes closest")]
     NoneOf {
-        /// How many there are.
         count: usize,
         /// The line of the one that comes closest.
         line: usize,
-        /// Why that one does not.
         source: Box<SigstoreError>,
     },
 }

@@ -49,24 +49,13 @@ pub struct Trial {
 pub enum TrialError {
     /// The file for the console.
     #[error("{path}: cannot write what the console shows")]
-    Log {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Log { path: PathBuf, source: io::Error },
     /// qemu has said why.
     #[error("qemu ended before there was a machine")]
-    NoMachine {
-        /// How its monitor ended.
-        source: io::Error,
-    },
+    NoMachine { source: io::Error },
     /// The connection to qemu or to its process.
     #[error("lost qemu")]
-    Lost {
-        /// Why.
-        source: io::Error,
-    },
+    Lost { source: io::Error },
 }
 
 /// What happened in the machine.

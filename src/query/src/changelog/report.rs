@@ -37,12 +37,10 @@ pub struct Changelog {
     pub notes: Vec<String>,
 }
 
-/// Which release it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReleaseName {
     /// `<kind>.<os>.<arch>`, or what the image calls itself.
     pub name: String,
-    /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The image or document that was read.
@@ -56,7 +54,6 @@ pub struct SecurityChanges {
     pub privileged: Vec<Change>,
     /// Accounts.
     pub users: Vec<Change>,
-    /// Groups.
     pub groups: Vec<Change>,
     /// Enabled units.
     pub units: Vec<Change>,

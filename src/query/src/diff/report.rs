@@ -52,7 +52,6 @@ pub struct Property {
 /// A thing with a name that is not the same in both images.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Its name.
     pub name: String,
     /// In the first image; absent when it was added.
     #[serde(skip_serializing_if = "Option::is_none")]

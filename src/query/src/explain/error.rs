@@ -28,73 +28,37 @@ pub enum ExplainError {
     Package(#[from] PackageError),
     /// The record beside the image is not readable.
     #[error("{path}: cannot read the record of origins")]
-    ReadRecord {
-        /// Its file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    ReadRecord { path: PathBuf, source: std::io::Error },
     /// The record beside the image is longer than any record.
     #[error("{path}: more than the {MAX_LEN} bytes that a record of origins may have")]
-    LargeRecord {
-        /// Its file.
-        path: PathBuf,
-    },
+    LargeRecord { path: PathBuf },
     /// The record beside the image says something else than the one inside.
     #[error("{beside}: is not the record of origins that is inside {image}")]
-    Beside {
-        /// The one beside it.
-        beside: PathBuf,
-        /// The image.
-        image: PathBuf,
-    },
+    Beside { beside: PathBuf, image: PathBuf },
     /// The record speaks of a manifest that cannot be read.
     #[error("the manifest inside the image is not usable")]
     Manifest(#[source] Box<ManifestError>),
     /// The record speaks of another manifest.
     #[error("the record of origins is of manifest {expected}, inside the image is {found}")]
-    OtherManifest {
-        /// The manifest of the record.
-        expected: Box<Digest>,
-        /// The manifest of the image.
-        found: Box<Digest>,
-    },
+    OtherManifest { expected: Box<Digest>, found: Box<Digest> },
     /// The record has another artifact than the manifest.
     #[error("artifact {name}: the record of origins has {found}, the manifest inside the image {expected}")]
-    OtherArtifact {
-        /// Name of the artifact.
-        name: String,
-        /// The digest of the manifest.
-        expected: Box<Digest>,
-        /// The digest of the record.
-        found: Box<Digest>,
-    },
+    OtherArtifact { name: String, expected: Box<Digest>, found: Box<Digest> },
     /// The record has an artifact that the manifest lacks.
     #[error("artifact {name}: in the record of origins, but not in the manifest inside the image")]
-    UnknownArtifact {
-        /// Name of the artifact.
-        name: String,
-    },
+    UnknownArtifact { name: String },
     /// A file is not the artifact that the record says it is.
     #[error("{path}: has {found}, but artifact {artifact} is {expected}")]
     ContentOrigin {
-        /// Path in the image.
         path: String,
-        /// Name of the artifact.
         artifact: String,
         /// The digest that it should have.
         expected: Box<Digest>,
-        /// The digest that it has.
         found: Box<Digest>,
     },
     /// The path is gone.
     #[error("{path}: not in the image: layer {layer} removed it")]
-    Removed {
-        /// Path in the image.
-        path: String,
-        /// Name of the layer.
-        layer: String,
-    },
+    Removed { path: String, layer: String },
 }
 
 impl Hint for ExplainError {

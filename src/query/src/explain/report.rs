@@ -53,7 +53,6 @@ pub struct Explanation {
     /// The artifact of the manifest that the base had already, where the path is of that package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptReport>,
-    /// The packages that own it.
     pub packages: Vec<InstalledPackage>,
 }
 
@@ -73,7 +72,6 @@ pub struct Link {
 /// The base image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BaseReport {
-    /// Its version.
     pub version: String,
     /// Where it can be fetched.
     pub url: String,
@@ -83,23 +81,18 @@ pub struct BaseReport {
     pub proof: Option<Proof>,
 }
 
-/// A layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerReport {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Digest of its description and files.
     pub digest: Digest,
 }
 
-/// A bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BundleReport {
     /// `PUBLISHER.NAME`.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Digest of its index.
     pub digest: Digest,
@@ -109,10 +102,8 @@ pub struct BundleReport {
     pub signer: String,
 }
 
-/// An artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArtifactReport {
-    /// Its name.
     pub name: String,
     /// Digest of its file.
     pub digest: Digest,
@@ -133,7 +124,6 @@ pub struct KeptReport {
     pub name: String,
     /// The layer that would have installed it.
     pub layer: String,
-    /// Its version.
     pub version: String,
 }
 

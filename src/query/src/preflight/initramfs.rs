@@ -43,7 +43,6 @@ pub enum InitramfsError {
     Modules,
 }
 
-/// What an initramfs has.
 #[derive(Debug, Default)]
 pub(super) struct Initramfs {
     /// The names of its modules, as [`module`] writes them.
@@ -55,7 +54,6 @@ pub(super) struct Initramfs {
 }
 
 impl Initramfs {
-    /// Reads an initramfs.
     pub(super) fn read(input: impl Read) -> Result<Self, InitramfsError> {
         let mut found = Self { left: MAX_UNPACKED, ..Self::default() };
         archives(&mut BufReader::new(input), true, &mut found)?;

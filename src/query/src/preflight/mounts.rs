@@ -48,7 +48,6 @@ enum Named {
     There,
     /// A content that none has.
     Missing,
-    /// A device.
     Device,
     /// Something else, such as `tmpfs`.
     NoDisk,

@@ -15,7 +15,6 @@ pub(super) const IMAGE: usize = 0;
 /// What an element is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The image.
     Image,
     /// The distribution.
     System,

@@ -7,9 +7,7 @@ use super::inventory::{Element, Inventory, Role, Supplier};
 pub struct PartRow {
     /// What it is.
     pub kind: &'static str,
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// An expression of SPDX.
     pub licence: String,

@@ -74,7 +74,6 @@ pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     Ok(status)
 }
 
-/// What is listed, and how.
 struct Listing<'o> {
     options: &'o Options,
     /// `-a` or `-A`

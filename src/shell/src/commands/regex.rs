@@ -22,7 +22,6 @@ const MAX_GROUPS: usize = 90;
 pub(crate) enum Syntax {
     /// That of sed and expr, which refuse `a**`.
     Basic,
-    /// That of grep.
     Grep,
     /// That of sed -E and find, which refuse what cannot be repeated.
     Extended,

@@ -73,7 +73,6 @@ const OPS: [(&[u8], Op); 23] = [
     (b")", Op::Close),
 ];
 
-/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(Word),

@@ -53,7 +53,6 @@ pub struct Jail {
     pub as_root: bool,
     /// Whether there is a /proc, which process substitutions of bash need.
     pub has_proc: bool,
-    /// The programs that it has.
     pub programs: BTreeSet<String>,
 }
 

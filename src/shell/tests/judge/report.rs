@@ -91,7 +91,6 @@ impl Report {
         groups
     }
 
-    /// All differences, as text.
     pub fn differences_text(&self) -> String {
         let mut text = String::new();
         for (count, difference) in self.causes() {

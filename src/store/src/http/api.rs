@@ -37,11 +37,8 @@ impl Default for ApiLimits {
 /// An answer, whatever its status.
 #[derive(Debug)]
 pub struct Reply {
-    /// Its status.
     pub status: u16,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: Vec<u8>,
 }
 

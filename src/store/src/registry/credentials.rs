@@ -28,18 +28,11 @@ const DOCKER_HUB: [&str; 2] = ["https://index.docker.io/v1/", "docker.io"];
 pub enum CredentialError {
     /// A file cannot be read.
     #[error("{path}: cannot read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file or what it names is not usable.
     #[error("{path}: no usable credentials for {host}: {reason}")]
     Unusable {
-        /// The file.
         path: PathBuf,
-        /// The registry.
         host: String,
         /// What is wrong; it quotes nothing of the file.
         reason: String,

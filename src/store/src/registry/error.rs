@@ -24,17 +24,14 @@ pub enum RegistryError {
     /// The registry contradicts itself.
     #[error("{url}: the answer has digest {found}, its header says {stated}")]
     Header {
-        /// What was asked for.
         url: String,
         /// `Docker-Content-Digest`.
         stated: String,
-        /// Digest of what came.
         found: Box<Digest>,
     },
     /// Neither a bearer token nor anything else that is known is asked for.
     #[error("{url}: asks for credentials in a way that is not understood: {challenge:?}")]
     Challenge {
-        /// The image.
         url: String,
         /// `WWW-Authenticate`.
         challenge: String,
@@ -42,7 +39,6 @@ pub enum RegistryError {
     /// A token that would be had without TLS is refused to a registry that is asked over TLS.
     #[error("{url}: wants a token that is not to be had over HTTPS: {challenge:?}")]
     PlainToken {
-        /// The image.
         url: String,
         /// `WWW-Authenticate`.
         challenge: String,
@@ -52,50 +48,28 @@ pub enum RegistryError {
     Credentials(#[from] CredentialError),
     /// The registry wants to know who asks.
     #[error("{url}: wants credentials, and there are none for {host}")]
-    NoCredentials {
-        /// What was asked for.
-        url: String,
-        /// The registry.
-        host: String,
-    },
+    NoCredentials { url: String, host: String },
     /// The registry does not take the credentials, or they do not suffice.
     #[error("{url}: the credentials for {host} do not suffice")]
-    Denied {
-        /// What was asked for.
-        url: String,
-        /// The registry.
-        host: String,
-    },
+    Denied { url: String, host: String },
     /// An answer lacks what has to be in it.
     #[error("{url}: the answer has no usable {what}")]
-    Answer {
-        /// What was asked for.
-        url: String,
-        /// What it lacks.
-        what: &'static str,
-    },
+    Answer { url: String, what: &'static str },
     /// What came is not what its digest names.
     #[error("{url}: has digest {found}, not {expected}")]
     Digest {
-        /// What was asked for.
         url: String,
         /// The digest that it should have.
         expected: Box<Digest>,
-        /// The digest that it has.
         found: Box<Digest>,
     },
     /// Others change the list of what is attached at the same time.
     #[error("{url}: others change it at the same time, and what was added does not stay")]
-    Contended {
-        /// The tag with the list.
-        url: String,
-    },
+    Contended { url: String },
     /// A descriptor promises more than is read.
     #[error("{image}: {digest} has {size} bytes, more than the {limit} that it may have")]
     TooLarge {
-        /// The image.
         image: String,
-        /// The document or layer.
         digest: Box<Digest>,
         /// Its length in bytes, as its descriptor says.
         size: u64,
@@ -104,12 +78,7 @@ pub enum RegistryError {
     },
     /// Its documents are not those of an image of that platform.
     #[error("{reference}: not a usable image")]
-    Image {
-        /// The image.
-        reference: String,
-        /// What is wrong.
-        source: Box<OciError>,
-    },
+    Image { reference: String, source: Box<OciError> },
 }
 
 impl Hint for RegistryError {

@@ -19,7 +19,6 @@ pub enum Arrival {
     There,
     /// The registry had it in the other repository.
     Mounted,
-    /// All of it was sent.
     Sent,
 }
 

@@ -24,7 +24,6 @@ pub struct Corrupt {
 /// What garbage collection removed, or would remove.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Garbage {
-    /// Files.
     pub files: Vec<PathBuf>,
     /// Their length in bytes.
     pub bytes: u64,

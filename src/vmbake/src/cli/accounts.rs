@@ -20,7 +20,6 @@ pub(super) struct AccountPlan<'a> {
     pub(super) request: &'a UpdateRequest,
     /// How.
     pub(super) resolver: &'a Resolver<'a>,
-    /// Where layers are.
     pub(super) layers: Catalog,
 }
 

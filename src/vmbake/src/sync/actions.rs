@@ -20,7 +20,6 @@ use vmbake_layer::Layer;
 pub enum SyncAction {
     /// A directory that is missing above a file.
     Directory {
-        /// Its path.
         path: String,
         /// Mode and owner.
         #[serde(flatten)]
@@ -28,31 +27,19 @@ pub enum SyncAction {
     },
     /// A file that is missing or differs.
     Write {
-        /// Its path.
         path: String,
         /// Mode and owner.
         #[serde(flatten)]
         ownership: Ownership,
-        /// Its layer.
         layer: String,
-        /// Its content.
         #[serde(skip)]
         content: Vec<u8>,
     },
     /// A link that is missing or leads elsewhere.
-    Link {
-        /// Its path.
-        path: String,
-        /// Its target.
-        target: String,
-        /// Its layer.
-        layer: String,
-    },
+    Link { path: String, target: String, layer: String },
     /// A file or link that sync had sent.
     Remove {
-        /// Its path.
         path: String,
-        /// Its layer.
         layer: String,
         /// Its content, so that no other one is removed.
         #[serde(skip)]

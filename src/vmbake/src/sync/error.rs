@@ -18,16 +18,10 @@ use vmbake_manifest::ManifestError;
 pub enum SyncError {
     /// The text is not a host.
     #[error("{text:?}: expected an image or [user@]host[:port]")]
-    Host {
-        /// The text.
-        text: String,
-    },
+    Host { text: String },
     /// The word is not an option with which ssh runs a script.
     #[error("{word:?}: expected an option of ssh after `--`, such as -i KEY or -o Name=value, with its value")]
-    Option {
-        /// The word.
-        word: OsString,
-    },
+    Option { word: OsString },
     /// The option names another machine or user than the address does.
     #[error("{target}: expected {keyword} {expected}, found the option {option:?} of ssh")]
     Contradiction {
@@ -37,130 +31,64 @@ pub enum SyncError {
         keyword: String,
         /// What the address says of it.
         expected: String,
-        /// The option with its value.
         option: String,
     },
     /// The image cannot be looked at.
     #[error("{path}: cannot look for the machine of the image")]
-    Image {
-        /// The image.
-        path: PathBuf,
-        /// What the system reports.
-        source: io::Error,
-    },
+    Image { path: PathBuf, source: io::Error },
     /// No machine runs from the image.
     #[error("{image}: no running machine of `vmbake boot` has this image open")]
-    NoMachine {
-        /// The image.
-        image: PathBuf,
-    },
+    NoMachine { image: PathBuf },
     /// The machine has no forwarded port.
     #[error("{image}: its machine forwards no port of 127.0.0.1 to port 22")]
-    NoForward {
-        /// The image.
-        image: PathBuf,
-    },
+    NoForward { image: PathBuf },
     /// Several machines run from the image.
     #[error("{image}: expected one running machine of this image, found {found}")]
-    Machines {
-        /// The image.
-        image: PathBuf,
-        /// How many.
-        found: usize,
-    },
+    Machines { image: PathBuf, found: usize },
     /// A program of this host cannot be run.
     #[error("cannot run {program}")]
-    Program {
-        /// The program.
-        program: &'static str,
-        /// What the system reports.
-        source: io::Error,
-    },
+    Program { program: &'static str, source: io::Error },
     /// The files cannot be written for rsync.
     #[error("cannot write a temporary file")]
     Stage(#[source] io::Error),
     /// ssh or a program that it runs failed.
     #[error("{host}: cannot {action}: {status}: {said}")]
     Remote {
-        /// The machine.
         host: String,
-        /// What was done.
         action: String,
-        /// The exit status.
         status: ExitStatus,
         /// Its standard error on one line.
         said: String,
     },
     /// The machine answered something else.
     #[error("{host}: expected {expected} in the machine's answer, found {found:?}")]
-    Answer {
-        /// The machine.
-        host: String,
-        /// What was expected.
-        expected: &'static str,
-        /// What was found.
-        found: String,
-    },
+    Answer { host: String, expected: &'static str, found: String },
     /// A part that every baked machine has is missing.
     #[error("{host}: {path} is missing")]
-    NotBaked {
-        /// The machine.
-        host: String,
-        /// What is missing.
-        path: &'static str,
-    },
+    NotBaked { host: String, path: &'static str },
     /// rsync is missing on the machine.
     #[error("{host}: rsync is not installed")]
-    NoRsync {
-        /// The machine.
-        host: String,
-    },
+    NoRsync { host: String },
     /// The machine's manifest cannot be used.
     #[error("{host}: cannot use the manifest of the machine")]
-    Manifest {
-        /// The machine.
-        host: String,
-        /// What is wrong with it.
-        source: ManifestError,
-    },
+    Manifest { host: String, source: ManifestError },
     /// The machine's record of origins cannot be used.
     #[error("{host}: cannot use the record of origins of the machine")]
-    Record {
-        /// The machine.
-        host: String,
-        /// What is wrong with it.
-        source: RecordError,
-    },
+    Record { host: String, source: RecordError },
     /// A document of the machine has another form.
     #[error("{host}: {path}: cannot read the document")]
-    Document {
-        /// The machine.
-        host: String,
-        /// The document.
-        path: &'static str,
-        /// What its reader reports.
-        source: serde_json::Error,
-    },
+    Document { host: String, path: &'static str, source: serde_json::Error },
     /// The machine is of another kind.
     #[error("{host}: expected a machine of kind {expected}, found kind {found}")]
     Kind {
-        /// The machine.
         host: String,
         /// The kind that is asked for.
         expected: String,
-        /// The kind of the machine.
         found: String,
     },
     /// No layer of the directories is one of the machine's kind.
     #[error("{host}: kind {kind} has none of the layers {layers}")]
-    Unrelated {
-        /// The machine.
-        host: String,
-        /// The kind of the machine.
-        kind: String,
-        /// The layers of the directories.
-        layers: String,
-    },
+    Unrelated { host: String, kind: String, layers: String },
     /// The directories of layers have none.
     #[error("expected a directory with layers to send, found no layer.json in any directory of --layers")]
     NoLayers,

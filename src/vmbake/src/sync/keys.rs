@@ -18,7 +18,6 @@ fn described<'a>(id: u32, home: &str, shell: &str, groups: impl Iterator<Item = 
 pub(super) struct Keys<'a> {
     layer: &'a Layer,
     installed: &'a Installed,
-    /// What differs.
     pub(super) differs: Vec<NewImage>,
     /// What a machine does not tell.
     pub(super) unknown: Vec<NewImage>,

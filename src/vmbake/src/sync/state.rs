@@ -25,7 +25,6 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SentFile {
-    /// Its layer.
     pub(super) layer: String,
     /// Digest of the content; of links, of the target.
     pub(super) digest: Digest,

@@ -7,10 +7,7 @@ use vmbake_common::hint::Hint;
 pub enum KeyError {
     /// It is no PEM.
     #[error("it is no PEM: {reason}")]
-    Pem {
-        /// What its reader says.
-        reason: String,
-    },
+    Pem { reason: String },
     /// It is PEM of something else.
     #[error("it is no private key")]
     Label,
@@ -19,10 +16,7 @@ pub enum KeyError {
     Public,
     /// It is a private key in another form.
     #[error("it is a private key of the form {found:?}, not PKCS#8")]
-    Packing {
-        /// Its label.
-        found: String,
-    },
+    Packing { found: String },
     /// It is a key for other signatures.
     #[error("it is a key for {found}, not for ECDSA with P-256")]
     Algorithm {

@@ -35,12 +35,10 @@ impl fmt::Display for CheckState {
     }
 }
 
-/// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReleaseCheck {
     /// What came of it.
     pub state: CheckState,
-    /// What was checked.
     pub check: &'static str,
     /// The file that it was about.
     pub file: String,
@@ -48,7 +46,6 @@ pub struct ReleaseCheck {
     pub said: String,
 }
 
-/// All checks of a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReleaseReport {
     /// The checks, in order.

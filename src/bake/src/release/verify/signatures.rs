@@ -40,7 +40,6 @@ pub struct SignatureDemand {
 
 /// What must be signed.
 struct Document<'a> {
-    /// The file.
     file: String,
     /// What the names of its bundles begin with.
     stem: String,

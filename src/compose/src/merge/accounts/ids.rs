@@ -9,9 +9,7 @@ use vmbake_manifest::PinnedAccounts;
 /// What has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::merge) enum AccountKind {
-    /// A user.
     User,
-    /// A group.
     Group,
 }
 

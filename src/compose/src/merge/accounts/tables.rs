@@ -56,7 +56,6 @@ impl Table {
         line.first().map(String::as_str)
     }
 
-    /// All ids.
     pub(in crate::merge) fn ids(&self) -> BTreeSet<u32> {
         self.lines.iter().filter_map(|line| line.get(2)?.parse().ok()).collect()
     }
@@ -116,7 +115,6 @@ impl Table {
     }
 }
 
-/// A new user.
 #[derive(Debug)]
 pub(in crate::merge) struct NewUser<'a> {
     pub(in crate::merge) name: &'a str,
@@ -131,7 +129,6 @@ pub(in crate::merge) struct NewUser<'a> {
     pub(in crate::merge) aging: &'a str,
 }
 
-/// All tables.
 #[derive(Debug)]
 pub(in crate::merge) struct Tables {
     pub(in crate::merge) passwd: Table,

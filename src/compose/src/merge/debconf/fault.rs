@@ -7,10 +7,7 @@ use super::templates::TemplateFault;
 pub enum DebconfFault {
     /// The real one would end with an error, too.
     #[error("debconf would fail: {what}")]
-    Fails {
-        /// Why.
-        what: String,
-    },
+    Fails { what: String },
     /// A file of templates is none.
     #[error("templates: {0}")]
     Templates(#[from] TemplateFault),
@@ -19,15 +16,11 @@ pub enum DebconfFault {
     Limit {
         /// Of what there is too much.
         what: &'static str,
-        /// How much may be.
         limit: u64,
     },
     /// A password would be in every copy of the image.
     #[error("{question} gets a password, which no image may have")]
-    Password {
-        /// The question.
-        question: String,
-    },
+    Password { question: String },
 }
 
 /// What a layer says of a question and what its package does not take.
@@ -38,38 +31,21 @@ pub enum PresetFault {
     Unknown {
         /// Questions of the layer's packages with names like it.
         near: Vec<String>,
-        /// Questions of the layer's packages.
         known: Vec<String>,
     },
     /// It is no choice.
     #[error("{value:?} is none of its choices")]
-    Choice {
-        /// What the layer says.
-        value: String,
-        /// The choices.
-        choices: Vec<String>,
-    },
+    Choice { value: String, choices: Vec<String> },
     /// It asks for a password.
     #[error("it asks for a password, which would be in every copy of the image")]
     Password,
     /// It asks nothing.
     #[error("it is of the type {kind}, which has no answer")]
-    NoAnswer {
-        /// The type.
-        kind: String,
-    },
+    NoAnswer { kind: String },
     /// The package's templates are wrong.
     #[error("the templates of {package} cannot be read")]
-    Templates {
-        /// The package.
-        package: String,
-        /// Why.
-        source: TemplateFault,
-    },
+    Templates { package: String, source: TemplateFault },
     /// It does not go into the database.
     #[error("it cannot be set")]
-    Database {
-        /// Why.
-        source: DebconfFault,
-    },
+    Database { source: DebconfFault },
 }

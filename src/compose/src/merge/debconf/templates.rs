@@ -19,34 +19,17 @@ const MAX_FIELDS: usize = 2_000;
 pub enum TemplateFault {
     /// A line is neither a field nor the text of one.
     #[error("stanza {stanza} has the line {line:?}, which is neither a field nor a text that stands further in")]
-    Line {
-        /// Number of the stanza.
-        stanza: usize,
-        /// The line.
-        line: String,
-    },
+    Line { stanza: usize, line: String },
     /// A field is there twice.
     #[error("stanza {stanza} has the field {field} twice: are two templates parted by an empty line?")]
-    Twice {
-        /// Number of the stanza.
-        stanza: usize,
-        /// The field.
-        field: String,
-    },
-    /// What every template has is missing.
+    Twice { stanza: usize, field: String },
     #[error("stanza {stanza} has no {field}")]
-    Missing {
-        /// Number of the stanza.
-        stanza: usize,
-        /// The field.
-        field: &'static str,
-    },
+    Missing { stanza: usize, field: &'static str },
     /// It is larger than any file of templates.
     #[error("has more than {limit} {what}")]
     TooLarge {
         /// Of what there is too much.
         what: &'static str,
-        /// How much may be.
         limit: usize,
     },
 }

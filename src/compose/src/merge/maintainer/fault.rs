@@ -7,26 +7,17 @@ use vmbake_shell::ShellError;
 pub enum ScriptFault {
     /// It has something that is not known.
     #[error("{error}{}", if .text.is_empty() { String::new() } else { format!("\n    {text}") })]
-    Unknown {
-        /// Where, and what.
-        error: Box<ShellError>,
-        /// The line.
-        text: String,
-    },
+    Unknown { error: Box<ShellError>, text: String },
     /// It fails, as it would on the machine.
     #[error("fails with status {status}{}", if .stderr.is_empty() { String::new() } else { format!("\n{stderr}") })]
     Failed {
-        /// Its exit status.
         status: u8,
         /// What it writes to standard error.
         stderr: String,
     },
     /// It has to run on the machine, but only a `postinst` can wait for the first boot.
     #[error("cannot run here, and only a postinst can wait for the first boot: {reason}")]
-    CannotWait {
-        /// Why it cannot run here.
-        reason: String,
-    },
+    CannotWait { reason: String },
     /// A layer says that it waits, but only a `postinst` can.
     #[error("is deferred by a layer, but only a postinst can wait for the first boot")]
     NotPostinst,

@@ -29,7 +29,6 @@ pub(super) enum Lookup {
 pub(super) struct Unit {
     /// Its own name, if it was found by an alias.
     pub(super) name: String,
-    /// The file that has it.
     pub(super) file: String,
     pub(super) install: UnitInstall,
 }

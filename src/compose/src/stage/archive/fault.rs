@@ -28,16 +28,10 @@ pub enum MemberFault {
     Twice,
     /// It stands below more directories than are taken.
     #[error("is more than {limit} directories deep")]
-    Depth {
-        /// How many are taken.
-        limit: usize,
-    },
+    Depth { limit: usize },
     /// A symbolic link of the same archive is on the way to it.
     #[error("would be placed through the archive's symbolic link {link:?}")]
-    Through {
-        /// The symbolic link.
-        link: String,
-    },
+    Through { link: String },
     /// A link that leads nowhere.
     #[error("link without target")]
     NoTarget,
@@ -46,10 +40,7 @@ pub enum MemberFault {
     Target,
     /// A hard link to what is no file, or comes later.
     #[error("is a hard link to {target:?}, which is no earlier file")]
-    HardLink {
-        /// What it leads to.
-        target: String,
-    },
+    HardLink { target: String },
     /// Its bytes are of an encoding that nothing states.
     #[error("name is neither ASCII nor marked as UTF-8")]
     Encoding,
@@ -65,15 +56,11 @@ pub enum MemberFault {
         /// The name in the local header.
         name: String,
     },
-    /// It is encrypted.
     #[error("is encrypted")]
     Encrypted,
     /// An unsupported compression method.
     #[error("zip compression method {method} is not supported")]
-    Method {
-        /// Its number.
-        method: u16,
-    },
+    Method { method: u16 },
     /// Its content cannot be read, or differs from the central directory in length or checksum.
     #[error("cannot decompress: {error}")]
     Packed {
@@ -94,18 +81,10 @@ pub enum MemberFault {
     },
     /// A user or group that Linux does not have.
     #[error("owner {value} is out of range")]
-    Owner {
-        /// The id.
-        value: i64,
-    },
+    Owner { value: i64 },
     /// A device whose numbers Linux does not have.
     #[error("device {major}:{minor} is out of range")]
-    Device {
-        /// Number of its driver.
-        major: i64,
-        /// Number of the device itself.
-        minor: i64,
-    },
+    Device { major: i64, minor: i64 },
     /// A device, a pipe or a socket, where only files are taken.
     #[error("devices and pipes have no place in an artifact")]
     Special,
@@ -114,17 +93,13 @@ pub enum MemberFault {
     Sparse,
     /// A type that neither POSIX nor GNU tar has.
     #[error("unknown type {found:?}")]
-    Type {
-        /// Its letter.
-        found: char,
-    },
+    Type { found: char },
     /// Neither POSIX' ustar nor GNU's.
     #[error("bad header: unknown version of ustar")]
     Ustar,
     /// A field of the header is no number.
     #[error("bad header: {field} is {found:?}, expected a number")]
     Number {
-        /// Name of the field.
         field: &'static str,
         /// Its bytes.
         found: String,
@@ -132,21 +107,16 @@ pub enum MemberFault {
     /// Header and extended header state different lengths.
     #[error("bad header: size is {size} and {other}")]
     Size {
-        /// The one of the header.
         size: i64,
         /// The one that the reader takes.
         other: u64,
     },
     /// Something without content has one.
     #[error("is no file, and has a content of {size} bytes")]
-    Content {
-        /// Length of the content.
-        size: i64,
-    },
+    Content { size: i64 },
     /// An extended header that would fill the memory.
     #[error("extended header of {size} bytes, more than {limit}")]
     ExtendedLen {
-        /// Its length.
         size: u64,
         /// The length of the longest that is read.
         limit: u64,
@@ -174,10 +144,7 @@ pub enum MemberFault {
     Global(PaxFault),
     /// A global header says more than a comment.
     #[error("global header with {key:?} is not supported")]
-    GlobalKey {
-        /// The key of the record.
-        key: String,
-    },
+    GlobalKey { key: String },
     /// A global header takes the place of the member that an extended header speaks of.
     #[error("global header stands between a member and its extended header")]
     GlobalBetween,
@@ -191,28 +158,16 @@ pub enum PaxFault {
     Malformed,
     /// A key that is empty or has a NUL byte.
     #[error("record with the key {key:?}")]
-    Key {
-        /// The key.
-        key: String,
-    },
+    Key { key: String },
     /// A key comes again.
     #[error("two records of {key:?}")]
-    Twice {
-        /// The key.
-        key: String,
-    },
+    Twice { key: String },
     /// A value is no number.
     #[error("bad {key} record")]
-    Value {
-        /// The key.
-        key: &'static str,
-    },
+    Value { key: &'static str },
     /// A user or group that Linux does not have.
     #[error("owner {value} is out of range")]
-    Owner {
-        /// The id.
-        value: u64,
-    },
+    Owner { value: u64 },
     /// Where the next header stands must not depend on what only some readers look at.
     #[error("size in an extended header is not supported")]
     Size,

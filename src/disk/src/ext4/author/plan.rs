@@ -41,10 +41,7 @@ pub enum Refusal {
     },
     /// Its mode has bits that are none of permissions.
     #[error("mode {mode:#o} has more than permission bits")]
-    Mode {
-        /// The mode.
-        mode: u16,
-    },
+    Mode { mode: u16 },
     /// Its time does not fit into an inode.
     #[error("its time, {secs} s and {nanos} ns, is not between 1901 and 2310")]
     Time {
@@ -55,18 +52,10 @@ pub enum Refusal {
     },
     /// Its number does not fit into an inode.
     #[error("device number {major}:{minor} is too large")]
-    Device {
-        /// Major number.
-        major: u32,
-        /// Minor number.
-        minor: u32,
-    },
+    Device { major: u32, minor: u32 },
     /// It has too many names.
     #[error("{found} hard links, at most 65000 fit")]
-    Links {
-        /// How many.
-        found: u32,
-    },
+    Links { found: u32 },
     /// It is too long.
     #[error("a file of {len} bytes, more than 16 TiB")]
     FileSize {
@@ -81,21 +70,13 @@ pub enum Refusal {
     },
     /// An attribute has a name that has no form on disk.
     #[error("extended attribute name {name:?} is not in a known namespace, or not UTF-8")]
-    XattrName {
-        /// The name.
-        name: String,
-    },
+    XattrName { name: String },
     /// Its attributes are too long.
     #[error("extended attributes do not fit into the inode and one block of 4096 bytes")]
     XattrSize,
     /// An access control list is none.
     #[error("access control list {name}: {what}")]
-    Acl {
-        /// Name of the attribute.
-        name: String,
-        /// What is wrong with it.
-        what: AclFault,
-    },
+    Acl { name: String, what: AclFault },
     /// The name is taken.
     #[error("lost+found belongs to the file system and must be an empty directory")]
     LostFound,

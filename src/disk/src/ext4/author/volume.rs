@@ -26,7 +26,6 @@ pub struct Stats {
     pub inodes: u32,
     /// Inodes that hold nothing.
     pub free_inodes: u32,
-    /// Blocks of the journal.
     pub journal_blocks: u32,
     /// Where contents begin, in bytes; `None` when no file has content.
     pub data_start: Option<u64>,

@@ -39,30 +39,17 @@ pub enum AttributeFault {
     },
     /// The name is one that no system call takes.
     #[error("attribute name {name:?}")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    Name { name: String },
     /// Two attributes have the same name.
     #[error("attribute {name} twice")]
-    Twice {
-        /// The name.
-        name: String,
-    },
+    Twice { name: String },
     /// The value is not a valid access control list.
     #[error("attribute {name}: {fault}")]
-    Acl {
-        /// The name.
-        name: String,
-        /// What is wrong with it.
-        fault: AclFault,
-    },
+    Acl { name: String, fault: AclFault },
     /// The inode that holds the value is damaged.
     #[error("attribute {name} of {owner}: {what}")]
     Value {
-        /// The name.
         name: String,
-        /// Who has it.
         owner: Box<Place>,
         /// What is wrong with the value.
         what: Box<Corruption>,
@@ -88,14 +75,10 @@ pub enum AttributeFault {
 pub enum AclFault {
     /// It is too short for a version.
     #[error("{len} bytes")]
-    Len {
-        /// How long it is.
-        len: usize,
-    },
+    Len { len: usize },
     /// It has an unknown version.
     #[error("version {found}, expected {expected}")]
     Version {
-        /// What it begins with.
         found: u32,
         /// The version of what is stored, or of system calls.
         expected: u32,
@@ -105,8 +88,5 @@ pub enum AclFault {
     Cut,
     /// An entry has an unknown tag.
     #[error("entry with tag {tag:#x}")]
-    Tag {
-        /// The tag.
-        tag: u16,
-    },
+    Tag { tag: u16 },
 }

@@ -9,7 +9,6 @@ pub enum DirectoryFault {
         /// `i_size`.
         len: u64,
     },
-    /// The directory has a hole.
     #[error("hole at block {block} of the directory")]
     Hole {
         /// The missing block, counted from the start of the directory.
@@ -20,7 +19,6 @@ pub enum DirectoryFault {
     EntryLen {
         /// `rec_len`.
         len: usize,
-        /// Where in the block.
         at: usize,
     },
     /// An entry names an inode behind the last one.
@@ -28,7 +26,6 @@ pub enum DirectoryFault {
     EntryInode {
         /// `inode`.
         inode: u32,
-        /// How many the volume has.
         inodes: u32,
     },
     /// A name does not fit into its entry.
@@ -44,26 +41,17 @@ pub enum DirectoryFault {
     EntryType {
         /// `file_type`.
         found: u8,
-        /// That of the inode.
         expected: u8,
     },
     /// An entry names a free inode.
     #[error("directory inode {directory} names an unused inode")]
-    EntryUnused {
-        /// Inode of the directory.
-        directory: u32,
-    },
+    EntryUnused { directory: u32 },
     /// The first two entries are not `.` and `..`.
     #[error("does not begin with entries . and ..")]
     Dots,
     /// `..` is not the directory that names this one.
     #[error("entry .. names inode {found}, expected {expected}")]
-    Parent {
-        /// What it names.
-        found: u32,
-        /// What names it.
-        expected: u32,
-    },
+    Parent { found: u32, expected: u32 },
     /// A block has no checksum.
     #[error("directory block without checksum")]
     Tail,
@@ -86,14 +74,8 @@ pub enum DirectoryFault {
     TwoNames,
     /// Two entries have the same name.
     #[error("name {name:?} exists twice")]
-    NameTwice {
-        /// The name.
-        name: String,
-    },
+    NameTwice { name: String },
     /// An entry has a name that no file can have.
     #[error("name {name:?} is not a valid file name")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    Name { name: String },
 }

@@ -43,16 +43,12 @@ pub enum InodeFault {
     },
     /// The target of a symbolic link is empty, or has a NUL.
     #[error("link target {target:?}")]
-    Target {
-        /// What it is.
-        target: String,
-    },
+    Target { target: String },
     /// The link count differs from the number of names.
     #[error("{links} links, but {names} names")]
     Links {
         /// `i_links_count`.
         links: u32,
-        /// How many there are.
         names: u32,
     },
     /// The link count of a directory differs from the number of its subdirectories.
@@ -60,7 +56,6 @@ pub enum InodeFault {
     Subdirectories {
         /// `i_links_count`: two, and one for each subdirectory.
         links: u32,
-        /// How many there are.
         found: u32,
     },
     /// A directory names the inode, but it is free.

@@ -6,7 +6,6 @@ pub enum JournalFault {
     /// The inode of the journal is free.
     #[error("the volume needs recovery, but has no journal")]
     Missing,
-    /// The journal has a hole.
     #[error("the journal has a hole here")]
     Hole,
     /// The journal does not start with a superblock.
@@ -22,7 +21,6 @@ pub enum JournalFault {
     BlockSize {
         /// `s_blocksize`.
         found: u32,
-        /// The volume's.
         expected: u64,
     },
     /// The log starts outside of the journal.
@@ -32,7 +30,6 @@ pub enum JournalFault {
         start: u32,
         /// `s_first`.
         first: u32,
-        /// Where the log ends, exclusive.
         end: u32,
     },
     /// The features name two kinds of checksums.
@@ -43,12 +40,7 @@ pub enum JournalFault {
     LogLen,
     /// A transaction writes a block behind the end of the volume.
     #[error("block {block} of the volume, which has {blocks}")]
-    Block {
-        /// The block.
-        block: u64,
-        /// How many the volume has.
-        blocks: u64,
-    },
+    Block { block: u64, blocks: u64 },
     /// A list of revoked blocks does not fit into its block.
     #[error("revocations of {len} bytes")]
     Revocations {

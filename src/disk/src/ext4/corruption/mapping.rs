@@ -54,31 +54,21 @@ pub enum MappingFault {
     Map {
         /// The first block of the file that it maps.
         logical: u64,
-        /// Where it is.
         block: u64,
     },
     /// An extent is empty, or outside the volume.
     #[error("{len} blocks of the file at block {block} of the volume")]
-    Run {
-        /// How many.
-        len: u64,
-        /// The first of them.
-        block: u64,
-    },
+    Run { len: u64, block: u64 },
     /// An extent begins before the end of the previous one.
     #[error("block {logical} of the file is mapped after {end}")]
     Order {
-        /// The block of the file.
         logical: u64,
         /// Where the previous extent ends, exclusive.
         end: u64,
     },
     /// A block is part of two maps.
     #[error("block {block} maps blocks twice")]
-    MapTwice {
-        /// The block.
-        block: u64,
-    },
+    MapTwice { block: u64 },
     /// The map has more blocks than the file can need.
     #[error("more blocks map its content than it can have")]
     Maps,
@@ -87,16 +77,8 @@ pub enum MappingFault {
     Runs,
     /// A block is mapped twice by one inode.
     #[error("block {block} stands at two places of it")]
-    BlockTwice {
-        /// The block.
-        block: u64,
-    },
+    BlockTwice { block: u64 },
     /// A block belongs to two inodes.
     #[error("block {block} belongs to inode {other} too")]
-    BlockShared {
-        /// The block.
-        block: u64,
-        /// The other inode.
-        other: u32,
-    },
+    BlockShared { block: u64, other: u32 },
 }

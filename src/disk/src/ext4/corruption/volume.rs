@@ -20,7 +20,6 @@ pub enum VolumeFault {
     Blocks {
         /// `s_blocks_count`.
         found: u64,
-        /// How many fit.
         held: u64,
     },
     /// A block group has too many or too few blocks, or the first group does not start at block 0 or 1.
@@ -34,7 +33,6 @@ pub enum VolumeFault {
     /// The length of a group descriptor is impossible.
     #[error("{groups} group descriptors of {found} bytes")]
     DescriptorSize {
-        /// How many there are.
         groups: u64,
         /// `s_desc_size`.
         found: u16,
@@ -44,7 +42,6 @@ pub enum VolumeFault {
     MetaGroups {
         /// `s_first_meta_bg`.
         first: u32,
-        /// How many blocks have descriptors.
         blocks: u64,
     },
     /// The length of an inode is impossible.
@@ -64,9 +61,7 @@ pub enum VolumeFault {
     Inodes {
         /// `s_inodes_count`.
         found: u32,
-        /// How many groups there are.
         groups: u64,
-        /// How many inodes each has.
         per_group: u32,
     },
     /// The first inode for files is one of the reserved inodes.
@@ -80,28 +75,13 @@ pub enum VolumeFault {
     GroupNumber,
     /// A block bitmap is not inside the volume.
     #[error("block bitmap at block {block} of {blocks}")]
-    BlockBitmap {
-        /// Where it is.
-        block: u64,
-        /// How many the volume has.
-        blocks: u64,
-    },
+    BlockBitmap { block: u64, blocks: u64 },
     /// An inode table is not inside the volume.
     #[error("inode table at block {block} of {blocks}")]
-    InodeTable {
-        /// Where it begins.
-        block: u64,
-        /// How many the volume has.
-        blocks: u64,
-    },
+    InodeTable { block: u64, blocks: u64 },
     /// The inode tables of two groups overlap.
     #[error("inode table at block {block} overlaps that of block group {other}")]
-    InodeTablesOverlap {
-        /// Where it begins.
-        block: u64,
-        /// The other group.
-        other: u64,
-    },
+    InodeTablesOverlap { block: u64, other: u64 },
     /// More inodes of a group are unused than it has.
     #[error("{found} unused inodes of {per_group}")]
     UnusedInodes {
@@ -112,10 +92,5 @@ pub enum VolumeFault {
     },
     /// An inode refers to a block behind the end of the volume.
     #[error("refers to block {block} of {blocks}")]
-    OutOfRange {
-        /// The block.
-        block: u64,
-        /// How many the volume has.
-        blocks: u64,
-    },
+    OutOfRange { block: u64, blocks: u64 },
 }

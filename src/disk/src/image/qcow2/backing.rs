@@ -30,7 +30,6 @@ pub struct Backing {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} cannot be the name of a backing file: {reason}")]
 pub struct BackingNameError {
-    /// The name.
     pub name: String,
     /// Why not.
     pub reason: &'static str,

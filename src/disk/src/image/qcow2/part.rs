@@ -5,7 +5,6 @@ use std::fmt;
 /// A part that an error speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Qcow2Part {
-    /// All of the header.
     Header,
     /// `header_length`.
     HeaderLength,
@@ -21,13 +20,9 @@ pub enum Qcow2Part {
     L1TableOffset,
     /// `compression_type`.
     CompressionType,
-    /// All of the L1 table.
     L1Table,
-    /// An entry of it.
     L1Entry,
-    /// An L2 table.
     L2Table,
-    /// An entry of one.
     L2Entry,
     /// A cluster that stands in the file as it is.
     DataCluster,

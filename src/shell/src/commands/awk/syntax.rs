@@ -1,6 +1,5 @@
 //! The syntax tree of an awk program. Names are resolved: a variable or an array is its place in a table.
 
-/// A program.
 pub(super) struct Program {
     pub(super) begin: Vec<Statement>,
     pub(super) rules: Vec<Rule>,

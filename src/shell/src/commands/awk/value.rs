@@ -8,7 +8,6 @@ use super::number;
 use super::syntax::Comparison;
 use crate::eval::Run;
 
-/// A value.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     /// Of a variable that nothing was assigned to: zero and empty.

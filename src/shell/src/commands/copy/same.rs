@@ -5,7 +5,6 @@ use super::Dereference;
 use crate::files::{Follow, Node};
 use crate::shell::Shell;
 
-/// What is replaced, and how.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Replaced {
     pub(in super::super) dereference: Dereference,

@@ -24,7 +24,6 @@ const CHECK: &str = "rebuild";
 pub(super) struct Rebuild {
     /// The base image; `None` takes the one that the manifest pins.
     pub(super) base: Option<PathBuf>,
-    /// Where layers are.
     pub(super) layers: Catalog,
     /// Whether stderr is told nothing.
     pub(super) quiet: bool,

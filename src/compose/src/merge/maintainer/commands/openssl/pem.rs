@@ -7,7 +7,6 @@ use base64ct::{Base64, Encoding};
 pub(super) enum Found {
     /// Nothing that has a subject, or something damaged.
     Nothing,
-    /// One certificate.
     Certificate(Vec<u8>),
     /// More than one.
     Several,

@@ -13,7 +13,6 @@ enum Part {
     Field(String, i32),
 }
 
-/// A format.
 pub(super) struct Format(Vec<Part>);
 
 /// No column is wider.
