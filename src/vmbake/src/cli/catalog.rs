@@ -11,16 +11,18 @@ use vmbake_layer::Layers;
 use vmbake_pin::anchors::Anchors;
 use vmbake_pin::sources::Sources;
 
+/// The heading of these options in the help. It is given to each: a heading of a group goes on to the options behind the group.
+pub(super) const LOOK_UP: &str = "Look-up options";
+
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Look-up options")]
 pub(super) struct CatalogArgs {
     /// Leave out what is built in: all of it, or what is listed
-    #[arg(long, value_name = "WHAT,...", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
+    #[arg(long, help_heading = LOOK_UP, value_name = "WHAT,...", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
     #[arg(default_missing_values = ["layers", "sources", "trust"])]
     no_builtin: Vec<BuiltIn>,
     /// Let this entry of a later directory or file count, such as layers/vm or archives/debian, though an earlier one or the
     /// built-in one differs; may be repeated
-    #[arg(long = "override", value_name = "SORT/NAME", value_parser = entry)]
+    #[arg(long = "override", help_heading = LOOK_UP, value_name = "SORT/NAME", value_parser = entry)]
     overrides: Vec<String>,
 }
 
@@ -33,10 +35,9 @@ enum BuiltIn {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Look-up options")]
 pub(super) struct LayersArgs {
     /// Directory of layers, beside the built-in ones; may be repeated [default: layers, where it is]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = LOOK_UP, value_name = "DIR")]
     layers: Vec<PathBuf>,
 }
 
@@ -44,18 +45,16 @@ pub(super) struct LayersArgs {
 pub(super) const DIRECTORY: &str = "layers";
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Look-up options")]
 pub(super) struct SourcesArgs {
     /// Where upstreams live and what proves them, beside what is built in; may be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = LOOK_UP, value_name = "FILE")]
     sources: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Look-up options")]
 pub(super) struct TrustArgs {
     /// Directory of trust anchors, beside the built-in ones; may be repeated
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = LOOK_UP, value_name = "DIR")]
     trust: Vec<PathBuf>,
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::Failure;
-use super::catalog::{CatalogArgs, SourcesArgs};
+use super::catalog::{CatalogArgs, LOOK_UP, SourcesArgs};
 use vmbake_common::address;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::input;
@@ -28,10 +28,9 @@ const SHARED: &str = "VMBAKE_SHARED";
 const SHARED_WRITE: &str = "VMBAKE_SHARED_WRITE";
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Look-up options")]
 pub(super) struct MirrorArgs {
     /// Ask URL for everything below PREFIX; may be repeated, and comes before $VMBAKE_MIRRORS and the configuration file
-    #[arg(long = "mirror", value_name = "PREFIX=URL")]
+    #[arg(long = "mirror", help_heading = LOOK_UP, value_name = "PREFIX=URL")]
     mirrors: Vec<Mirror>,
 }
 
@@ -46,20 +45,19 @@ pub(super) struct RegistryArgs {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Look-up options")]
 pub(super) struct NetworkArgs {
     #[command(flatten)]
     mirrors: MirrorArgs,
     #[command(flatten)]
     sources: SourcesArgs,
     /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = LOOK_UP, value_name = "DIR")]
     store: Option<PathBuf>,
     /// Look here for what the store lacks, before upstreams: oci://HOST/REPOSITORY [default: $VMBAKE_SHARED, or the configuration file]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help_heading = LOOK_UP, value_name = "URL")]
     shared: Option<SharedName>,
     /// Put there what the store has [default: $VMBAKE_SHARED_WRITE=1, or the configuration file]
-    #[arg(long)]
+    #[arg(long, help_heading = LOOK_UP)]
     shared_write: bool,
 }
 

@@ -12,25 +12,26 @@ use vmbake_bake::release::verify::NamedSigner;
 use vmbake_pin::anchors::Anchors;
 use vmbake_proof::sigstore::{self, PublicKey, Signer, SigstoreRoot};
 
+/// The heading of these options in the help.
+const SIGNATURES: &str = "Signature options";
+
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Signature options")]
 pub(in super::super) struct SignerArgs {
     /// Public key that must have signed, PEM; may be repeated: then each must have
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = SIGNATURES, value_name = "FILE")]
     key: Vec<PathBuf>,
     /// Subject alternative name of the certificate that must have signed, exactly
-    #[arg(long, value_name = "ID", requires = "certificate_oidc_issuer", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, help_heading = SIGNATURES, value_name = "ID", requires = "certificate_oidc_issuer", value_parser = NonEmptyStringValueParser::new())]
     certificate_identity: Option<String>,
     /// OIDC issuer of that certificate, exactly
-    #[arg(long, value_name = "URL", requires = "certificate_identity", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, help_heading = SIGNATURES, value_name = "URL", requires = "certificate_identity", value_parser = NonEmptyStringValueParser::new())]
     certificate_oidc_issuer: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Signature options")]
 pub(in super::super) struct RootArgs {
     /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = SIGNATURES, value_name = "FILE")]
     trusted_root: Option<PathBuf>,
 }
 
