@@ -186,14 +186,15 @@ fn a_user_of_a_bundle_joins_no_group_that_was_not_asked_for() {
 #[test]
 fn what_is_made_of_a_file_must_be_granted_too() {
     let Some(shop) = linked() else { return };
-    let file = |path: &str| {
-        layer("").replacen("\"files\": {", &format!("\"files\": {{\"{path}\": {{\"content\": \"x\\n\"}}, "), 1)
+    let file = |path: &str, content: &str| {
+        layer("").replacen("\"files\": {", &format!("\"files\": {{\"{path}\": {{\"content\": {content:?}}}, "), 1)
     };
-    for (path, expected) in [
-        ("/usr/local/share/ca-certificates/a.crt", "layer acme.agent: writes /etc/ssl/certs"),
-        ("/etc/default/grub.d/a.cfg", "layer acme.agent: writes /boot/grub/grub.cfg"),
+    let certificate = include_str!("../data/certificates/first.pem");
+    for (path, content, expected) in [
+        ("/usr/local/share/ca-certificates/a.crt", certificate, "layer acme.agent: writes /etc/ssl/certs"),
+        ("/etc/default/grub.d/a.cfg", "GRUB_TIMEOUT=3\n", "layer acme.agent: writes /boot/grub/grub.cfg"),
     ] {
-        let (ok, said) = baked(&shop, &format!("{path:?}"), r#", "users": ["agent"]"#, &file(path));
+        let (ok, said) = baked(&shop, &format!("{path:?}"), r#", "users": ["agent"]"#, &file(path, content));
         assert!(!ok && said.contains(expected), "{path}: {said}");
     }
 }
