@@ -197,7 +197,7 @@ const OTHERS: &[(&str, usize)] = &[
     ("common/src/atomic_file.rs", 1),
     ("distribute/src/pull/part.rs", 1),
     ("distribute/src/archive/staged.rs", 4),
-    ("distribute/src/bundle/extension/folder.rs", 2),
+    ("sysext/src/folder.rs", 2),
     ("pin/src/update/open.rs", 1),
     // Files of the kernel.
     ("store/src/stamp.rs", 1),
