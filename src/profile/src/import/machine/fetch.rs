@@ -289,7 +289,8 @@ impl Machine<'_> {
         if option != b"-R" || !is_root || operands.is_empty() {
             return None;
         }
-        let is_known = |path: &str| call.files.is_made(path.as_bytes()) || is_vacant(format!("{path}/-").as_bytes());
+        // A directory that `mkdir -p` made may be one of the base, with entries of its own.
+        let is_known = |path: &str| is_vacant(format!("{path}/-").as_bytes());
         let directory = |operand: &Vec<u8>| {
             let path = plain_directory(call, &text(operand)).ok().filter(|path| is_known(path))?;
             self.effects.unpacked.iter().any(|unpacked| unpacked.path == path).then_some(path)
