@@ -105,9 +105,9 @@ def twice(lab):
     return one, kind
 
 
-def is_like(entry, kind, mode):
-    """Whether a path is of a kind, with a mode, and root's."""
-    return entry and entry["type"] == kind and int(entry["mode"], 8) & 0o7777 == mode and (entry["uid"], entry["gid"]) == (0, 0)
+def is_like(entry, kind, mode, owner=(0, 0)):
+    """Whether a path is of a kind, with a mode and an owner, by default root."""
+    return entry and entry["type"] == kind and int(entry["mode"], 8) & 0o7777 == mode and (entry["uid"], entry["gid"]) == owner
 
 
 def judged_image(lab, out, kind):
@@ -117,7 +117,7 @@ def judged_image(lab, out, kind):
     wrong = {}
     for path, (mode, content) in expected.FILES.items():
         entry = listed.get(path)
-        if not is_like(entry, "regular file", mode):
+        if not is_like(entry, "regular file", mode, expected.OWNERS.get(path, (0, 0))):
             wrong[path] = entry
         elif content is not None and (found := lab.must("cat", image, path)) != content:
             wrong[path] = found

@@ -63,6 +63,8 @@ WantedBy=multi-user.target
     "/usr/bin/jq": (0o755, None),
     "/usr/sbin/conntrack": (0o755, None),
 }
+# What tar, run by root without --no-same-owner, leaves to the owners of the archive.
+OWNERS = {"/opt/bin/crictl": (1001, 118)}
 LINKS = {
     "/opt/bin/kubectl": f"/opt/bin/kubernetes-{lab.KUBERNETES}/kubectl",
     "/opt/bin/kubelet": f"/opt/bin/kubernetes-{lab.KUBERNETES}/kubelet",
