@@ -107,4 +107,19 @@ units=(first-boot-again.service first-boot-env.service first-boot-retry.timer fi
     nstance-recv-watch.path nstance-recv-watch.service nstance-recv-watch.timer containerd.service container-images.service
     kubelet.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service)
 inside systemctl enable "${units[@]}" >"$site/systemctl.log" 2>&1 || { cat "$site/systemctl.log"; exit 1; }
+# Host keys of machines on which cloud-init is off.
+cat >"$root/usr/lib/systemd/system/vmbake-ssh-host-keys.service" <<'END'
+[Unit]
+Description=Generate missing SSH host keys
+ConditionPathExists=/run/cloud-init/disabled
+ConditionPathExistsGlob=!/etc/ssh/ssh_host_*_key
+After=cloud-init.service cloud-init-network.service
+Before=ssh.service sshd.service sshd@.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/ssh-keygen -A
+END
+inside systemctl --quiet add-wants ssh.service vmbake-ssh-host-keys.service
 inside ldconfig
