@@ -5,8 +5,9 @@ set -euo pipefail
 root=$1
 cd "$root/etc"
 mkdir -p apt/mirrors default/grub.d
-echo https://deb.debian.org/debian >apt/mirrors/debian.list
-echo https://deb.debian.org/debian-security >apt/mirrors/debian-security.list
+# Reserved names (RFC 2606) in place of Debian's mirrors: no test may reach an archive that apt on this machine does not name.
+echo https://archive.example/debian >apt/mirrors/debian.list
+echo https://archive.example/debian-security >apt/mirrors/debian-security.list
 echo '# See /etc/apt/sources.list.d/debian.sources' >apt/sources.list
 sources() {
     printf '%s\n' 'Types: deb deb-src' "URIs: mirror+file:///etc/apt/mirrors/$1.list" "Suites: $2" 'Components: main' \
