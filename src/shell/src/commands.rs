@@ -42,7 +42,7 @@ use crate::host::Question;
 use crate::shell::Shell;
 
 pub(crate) use list::is_narrow_reader;
-pub(crate) use paths::{bare, known_path, real_path};
+pub(crate) use paths::{bare, known_path, last_name, real_path};
 
 /// The permissions that a symbolic mode makes of `old`.
 pub(crate) fn mode(text: &[u8], old: u16) -> Option<u16> {

@@ -190,6 +190,10 @@ impl Shell<'_> {
 
     /// rename(2). Descriptors follow the file, or what is below the directory.
     pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) -> Run<Result<(), Errno>> {
+        let is_reserved = |path: &[u8]| matches!(crate::commands::last_name(path), b"." | b"..");
+        if is_reserved(from) || is_reserved(to) {
+            return Ok(Err(Errno::Ebusy));
+        }
         if let Err(error) = self.files.rename(from, to) {
             return Ok(Err(error));
         }

@@ -20,6 +20,7 @@ pub enum Errno {
     Eexist,
     /// A directory has entries.
     Enotempty,
+    Ebusy,
     /// Too many symbolic links.
     Eloop,
     /// No file can have that name, or not that operation.
@@ -45,6 +46,7 @@ impl Errno {
             Self::Eisdir => "Is a directory",
             Self::Eexist => "File exists",
             Self::Enotempty => "Directory not empty",
+            Self::Ebusy => "Device or resource busy",
             Self::Eloop => "Too many levels of symbolic links",
             Self::Einval => "Invalid argument",
             Self::Enametoolong => "File name too long",

@@ -188,6 +188,9 @@ fn one(shell: &mut Shell<'_>, kind: Kind, options: &Options, text: &[u8], entrie
         return apply(shell, kind, options, &operand, entries);
     }
     if options.has(b'g') {
+        if options.has(b'x') && shell.state.locals.iter().any(|scope| scope.has(&name)) {
+            return shell.unsupported(b"declare -gx of a name that is also local");
+        }
         return shell.with_global(&name, |shell| apply(shell, kind, options, &operand, entries));
     }
     apply(shell, kind, options, &operand, entries)

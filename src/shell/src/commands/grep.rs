@@ -76,7 +76,10 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         _ => None,
     });
     // A shorter match of a word must not take its end for that of the line.
-    if options.has(b'w') && patterns.iter().any(|pattern| pattern.contains(&b'$') && pattern.contains(&b'|')) {
+    if options.has(b'w')
+        && options.has(b'o')
+        && patterns.iter().any(|pattern| pattern.contains(&b'$') && pattern.contains(&b'|'))
+    {
         return shell.unsupported(b"-w with an alternative that has an anchor");
     }
     // Without lines to select, files are not read.
@@ -87,8 +90,13 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
     }
     let mut expressions = Vec::new();
     let ignore_case = options.has(b'i') || options.has(b'y');
+    let syntax = syntax.unwrap_or(default);
+    let mut words = Vec::new();
     for pattern in patterns {
-        expressions.push(Expression::new(shell, &pattern, syntax.unwrap_or(default), ignore_case)?);
+        expressions.push(Expression::new(shell, &pattern, syntax, ignore_case)?);
+        if let Some(pattern) = as_word(&pattern, syntax).filter(|_| options.has(b'w') && !options.has(b'x')) {
+            words.push(Expression::new(shell, &pattern, syntax, ignore_case)?);
+        }
     }
     let recursive = options.has(b'r') || options.has(b'R');
     let mut groups = Vec::new();
@@ -101,7 +109,7 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
     });
     let named = shown.unwrap_or(options.operands.len() > 1 || recursive);
     let (before, after) = contexts(shell, &options)?;
-    let search = Search { options: &options, expressions: &expressions, named, before, after };
+    let search = Search { options: &options, expressions: &expressions, words: &words, named, before, after };
     let (mut found, mut divided) = (false, false);
     // The directories with a file about which something was written.
     let mut written = Vec::new();
@@ -247,12 +255,29 @@ fn patterns(shell: &mut Shell<'_>, options: &mut Options) -> Run<Option<Vec<Vec<
 struct Search<'s> {
     options: &'s Options,
     expressions: &'s [Expression],
+    /// With `-w`: the expressions with what may surround a word.
+    words: &'s [Expression],
     named: bool,
     before: usize,
     after: usize,
 }
 
 impl Search<'_> {
+    /// The places for which a line is selected, none if it is not: all that `-o` writes, else the whole line.
+    fn matches(&self, shell: &mut Shell<'_>, line: &[u8]) -> Run<Vec<(usize, usize)>> {
+        let options = self.options;
+        let places_count = options.has(b'o') || options.has(b'x') || (options.has(b'w') && self.words.is_empty());
+        if self.words.is_empty() && places_count {
+            return places(shell, options, self.expressions, line);
+        }
+        let deciding = if self.words.is_empty() { self.expressions } else { self.words };
+        let mut found = if any_matches(shell, deciding, line)? { vec![(0, 0)] } else { Vec::new() };
+        if !found.is_empty() && options.has(b'o') {
+            found.extend(places(shell, options, self.expressions, line)?);
+        }
+        Ok(found)
+    }
+
     /// Searches one content. Says whether a line was selected.
     fn file(&self, shell: &mut Shell<'_>, name: &[u8], content: &[u8], divided: &mut bool) -> Run<bool> {
         let options = self.options;
@@ -272,7 +297,7 @@ impl Search<'_> {
             if selected >= most && (open == 0 || !prints) {
                 break;
             }
-            let places = if selected < most { matches(shell, options, self.expressions, line)? } else { Vec::new() };
+            let places = if selected < most { self.matches(shell, line)? } else { Vec::new() };
             if selected >= most || places.is_empty() != options.has(b'v') {
                 if open > 0 && prints {
                     open -= 1;
@@ -375,22 +400,32 @@ impl Search<'_> {
     }
 }
 
+/// Whether one of the expressions matches a line.
+fn any_matches(shell: &mut Shell<'_>, expressions: &[Expression], line: &[u8]) -> Run<bool> {
+    for expression in expressions {
+        if expression.is_match(shell, line)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The pattern between what may surround a word: the way grep selects lines for `-w`, where an empty match counts, too.
+fn as_word(pattern: &[u8], syntax: Syntax) -> Option<Vec<u8>> {
+    match syntax {
+        Syntax::Fixed => None,
+        Syntax::Egrep => Some([b"(^|[^[:alnum:]_])(", pattern, b")([^[:alnum:]_]|$)"].concat()),
+        _ => Some([br"\(^\|[^[:alnum:]_]\)\(", pattern, br"\)\([^[:alnum:]_]\|$\)"].concat()),
+    }
+}
+
 /// Places of the line that match: all with `-o`, else one is enough.
-fn matches(
+fn places(
     shell: &mut Shell<'_>,
     options: &Options,
     expressions: &[Expression],
     line: &[u8],
 ) -> Run<Vec<(usize, usize)>> {
-    let exact = options.has(b'x') || options.has(b'w');
-    if !exact && !options.has(b'o') {
-        for expression in expressions {
-            if expression.is_match(shell, line)? {
-                return Ok(vec![(0, line.len())]);
-            }
-        }
-        return Ok(Vec::new());
-    }
     let mut places = Vec::new();
     let mut from = 0;
     while from <= line.len() {

@@ -223,7 +223,7 @@ pub(crate) fn bare(path: &[u8]) -> &[u8] {
 }
 
 /// The last name of a path.
-pub(super) fn last_name(path: &[u8]) -> &[u8] {
+pub(crate) fn last_name(path: &[u8]) -> &[u8] {
     divide(path).1
 }
 

@@ -167,13 +167,9 @@ fn items(input: &[u8], lines: bool) -> (Vec<Vec<u8>>, bool) {
     while let Some(byte) = bytes.next() {
         match byte {
             b'\n' => items.extend(item.take()),
-            // Blanks at the start of a line are left out.
-            b' ' | b'\t' if lines => {
-                if let Some(item) = &mut item {
-                    item.push(*byte);
-                }
-            }
-            b' ' | b'\t' => items.extend(item.take()),
+            // Space in front of an item is left out, and only blanks end one.
+            b' ' | b'\t' | b'\r' | 0x0b | 0x0c if item.is_none() => {}
+            b' ' | b'\t' if !lines => items.extend(item.take()),
             b'\\' => item.get_or_insert_default().extend(bytes.next()),
             quote @ (b'"' | b'\'') => {
                 let item = item.get_or_insert_default();

@@ -79,7 +79,9 @@ impl Shell<'_> {
             let (script, words) = (self.state.script.clone(), argv.to_vec());
             self.commands.ran(&Event { script, line: simple.line, words, status });
         }
-        Ok((status, argv.first().is_some_and(|name| name == b"exec")))
+        // Of redirections that fail, none stays.
+        let is_exec = argv.first().is_some_and(|name| name == b"exec");
+        Ok((status, is_exec && status == 0))
     }
 
     /// Runs a builtin that reads commands where its failure is tested: without the effect of `set -e`, and without the trap

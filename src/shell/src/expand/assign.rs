@@ -34,8 +34,8 @@ impl Shell<'_> {
                 return Err(self.discard_reported(&[name, &b": cannot assign list to array member"[..]].concat()));
             }
             (Assigned::Array(elements), None) => {
-                if self.state.bash.subshells > 0 && elements.last().is_some_and(|last| ends_with_blank(&last.value)) {
-                    return self.unsupported(b"a blank in quotes at the end of an array in a subshell");
+                if self.state.bash.subshells > 0 && elements.iter().any(|element| ends_with_blank(&element.value)) {
+                    return self.unsupported(b"an escaped blank at the end of an element of an array in a subshell");
                 }
                 // The elements see a new array that is empty.
                 if self.state.variable(name).is_none() && self.special_array(name)?.is_none() {

@@ -350,11 +350,12 @@ impl Expression<'_, '_> {
                 let start = self.at;
                 self.at += 2;
                 if let Some(mut place) = self.place()? {
+                    let value = self.load(&mut place)?.wrapping_add(step);
+                    let stored = self.store(&place, value)?;
                     if is_step_operator(self.rest()) {
                         return self.wrong("syntax error: operand expected");
                     }
-                    let value = self.load(&mut place)?.wrapping_add(step);
-                    return self.store(&place, value);
+                    return Ok(stored);
                 }
                 self.at = start;
             }
@@ -385,8 +386,10 @@ impl Expression<'_, '_> {
         if rest.starts_with(b"=") && !rest.starts_with(b"==") {
             return Ok(0);
         }
-        // bash looks at the next token before it takes the value.
-        if rest.first().is_some_and(|byte| !is_legal(*byte)) {
+        // bash looks at the tokens up to the next one that is no name before it takes the value.
+        let is_name = |byte: &u8| is_name_byte(*byte, false) || is_blank(*byte);
+        let rest = rest.get(rest.iter().take_while(|byte| is_name(byte)).count()..).unwrap_or_default();
+        if rest.first().is_some_and(|byte| !is_legal(*byte) && *byte != b'[') {
             return self.wrong("syntax error: invalid arithmetic operator");
         }
         let value = self.load(&mut place)?;

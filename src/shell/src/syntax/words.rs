@@ -20,6 +20,16 @@ pub(super) enum End {
     Text,
 }
 
+fn is_here_document(quoted: Option<End>) -> bool {
+    matches!(quoted, Some(End::Text | End::Brace { here_document: true }))
+}
+
+/// Whether a double-quoted text has an expansion in it, whose value dash takes for a pattern in a here-document.
+fn quotes_expansion(part: &Part) -> bool {
+    let is_text = |part: &Part| matches!(part, Part::Literal(_) | Part::Quoted(_));
+    matches!(part, Part::DoubleQuoted(inner) if !inner.iter().all(is_text))
+}
+
 /// Whether a byte may stand in a name, at its beginning or later.
 pub(crate) fn is_name_byte(byte: u8, first: bool) -> bool {
     byte == b'_' || byte.is_ascii_alphabetic() || (!first && byte.is_ascii_digit())
@@ -374,7 +384,11 @@ impl Reader<'_> {
             Some(byte @ (b'%' | b'#')) if !colon && !name.is_empty() => {
                 self.take();
                 let longest = self.take_if(byte);
-                Operation::Trim { suffix: byte == b'%', longest, pattern: self.plain(Stop::Brace)? }
+                let pattern = self.plain(Stop::Brace)?;
+                if is_here_document(quoted) && pattern.iter().any(quotes_expansion) {
+                    return Err(self.unsupported("a quoted expansion in a pattern of a here-document"));
+                }
+                Operation::Trim { suffix: byte == b'%', longest, pattern }
             }
             _ => {
                 self.operand(quoted)?;
@@ -388,10 +402,7 @@ impl Reader<'_> {
     pub(super) fn operand(&mut self, quoted: Option<End>) -> Result<Vec<Part>, SyntaxError> {
         match quoted {
             None => self.plain(Stop::Brace),
-            Some(end) => {
-                let here_document = matches!(end, End::Text | End::Brace { here_document: true });
-                self.quoted(End::Brace { here_document })
-            }
+            Some(end) => self.quoted(End::Brace { here_document: is_here_document(Some(end)) }),
         }
     }
 

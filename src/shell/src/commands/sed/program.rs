@@ -148,15 +148,14 @@ impl<'m> Machine<'m> {
         Ok(None)
     }
 
-    /// The next line. Only the last one of all may have no end.
+    /// The next line. The last one of each file may have no end.
     fn take(&mut self) -> Space {
         let end = |number: usize| self.lines.get(number).copied().unwrap_or(self.text.len());
         let start = self.number.checked_sub(1).map_or(0, end);
         let line = &self.text[start..end(self.number)];
         self.number += 1;
         let text = line.strip_suffix(&[self.end]);
-        let ended = text.is_some() || self.number < self.lines.len();
-        Space { text: text.unwrap_or(line).to_vec(), ended }
+        Space { text: text.unwrap_or(line).to_vec(), ended: text.is_some() }
     }
 
     /// Which of the files the current line is in.
