@@ -54,8 +54,13 @@ def anchors(text):
     return found
 
 
+def has_both_schemes(picture):
+    """Whether an SVG defines colours for a light and for a dark page, and a text for readers who do not see it."""
+    return "@media (prefers-color-scheme: dark)" in picture and "<title" in picture
+
+
 def broken_links(document, text):
-    """Each relative link of a document that leads nowhere, and why."""
+    """Each relative link of a document that leads nowhere, or to a picture that cannot be read in both colour schemes, and why."""
     prose = re.sub(r"(`+)[^`].*?\1", "", FENCE.sub("", text))
     for link in (one or other for one, other in LINK.findall(prose)):
         place, _, anchor = link.partition("#")
@@ -68,6 +73,8 @@ def broken_links(document, text):
             yield f"{link}: is outside of the project"
         elif anchor and anchor not in anchors(target.read_text() if place else text):
             yield f"{link}: there is no such heading"
+        elif target.suffix == ".svg" and not has_both_schemes(target.read_text()):
+            yield f"{link}: has no colours for prefers-color-scheme: dark"
 
 
 def commands(text, boot=False):
@@ -155,7 +162,9 @@ def judge_itself():
     page = ROOT / "README.md"
     text = "# One `two`\n# One two\n```sh\n# no heading\n[no](link)\n```\n`[no](link)` [a](#one-two-1) [b](docs) [c](https://x/y)\n"
     case("links that lead somewhere", not list(broken_links(page, text)))
-    for bad in "[a](none.md)", "[a](#one-two-2)", "[a](#no-heading)", "[a](docs/../../..)", "[a]: none.md":
+    case("picture with both colour schemes", has_both_schemes("<svg><title>A</title><style>@media (prefers-color-scheme: dark) {}</style></svg>"))
+    case("noticed: picture with one colour scheme", not has_both_schemes("<svg><title>A</title><style>text { fill: black; }</style></svg>"))
+    for bad in "[a](none.md)", "[a](#one-two-2)", "[a](#no-heading)", "[a](docs/../../..)", "[a]: none.md", "![a](docs/none.svg)":
         case(f"noticed: {bad}", len(list(broken_links(page, f"{text}\n{bad}\n"))) == 1)
 
 
