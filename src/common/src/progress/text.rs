@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn the_page_lists_each_event_with_its_fields() {
-        let (_, table) = PAGE.split_once("| event | told when | fields |\n|---|---|---|\n").unwrap();
+        let (_, table) = PAGE.split_once("| event | emitted when | fields |\n|---|---|---|\n").unwrap();
         let rows = table.lines().take_while(|line| line.starts_with('|'));
         let listed: BTreeSet<(String, BTreeSet<String>)> = rows
             .map(|row| {
