@@ -50,33 +50,36 @@ pub enum AptError {
     #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
     Weak { file: String },
     /// It is of another distribution.
-    #[error("InRelease: is for suite {suite} and codename {codename}, not for {expected}")]
+    #[error("{file}: is for suite {suite} and codename {codename}, not for {expected}")]
     Suite {
+        file: &'static str,
         /// The suite or codename that is asked for.
         expected: String,
         suite: String,
         codename: String,
     },
     /// It is from the future: a clock is wrong.
-    #[error("InRelease: its Date {date} is after the time of the check, {now}")]
-    Future { date: Timestamp, now: Timestamp },
+    #[error("{file}: its Date {date} is after the time of the check, {now}")]
+    Future { file: &'static str, date: Timestamp, now: Timestamp },
     /// A newer one was seen: this is a replay.
-    #[error("InRelease: its Date {date} is older than {previous}, which was seen before")]
-    Older { date: Timestamp, previous: Timestamp },
+    #[error("{file}: its Date {date} is older than {previous}, which was seen before")]
+    Older { file: &'static str, date: Timestamp, previous: Timestamp },
     /// It has expired.
-    #[error("InRelease: was valid until {until}, and now is {now}")]
-    Stale { until: Timestamp, now: Timestamp },
+    #[error("{file}: was valid until {until}, and now is {now}")]
+    Stale { file: &'static str, until: Timestamp, now: Timestamp },
     /// It does not state when it expires, and is old.
-    #[error("InRelease: its Date {date} is more than {days} days ago, and now is {now}")]
+    #[error("{file}: its Date {date} is more than {days} days ago, and now is {now}")]
     Aged {
+        file: &'static str,
         date: Timestamp,
         /// How many days it may have.
         days: u16,
         now: Timestamp,
     },
     /// It has no packages of that kind.
-    #[error("InRelease: does not list {index}")]
+    #[error("{file}: does not list {index}")]
     NoIndex {
+        file: &'static str,
         /// Path of the index without its compression.
         index: String,
     },

@@ -186,7 +186,10 @@ impl Resolver<'_> {
         let untrusted = |source: AptError| ResolveError::Archive { url: signed.url.clone(), source: Box::new(source) };
         let expect = Expect { suite, now: self.now, previous };
         let release = match (&signed.signature, self.at) {
-            (Some((_, signature)), _) => Release::verify_detached(&signed.text, signature, &keyring, &expect),
+            (Some((_, signature)), Some(at)) => {
+                Release::verify_past_detached(&signed.text, signature, &keyring, suite, at)
+            }
+            (Some((_, signature)), None) => Release::verify_detached(&signed.text, signature, &keyring, &expect),
             (None, Some(at)) => Release::verify_past(&signed.text, &keyring, suite, at),
             (None, None) => Release::verify(&signed.text, &keyring, &expect),
         };
@@ -203,13 +206,12 @@ impl Resolver<'_> {
         Ok(Index { archive: name.to_owned(), base, release, listed, packages, evidence, documents, snapshot })
     }
 
-    /// The `InRelease` of a directory, or its `Release` and `Release.gpg` where it has none. Those of a snapshot are not looked for: all
-    /// archives with snapshots have an `InRelease`.
+    /// The `InRelease` of a directory, or its `Release` and `Release.gpg` where it has none.
     fn signed_release(&self, directory: &str) -> Result<SignedRelease, ResolveError> {
         let url = format!("{directory}/InRelease");
         let is_absent = |error: &ResolveError| matches!(error, ResolveError::Download(error) if error.is_absent());
         match self.document(&url) {
-            Err(error) if is_absent(&error) && self.at.is_none() => {}
+            Err(error) if is_absent(&error) => {}
             found => return Ok(SignedRelease { text: found?, url, signature: None }),
         }
         let either = |name: &str| {

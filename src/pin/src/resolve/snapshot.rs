@@ -10,7 +10,7 @@ use super::{MAX_DOCUMENT, ResolveError, Resolver};
 use crate::sources::Archive;
 use vmbake_manifest::ArchiveSnapshot;
 use vmbake_proof::apt::Release;
-use vmbake_store::http::Request;
+use vmbake_store::http::{HttpError, Request};
 
 /// Length of a time such as `20260901T000000Z`.
 const TIME_LEN: usize = 16;
@@ -44,11 +44,13 @@ impl Resolver<'_> {
     ) -> Result<Copied, ResolveError> {
         let none = || ResolveError::NoSnapshot { archive: name.to_owned() };
         let place = |time| archive.snapshot_of(base, time).ok_or_else(none);
-        let asked = format!("{}/InRelease", Archive::index_directory(&place(at)?, suite));
-        let answered = self.client.send(&Request::get(&asked), |answer| {
-            let url = answer.url.clone();
-            answer.read(MAX_DOCUMENT).map(|_| url)
-        });
+        let directory = Archive::index_directory(&place(at)?, suite);
+        let asked = format!("{directory}/InRelease");
+        // The oldest copies have a `Release` with a detached signature only.
+        let answered = match self.answered(&asked) {
+            Err(error) if error.is_absent() => self.answered(&format!("{directory}/Release")).map_err(|_| error),
+            found => found,
+        };
         let time = match answered {
             Ok(url) => times(&url).next_back().unwrap_or(at),
             Err(error) if error.is_absent() => self.listed(archive, at)?.ok_or(error)?,
@@ -58,6 +60,14 @@ impl Resolver<'_> {
             return Err(ResolveError::LaterSnapshot { url: asked, found: time, at });
         }
         Ok(Copied { url: place(time)?, at, time })
+    }
+
+    /// The address at which a document is, after redirects.
+    fn answered(&self, url: &str) -> Result<String, HttpError> {
+        self.client.send(&Request::get(url), |answer| {
+            let url = answer.url.clone();
+            answer.read(MAX_DOCUMENT).map(|_| url)
+        })
     }
 
     /// The time of the last copy at or before `at`, from the server's lists.

@@ -11,7 +11,9 @@ use super::fields::{self, Fields};
 use crate::openpgp::{CLOCK_SKEW, Clearsigned, FileSignature, Keyring};
 use vmbake_common::digest::Digest;
 
-const FILE: &str = "InRelease";
+const IN_RELEASE: &str = "InRelease";
+/// The file that `Release.gpg` signs.
+const RELEASE: &str = "Release";
 
 /// Whether a suite is that of a flat archive (sources.list(5)): a directory with the index and all packages.
 pub fn is_flat(suite: &str) -> bool {
@@ -32,6 +34,8 @@ pub struct Expect<'a> {
 /// A verified `InRelease` or `Release`; made only by [`Release::verify`] and its siblings.
 #[derive(Clone, Debug)]
 pub struct Release {
+    /// Name of the file that was read, for errors.
+    file: &'static str,
     suite: String,
     date: Timestamp,
     valid_until: Option<Timestamp>,
@@ -95,7 +99,7 @@ impl Release {
     pub fn verify(in_release: &[u8], keyring: &Keyring, expect: &Expect<'_>) -> Result<Self, AptError> {
         let signed =
             Clearsigned::verify(in_release, keyring, expect.now).map_err(|source| AptError::Signature { source })?;
-        let release = Self::unsigned(&signed.text, expect)?;
+        let release = Self::unsigned(IN_RELEASE, &signed.text, expect)?;
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
@@ -106,51 +110,80 @@ impl Release {
         keyring: &Keyring,
         expect: &Expect<'_>,
     ) -> Result<Self, AptError> {
-        let signed = FileSignature::verify(signature, release, keyring, expect.now)
-            .map_err(|source| AptError::Detached { source })?;
-        let corrupt = |_| AptError::Corrupt { file: "Release".to_owned(), reason: "not UTF-8".to_owned() };
-        let release = Self::unsigned(str::from_utf8(release).map_err(corrupt)?, expect)?;
+        let (text, signed) = detached(release, signature, keyring, expect.now)?;
+        let release = Self::unsigned(RELEASE, text, expect)?;
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
     /// Verifies an `InRelease` from a snapshot as of a past time. `Valid-Until` is not enforced: snapshots serve it unchanged.
     pub fn verify_past(in_release: &[u8], keyring: &Keyring, suite: &str, at: Timestamp) -> Result<Self, AptError> {
         let signed = Clearsigned::verify(in_release, keyring, at).map_err(|source| AptError::Signature { source })?;
-        let release = Self::read(&signed.text, suite)?;
-        check_times(release.date, None, &Expect { suite, now: at, previous: None })?;
+        let release = Self::past(IN_RELEASE, &signed.text, suite, at)?;
+        Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
+    }
+
+    /// The same for a `Release` with its detached signature `Release.gpg`.
+    pub fn verify_past_detached(
+        release: &[u8],
+        signature: &[u8],
+        keyring: &Keyring,
+        suite: &str,
+        at: Timestamp,
+    ) -> Result<Self, AptError> {
+        let (text, signed) = detached(release, signature, keyring, at)?;
+        let release = Self::past(RELEASE, text, suite, at)?;
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
     /// The indexes that a text would list if it were signed. For fuzzers, whose texts nobody signs.
     #[doc(hidden)]
     pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<PackagesIndex>, AptError> {
-        Self::unsigned(text, expect)?.indexes(Some("main"), "amd64")
+        Self::unsigned(IN_RELEASE, text, expect)?.indexes(Some("main"), "amd64")
     }
 
     /// What stands in a text, without signers.
-    fn unsigned(text: &str, expect: &Expect<'_>) -> Result<Self, AptError> {
-        let release = Self::read(text, expect.suite)?;
-        check_times(release.date, release.valid_until, expect)?;
+    fn unsigned(file: &'static str, text: &str, expect: &Expect<'_>) -> Result<Self, AptError> {
+        let release = Self::read(file, text, expect.suite)?;
+        release.check_times(release.valid_until, expect)?;
+        Ok(release)
+    }
+
+    /// The same for a past time, at which `Valid-Until` is not enforced.
+    fn past(file: &'static str, text: &str, suite: &str, at: Timestamp) -> Result<Self, AptError> {
+        let release = Self::read(file, text, suite)?;
+        release.check_times(None, &Expect { suite, now: at, previous: None })?;
         Ok(release)
     }
 
     /// The same, without checking its times.
-    fn read(text: &str, suite: &str) -> Result<Self, AptError> {
-        let fields = Fields::only(FILE, text)?;
-        check_suite(&fields, suite)?;
-        let date = time(&fields, "Date")?.ok_or(AptError::Missing { file: FILE.to_owned(), field: "Date" })?;
+    fn read(file: &'static str, text: &str, suite: &str) -> Result<Self, AptError> {
+        let fields = Fields::only(file, text)?;
+        check_suite(file, &fields, suite)?;
+        let date = time(&fields, "Date")?.ok_or(AptError::Missing { file: file.to_owned(), field: "Date" })?;
         let valid_until = time(&fields, "Valid-Until")?;
         let acquire_by_hash = fields.get("Acquire-By-Hash")?.is_some_and(|value| value.eq_ignore_ascii_case("yes"));
-        let files = files(&fields)?;
+        let files = files(file, &fields)?;
         let suite = suite.to_owned();
-        Ok(Self { suite, date, valid_until, signers: Vec::new(), signed: date, acquire_by_hash, files })
+        Ok(Self { file, suite, date, valid_until, signers: Vec::new(), signed: date, acquire_by_hash, files })
     }
 
     /// Fails if its `Date` is more than so many days before `now`.
     pub fn check_age(&self, max_age_days: Option<u16>, now: Timestamp) -> Result<(), AptError> {
         let Some(days) = max_age_days else { return Ok(()) };
         let oldest = now.saturating_sub(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::MIN);
-        if self.date < oldest { Err(AptError::Aged { date: self.date, days, now }) } else { Ok(()) }
+        if self.date < oldest { Err(AptError::Aged { file: self.file, date: self.date, days, now }) } else { Ok(()) }
+    }
+
+    fn check_times(&self, valid_until: Option<Timestamp>, expect: &Expect<'_>) -> Result<(), AptError> {
+        let (file, date, now) = (self.file, self.date, expect.now);
+        if date > now.saturating_add(CLOCK_SKEW).unwrap_or(Timestamp::MAX) {
+            return Err(AptError::Future { file, date, now });
+        }
+        match (expect.previous, valid_until) {
+            (Some(previous), _) if date < previous => Err(AptError::Older { file, date, previous }),
+            (_, Some(until)) if until < now => Err(AptError::Stale { file, until, now }),
+            _ => Ok(()),
+        }
     }
 
     /// The suite or codename that was asked for, which it has.
@@ -187,7 +220,7 @@ impl Release {
     /// has no components, and one index for all architectures.
     pub fn indexes(&self, component: Option<&str>, arch: &str) -> Result<Vec<PackagesIndex>, AptError> {
         if let Some(path) = component.into_iter().chain([arch]).find(|part| fields::relative(part) != Some(part)) {
-            return Err(AptError::Path { file: FILE.to_owned(), path: path.to_owned() });
+            return Err(AptError::Path { file: self.file.to_owned(), path: path.to_owned() });
         }
         let dir = component.map(|component| format!("{component}/binary-{arch}/")).unwrap_or_default();
         let plain = format!("{dir}Packages");
@@ -201,13 +234,13 @@ impl Release {
         };
         let indexes: Vec<PackagesIndex> = Compression::ALL.into_iter().filter_map(index).collect();
         if indexes.is_empty() {
-            return Err(AptError::NoIndex { index: plain });
+            return Err(AptError::NoIndex { file: self.file, index: plain });
         }
         Ok(indexes)
     }
 }
 
-fn check_suite(fields: &Fields<'_>, expected: &str) -> Result<(), AptError> {
+fn check_suite(file: &'static str, fields: &Fields<'_>, expected: &str) -> Result<(), AptError> {
     if is_flat(expected) {
         return Ok(());
     }
@@ -216,19 +249,20 @@ fn check_suite(fields: &Fields<'_>, expected: &str) -> Result<(), AptError> {
         return Ok(());
     }
     let name = |value: Option<&str>| value.unwrap_or("(none)").to_owned();
-    Err(AptError::Suite { expected: expected.to_owned(), suite: name(suite), codename: name(codename) })
+    Err(AptError::Suite { file, expected: expected.to_owned(), suite: name(suite), codename: name(codename) })
 }
 
-fn check_times(date: Timestamp, valid_until: Option<Timestamp>, expect: &Expect<'_>) -> Result<(), AptError> {
-    let now = expect.now;
-    if date > now.saturating_add(CLOCK_SKEW).unwrap_or(Timestamp::MAX) {
-        return Err(AptError::Future { date, now });
-    }
-    match (expect.previous, valid_until) {
-        (Some(previous), _) if date < previous => Err(AptError::Older { date, previous }),
-        (_, Some(until)) if until < now => Err(AptError::Stale { until, now }),
-        _ => Ok(()),
-    }
+/// The text of a `Release`, and who signed it.
+fn detached<'a>(
+    release: &'a [u8],
+    signature: &[u8],
+    keyring: &Keyring,
+    now: Timestamp,
+) -> Result<(&'a str, FileSignature), AptError> {
+    let signed =
+        FileSignature::verify(signature, release, keyring, now).map_err(|source| AptError::Detached { source })?;
+    let corrupt = |_| AptError::Corrupt { file: RELEASE.to_owned(), reason: "not UTF-8".to_owned() };
+    Ok((str::from_utf8(release).map_err(corrupt)?, signed))
 }
 
 /// A time such as `Sat, 14 Nov 2026 08:00:00 UTC`. Archives write UTC only, and apt refuses other zones too; as apt
@@ -248,11 +282,11 @@ fn time(fields: &Fields<'_>, field: &'static str) -> Result<Option<Timestamp>, A
 
 /// The files of the SHA256 section or, where there is none, of the SHA512 section: archives serve every file under
 /// all of its digests, and Packages of Debian carries SHA256 only.
-fn files(fields: &Fields<'_>) -> Result<BTreeMap<String, Listed>, AptError> {
+fn files(file: &'static str, fields: &Fields<'_>) -> Result<BTreeMap<String, Listed>, AptError> {
     let (algorithm, lines) = match (fields.list("SHA256")?, fields.list("SHA512")?) {
         (Some(lines), _) => ("sha256", lines),
         (None, Some(lines)) => ("sha512", lines),
-        (None, None) => return Err(AptError::Weak { file: FILE.to_owned() }),
+        (None, None) => return Err(AptError::Weak { file: file.to_owned() }),
     };
     let mut files = BTreeMap::new();
     for line in lines.iter().filter(|line| !line.trim().is_empty()) {

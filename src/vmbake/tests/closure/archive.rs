@@ -160,29 +160,35 @@ impl Workshop {
     }
 }
 
-/// Adds two past states of the archive: one that the server redirects later times to, and one that is only in its list.
+/// Adds past states of the archive: one that the server redirects later times to, one that is only in its list, and one without an InRelease.
 fn snapshots(lab: &Lab, release: &str, files: &mut BTreeMap<String, hostile::File>) {
-    let sign = ["--digest-algo", "SHA256", "--local-user", "old@test.invalid", "--clearsign"];
+    let sign = |how: &'static str| ["--digest-algo", "SHA256", "--local-user", "old@test.invalid", how];
     let pool: Vec<_> = files.clone().into_iter().filter(|(path, _)| !path.ends_with("InRelease")).collect();
-    for (time, day) in [("20240501T060000Z", "01 May"), ("20240601T100000Z", "01 Jun")] {
+    for (time, day) in [("20240401T060000Z", "01 Apr"), ("20240501T060000Z", "01 May"), ("20240601T100000Z", "01 Jun")]
+    {
         let until = day.replace("01", "08");
         let past = release.replace(
             "01 Jun 2024 08:00:00 UTC",
             &format!("{day} 2024 05:00:00 UTC\nValid-Until: Sat, {until} 2024 05:00:00 UTC"),
         );
-        let signed = lab.gpg(
-            &SIGNED.replace("0601T08", if day.ends_with("May") { "0501T05" } else { "0601T05" }),
-            &sign,
-            past.as_bytes(),
-        );
+        let when = SIGNED.replace("0601T08", &format!("{}T05", &time[4..8]));
         let root = format!("/archive/debian/{time}");
-        files.insert(format!("{root}/dists/one/InRelease"), hostile::file(signed));
+        let place = |name: &str| format!("{root}/dists/one/{name}");
+        if day.ends_with("Apr") {
+            let signature = lab.gpg(&when, &sign("--detach-sign"), past.as_bytes());
+            files.insert(place("Release.gpg"), hostile::file(signature));
+            files.insert(place("Release"), hostile::file(past));
+        } else {
+            files.insert(place("InRelease"), hostile::file(lab.gpg(&when, &sign("--clearsign"), past.as_bytes())));
+        }
         for (path, file) in &pool {
             files.insert(path.replacen("/debian", &root, 1), file.clone());
         }
     }
     let later = "/archive/debian/20240602T000000Z/dists/one/InRelease";
     files.insert(later.to_owned(), hostile::redirect("/archive/debian/20240601T100000Z/dists/one/InRelease"));
+    let later = "/archive/debian/20240405T000000Z/dists/one/Release";
+    files.insert(later.to_owned(), hostile::redirect("/archive/debian/20240401T060000Z/dists/one/Release"));
     let wrong = "/archive/debian/20240503T000000Z/dists/one/InRelease";
     files.insert(wrong.to_owned(), hostile::redirect("/archive/debian/20240601T100000Z/dists/one/InRelease"));
     let list = r#"<a href="20240501T060000Z/">..</a> <a href="20240601T100000Z/">..</a>"#;
@@ -208,13 +214,16 @@ fn flat(lab: &Lab, files: &mut BTreeMap<String, hostile::File>) {
     let in_release = lab.gpg(SIGNED, &sign, release.as_bytes());
     let detached = ["--digest-algo", "SHA256", "--local-user", "old@test.invalid", "--armor", "--detach-sign"];
     let signature = lab.gpg(SIGNED, &detached, release.as_bytes());
-    // The same packages without an InRelease: signed, signed before it was changed, and not signed.
+    let without = release.replace(" Packages\n", " Sources\n");
+    let without_signature = lab.gpg(SIGNED, &detached, without.as_bytes());
+    // The same packages without an InRelease: signed, signed without an index, signed before it was changed, and not signed.
     let packages: Vec<_> = files.iter().filter(|(path, _)| path.starts_with("/repos/one/")).collect();
     let packages: Vec<_> = packages.into_iter().map(|(path, file)| (path.clone(), file.clone())).collect();
     for (name, text, signature) in [
         ("detached", release.clone(), Some(&signature)),
         ("changed", release.replace("vendor", "other"), Some(&signature)),
         ("unsigned", release.clone(), None),
+        ("without-index", without, Some(&without_signature)),
     ] {
         let place = |path: &str| format!("/repos/{name}/{path}");
         files.extend(packages.iter().map(|(path, file)| (path.replace("/one/", &place("")[6..]), file.clone())));

@@ -56,6 +56,7 @@ fn a_release_with_a_detached_signature_proves_packages() {
     for (path, expected) in [
         ("/repos/changed", "Release is not signed as it must be by Release.gpg"),
         ("/repos/unsigned", "/repos/unsigned/Release and Release.gpg"),
+        ("/repos/without-index", "Release: does not list Packages"),
     ] {
         let updated = use_archive(path);
         assert!(!updated.status.success() && said(&updated).contains(expected), "{path}: {}", said(&updated));

@@ -11,11 +11,12 @@ fn a_past_time_pins_the_last_state_until_then() {
     let output = workshop.update(&[]);
     assert!(output.status.success(), "{}", said(&output));
     let newest = workshop.manifest();
-    for (at, copied, until) in [
+    for (at, copied, until, release) in [
         // By redirect, from the list, and exact. A newer index was seen before, which is no error here.
-        ("2024-06-02", "20240601T100000Z", "2024-06-08"),
-        ("2024-05-20", "20240501T060000Z", "2024-05-08"),
-        ("2024-05-01T06:00:00Z", "20240501T060000Z", "2024-05-08"),
+        ("2024-06-02", "20240601T100000Z", "2024-06-08", "InRelease"),
+        ("2024-05-20", "20240501T060000Z", "2024-05-08", "InRelease"),
+        ("2024-05-01T06:00:00Z", "20240501T060000Z", "2024-05-08", "InRelease"),
+        ("2024-04-05", "20240401T060000Z", "2024-04-08", "Release.gpg"),
     ] {
         let output = workshop.update_at(at);
         assert!(output.status.success(), "{at}: {}", said(&output));
@@ -23,7 +24,7 @@ fn a_past_time_pins_the_last_state_until_then() {
         let manifest = workshop.manifest();
         assert!(manifest.contains(&format!("https://s.example/archive/debian/{copied}/pool/")), "{manifest}");
         assert!(
-            manifest.contains(&format!("https://s.example/archive/debian/{copied}/dists/one/InRelease")),
+            manifest.contains(&format!("https://s.example/archive/debian/{copied}/dists/one/{release}")),
             "{manifest}"
         );
         assert!(
