@@ -110,6 +110,28 @@ fn capabilities_are_those_of_setcap() {
 }
 
 #[test]
+fn a_mask_replaces_no_file_or_link_in_etc() {
+    let etc = "/etc/systemd/system";
+    let own = r#""files": {"own.service": "[Service]\nExecStart=/bin/true\n"}"#;
+    for (more, unit, found) in [
+        (format!(r#", "units": {{{own}, "mask": ["own.service"]}}"#), "own.service", "a regular file"),
+        (
+            format!(
+                r#", "symlinks": {{"{etc}/other.service": "/usr/lib/systemd/system/db@.service"}}, "units": {{"mask": ["other.service"]}}"#
+            ),
+            "other.service",
+            "a link to /usr/lib/systemd/system/db@.service",
+        ),
+    ] {
+        let error = bake(&more).unwrap_err();
+        assert!(error.contains(&format!("{unit} cannot be masked: {etc}/{unit} is {found}")), "{error}");
+    }
+    let tree =
+        bake(&format!(r#", "symlinks": {{"{etc}/db@.service": "/dev/null"}}, "units": {{"mask": ["db@.service"]}}"#));
+    assert_eq!(link(&tree.unwrap(), &format!("{etc}/db@.service")), "/dev/null");
+}
+
+#[test]
 fn instances_are_enabled_as_by_systemctl() {
     let units = ["line@ttyS1.service", "db@.service"];
     let tree = bake(&format!(r#", "units": {{"enable": {units:?}, "mask": ["line@tty9.service"]}}"#)).unwrap();

@@ -1,6 +1,6 @@
 //! What to do about what the merge refuses.
 
-use super::{Makes, MergeError, PresetFault, ScriptFault};
+use super::{Makes, MergeError, PresetFault, ScriptFault, UnitFault};
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::did_you_mean;
 
@@ -39,6 +39,9 @@ fn of_merge(error: &MergeError) -> Option<String> {
             ),
             false => format!("to keep it in the image, add to layer {layer}: \"keep\": [\"{path}\"]"),
         }),
+        MergeError::Unit { layer, fault: UnitFault::Unmaskable { path, .. }, .. } => Some(format!(
+            "`systemctl mask` refuses this, too; to replace it, add to layer {layer}: \"symlinks\": {{\"{path}\": \"/dev/null\"}}"
+        )),
         MergeError::Cleaned { layer, .. } => Some(format!("remove it from layer {layer}: no image has content there")),
         MergeError::LinkPrivilege { to, .. } => {
             Some(format!("name {to} in its place, in `modes` and `capabilities` as well"))

@@ -236,6 +236,9 @@ pub enum UnitFault {
     /// Something that enabling does not replace is in the place of a link or of the unit.
     #[error("cannot be enabled: {path} is {found}")]
     Occupied { path: String, found: String },
+    /// A file or another link is in the place of the link to `/dev/null`.
+    #[error("cannot be masked: {path} is {found}")]
+    Unmaskable { path: String, found: String },
     /// A link to `/dev/null`, or an empty file.
     #[error("is masked by {path}")]
     Masked { path: String },

@@ -56,9 +56,21 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
         }
     }
     for unit in &schema.units.mask {
-        target.symlink(&format!("{ETC}/{unit}"), "/dev/null")?;
+        mask(target, unit)?;
     }
     Ok(())
+}
+
+/// Masks a unit. As with systemctl, nothing else in `/etc` is replaced.
+fn mask(target: &mut Target, unit: &str) -> Result<(), MergeError> {
+    let path = format!("{ETC}/{unit}");
+    let found = target.wrap(target.tree.find(path.as_bytes()))?.map(|id| &target.tree.inode(id).kind);
+    let found = match found {
+        Some(Kind::Symlink(to)) if !is_masked(target, &path) => format!("a link to {}", String::from_utf8_lossy(to)),
+        None | Some(Kind::Symlink(_)) => return target.symlink(&path, "/dev/null"),
+        Some(found) => format!("a {}", found.name()),
+    };
+    Err(fault(target, unit, UnitFault::Unmaskable { path, found }))
 }
 
 /// Units that the finished image does not have, though enabled ones need them: those for which they are enabled, and those which they start.
