@@ -45,6 +45,7 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     for (name, text) in &schema.sudoers {
         found.value(child("/sudoers", name), sudoers::check(text.as_str()));
     }
+    sudoers::check_files(&mut found, layer);
     choices(&mut found, schema);
     swap::check(&mut found, layer);
     paths::check(&mut found, layer);

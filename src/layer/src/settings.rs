@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use base64ct::{Base64Unpadded, Encoding};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -161,10 +162,14 @@ pub(super) fn ssh_key(line: &str) -> Option<String> {
     let mut words = line.split(' ');
     let kind = words.next().unwrap_or_default();
     let known = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"].iter().any(|start| kind.starts_with(start));
-    let base64 = |text: &str| {
-        text.starts_with("AAAA") && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
+    // The key begins with its type, as a string with its length (RFC 4253, section 6.6).
+    let is_key = |text: &str| {
+        let start = [&u32::try_from(kind.len()).unwrap_or_default().to_be_bytes()[..], kind.as_bytes()].concat();
+        let (whole, _) = start.as_chunks::<3>();
+        text.starts_with(&Base64Unpadded::encode_string(whole.as_flattened()))
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
     };
-    if known && words.next().is_some_and(base64) && rules::line(line).is_none() {
+    if known && words.next().is_some_and(is_key) && rules::line(line).is_none() {
         return None;
     }
     Some("is not a valid public key, such as \"ssh-ed25519 AAAA... name\"".to_owned())

@@ -8,6 +8,9 @@ mod words;
 
 use std::collections::BTreeSet;
 
+use crate::Layer;
+use crate::findings::Findings;
+use crate::position::child;
 use words::Words;
 
 /// Permissions of the files, which sudo recommends.
@@ -29,6 +32,28 @@ pub(super) fn name(name: &str) -> Option<String> {
     (!valid).then(|| {
         format!("expected a name of letters, digits, `-` and `_`, found {name:?}: sudo skips files with other names")
     })
+}
+
+/// Checks the files of rules that the layer has without the key `sudoers`.
+pub(super) fn check_files(found: &mut Findings, layer: &Layer) {
+    for (path, file) in &layer.files {
+        let Some(name) = path.strip_prefix("/etc/sudoers.d/").filter(|name| self::name(name).is_none()) else {
+            continue;
+        };
+        if name == "README" || layer.schema.sudoers.contains_key(name) || layer.schema.expand.contains(path) {
+            continue;
+        }
+        let fault = match str::from_utf8(&file.content) {
+            Ok(text) => check(text),
+            Err(_) => Some("not UTF-8".to_owned()),
+        };
+        // Files below `files/` have no place in the text.
+        let pointer = match layer.schema.files.contains_key(path) {
+            true => child("/files", path),
+            false => "/name".to_owned(),
+        };
+        found.key(pointer, fault.map(|reason| format!("{path:?}: {reason}")));
+    }
 }
 
 /// The first line that is not valid.

@@ -305,6 +305,20 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""ssh_authorized_keys": [¦"-----BEGIN OPENSSH PRIVATE KEY-----"]"#, "is not a valid public key"),
     (r#""ssh_authorized_keys": [¦"ssh-ed25519 AAAA\nssh-rsa AAAA"]"#, "is not a valid public key"),
     (r#""ssh_authorized_keys": [¦"command=\"x\" ssh-ed25519 AAAA"]"#, "is not a valid public key"),
+    (r#""ssh_authorized_keys": [¦"ssh-rsa AAAA key"]"#, "is not a valid public key"),
+    (r#""ssh_authorized_keys": [¦"ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIA=="]"#, "is not a valid public key"),
+    (
+        r#""files": {¦"/etc/sudoers.d/ops": {"content": "ops ALL=(ALL NOPASSWD: ALL\n"}}"#,
+        "\"/etc/sudoers.d/ops\": line 1: ",
+    ),
+    (
+        r#""units": {"mask": ["x.service"]}, "remove": [¦"/etc/systemd/system/x.service"]"#,
+        "is removed after unit \"x.service\" is masked there",
+    ),
+    (
+        r#""files": {¦"/etc/systemd/network/10-x.conf": {"content": ""}}"#,
+        "systemd-networkd reads only names that end with .network or .netdev or .link",
+    ),
     (r#""motd": ¦3"#, "invalid type: integer `3`, expected a string or a list of lines"),
     (r#""motd": ["a", ¦"b\nc"]"#, "line \"b\\nc\" has a line feed in it"),
     (r#""files": {"/file": {¦"content": "a"}}"#, "\"/file\" is in the layer twice"),

@@ -8,13 +8,39 @@ use super::super::{Layer, UNIT_SCOPES};
 /// A directory, or the end of one after `/etc`, `/usr/lib` and `/usr/local/lib`, with the ends of the names that count there.
 type Row = (&'static [&'static str], &'static [&'static str], &'static str);
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 25] = [
     (&["sysctl.d"], &[".conf"], "systemd-sysctl"),
     (&["modules-load.d"], &[".conf"], "systemd-modules-load"),
     (&["tmpfiles.d"], &[".conf"], "systemd-tmpfiles"),
     (&["sysusers.d"], &[".conf"], "systemd-sysusers"),
     (&["modprobe.d"], &[".conf"], "modprobe"),
     (&["udev/rules.d"], &[".rules"], "udev"),
+    (&["polkit-1/rules.d"], &[".rules"], "polkit"),
+    (&["binfmt.d"], &[".conf"], "systemd-binfmt"),
+    (&["environment.d"], &[".conf"], "the user manager of systemd"),
+    (&["systemd/network"], &[".network", ".netdev", ".link"], "systemd-networkd"),
+    (&["systemd/system-preset", "systemd/user-preset"], &[".preset"], "systemd"),
+    (
+        &[
+            "systemd/coredump.conf.d",
+            "systemd/journald.conf.d",
+            "systemd/logind.conf.d",
+            "systemd/networkd.conf.d",
+            "systemd/resolved.conf.d",
+            "systemd/sleep.conf.d",
+            "systemd/system.conf.d",
+            "systemd/timesyncd.conf.d",
+            "systemd/user.conf.d",
+        ],
+        &[".conf"],
+        "systemd",
+    ),
+    (&["depmod.d"], &[".conf"], "depmod"),
+    (&["rsyslog.d"], &[".conf"], "rsyslogd"),
+    (&["chrony/conf.d"], &[".conf"], "chronyd"),
+    (&["chrony/sources.d"], &[".sources"], "chronyd"),
+    (&["dbus-1/system.d", "dbus-1/session.d"], &[".conf"], "dbus-daemon"),
+    (&["nginx/conf.d"], &[".conf"], "nginx"),
     (&["netplan"], &[".yaml"], "netplan"),
     (&["profile.d"], &[".sh"], "the shell"),
     (&["ssh/sshd_config.d", "ssh/ssh_config.d"], &[".conf"], "ssh"),
@@ -56,6 +82,13 @@ fn fault(dir: &str, name: &str) -> Option<String> {
         let is_read = ends.iter().any(|end| name.ends_with(end));
         return (!is_read).then(|| format!("{program} reads only names that end with {}", ends.join(" or ")));
     }
+    // Names without an extension count as well (apt.conf(5), apt_preferences(5)).
+    for (settings, end) in [("/etc/apt/apt.conf.d", ".conf"), ("/etc/apt/preferences.d", ".pref")] {
+        let is_read = !name.contains('.') || name.ends_with(end);
+        if dir == settings && !is_read {
+            return Some(format!("apt reads only names that end with {end} or have no extension"));
+        }
+    }
     if dir == "/etc/sudoers.d" {
         return name.contains('.').then(|| "sudo skips names with a dot".to_owned());
     }
@@ -82,6 +115,17 @@ mod tests {
             ("/etc/netplan/10-x.yaml", true),
             ("/etc/apt/sources.list.d/x.sources", true),
             ("/etc/apt/sources.list.d/x", false),
+            ("/etc/apt/apt.conf.d/90x", true),
+            ("/etc/apt/apt.conf.d/90x.conf", true),
+            ("/etc/apt/apt.conf.d/90x.txt", false),
+            ("/etc/apt/preferences.d/x.pref", true),
+            ("/etc/apt/preferences.d/x.conf", false),
+            ("/etc/systemd/network/10-x.network", true),
+            ("/etc/systemd/network/10-x.conf", false),
+            ("/etc/systemd/network/10-x.network.d/y.conf", true),
+            ("/etc/systemd/journald.conf.d/x", false),
+            ("/etc/polkit-1/rules.d/x.js", false),
+            ("/etc/chrony/sources.d/x.conf", false),
             ("/etc/sudoers.d/ops.conf", false),
             ("/etc/sudoers.d/ops", true),
             ("/etc/systemd/system/x", false),

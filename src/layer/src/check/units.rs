@@ -10,6 +10,11 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
     found.list("/units/enable", &units.enable, rules::unit_or_instance);
     found.list("/units/disable", &units.disable, rules::instance);
     found.list("/units/mask", &units.mask, rules::unit_or_instance);
+    for (index, entry) in layer.schema.remove.iter().enumerate() {
+        let unit = units.mask.iter().find(|unit| entry == &format!("/etc/systemd/system/{unit}"));
+        let message = unit.map(|unit| format!("{entry:?} is removed after unit {unit:?} is masked there"));
+        found.value(format!("/remove/{index}"), message);
+    }
     for (index, unit) in units.enable.iter().enumerate() {
         let pointer = format!("/units/enable/{index}");
         let against = units.disable.contains(unit) || units.mask.contains(unit);
