@@ -107,7 +107,7 @@ fn a_unit_that_nothing_starts_is_a_warning() {
         base_with(&[
             (
                 "/usr/lib/systemd/system/u.service",
-                "[Install]\nWantedBy=multiuser.target multi-user.target dev-a.device\n",
+                "[Service]\nSuccessAction=exit\n[Install]\nWantedBy=multiuser.target multi-user.target dev-a.device\n",
             ),
             ("/usr/lib/systemd/system/multi-user.target", "[Unit]\n"),
         ])
@@ -115,6 +115,53 @@ fn a_unit_that_nothing_starts_is_a_warning() {
     let keys = r#", "units": {"enable": ["u.service"]}"#;
     let expected = "layer k: unit u.service is enabled for multiuser.target, which the image does not have";
     assert_eq!(warnings(base(), &[], keys), [expected]);
+}
+
+#[test]
+fn a_service_that_systemd_would_not_start_is_a_warning() {
+    let files =
+        [("/usr/bin/app", ""), ("/usr/lib/sysusers.d/x.conf", "u later - - -\n"), ("/etc/passwd", "root:x:0:0::/:\n")];
+    let missing = |what: &str| Some(format!("{what}, which the image does not have"));
+    for (service, expected) in [
+        ("ExecStart=/usr/bin/app --x", None),
+        ("ExecStart=app\\nUser=root", None),
+        ("ExecStart=/opt/none a", missing("runs /opt/none")),
+        ("ExecStart=-/opt/none", None),
+        ("ExecStart=/run/made/%i", None),
+        ("ExecStart=@!/opt/none none", missing("runs /opt/none")),
+        ("ExecStart=nothere", missing("runs nothere")),
+        ("ExecStrat=/usr/bin/app", Some("has no ExecStart=, so systemd does not start it".to_owned())),
+        ("ExecStop=/usr/bin/app", None),
+        ("ExecStart=/usr/bin/app\\nUser=stranger", missing("runs as user stranger")),
+        ("ExecStart=/usr/bin/app\\nUser=stranger\\nDynamicUser=yes", None),
+        ("ExecStart=/usr/bin/app\\nUser=later", None),
+        ("ExecStart=/usr/bin/app\\nUser=1000", None),
+    ] {
+        let keys = format!(
+            r#", "units": {{"files": {{"u.service": "[Service]\n{service}\n[Install]\nWantedBy=a.target"}}, "enable": ["u.service"]}}"#
+        );
+        let base = base_with(&[&files[..], &[("/usr/lib/systemd/system/a.target", "[Unit]\n")]].concat());
+        let expected: Vec<String> =
+            expected.map(|what| format!("layer k: unit u.service {what}")).into_iter().collect();
+        assert_eq!(warnings(base, &[], &keys), expected, "{service}");
+    }
+}
+
+#[test]
+fn settings_that_no_program_reads_are_warnings() {
+    let files =
+        r#", "files": {"/etc/hostname": {"content": "box\n"}, "/etc/sysctl.conf": {"content": "vm.swappiness=1\n"}}"#;
+    let sysctl = "layer k: /etc/sysctl.conf is not read at boot: systemd-sysctl reads /etc/sysctl.d/*.conf";
+    let hostname = "layer k: /etc/hostname is replaced by cloud-init on the first boot; the key `hostname` has a setting that keeps it";
+    let cloud = ("/usr/bin/cloud-init", "");
+    for (base, expected) in [
+        (vec![], vec![sysctl]),
+        (vec![cloud], vec![hostname, sysctl]),
+        (vec![cloud, ("/etc/cloud/cloud.cfg.d/9.cfg", "preserve_hostname: true\n")], vec![sysctl]),
+        (vec![("/etc/sysctl.d/99-sysctl.conf", "")], vec![]),
+    ] {
+        assert_eq!(warnings(base_with(&base), &[], files), expected);
+    }
 }
 
 #[test]

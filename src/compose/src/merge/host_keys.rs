@@ -110,17 +110,30 @@ fn has_module(target: &Target) -> bool {
         inside && module == Some("ssh")
     };
     let is_module = main.lines().filter(|line| !line.trim_start().starts_with('#')).any(is_listed);
-    let names: Vec<String> = match target.tree.resolve(CONFIGS.as_bytes()).ok().map(|id| &target.tree.inode(id).kind) {
-        Some(Kind::Directory(names)) => names.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
-        _ => Vec::new(),
-    };
-    let mut more = names.iter().filter(|name| name.ends_with(".cfg")).map(|name| text(&format!("{CONFIGS}/{name}")));
+    let mut more = configs(target).map(|path| text(&path));
     let says = |text: &str, word: &str| {
         text.lines().filter(|line| !line.trim_start().starts_with('#')).filter(|line| line.contains(word)).count()
     };
     let is_changed = |text: &str| says(text, "cloud_init_modules") + says(text, "ssh_genkeytypes") > 0;
     let is_plain = says(&main, "cloud_init_modules") == 1 && says(&main, "ssh_genkeytypes") == 0;
     is_module && is_plain && !more.any(|text| is_changed(&text))
+}
+
+/// Whether the configuration of cloud-init sets a value to true.
+pub(super) fn is_set(target: &Target, key: &str) -> bool {
+    let text = |path: &str| target.text_or_empty(path).unwrap_or_default();
+    let sets = |line: &str| !line.trim_start().starts_with('#') && line.contains(key) && line.contains("true");
+    let has = |text: &str| text.lines().any(sets);
+    has(&text(CONFIG)) || configs(target).any(|path| has(&text(&path)))
+}
+
+/// The files whose values win over those of the main file.
+fn configs(target: &Target) -> impl Iterator<Item = String> {
+    let names: Vec<String> = match target.tree.resolve(CONFIGS.as_bytes()).ok().map(|id| &target.tree.inode(id).kind) {
+        Some(Kind::Directory(names)) => names.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
+        _ => Vec::new(),
+    };
+    names.into_iter().filter(|name| name.ends_with(".cfg")).map(|name| format!("{CONFIGS}/{name}"))
 }
 
 /// Whether a unit is linked to `/dev/null`.

@@ -4,7 +4,7 @@
 use vmbake_disk::tree::{Arrival, Kind};
 
 use super::place::Target;
-use super::units;
+use super::{host_keys, units};
 pub use vmbake_layer::{Layer, hidden_by};
 
 /// Shells of accounts that do not log in.
@@ -28,9 +28,29 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
                 warn(format!("user {name} has the shell {shell}, which the image does not have: no login is possible"));
             }
         }
-        units::missing(target, &layer.schema.units.enable).into_iter().for_each(&mut warn);
+        units::missing(target, layers, &layer.schema.units.enable).into_iter().for_each(&mut warn);
+        for (path, what) in unread(target) {
+            if layer.files.contains_key(path) {
+                warn(format!("{path} {what}"));
+            }
+        }
     }
     warnings
+}
+
+/// Files that have no effect in the finished image, and why.
+fn unread(target: &Target) -> Vec<(&'static str, &'static str)> {
+    let exists = |path: &str| target.tree.resolve(path.as_bytes()).is_ok();
+    let mut found = Vec::new();
+    if exists("/usr/bin/cloud-init") && !host_keys::is_set(target, "preserve_hostname") {
+        let what = "is replaced by cloud-init on the first boot; the key `hostname` has a setting that keeps it";
+        found.push(("/etc/hostname", what));
+    }
+    // Debian 12 has this link to the file; systemd-sysctl itself reads only directories.
+    if !exists("/etc/sysctl.d/99-sysctl.conf") {
+        found.push(("/etc/sysctl.conf", "is not read at boot: systemd-sysctl reads /etc/sysctl.d/*.conf"));
+    }
+    found
 }
 
 /// Where a link of a layer leads, if nothing is there and nothing is known to come there on the machine.
@@ -45,15 +65,18 @@ fn dangling(target: &Target, layers: &[Layer], path: &str, to: &str) -> Option<S
         Ok(Arrival::Missing { path, .. }) => String::from_utf8(path).ok()?,
         _ => return None,
     };
-    let plans = layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref());
-    let is_made = plans.into_iter().any(|plan| {
+    // The first directory that is missing may be a mount point itself.
+    (!is_made(layers, &missing) && hidden_by(&format!("{missing}/x")).is_none()).then_some(missing)
+}
+
+/// Whether the first boot of the layers makes a path.
+pub(super) fn is_made(layers: &[Layer], missing: &str) -> bool {
+    layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref()).any(|plan| {
         let is_below =
             |dir: &str| missing.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         plan.files.iter().any(|file| file.path == missing)
             || plan.directories.iter().any(|(dir, _)| is_below(dir))
             || plan.received.iter().any(|(_, place)| is_below(&place.directory))
             || plan.keys.iter().any(|(_, place)| is_below(&place.directory))
-    });
-    // The first directory that is missing may be a mount point itself.
-    (!is_made && hidden_by(&format!("{missing}/x")).is_none()).then_some(missing)
+    })
 }

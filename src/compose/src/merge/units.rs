@@ -1,11 +1,12 @@
 //! Units of systemd: the links that `systemctl enable`, `disable` and `mask` make. The records of Debian's deb-systemd-helper(1p)
 //! about them are [`helper`], what systemctl(1) does without a running systemd is [`offline`],
-//! links of System V scripts are [`sysv`], and where units and their drop-ins are is [`lookup`].
+//! links of System V scripts are [`sysv`], what keeps a service from starting is [`verify`], and where units and their drop-ins are is [`lookup`].
 
 pub(super) mod helper;
 mod lookup;
 pub(super) mod offline;
 pub(super) mod sysv;
+mod verify;
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use vmbake_disk::tree::Kind;
 use super::place::Target;
 use super::{MergeError, UnitFault};
 use lookup::{ConfigLinks, Lookup, is_masked, lookup};
-pub use vmbake_layer::{InstallLink, Schema, matches, unit_form};
+pub use vmbake_layer::{InstallLink, Layer, Schema, matches, unit_form};
 
 pub(super) const ETC: &str = "/etc/systemd/system";
 
@@ -73,8 +74,8 @@ fn mask(target: &mut Target, unit: &str) -> Result<(), MergeError> {
     Err(fault(target, unit, UnitFault::Unmaskable { path, found }))
 }
 
-/// Units that the finished image does not have, though enabled ones need them: those for which they are enabled, and those which they start.
-pub(super) fn missing(target: &Target, enabled: &[String]) -> Vec<String> {
+/// What the finished image lacks that enabled units need: units for which they are enabled or which they start, programs and users.
+pub(super) fn missing(target: &Target, layers: &[Layer], enabled: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for unit in enabled {
         let links = install_links(target, Scope::System, unit, Verb::Enable).unwrap_or_default();
@@ -89,6 +90,7 @@ pub(super) fn missing(target: &Target, enabled: &[String]) -> Vec<String> {
         if let Some(started) = started_service(target, unit).filter(|service| !made.is_empty() && is_missing(service)) {
             found.push(format!("unit {unit} starts {started}, which the image does not have"));
         }
+        found.extend(verify::fault(target, layers, unit).filter(|_| !made.is_empty()));
     }
     found
 }
