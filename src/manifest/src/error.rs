@@ -66,8 +66,8 @@ impl Hint for ManifestError {
             }
             Self::Read { path, source } => return of_path(path, source, "`vmbake update KIND` makes manifests"),
             Self::Syntax { .. } => {
-                "`vmbake update` writes manifests: if this is one of them, undo what was changed at that place; else name \
-                 another file"
+                "`vmbake update` writes manifests: use the version of vmbake that wrote this one, undo what was changed at \
+                 that place, or name another file"
             }
             Self::Mismatch { .. } => "name the KIND, --os and --arch that the manifest is for",
             _ => return None,
