@@ -145,7 +145,7 @@ pub fn merge(
         setuid.extend(target.enter_layer(&layer.schema, expand::multiarch("setuid", arch).unwrap_or_default()));
         let name = layer.schema.name.as_str();
         let before = target.snapshot(name);
-        extracted::check_in_place(&target, &layer.schema, |_| true)?;
+        extracted::check_in_place(&target, &layer.schema, |_, _| true)?;
         accounts::create(&mut target, &layer.schema)?;
         target.check_changes(name, before.as_ref(), Step::Accounts, &bundles)?;
         let before = target.snapshot(name);
@@ -172,6 +172,12 @@ pub fn merge(
             }
         }
         deferred.extend(packages.configure(&mut target, unpacked, &audited)?);
+        let is_own = |origin: &Origin| origin.layer == name;
+        extracted::check_before_packages(&target, &layer.schema, &packages)?;
+        let is_of_package = |path: &str, origin: &Origin| {
+            is_own(origin) && !layer.schema.before_packages.iter().any(|other| other == path)
+        };
+        extracted::check_in_place(&target, &layer.schema, is_of_package)?;
         target.enter(own());
         packages.hold(&mut target, name, &layer.schema.hold)?;
         let is_archive = |artifact: &&StagedArtifact| matches!(artifact.content, StagedContent::Members(..));
@@ -181,7 +187,8 @@ pub fn merge(
             target.enter(origin(&artifact));
             install(&mut target, artifact)?;
         }
-        let is_unpacked = |origin: &Origin| origin.artifact.as_ref().is_some_and(|name| unpacked.contains(name));
+        let is_unpacked =
+            |_: &str, origin: &Origin| origin.artifact.as_ref().is_some_and(|name| unpacked.contains(name));
         extracted::check_in_place(&target, &layer.schema, is_unpacked)?;
         target.enter(own());
         let is_last = name == HYGIENE;

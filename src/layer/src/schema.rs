@@ -142,6 +142,10 @@ pub struct Schema {
     /// of root, which would have kept its mode.
     #[serde(default)]
     pub in_place: BTreeMap<String, InPlace>,
+    /// Files, links and directories that a script created before it installed the packages of the layer. dpkg leaves an existing directory or
+    /// configuration file as it is, and would replace anything else, so that a package may not have anything else there.
+    #[serde(default)]
+    pub before_packages: Vec<String>,
     /// Files of artifacts and of the layer that have set-uid, set-gid or sticky bits, or file capabilities, by absolute path:
     /// nothing else may have them.
     #[serde(default)]

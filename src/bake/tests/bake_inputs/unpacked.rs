@@ -9,7 +9,10 @@ use std::process::Command;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Timestamp, Tree};
 
 use super::judge::{Node, of_dir, of_tree};
-use super::parts::{Part, bake, bake_layers, bake_onto, base, base_with, link, text};
+use super::parts::{
+    Part, bake, bake_layers, bake_onto, base, base_with, control, deb, dir, file, link, member, package, text,
+    with_mode,
+};
 use crate::tools::have;
 
 /// Runs a command of the shell in `dir`.
@@ -239,6 +242,44 @@ fn a_file_that_a_script_wrote_in_place_replaces_nothing_else() {
     for (base, rule) in [(base(), r#""mode": "0644""#), (none, r#""mode": "0644""#), (with_mode(0o600), "")] {
         assert_eq!(text(&bake(base, rule).unwrap(), "/etc/taken.conf"), "new");
     }
+}
+
+/// What dpkg leaves, run over what a script created before or after.
+#[test]
+fn a_package_leaves_what_a_script_created() {
+    let conffiles = [("conffiles", "/etc/p.conf\n")];
+    let bake = |info: &[(&str, &str)], member: Vec<u8>, keys: &str| {
+        let deb = deb(&control("p", ""), info, &[dir("./etc/"), member]);
+        bake_onto(base(), &[package("p", deb)], &format!(", {keys}")).map(|tree| text(&tree, "/etc/p.conf"))
+    };
+    let own = r#""files": {"/etc/p.conf": {"content": "script"}}"#;
+    let earlier = format!(r#"{own}, "before_packages": ["/etc/p.conf"]"#);
+    let in_place = |mode: &str| format!(r#"{own}, "in_place": {{"/etc/p.conf": {{"mode": "{mode}"}}}}"#);
+    let both = format!(r#"{}, "before_packages": ["/etc/p.conf"]"#, in_place("0600"));
+    let new = || file("./etc/p.conf", "package");
+    let link = || member(b'2', b"./etc/p.conf", b"passwd", b"");
+    for (info, member, keys, expected) in [
+        (&conffiles[..], new(), &earlier, Ok("script")),
+        (&conffiles[..], new(), &both, Ok("script")),
+        (&[][..], new(), &in_place("0644"), Ok("script")),
+        (&[][..], new(), &earlier, Err("has it before its packages, and p has a regular file there")),
+        (&[][..], link(), &earlier, Err("and p has a symbolic link there")),
+        (&[][..], new(), &in_place("0600"), Err("with mode 0600, found a regular file with mode 0644")),
+        (&[][..], link(), &in_place("0644"), Err("found a symbolic link with mode")),
+    ] {
+        match (bake(info, member, keys), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{keys}"),
+            (Err(found), Err(expected)) => assert!(found.contains(expected), "{keys}: {found}"),
+            (found, _) => panic!("{keys}: {found:?}, expected {expected:?}"),
+        }
+    }
+    let directory = r#""before_packages": ["/etc/d"], "directories": {"/etc/d": {}}"#;
+    let bake = |mode: u32| {
+        let members = [dir("./etc/"), with_mode(dir("./etc/d/"), mode)];
+        bake_onto(base(), &[package("p", deb(&control("p", ""), &[], &members))], &format!(", {directory}"))
+    };
+    assert!(bake(0o755).is_ok());
+    assert!(bake(0o700).unwrap_err().contains("p has a directory there, which replaces or changes it"));
 }
 
 #[test]

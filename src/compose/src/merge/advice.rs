@@ -56,6 +56,9 @@ fn of_merge(error: &MergeError) -> Option<String> {
         MergeError::InPlace { path, .. } => Some(format!(
             "a script that writes to {path} keeps what is there: import the profile with --base, or have the script remove the file first"
         )),
+        MergeError::BeforePackages { .. } => Some(
+            "dpkg replaces files that are not configuration files: have the script install the package first".to_owned(),
+        ),
         MergeError::TriggerCycle { .. } => Some(
             "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
         ),

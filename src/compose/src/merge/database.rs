@@ -50,6 +50,11 @@ impl Database {
         self.owners.owns(&target.tree, package, diverted.map_or(path, str::as_bytes))
     }
 
+    /// Whether a package has a configuration file at `path`.
+    pub(super) fn has_conffile(&self, path: &str) -> bool {
+        self.status.stanzas().any(|(control, _)| super::upgrade::conffiles(control).contains_key(path))
+    }
+
     /// What a script may change, to take it back.
     pub(super) fn changeable(&self) -> Changeable {
         let Self { overrides, debconf, pending, ids, left, .. } = self;

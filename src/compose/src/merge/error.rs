@@ -63,6 +63,11 @@ pub enum MergeError {
         /// What the file must be like.
         wanted: String,
     },
+    /// A package has what a script created before it installed the package.
+    #[error(
+        "{path}: layer {layer} has it before its packages, and {artifact} has a {found} there, which replaces or changes it"
+    )]
+    BeforePackages { path: String, layer: String, artifact: String, found: &'static str },
     /// A dependency is not met.
     #[error("{package}: needs {relation}, which neither the base nor the layers have")]
     Depends { package: String, relation: String },

@@ -11,12 +11,15 @@ use vmbake_disk::source::SourceId;
 use vmbake_disk::tree::{Kind, Metadata, Origin, Tree};
 use vmbake_layer::{ExtractOption, InPlace, Schema};
 
+use super::database::Database;
 use super::place::Target;
 use super::{MAX_TEXT, MergeError, accounts};
 use crate::stage::{Member, MemberKind};
 
 /// Files of users and groups, with what they are.
 const FILES: [(&str, &str); 2] = [("user", "/etc/passwd"), ("group", "/etc/group")];
+/// Mode of a directory that `mkdir` creates.
+const NEW_DIRECTORY: u16 = 0o755;
 /// The default user of Debian's cloud-init, and the group that it makes for it.
 const OF_CLOUD_INIT: [&str; 2] = ["debian", "netdev"];
 
@@ -30,16 +33,16 @@ impl BaseAccounts {
     }
 }
 
-/// Fails where something of these origins is that a script which writes in place would not leave as the layer has it.
+/// Fails if something of these origins is that a script which writes in place would not leave as the layer has it.
 pub(super) fn check_in_place(
     target: &Target,
     schema: &Schema,
-    concerns: impl Fn(&Origin) -> bool,
+    concerns: impl Fn(&str, &Origin) -> bool,
 ) -> Result<(), MergeError> {
     for (path, InPlace { mode: wanted }) in &schema.in_place {
         let Some(id) = target.wrap(target.tree.find(path.as_bytes()))? else { continue };
         let inode = target.tree.inode(id);
-        if !concerns(target.tree.origin(inode.origin)) {
+        if !concerns(path, target.tree.origin(inode.origin)) {
             continue;
         }
         let Metadata { mode, uid, gid, .. } = inode.meta;
@@ -48,6 +51,30 @@ pub(super) fn check_in_place(
             let found = format!("{} with mode {mode:04o} and owner {uid}:{gid}", inode.kind.name());
             let wanted = wanted.map(|mode| format!(" with mode {mode:04o}")).unwrap_or_default();
             return Err(MergeError::InPlace { path: path.clone(), layer: schema.name.clone(), found, wanted });
+        }
+    }
+    Ok(())
+}
+
+/// Fails where a package of the layer has what a script created before it installed the package, and dpkg would not leave it as it is.
+pub(super) fn check_before_packages(target: &Target, schema: &Schema, packages: &Database) -> Result<(), MergeError> {
+    for path in &schema.before_packages {
+        let Some(id) = target.wrap(target.tree.find(path.as_bytes()))? else { continue };
+        let inode = target.tree.inode(id);
+        let origin = target.tree.origin(inode.origin);
+        if origin.layer != schema.name || packages.has_conffile(path) {
+            continue;
+        }
+        let has_mode = || schema.directories.get(path).is_some_and(|directory| directory.mode.is_some());
+        let Metadata { mode, uid, gid, .. } = inode.meta;
+        let is_same = (mode, uid, gid) == (NEW_DIRECTORY, 0, 0);
+        if !(matches!(inode.kind, Kind::Directory(_)) && (is_same || has_mode())) {
+            return Err(MergeError::BeforePackages {
+                path: path.clone(),
+                layer: schema.name.clone(),
+                artifact: origin.artifact.clone().unwrap_or_else(|| "a maintainer script".to_owned()),
+                found: inode.kind.name(),
+            });
         }
     }
     Ok(())

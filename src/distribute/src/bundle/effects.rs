@@ -96,6 +96,7 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
         // They say where the layer can be installed, and change nothing there.
         bases: _,
         in_place: _,
+        before_packages: _,
         // These are read by `installs`.
         artifacts: _,
         downloads: _,

@@ -150,6 +150,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         requires: _,
         expand: _,
         in_place: _,
+        before_packages: _,
         // These are part of `request`.
         packages: _,
         recommends: _,

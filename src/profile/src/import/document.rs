@@ -12,7 +12,7 @@ use super::base::{self, Content, Found};
 use super::boot_template::{Deferred, plain_template};
 use super::error::ImportError;
 use super::evaluate::Evaluated;
-use super::machine::{Fetched, What, decides_packages, has_token, token_of, units};
+use super::machine::{Effects, Fetched, What, decides_packages, has_token, token_of, units};
 use super::report::{FileNote, ImportReport, StatementClass};
 use super::rules::Rules;
 use super::runtime::{is_marked, legible};
@@ -70,13 +70,30 @@ pub(super) fn document(evaluated: &Evaluated, parts: &Parts<'_>) -> Result<(Docu
             None => writer.add(found)?,
         }
     }
+    let is_early = |path: &&String| evaluated.early.contains(*path) && !consumed.contains_key(path.as_str());
+    writer.list("before_packages", changed.iter().map(|found| &found.path).filter(is_early));
     writer.archives()?;
     writer.list("remove", &evaluated.removed);
     writer.packages();
     writer.units(&changed, &consumed);
     writer.first_boot();
+    writer.report.warnings = unit_warnings(&evaluated.effects);
     writer.report.statements.clone_from(&evaluated.effects.statements);
     Ok((writer.document, writer.report))
+}
+
+/// Starts and stops of units that the profile does not define: they have no effect in an image, where the unit is enabled or not.
+fn unit_warnings(effects: &Effects) -> Vec<String> {
+    let is_off = |unit: &&String| effects.disabled.contains(*unit) || effects.masked.contains(*unit);
+    let stopped = effects.foreign_stopped.iter().filter(|unit| !is_off(unit)).map(|unit| {
+        format!("systemctl stop {unit}: if the unit is enabled, machines start it at boot: disable or mask it to prevent that")
+    });
+    let started = effects.foreign_started.iter().filter(|unit| !effects.enabled.contains(*unit)).map(|unit| {
+        format!(
+            "systemctl start {unit}: machines start the unit at boot only if it is enabled: enable it to ensure that"
+        )
+    });
+    stopped.chain(started).collect()
 }
 
 /// What is new or different; what is gone has no place in a layer.

@@ -28,6 +28,8 @@ pub(super) struct Evaluated {
     pub(super) kept: BTreeSet<String>,
     /// Files that scripts wrote in place, where the base may have something.
     pub(super) written: BTreeSet<String>,
+    /// What commands had made where packages may have files, before packages were installed.
+    pub(super) early: BTreeSet<String>,
     pub(super) effects: Effects,
     /// Scripts that only a machine can run.
     pub(super) deferred: BTreeSet<String>,
@@ -88,6 +90,7 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     let paths = || after.iter().map(|found| found.path.clone());
     let kept = paths().filter(|path| files.keeps_mode(path)).collect();
     let written = paths().filter(|path| files.was_written(path)).collect();
+    let early = paths().filter(|path| files.was_made_early(path)).collect();
     let had = |path: &&[u8]| program.image.is_some_and(|image| image.lookup(path).is_some());
     let removed = files.taken_away().into_iter().filter(had).map(|path| String::from_utf8(path.to_vec()));
     let removed = removed.collect::<Result<_, _>>().map_err(|_| broken("/")(vmbake_shell::Errno::Einval))?;
@@ -98,7 +101,7 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     };
     let replaced = after.iter().filter_map(kind_before).collect();
     let deferred = deferred.clone();
-    Ok(Ended::Done(Box::new(Evaluated { before, after, replaced, removed, kept, written, effects, deferred })))
+    Ok(Ended::Done(Box::new(Evaluated { before, after, replaced, removed, kept, written, early, effects, deferred })))
 }
 
 /// Why a run ends early.

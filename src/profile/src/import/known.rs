@@ -42,6 +42,8 @@ pub(super) struct KnownFiles<'t> {
     is_image: bool,
     /// Whether packages have come since.
     has_packages: bool,
+    /// Names that commands had made at paths where packages may have files, when packages came.
+    earlier: BTreeSet<Vec<u8>>,
     /// What new and changed nodes come from.
     origin: OriginId,
     /// Names of the base image that commands took away.
@@ -98,6 +100,7 @@ impl<'t> KnownFiles<'t> {
             open: BTreeSet::new(),
             is_image: false,
             has_packages: false,
+            earlier: BTreeSet::new(),
             origin,
             removed: BTreeSet::new(),
             left: Vec::new(),
@@ -141,6 +144,11 @@ impl<'t> KnownFiles<'t> {
             Place::Found(id, _) => self.kept.contains(&id) && !self.is_dir(id),
             _ => false,
         }
+    }
+
+    /// Whether a path of the end is one that commands had made before packages came.
+    pub(super) fn was_made_early(&self, path: &str) -> bool {
+        self.earlier.contains(path.as_bytes())
     }
 
     /// The tree as it was each time that a script was left to the machine.

@@ -94,6 +94,9 @@ pub(super) struct Effects {
     pub(super) enabled: BTreeSet<String>,
     pub(super) disabled: BTreeSet<String>,
     pub(super) masked: BTreeSet<String>,
+    /// Units of others that were last stopped, and those that were last started, and not enabled.
+    pub(super) foreign_stopped: BTreeSet<String>,
+    pub(super) foreign_started: BTreeSet<String>,
     /// Units that are started, in the order in which they first are.
     pub(super) started: Vec<String>,
     pub(super) modules: BTreeSet<String>,

@@ -47,6 +47,8 @@ pub struct ImportReport {
     /// Commands in the order in which they ended.
     pub statements: Vec<Statement>,
     pub files: Vec<FileNote>,
+    /// Units for which machines may do something else than the scripts.
+    pub warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -86,6 +88,6 @@ impl ImportReport {
             class: statement.class,
             reason: &statement.reason,
         });
-        serde_json::json!({"schema": 1, "statements": lines.collect::<Vec<_>>(), "files": self.files})
+        serde_json::json!({"schema": 1, "statements": lines.collect::<Vec<_>>(), "files": self.files, "warnings": self.warnings})
     }
 }

@@ -82,6 +82,7 @@ pub(super) fn compare<'a>(layer: &'a Layer, installed: &'a Installed, found: &Fo
         // Rules for the bake alone.
         setuid: _,
         in_place: _,
+        before_packages: _,
         keep: _,
     } = &layer.schema;
     keys.artifacts()?;

@@ -175,6 +175,22 @@ fn files_that_scripts_write_in_place_are_listed() {
 }
 
 #[test]
+fn what_is_created_before_packages_is_listed() {
+    let early = |script: &str, rules: &Value| {
+        let found = layer(script, &[], rules)["before_packages"].clone();
+        let paths: Vec<String> = serde_json::from_value(found).unwrap_or_default();
+        let is_of_script = |path: &String| !path.starts_with("/etc/containerd") && !path.starts_with("/usr/local/sbin");
+        paths.into_iter().filter(is_of_script).collect::<Vec<_>>()
+    };
+    let script = "mkdir -p /etc/a; echo a > /etc/a/b; ln -sf /opt/x /etc/l; touch /opt/x; mv /opt/x /etc/m; echo a > /opt/n\n\
+                  apt-get install -y jq; echo c > /etc/c; echo d >> /etc/a/b";
+    assert_eq!(early(script, &json!({})), ["/etc/a", "/etc/a/b", "/etc/l", "/etc/m"]);
+    let fetched = early(script, &json!({"archive": "kubernetes"}));
+    assert_eq!(fetched, ["/etc/a", "/etc/a/b", "/etc/l", "/etc/m", "/opt/n"]);
+    assert!(early("echo a > /etc/a", &json!({})).is_empty());
+}
+
+#[test]
 fn values_of_machines_become_settings() {
     let script = "mkdir -p /etc/kubernetes\ncurl -s {{ .ServerURL }}/api/v1/namespaces/cloud-init-settings/secrets/\
                   {{ .BootstrapKubeconfigSecretName }} -H 'Authorization: Bearer {{ .Token }}' | jq -r '.data[\"kubeconfig\"]' |\

@@ -165,6 +165,31 @@ fn the_last_word_on_a_unit_counts() {
     assert_eq!(services("systemctl start u; systemctl stop u; systemctl start u"), (started, None));
 }
 
+/// A machine starts at its first boot as at every other, so that what ran when a script stopped or started it does not matter.
+#[test]
+fn starts_and_stops_of_units_of_the_base_are_warnings() {
+    let stop = "systemctl stop ssh.service: if the unit is enabled, machines start it at boot: disable or mask it to prevent that";
+    let start =
+        "systemctl start ssh.service: machines start the unit at boot only if it is enabled: enable it to ensure that";
+    for (script, expected) in [
+        ("systemctl stop ssh", vec![stop]),
+        ("systemctl stop ssh || true", vec![stop]),
+        ("systemctl start ssh", vec![start]),
+        ("systemctl stop ssh; systemctl start ssh", vec![start]),
+        ("systemctl start ssh; systemctl stop ssh", vec![stop]),
+        ("systemctl stop ssh; systemctl restart ssh; systemctl reload ssh", vec![]),
+        ("systemctl stop ssh; systemctl disable ssh", vec![]),
+        ("systemctl disable --now ssh", vec![]),
+        ("systemctl stop ssh; systemctl mask ssh", vec![]),
+        ("systemctl start ssh; systemctl enable ssh", vec![]),
+        ("systemctl enable --now ssh", vec![]),
+    ] {
+        assert_eq!(with(script, &[]).unwrap().report.warnings, expected, "{script}");
+    }
+    let own = [("/etc/systemd/system/u.service", "[Service]\nExecStart=/opt/s\n")];
+    assert!(with("systemctl start u; systemctl stop u", &own).unwrap().report.warnings.is_empty());
+}
+
 #[test]
 fn what_a_unit_of_the_image_starts_or_calls_stays() {
     let done = "[Service]\nType=oneshot\nExecStart=/opt/s\n";

@@ -249,6 +249,16 @@ impl Files for KnownFiles<'_> {
     }
 
     fn packages_come(&mut self) {
+        match self.all() {
+            Ok(all) => {
+                let paths = all.into_iter().map(|(_, found)| found.path.into_bytes());
+                let may_be_packaged =
+                    |path: &Vec<u8>| !base::is_vacant(path) || self.open.iter().any(|open| is_below(path, open));
+                let earlier: Vec<Vec<u8>> = paths.filter(may_be_packaged).collect();
+                self.earlier.extend(earlier);
+            }
+            Err(_) => drop(self.ask::<()>("the entries of", b"/")),
+        }
         if !self.is_image || self.has_packages {
             return;
         }

@@ -82,9 +82,9 @@ impl Machine<'_> {
             "daemon-reload" | "daemon-reexec" | "reset-failed" => self.dropped("nothing runs yet"),
             "is-active" | "is-enabled" | "is-failed" | "is-system-running" | "status" | "show" | "cat"
             | "list-units" | "list-unit-files" => Outcome::Deferred("it asks the running machine".to_owned()),
-            "kill" | "reload" | "stop" => self.stop(verb, &units),
+            "kill" | "reload" | "stop" => self.stop(&*call.files, verb, &units),
             "mask" => self.mask(&*call.files, units),
-            "disable" => self.disable(units, now),
+            "disable" => self.disable(&*call.files, units, now),
             "enable" => self.enable(call, &units, now),
             "start" => self.start(call, &units, Start::Once),
             "restart" => self.start(call, &units, Start::Again),
@@ -122,7 +122,7 @@ impl Machine<'_> {
     }
 
     /// The first boot starts units that are not stopped before.
-    fn stop(&mut self, verb: &str, units: &[String]) -> Outcome {
+    fn stop(&mut self, files: &dyn Files, verb: &str, units: &[String]) -> Outcome {
         if let Some(unit) = units.iter().find(|unit| self.running.contains(unit)) {
             return Outcome::Unsupported(format!("{verb} of {unit} while it runs"));
         }
@@ -133,6 +133,10 @@ impl Machine<'_> {
             self.effects.started.retain(|started| started != unit);
             if let Some(done) = self.effects.done.get_mut(unit) {
                 done.is_active = false;
+            }
+            if !self.is_own(files, unit) {
+                self.effects.foreign_started.remove(unit);
+                self.effects.foreign_stopped.insert(unit.clone());
             }
         }
         self.dropped("nothing runs yet")
@@ -150,12 +154,12 @@ impl Machine<'_> {
         self.note(StatementClass::Baked, "masked")
     }
 
-    fn disable(&mut self, units: Vec<String>, now: bool) -> Outcome {
+    fn disable(&mut self, files: &dyn Files, units: Vec<String>, now: bool) -> Outcome {
         if units.iter().all(|unit| unit.rsplit_once('.').is_some_and(|(name, _)| CLOUD_INIT.contains(&name))) {
             return self.dropped("cloud-init brings the user data of a machine");
         }
         if now {
-            let outcome = self.stop("stop", &units);
+            let outcome = self.stop(files, "stop", &units);
             if outcome != Outcome::Status(0) {
                 return outcome;
             }
@@ -204,7 +208,13 @@ impl Machine<'_> {
                     "{unit}, whose file is {path}: a unit that a profile starts is a file in {UNITS} and not a template,"
                 )),
                 // A unit of the base is started by it.
-                None => self.dropped("each boot starts it"),
+                None => {
+                    self.effects.foreign_stopped.remove(unit);
+                    if start == Start::Once {
+                        self.effects.foreign_started.insert(unit.to_owned());
+                    }
+                    self.dropped("each boot starts it if it is enabled")
+                }
             };
         }
         let content = files.read(path.as_bytes(), LARGEST).ok().and_then(|text| String::from_utf8(text).ok());

@@ -114,6 +114,9 @@ pub(super) fn run(args: ImportArgs) -> Result<Outcome, Failure> {
     for (class, count) in &imported.report.counts() {
         remark(&format!("{:10}  {}", class.name(), counted(*count, "command")));
     }
+    for warning in &imported.report.warnings {
+        remark(&format!("{:>10}  {warning}", "warning"));
+    }
     if !args.no_pin {
         pin(&args, staging.path(), &mut imported)?;
     }
