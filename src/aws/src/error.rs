@@ -9,32 +9,25 @@ const POLICY: &str = "docs/publish.md has a policy with all that publishing need
 /// Why a call to AWS failed. No variant holds a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum AwsError {
-    /// Neither the settings nor the machine say which region is meant.
     #[error("no AWS region is configured")]
     NoRegion,
-    /// A region that cannot be a part of a host name.
     #[error("{region:?} is not the name of an AWS region")]
     Region { region: String },
-    /// An endpoint that is not an address.
     #[error("{url}: not the http or https address of an endpoint")]
     Endpoint { url: String },
-    /// An endpoint on another machine without TLS.
     #[error("{url}: plain HTTP to another machine: the network could read and change requests and responses")]
     PlainHttp { url: String },
-    /// The configuration has no credentials, or they could not be had.
     #[error("no AWS credentials: {reason}")]
     Credentials {
         /// What each source of credentials says, without secrets.
         reason: String,
     },
-    /// The request cannot be signed.
     #[error("{action}: the request cannot be signed: {reason}")]
     Sign {
         /// What was to be done, such as `ebs:PutSnapshotBlock`.
         action: String,
         reason: String,
     },
-    /// No answer, even after the request was repeated; or an answer that was lost, to a request that is not safe to repeat.
     #[error("{action}: no answer")]
     Http {
         action: String,
@@ -42,13 +35,10 @@ pub enum AwsError {
         may_be_done: bool,
         source: Box<HttpError>,
     },
-    /// The service refuses.
     #[error(transparent)]
     Refused(Box<ServiceRefusal>),
-    /// An answer that lacks something, or in which it is of another type.
     #[error("{action}: the answer has no usable {what}")]
     Answer { action: String, what: &'static str },
-    /// A block that arrived in one direction or the other with another checksum.
     #[error("{action}: block {index} of {snapshot} has the checksum {found}, not {expected}")]
     Checksum {
         /// `ebs:PutSnapshotBlock` or `ebs:GetSnapshotBlock`.
@@ -61,7 +51,6 @@ pub enum AwsError {
         /// What the service confirms, or SHA-256 of what came, in Base64.
         found: String,
     },
-    /// A block of another length than all blocks have.
     #[error("{action}: block {index} of {snapshot} has {found} bytes, not {expected}")]
     Length {
         /// `ebs:PutSnapshotBlock` or `ebs:GetSnapshotBlock`.

@@ -24,13 +24,10 @@ use base::{Piece, PieceError, Raw};
 /// Why the inputs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// An artifact cannot be staged.
     #[error(transparent)]
     Stage(#[from] StageError),
-    /// The base image cannot be decoded into the store or a temporary file.
     #[error("{path}: cannot decode the base image")]
     Decode { path: PathBuf, source: std::io::Error },
-    /// The thread that decodes is gone; its own message came before.
     #[error("a thread stopped before the base image was decoded")]
     Lost,
 }

@@ -22,7 +22,6 @@ use vmbake_layer::Layers;
 /// Why an image cannot be baked again.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
-    /// Another program has baked it.
     #[error("it was baked by vmbake {version}, {expected}, and this is vmbake {}, {found}", env!("CARGO_PKG_VERSION"))]
     Program {
         version: String,
@@ -30,19 +29,14 @@ pub enum RebuildError {
         /// The digest of the running program.
         found: Box<Digest>,
     },
-    /// This program brings another first-boot program.
     #[error("it has the first-boot program {expected}, and this vmbake has {found}")]
     Firstboot { expected: String, found: String },
-    /// The inputs that are at hand are others.
     #[error("{} is {}, and here {}", .0.pointer, .0.expected, .0.found)]
     Inputs(StatementDifference),
-    /// The record of inputs cannot be compared.
     #[error("the record of inputs cannot be compared")]
     Json(#[from] serde_json::Error),
-    /// The new record of inputs cannot be read.
     #[error("cannot read the record of inputs that was baked")]
     Read(#[source] std::io::Error),
-    /// The bake stopped.
     #[error("cannot bake it again")]
     Bake(#[from] BakeError),
 }

@@ -25,22 +25,16 @@ const MAX_NAMES: u8 = 100;
 /// Why an output could not be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The output is there, and nothing says that it may be replaced.
     #[error("{path}: already exists")]
     Exists { path: PathBuf },
-    /// The name belongs to something that is not a file, such as a device node.
     #[error("{path}: expected a regular file or a new name for the output, found a {found}")]
     NotFile { path: PathBuf, found: &'static str },
-    /// The output is what it would be made of.
     #[error("{path}: is what the output would be made of, and is not replaced")]
     Input { path: PathBuf },
-    /// No temporary file can be made beside the output.
     #[error("{path}: cannot create")]
     Create { path: PathBuf, source: std::io::Error },
-    /// The temporary file cannot be written or flushed.
     #[error("{path}: cannot write")]
     Write { path: PathBuf, source: std::io::Error },
-    /// The temporary file cannot take the name of the output.
     #[error("{path}: cannot rename into place")]
     Rename { path: PathBuf, source: std::io::Error },
 }

@@ -18,7 +18,6 @@ pub const SORTS: [&str; 6] = ["archives", "dependencies", "images", "layers", "s
 /// Why the entries of several roots do not go together.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// Two roots say different things.
     #[error("{entry}: {found} differs from {known}")]
     Differs {
         /// `SORT/NAME`.
@@ -26,7 +25,6 @@ pub enum CatalogError {
         known: Root,
         found: Root,
     },
-    /// The later root believes what the earlier one does not.
     #[error("{entry}: {found} demands less than {known}: {weaker}")]
     Weakens {
         /// `SORT/NAME`.

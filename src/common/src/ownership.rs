@@ -33,7 +33,6 @@ const FOLDER_MODE: u32 = 0o755;
 /// What lets somebody else change a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exposed {
-    /// Somebody else owns it.
     #[error("{path} belongs to user {found}, not to user {expected} or root")]
     Owner {
         /// The file or directory.
@@ -43,14 +42,12 @@ pub enum Exposed {
         /// Its owner.
         found: u32,
     },
-    /// Its mode lets others write.
     #[error("{path} can be written by others than its owner: its mode is {mode:04o}")]
     Mode {
         /// The file or directory.
         path: PathBuf,
         mode: u32,
     },
-    /// Something else stands there.
     #[error("{path} is {found}, not {expected}")]
     Kind {
         /// The file or directory.
@@ -60,7 +57,6 @@ pub enum Exposed {
         /// What does.
         found: &'static str,
     },
-    /// Others may know it by another name.
     #[error("{path} has {found} names, not 1")]
     Names {
         /// The file or directory.
@@ -68,13 +64,11 @@ pub enum Exposed {
         /// How many names it has.
         found: u64,
     },
-    /// Somebody has put another one in its place.
     #[error("{path} is no longer the file that was opened")]
     Moved {
         /// The file or directory.
         path: PathBuf,
     },
-    /// The system does not say whose it is.
     #[error("{path} cannot be examined: {reason}")]
     Unknown {
         /// The file or directory.

@@ -87,21 +87,16 @@ impl FromStr for Format {
 /// Why an image was not opened or not read. Offsets are those of the image file.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The file cannot be opened.
     #[error("{}: cannot open the image", path.display())]
     Open { path: PathBuf, source: io::Error },
-    /// It is a device, a pipe or a socket.
     #[error("{}: it is {found}, not a regular file", path.display())]
     NotFile { path: PathBuf, found: &'static str },
     #[error("{}: is a directory, not a disk image", path.display())]
     Directory { path: PathBuf },
-    /// It has no bytes.
     #[error("{}: the file is empty", path.display())]
     Empty { path: PathBuf },
-    /// It is something else than an image.
     #[error("{}: is {found}; only raw and qcow2 disk images are read", path.display())]
     Foreign { path: PathBuf, found: Foreign },
-    /// It cannot be read.
     #[error("{}: cannot read {len} bytes at offset {offset:#x}", path.display())]
     Read {
         path: PathBuf,
@@ -110,13 +105,10 @@ pub enum ImageError {
         len: usize,
         source: io::Error,
     },
-    /// A part of a qcow2 image has an impossible value.
     #[error("{}: corrupt qcow2 image: {what} at offset {offset:#x} is {found:#x}, expected {expected}", path.display())]
     Corrupt { path: PathBuf, what: Qcow2Part, offset: u64, found: u64, expected: String },
-    /// A compressed cluster is damaged.
     #[error("{}: corrupt qcow2 image: cannot decompress the cluster at offset {offset:#x}", path.display())]
     Decompress { path: PathBuf, offset: u64, source: io::Error },
-    /// A small file holds a disk of far more bytes.
     #[error(
         "{}: a file of {len} bytes holds {held} bytes of a disk, more than {limit}: refused as a decompression bomb",
         path.display()
@@ -128,7 +120,6 @@ pub enum ImageError {
         held: u64,
         limit: u64,
     },
-    /// The image has a feature that is not supported.
     #[error("{}: qcow2 image with {feature}, which is not supported; {hint}", path.display())]
     Unsupported { path: PathBuf, feature: String, hint: &'static str },
 }

@@ -25,25 +25,18 @@ const MAX_LISTED: usize = 16;
 /// Why the partitions of a disk are not known, or which one is meant.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
-    /// The disk cannot be read.
     #[error("cannot read the first sector of the disk")]
     Read { source: io::Error },
-    /// It has a GUID partition table that is of no use.
     #[error(transparent)]
     Gpt(#[from] GptError),
-    /// Nothing on it is known.
     #[error("neither a partition table nor a file system that is known")]
     Nothing,
-    /// No partition has that number.
     #[error("no partition {number} on the disk, it has {found}")]
     NoPartition { number: u32, found: String },
-    /// A partition ends behind the disk.
     #[error("partition {number} is not inside the disk")]
     Outside { number: u32 },
-    /// No partition can be the root.
     #[error("no root partition: none has the type of a root or of a Linux file system; the disk has {found}")]
     NoRoot { found: String },
-    /// Which partition is the root has to be said.
     #[error("more than one partition can be the root file system: {candidates}")]
     SeveralRoots { candidates: String },
 }

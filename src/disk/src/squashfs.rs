@@ -28,13 +28,10 @@ const PADDING_KIB: u32 = 4;
 /// Why a volume could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SquashfsError {
-    /// The tree has what the volume cannot hold.
     #[error("{path}: {what}, which a SquashFS of ours cannot hold")]
     Unsupported { path: String, what: String },
-    /// A content cannot be read, or the volume not be written.
     #[error("cannot write the SquashFS")]
     Io(#[source] io::Error),
-    /// The volume would be larger than its structures can say.
     #[error("the tree is too large for a SquashFS")]
     TooLarge,
 }

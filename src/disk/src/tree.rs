@@ -27,28 +27,20 @@ pub(crate) const NAME_MAX: usize = 255;
 /// Why a tree refused an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// No file can have that name.
     #[error("{path}: name {name:?} is not a valid file name")]
     InvalidName { path: String, name: String },
-    /// Nothing is there.
     #[error("{path}: no such file or directory")]
     NotFound { path: String },
-    /// A path leads through what is no directory.
     #[error("{path}: {found} stands where a directory is needed")]
     NotDirectory { path: String, found: &'static str },
-    /// Something of another type is there.
     #[error("{path}: a {found} exists where a {wanted} would be placed")]
     Occupied { path: String, found: &'static str, wanted: &'static str },
-    /// Links lead through links without an end.
     #[error("{path}: more than {MAX_SYMLINKS} symbolic links")]
     SymlinkLoop { path: String },
-    /// Links have more names than are followed here.
     #[error("{path}: symbolic links with more than {MAX_LINK_NAMES} names")]
     LinkNames { path: String },
-    /// Only regular files have a content.
     #[error("{path}: is a {found}, not a regular file")]
     NotFile { path: String, found: &'static str },
-    /// A file is longer than the caller takes.
     #[error("{path}: {len} bytes, more than the {limit} that are read into memory")]
     TooLarge {
         path: String,
@@ -56,7 +48,6 @@ pub enum TreeError {
         len: u64,
         limit: u64,
     },
-    /// The content of a file cannot be read.
     #[error("{path}: cannot read")]
     Read { path: String, source: std::io::Error },
 }

@@ -121,10 +121,8 @@ pub struct EarlierFile<'a> {
 /// Why a disk was not written. Offsets are bytes of the disk, or of the output where a format is named.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The disk cannot be read.
     #[error("cannot read the disk at offset {offset:#x}")]
     Read { offset: u64, source: io::Error },
-    /// The disk has more bytes of a source than that has.
     #[error("the disk takes {needed:#x} bytes of a source at offset {offset:#x}, which has only {len:#x}")]
     ShortSource {
         /// Where in the source they begin.
@@ -132,16 +130,12 @@ pub enum WriteError {
         needed: u64,
         len: u64,
     },
-    /// The format has no disks of that length.
     #[error("a {format} image cannot hold a disk of {len} bytes: {reason}")]
     Length { format: Format, len: u64, reason: &'static str },
-    /// Two qcow2 files are wanted at once that differ in it.
     #[error("qcow2 outputs that are written at once have one compression")]
     Compressions,
-    /// An output has bytes already.
     #[error("the {format} output is not empty: it has {len} bytes")]
     NotEmpty { format: Format, len: u64 },
-    /// An output cannot be written.
     #[error("cannot {operation} the {format} output at offset {offset:#x}")]
     Output {
         format: Format,
@@ -150,13 +144,10 @@ pub enum WriteError {
         offset: u64,
         source: io::Error,
     },
-    /// A cluster cannot be compressed.
     #[error("cannot compress the disk at offset {offset:#x}")]
     Compress { offset: u64, source: io::Error },
-    /// The system has no thread left.
     #[error("cannot start a writer thread")]
     Thread { source: io::Error },
-    /// A thread has panicked.
     #[error("a writer thread stopped before it was done")]
     ThreadLost,
 }

@@ -74,13 +74,10 @@ pub struct Converted {
 /// Why an image was not converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
-    /// The image cannot be opened.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The image cannot be read.
     #[error("{path}: cannot read the disk")]
     Read { path: PathBuf, source: std::io::Error },
-    /// The format has no disks of that length.
     #[error("{path}: a {format} image cannot hold a disk of {len} bytes: it needs a whole number of {unit}")]
     Unaligned {
         path: PathBuf,
@@ -90,7 +87,6 @@ pub enum ConvertError {
         /// What it has to be made of.
         unit: Unit,
     },
-    /// The format has no disks that are so long.
     #[error("{path}: a {format} image cannot hold a disk of {len} bytes, at most {most}")]
     TooLong {
         path: PathBuf,
@@ -100,13 +96,10 @@ pub enum ConvertError {
         /// Most bytes of a disk.
         most: u64,
     },
-    /// The disk cannot be written.
     #[error("{path}: cannot write the disk")]
     Write { path: PathBuf, source: WriteError },
-    /// The archive cannot be written.
     #[error("{path}: cannot write")]
     Output { path: PathBuf, source: std::io::Error },
-    /// The new file cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),
 }

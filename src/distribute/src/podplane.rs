@@ -39,29 +39,22 @@ const MAX_HOST: usize = 253;
 /// Why an image has no such manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum PodplaneError {
-    /// The image cannot be opened.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// Its file system cannot be read.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// It is unknown how it boots.
     #[error(transparent)]
     Boot(#[from] BootError),
-    /// The manifest next to it cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// It is not a qcow2 image.
     #[error("{path}: expected a qcow2 image, found a {found} one")]
     Format { path: PathBuf, found: Format },
-    /// It lacks the record of installed artifacts that the layer podplane adds.
     #[error("{path}: cannot read {INSTALLED}")]
     NotBaked {
         path: PathBuf,
         /// What the reader of the file system says.
         source: TreeError,
     },
-    /// The file next to it is the manifest of another image.
     #[error("{path}: expected the manifest of {image}, {expected}, found {found}")]
     OtherManifest {
         path: PathBuf,
@@ -70,19 +63,15 @@ pub enum PodplaneError {
         expected: Box<Digest>,
         found: Box<Digest>,
     },
-    /// The name of a file cannot be part of a URL.
     #[error("{path}: expected a file name of letters, digits, dots, dashes and underscores")]
     Name { path: PathBuf },
-    /// The URL is not one.
     #[error(
         "{url:?}: expected an http:// or https:// URL of a host name or IP address and a path, without user, query, fragment, `..` and escapes of \
          slashes, percent signs and control characters"
     )]
     Url { url: String },
-    /// A file cannot be read.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// The manifest cannot be written as JSON.
     #[error("cannot write the manifest as JSON")]
     Text(#[from] serde_json::Error),
 }

@@ -26,13 +26,10 @@ use super::release::{DocumentError, EachBlob, ReleaseBlob, ReleaseDocuments, Rel
 /// Why a release was not pushed.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// The files are no release.
     #[error(transparent)]
     Documents(#[from] DocumentError),
-    /// The registry does not take it.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// A tag stands for something else.
     #[error("{repository}:{tag}: stands for {found}, not for {expected}")]
     Tagged { repository: String, tag: String, found: Box<Digest>, expected: Box<Digest> },
 }

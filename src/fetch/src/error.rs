@@ -14,7 +14,6 @@ use vmbake_store::store::StoreError;
 /// Why the artifacts are not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// Offline, and the store does not have it.
     #[error("{name} {version} is not in the store: {path} is missing (from {url})")]
     Missing {
         name: String,
@@ -23,34 +22,25 @@ pub enum FetchError {
         url: String,
         path: PathBuf,
     },
-    /// Without a base image there is no bake.
     #[error("the manifest of {name} pins no base image")]
     NoBase { name: String },
-    /// The base image has no address in the network.
     #[error("the manifest pins {url} as base image, a file that only the user has")]
     LocalBase {
         /// What the manifest says of it.
         url: String,
     },
-    /// The base image that was named is not readable.
     #[error("{path}: cannot open the base image")]
     OpenBase { path: PathBuf, source: std::io::Error },
-    /// No address had it, or not with its digest.
     #[error("{name}: cannot be downloaded")]
     Download { name: String, source: DownloadError },
-    /// A container image could not be had.
     #[error("{name}: cannot be pulled")]
     Pull { name: String, source: RegistryError },
-    /// The file is another program than the source demands.
     #[error("{name}: is not the program that its source demands")]
     Program { name: String, source: Box<ProgramError> },
-    /// An entry is not proven.
     #[error(transparent)]
     Prove(#[from] ProveError),
-    /// A file of a layer's directory cannot be taken.
     #[error(transparent)]
     Local(#[from] LocalFileError),
-    /// The store does not work.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

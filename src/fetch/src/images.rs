@@ -29,10 +29,8 @@ const CONTAINERD_NAME: &str = "io.containerd.image.name";
 /// Why the images cannot be laid out.
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
-    /// A blob is missing, or is not what the manifest leads to.
     #[error("{image}: not complete in the store")]
     Unusable { image: String, source: Box<OciError> },
-    /// The pinned index has another manifest for the platform.
     #[error("{image}: its index leads to {found}, the manifest pins {expected}")]
     Pinned {
         image: String,
@@ -41,13 +39,10 @@ pub enum ImagesError {
         /// Digest of that which the index names.
         found: Box<Digest>,
     },
-    /// The pinned platform is none.
     #[error("{image}: bad platform")]
     Platform { image: String, source: InvalidPlatform },
-    /// `index.json` or `manifest.json` cannot be made.
     #[error("cannot write the index of the images")]
     Write(#[source] serde_json::Error),
-    /// There is nothing to lay out.
     #[error("the manifest pins no container image, but a layer wants to bring them")]
     None,
 }

@@ -14,13 +14,10 @@ const CHUNK: usize = 1 << 20;
 /// Why a file of a layer cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalFileError {
-    /// It cannot be read.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// It changed since the layer was read.
     #[error("{path}: has digest {found}, and had {expected} when the layer was read")]
     Changed { path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
-    /// The store does not take it.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -29,25 +29,18 @@ const BASE: &str = "the base image";
 /// Why an artifact is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The file is not readable.
     #[error("{path}: cannot read {name}")]
     Read { name: String, path: PathBuf, source: std::io::Error },
-    /// The file has another length.
     #[error("{path}: {name} has {found} bytes, the manifest says {expected}")]
     Size { name: String, path: PathBuf, expected: u64, found: u64 },
-    /// The file has other bytes.
     #[error("{path}: {name} has digest {found}, the manifest says {expected}")]
     Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
-    /// The file is another program than the source demands.
     #[error("{path}: {name} is not the program that its source demands")]
     Program { name: String, path: PathBuf, source: Box<ProgramError> },
-    /// The base image is none.
     #[error("{path}: the base image is unusable")]
     Image { path: PathBuf, source: ImageError },
-    /// A container image is not what is pinned.
     #[error(transparent)]
     Container(#[from] ImagesError),
-    /// The thread that checks is gone; its own message came before.
     #[error("a thread stopped before the base image was checked")]
     Lost,
 }

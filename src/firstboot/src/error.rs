@@ -11,7 +11,6 @@ use crate::template::Fault;
 /// that is not safe to use. No message has the value of a variable in it that may be a secret.
 #[derive(thiserror::Error)]
 pub enum Error {
-    /// A system call failed.
     #[error("{action} {path}")]
     Io {
         /// What was attempted, as a verb.
@@ -19,10 +18,8 @@ pub enum Error {
         path: PathBuf,
         source: io::Error,
     },
-    /// A file does not hold what it must hold.
     #[error("{path}: expected {expected}, found {found}")]
     Corrupt { path: PathBuf, expected: &'static str, found: String },
-    /// A line of a file with variables cannot be read.
     #[error("{path}:{line}: expected {expected}")]
     Syntax {
         path: PathBuf,
@@ -30,23 +27,18 @@ pub enum Error {
         line: usize,
         expected: &'static str,
     },
-    /// Something stands where it must not.
     #[error("{path}: refused: expected {expected}, found {found}")]
     Refused { path: PathBuf, expected: &'static str, found: String },
-    /// More than is read.
     #[error("{path}: refused: expected at most {}, found more", Size(*limit))]
     TooLarge {
         path: PathBuf,
         /// The most that is read, in bytes.
         limit: u64,
     },
-    /// A file has a variable that may not be set on a running machine.
     #[error("{path}: refused: {name} is none of the variables that may change")]
     NotMutable { path: PathBuf, name: String },
-    /// A file has a variable twice, with different values.
     #[error("{path}: refused: {name} has two values")]
     Ambiguous { path: PathBuf, name: String },
-    /// A user or group is missing.
     #[error("{path}: no {kind} {name}")]
     NoAccount {
         /// The file that should have it.
@@ -55,20 +47,17 @@ pub enum Error {
         kind: &'static str,
         name: String,
     },
-    /// A template or condition of the plan cannot be evaluated.
     #[error("{subject}")]
     Fault {
         /// What it is for: a path, a variable, a unit.
         subject: String,
         source: Fault,
     },
-    /// Something that the plan wants does not hold.
     #[error("{message}")]
     Check {
         /// What the plan says about it.
         message: String,
     },
-    /// A variable does not look as the plan says.
     #[error("{name}: expected {expected}, found {found}")]
     Setting {
         name: String,
@@ -76,16 +65,12 @@ pub enum Error {
         /// The begin of what it is, in quotes, unless it may be a secret.
         found: String,
     },
-    /// An input is not there yet: nothing is wrong so far.
     #[error("{path}: not there yet, or empty")]
     NotReady { path: PathBuf },
-    /// A file that was made once, and cannot be made again, is gone.
     #[error("{path}: gone or empty, although {marker} says that it was written")]
     Lost { path: PathBuf, marker: PathBuf },
-    /// Nobody answers at an address.
     #[error("connect to {address}")]
     Connect { address: String, source: io::Error },
-    /// A program failed.
     #[error("{line}: {status}: {said}")]
     Command {
         line: String,
@@ -93,13 +78,10 @@ pub enum Error {
         /// What it wrote to standard error.
         said: String,
     },
-    /// The plan has nothing of that name.
     #[error("{what} {name:?} is not known; there are: {known}")]
     Unknown { what: &'static str, name: String, known: String },
-    /// The plan says nothing about files that arrive.
     #[error("nothing arrives on a machine of this kind")]
     NothingReceived,
-    /// Standard output is gone.
     #[error("write to standard output")]
     Output(#[source] io::Error),
 }

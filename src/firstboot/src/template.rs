@@ -35,23 +35,19 @@ pub enum Writing {
 /// What is wrong with a template, or stops its evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It is not in the language.
     #[error("line {line}: {message}")]
     Syntax {
         /// Line of the template, from 1.
         line: usize,
         message: String,
     },
-    /// A name that has no value.
     #[error("{name} is not defined")]
     Undefined { name: String },
-    /// A value that does not fit.
     #[error("{message}")]
     Value {
         /// What is expected, and what is found.
         message: String,
     },
-    /// A host whose addresses nobody knows now.
     #[error("{host} has no address: {reason}")]
     Unresolved { host: String, reason: String },
 }

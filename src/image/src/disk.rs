@@ -103,31 +103,22 @@ impl fmt::Display for PartitionName {
 /// Why an image could not be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// The file is no image that is known.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The file cannot be examined.
     #[error("{}: cannot read the size of the file", path.display())]
     Size { path: PathBuf, source: std::io::Error },
-    /// The disk has no partition table that is known, or not the partition.
     #[error("{}: {error}", path.display())]
     Layout { path: PathBuf, error: LayoutError },
-    /// The disk is not readable.
     #[error("{}: cannot read the disk", path.display())]
     Disk { path: PathBuf, source: LayoutError },
-    /// The file system is damaged or has what is not supported.
     #[error("{at}: cannot read the ext4 file system")]
     Ext4 { at: Box<PartitionName>, source: ReadError },
-    /// The file system is damaged.
     #[error("{at}: cannot read the FAT file system")]
     Fat { at: Box<PartitionName>, source: FatError },
-    /// The partition holds something that is known, and not read.
     #[error("{at}: {}", found.reason())]
     Unread { at: Box<PartitionName>, found: Box<Signature> },
-    /// The partition holds nothing that is known.
     #[error("{at}: no file system that is known")]
     NoFileSystem { at: Box<PartitionName> },
-    /// A path inside is not what is wanted.
     #[error("{}: {error}", path.display())]
     Tree { path: PathBuf, error: TreeError },
 }

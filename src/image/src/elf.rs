@@ -49,7 +49,6 @@ const MAX_STRING: u64 = 4096;
 /// Why a file that starts as ELF cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ElfError {
-    /// The file cannot be read.
     #[error("cannot read {len} bytes at byte {offset}")]
     Read {
         offset: u64,
@@ -57,16 +56,12 @@ pub enum ElfError {
         len: u64,
         source: std::io::Error,
     },
-    /// A table reaches beyond the end.
     #[error("{what}, {len} bytes at byte {offset}, reach beyond the file's end at {file_len}")]
     Truncated { what: &'static str, offset: u64, len: u64, file_len: u64 },
-    /// A field has a value that it cannot have.
     #[error("{what} is {found:#x}, not {expected}")]
     Corrupt { what: &'static str, found: u64, expected: &'static str },
-    /// A field asks for more than is read.
     #[error("{what} is {found}, more than the {limit} that are read")]
     Unsupported { what: &'static str, found: u64, limit: u64 },
-    /// What the Go linker wrote about the program is damaged.
     #[error("the build information of Go has {fault} at byte {offset}")]
     Go { offset: u64, fault: GoFault },
 }
@@ -74,22 +69,16 @@ pub enum ElfError {
 /// What is wrong with the build information of a Go program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoFault {
-    /// Nothing says where it begins.
     #[error("no magic number")]
     Magic,
-    /// The linker wrote pointers in place of strings.
     #[error("a form from before Go 1.18")]
     Old,
-    /// It is not known which of both counts.
     #[error("two main packages or modules")]
     Twice,
-    /// It does not say which program it is.
     #[error("no main package")]
     NoPackage,
-    /// A string is longer than the section.
     #[error("a string that does not end")]
     Endless,
-    /// A string has other bytes.
     #[error("a string that is no UTF-8")]
     NotUtf8,
 }

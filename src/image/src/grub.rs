@@ -25,19 +25,14 @@ const MAX_CONFIG: u64 = 1 << 20;
 /// Why it is not known how an image boots.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// It cannot be looked into.
     #[error("{path}: cannot read the image")]
     Image { path: PathBuf, source: InspectError },
-    /// The menu starts nothing.
     #[error("{path}: {file} has no menu entry with a linux and an initrd command")]
     NoEntry { path: PathBuf, file: String },
-    /// The menu, or a file that it starts, is missing.
     #[error("{path}: cannot read {file}")]
     File { path: PathBuf, file: String, source: TreeError },
-    /// The menu starts a link to nowhere or a directory.
     #[error("{path}: {file} is not a regular file")]
     NotAFile { path: PathBuf, file: String },
-    /// A file is not readable.
     #[error("{path}: cannot read {file}")]
     Content { path: PathBuf, file: String, source: std::io::Error },
 }

@@ -36,16 +36,12 @@ pub struct BaseIdentity<'a> {
 /// Why a base is not the expected one.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// It cannot be read.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// One of its files cannot be read.
     #[error("{path}: cannot identify the operating system of the image")]
     Tree { path: PathBuf, source: TreeError },
-    /// It has another operating system.
     #[error("{path}: is an image of {found}, not of {expected}")]
     System { path: PathBuf, expected: String, found: String },
-    /// It is for another architecture.
     #[error("{path}: is an image for {found}, not for {expected}")]
     Arch { path: PathBuf, expected: String, found: String },
 }

@@ -95,26 +95,20 @@ impl fmt::Display for Fault {
 /// Why layers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
-    /// A file of a layer is not readable.
     #[error("{path}: cannot read the layer")]
     Read { path: PathBuf, source: std::io::Error },
-    /// A new layer is called as one that is built in.
     #[error("{name}: a layer of this name is built in")]
     BuiltIn { name: String },
-    /// A folder for a new layer cannot be made.
     #[error("{path}: cannot make the folder")]
     Create { path: PathBuf, source: std::io::Error },
-    /// Everything that is wrong with the layers.
     #[error("{}", lines(.0))]
     Faults(Vec<Fault>),
-    /// No root has it.
     #[error("layer {name} does not exist; there are {known}")]
     Unknown {
         /// The layer that is asked for.
         name: String,
         known: String,
     },
-    /// The layer is for other systems.
     #[error("layer {name} does not support {os}, only {supported}")]
     Unsupported {
         /// The layer that is asked for.
@@ -123,22 +117,16 @@ pub enum LayerError {
         os: String,
         supported: String,
     },
-    /// Two layers of a kind bring an artifact of one name.
     #[error("{name} is installed by the layers {first} and {second}: a download has a name of its own")]
     DownloadTwice { name: String, first: String, second: String },
-    /// Two layers of a kind say different things about one thing.
     #[error("{entry}: the layers {first} and {second} contradict each other about it in `{key}`")]
     Contradiction { key: &'static str, entry: String, first: String, second: String },
-    /// A download is for other architectures.
     #[error("layer {layer}: download {name} has no `{key}` for {arch}")]
     NoArch { layer: String, name: String, key: &'static str, arch: String },
-    /// No layer of a kind says where container images go.
     #[error("layer {layer} brings container images, and no layer of {kind} says in `images` where they go")]
     NoImages { layer: String, kind: String },
-    /// The roots do not go together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The list of releases cannot be written.
     #[error(transparent)]
     Publish(#[from] PublishError),
 }

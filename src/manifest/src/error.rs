@@ -11,23 +11,18 @@ use vmbake_common::spelling::of_path;
 /// Why a manifest cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It is not readable.
     #[error("{path}: cannot read the manifest")]
     Read { path: PathBuf, source: std::io::Error },
-    /// An artifact that comes to it has a name of its own artifacts.
     #[error("{path}: has an artifact {name} already")]
     Twice { path: PathBuf, name: String },
-    /// It cannot be written as JSON.
     #[error("{path}: cannot write as JSON")]
     Text { path: PathBuf, source: serde_json::Error },
-    /// It is longer than any manifest.
     #[error("{path}: {len} bytes, more than the {MAX_LEN} a manifest may have")]
     TooLarge {
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
     },
-    /// It is no JSON, or not of that form.
     #[error("{path}:{line}:{column}: not a valid manifest")]
     Syntax {
         path: PathBuf,
@@ -37,10 +32,8 @@ pub enum ManifestError {
         column: usize,
         source: serde_json::Error,
     },
-    /// The name of the base image cannot be that of an artifact.
     #[error("{path}: an artifact is called {OS_IMAGE}, as the base image is")]
     Name { path: PathBuf },
-    /// It would publish credentials.
     #[error("{path}: {place}: {source}")]
     Address {
         path: PathBuf,
@@ -48,7 +41,6 @@ pub enum ManifestError {
         place: String,
         source: UrlCredentials,
     },
-    /// It is for another target.
     #[error("{path}: is for {found}, not for {expected}")]
     Mismatch {
         path: PathBuf,

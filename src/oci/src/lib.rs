@@ -34,27 +34,23 @@ const MAX_DEPTH: usize = 4;
 /// Why an image is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum OciError {
-    /// The reader did not give it.
     #[error("{digest}: cannot read the blob")]
     Blob {
         /// Digest of the document or blob.
         digest: Box<Digest>,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The reader does not have it.
     #[error("{digest}: is missing")]
     Absent {
         /// Digest of the document or blob.
         digest: Box<Digest>,
     },
-    /// It has other bytes.
     #[error("{digest}: has digest {found}")]
     Digest {
         /// The digest that is asked for.
         digest: Box<Digest>,
         found: Box<Digest>,
     },
-    /// It has another length.
     #[error("{digest}: has {found} bytes, its descriptor says {expected}")]
     Size {
         /// Digest of the document or blob.
@@ -63,7 +59,6 @@ pub enum OciError {
         expected: u64,
         found: u64,
     },
-    /// No document of an image is that long.
     #[error("{digest}: {len} bytes, more than the {MAX_DOCUMENT} of a document")]
     TooLarge {
         /// Digest of the document or blob.
@@ -71,28 +66,24 @@ pub enum OciError {
         /// Its length in bytes.
         len: u64,
     },
-    /// It is no JSON, or not of that form.
     #[error("{digest}: not a valid document")]
     Syntax {
         /// Digest of the document or blob.
         digest: Box<Digest>,
         source: serde_json::Error,
     },
-    /// It says what cannot be.
     #[error("{digest}: {reason}")]
     Invalid {
         /// Digest of the document or blob.
         digest: Box<Digest>,
         reason: String,
     },
-    /// It is of a kind that is not read.
     #[error("{digest}: media type {found:?} is not supported")]
     MediaType {
         /// Digest of the document or blob.
         digest: Box<Digest>,
         found: String,
     },
-    /// The index lists the image for others only.
     #[error("{digest}: has no image for {platform}, only for {found}")]
     NoPlatform {
         /// Digest of the document or blob.
@@ -101,7 +92,6 @@ pub enum OciError {
         platform: Platform,
         found: String,
     },
-    /// The index lists two that fit.
     #[error("{digest}: has more than one image for {platform}")]
     Ambiguous {
         /// Digest of the document or blob.
@@ -109,7 +99,6 @@ pub enum OciError {
         /// The platform that is asked for.
         platform: Platform,
     },
-    /// The config states another platform.
     #[error("{digest}: is for {found}, not for {expected}")]
     Platform {
         /// Digest of the document or blob.
@@ -118,7 +107,6 @@ pub enum OciError {
         expected: Platform,
         found: String,
     },
-    /// A layer has other content.
     #[error("{digest}: its content has digest {found}, the config says {expected}")]
     DiffId {
         /// Digest of the document or blob.

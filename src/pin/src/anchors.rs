@@ -21,23 +21,18 @@ const MAX_FILES: usize = 1000;
 /// Why a trust anchor cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AnchorError {
-    /// It is not readable.
     #[error("{path}: cannot read the trust anchor")]
     Read { path: PathBuf, source: std::io::Error },
-    /// It is longer than any trust anchor.
     #[error("{path}: {len} bytes, more than the {MAX_LEN} a trust anchor may have")]
     TooLarge {
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
     },
-    /// No directory of trust anchors has that many files.
     #[error("{path}: more than the {MAX_FILES} files that a directory of trust anchors may have")]
     TooMany { path: PathBuf },
-    /// No root has it.
     #[error("no trust anchor {name} in {searched}")]
     Missing { name: String, searched: String },
-    /// The roots do not go together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }

@@ -22,23 +22,18 @@ const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
 /// Why a trust anchor cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// Its keys cannot be used.
     #[error("{name}: not a usable keyring")]
     Keyring { name: String, source: KeyringError },
-    /// It does not parse.
     #[error("{name}: not a trusted root of sigstore")]
     Root {
         name: String,
         /// What the library of sigstore says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It parses, and could not prove anything.
     #[error("{name}: {fault}")]
     Refused { name: String, fault: RootFault },
-    /// Its name says of no kind that is known.
     #[error("{name}: neither a keyring (.asc) nor a trusted root (.json)")]
     Unsupported { name: String },
-    /// One file is made of one document.
     #[error("{name}: comes from one address, not {found}")]
     Documents { name: String, found: usize },
 }
@@ -46,10 +41,8 @@ pub enum TrustError {
 /// Why a trusted root could not prove anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RootFault {
-    /// It is another document.
     #[error("media type {found:?} is not {MEDIA_TYPE}")]
     MediaType { found: String },
-    /// It believes nobody of a kind that every proof needs.
     #[error("names no {what}")]
     Nobody { what: &'static str },
 }

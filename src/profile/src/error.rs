@@ -24,69 +24,50 @@ impl fmt::Display for Spot {
 /// Why a profile is not rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// A file that was named is not readable.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// A file is larger than any that is meant.
     #[error("{path}: expected at most {limit} bytes, found more")]
     Large { path: PathBuf, limit: usize },
-    /// It is not UTF-8.
     #[error("{path}: expected UTF-8")]
     NotText { path: PathBuf },
-    /// It is not YAML.
     #[error("{spot}: not valid YAML: {message}")]
     Syntax { spot: Spot, message: String },
-    /// It is YAML, but of a sort that one of its readers takes for something else, or that costs too much.
     #[error("{spot}: {what}")]
     Unsupported { spot: Spot, what: &'static str },
-    /// No such field is known there.
     #[error("{spot}: unknown field {field}")]
     UnknownField { spot: Spot, field: String, known: Vec<&'static str> },
-    /// A field must be there.
     #[error("{spot}: there is no field {field}")]
     MissingField { spot: Spot, field: &'static str },
-    /// A value does not have its form.
     #[error("{spot}: expected {expected}, found {found}")]
     Value { spot: Spot, expected: String, found: String },
-    /// It means something, but not for an image of Debian that is complete when it starts.
     #[error("{spot}: {what} is refused: {why}")]
     Refused { spot: Spot, what: String, why: &'static str },
-    /// A template cannot be read or rendered.
     #[error("{spot}: template: {message}")]
     Template {
         /// Where: the line of its fault, or the first one.
         spot: Spot,
         message: String,
     },
-    /// No such option is known.
     #[error("--set {option}: OSM has no such option")]
     UnknownOption { option: String, known: Vec<&'static str> },
-    /// The value of an option does not fit.
     #[error("--set {option}: expected {expected}")]
     Option { option: String, expected: String },
-    /// A template names what only a cluster knows.
     #[error("the profile uses .{field}, which nobody has given")]
     NotGiven { field: &'static str, option: &'static str },
-    /// Kubelets up to 1.28 need a file for their cloud that is not made here.
     #[error("kubelet {kubelet} needs a cloud-config for {provider}, which vmbake does not make")]
     CloudConfig { kubelet: String, provider: String },
-    /// The deployment is for something else than the profile.
     #[error("profile {profile} does not fit the deployment: it is for {expected}, not for {found}")]
     Mismatch { profile: String, expected: String, found: String },
-    /// Two files of one phase have one path.
     #[error("{spot}: {path} is written twice")]
     WrittenTwice {
         /// Where the second one begins.
         spot: Spot,
         path: String,
     },
-    /// The document that OSM would send does not say what was meant.
     #[error("OSM's user data does not carry {what} as it is")]
     NotCarried { what: String },
-    /// cloud-init has nothing for it.
     #[error("cloud-init does not set up units: {unit} would not get onto the machine")]
     Unit { unit: String },
-    /// The provider would refuse it.
     #[error("{total} bytes of user data: {provider} takes at most {limit}")]
     TooLarge {
         total: usize,

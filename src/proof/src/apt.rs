@@ -25,31 +25,24 @@ mod release;
 /// Why a repository, an index or a package is not believed.
 #[derive(Debug, thiserror::Error)]
 pub enum AptError {
-    /// Nobody who is trusted has signed it.
     #[error("InRelease is not signed as it must be")]
     Signature {
         /// What the check of signatures says.
         source: OpenPgpError,
     },
-    /// No trusted key has signed the `Release`.
     #[error("Release is not signed as it must be by Release.gpg")]
     Detached {
         /// What the check of signatures says.
         source: OpenPgpError,
     },
-    /// It does not have its form.
     #[error("{file}: corrupt: {reason}")]
     Corrupt { file: String, reason: String },
-    /// It lacks a field.
     #[error("{file}: field {field} is missing")]
     Missing { file: String, field: &'static str },
-    /// It has a field twice.
     #[error("{file}: field {field} occurs twice")]
     Duplicate { file: String, field: String },
-    /// Its digests are of algorithms that are broken.
     #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
     Weak { file: String },
-    /// It is of another distribution.
     #[error("{file}: is for suite {suite} and codename {codename}, not for {expected}")]
     Suite {
         file: &'static str,
@@ -58,16 +51,12 @@ pub enum AptError {
         suite: String,
         codename: String,
     },
-    /// It is from the future: a clock is wrong.
     #[error("{file}: its Date {date} is after the time of the check, {now}")]
     Future { file: &'static str, date: Timestamp, now: Timestamp },
-    /// A newer one was seen: this is a replay.
     #[error("{file}: its Date {date} is older than {previous}, which was seen before")]
     Older { file: &'static str, date: Timestamp, previous: Timestamp },
-    /// It has expired.
     #[error("{file}: was valid until {until}, and now is {now}")]
     Stale { file: &'static str, until: Timestamp, now: Timestamp },
-    /// It does not state when it expires, and is old.
     #[error("{file}: its Date {date} is more than {days} days ago, and now is {now}")]
     Aged {
         file: &'static str,
@@ -76,23 +65,18 @@ pub enum AptError {
         days: u16,
         now: Timestamp,
     },
-    /// It has no packages of that kind.
     #[error("{file}: does not list {index}")]
     NoIndex {
         file: &'static str,
         /// Path of the index without its compression.
         index: String,
     },
-    /// It is not readable.
     #[error("{file}: cannot read")]
     Read { file: String, source: std::io::Error },
-    /// It has another length.
     #[error("{file}: {found} bytes, expected {expected}")]
     Size { file: String, expected: u64, found: u64 },
-    /// It has other bytes.
     #[error("{file}: digest {found}, expected {expected}")]
     Digest { file: String, expected: Box<Digest>, found: Box<Digest> },
-    /// It would fill the memory.
     #[error("{file}: {what} of {len} bytes, more than the {limit} that are allowed")]
     TooLarge {
         file: String,
@@ -101,10 +85,8 @@ pub enum AptError {
         len: u64,
         limit: u64,
     },
-    /// It does not list the package.
     #[error("{file}: no package {package}")]
     NoPackage { file: String, package: String },
-    /// It names a file elsewhere.
     #[error("{file}: path {path:?} leaves the repository")]
     Path { file: String, path: String },
 }

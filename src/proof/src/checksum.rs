@@ -22,22 +22,18 @@ const END: &str = "-----BEGIN PGP SIGNATURE-----";
 /// Why a checksum file proves nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ChecksumError {
-    /// It is longer than any list of checksums.
     #[error("{len} bytes, more than the {MAX_LEN} of a list of checksums")]
     TooLarge {
         /// Its length in bytes.
         len: usize,
     },
-    /// It is no text.
     #[error("byte {offset} is no text")]
     Binary {
         /// Where the first other byte is.
         offset: usize,
     },
-    /// It has no line.
     #[error("is empty")]
     Empty,
-    /// A line has none of the known forms.
     #[error("line {line} is no checksum: {text:?}")]
     Malformed {
         /// The line, counted from 1.
@@ -45,13 +41,11 @@ pub enum ChecksumError {
         /// The line.
         text: String,
     },
-    /// No line names the file.
     #[error("does not name {name}")]
     NotListed {
         /// The file that a digest is wanted for.
         name: String,
     },
-    /// Its digests are of algorithms that are broken.
     #[error("has only {algorithms} for {name}: SHA-256 or SHA-512 is needed")]
     Weak {
         /// The file that a digest is wanted for.
@@ -59,7 +53,6 @@ pub enum ChecksumError {
         /// Those algorithms.
         algorithms: String,
     },
-    /// It has digests of other algorithms.
     #[error("has no {wanted} for {name}")]
     Algorithm {
         /// The file that a digest is wanted for.
@@ -67,7 +60,6 @@ pub enum ChecksumError {
         /// The one that is asked for.
         wanted: Algorithm,
     },
-    /// Two lines say different things.
     #[error("has two different digests for {name}")]
     Ambiguous {
         /// The file that a digest is wanted for.

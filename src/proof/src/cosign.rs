@@ -42,28 +42,21 @@ pub struct DetachedPolicy<'a> {
 /// Why a signature is not believed.
 #[derive(Debug, thiserror::Error)]
 pub enum CosignError {
-    /// It is no signature in Base64.
     #[error("signature is corrupt: {reason}")]
     Signature { reason: String },
-    /// It is no certificate in PEM.
     #[error("certificate is corrupt: {reason}")]
     Certificate { reason: String },
-    /// The log's answer cannot be read.
     #[error("log entry cannot be used")]
     Entry { source: RekorError },
-    /// The log speaks of something else.
     #[error("the log entry is of another signature or certificate")]
     OtherEntry,
-    /// Without a time nobody knows whether the certificate was valid.
     #[error("no log entry proves when the signature was made")]
     NoEntry,
-    /// The parts do not go together.
     #[error("log entry and signature make no bundle: {reason}")]
     Bundle {
         /// What the library of sigstore says.
         reason: String,
     },
-    /// The signature is not believed.
     #[error(transparent)]
     Sigstore(#[from] SigstoreError),
 }

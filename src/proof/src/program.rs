@@ -20,25 +20,18 @@ use vmbake_manifest::upstream::{Program, Undefined, Upstream};
 /// Why a file is not the program that was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// The file is not readable.
     #[error("cannot read the program")]
     Read(#[source] io::Error),
-    /// The file is a damaged program.
     #[error("no readable program")]
     Elf(#[source] ElfError),
-    /// Only programs of Go say what they are.
     #[error("no program of Go, so that nothing says that it is {expected}")]
     NotGo { expected: String },
-    /// It is for other processors.
     #[error("a program for {found}, not for {expected}")]
     Machine { found: String, expected: String },
-    /// It is another program.
     #[error("its main package is {found}, not {expected}")]
     Package { found: String, expected: String },
-    /// It is another version.
     #[error("{package} of version {found}, not {expected}")]
     Version { package: String, found: String, expected: String },
-    /// What the source demands has words that mean nothing.
     #[error("`program` of its source cannot be applied")]
     Template(#[source] Undefined),
 }

@@ -32,13 +32,11 @@ pub enum Accel {
 /// Why a machine cannot run as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum AccelError {
-    /// KVM is asked for, and the host does not give it.
     #[error("no KVM: {why}")]
     NoKvm {
         /// What is in the way.
         why: String,
     },
-    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

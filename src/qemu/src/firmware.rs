@@ -43,10 +43,8 @@ impl fmt::Display for Firmware {
 /// Why there is no firmware.
 #[derive(Debug, thiserror::Error)]
 pub enum FirmwareError {
-    /// A BIOS is asked for, and the image is for arm64.
     #[error("no BIOS for arm64 exists")]
     NoBios,
-    /// The host has no firmware for the image.
     #[error("no UEFI firmware for {arch} in {looked}")]
     Missing {
         /// The architecture.
@@ -56,7 +54,6 @@ pub enum FirmwareError {
         /// The Debian package that has it.
         package: &'static str,
     },
-    /// The template of the variables is not readable.
     #[error("{path}: cannot read the UEFI variables")]
     Read {
         /// The template.

@@ -22,22 +22,16 @@ use vmbake_image::grub::{BootError, Menu};
 /// Why an image is not booted.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// The file is no image that is known.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The file cannot be opened.
     #[error("{path}: cannot open the image")]
     Open { path: PathBuf, source: io::Error },
-    /// It has no partitions that are known.
     #[error("{path}: not the image of a disk that boots")]
     Disk { path: PathBuf, source: LayoutError },
-    /// Nothing says which processors it is for.
     #[error("{path}: its architecture is not known: the types of its partitions do not tell")]
     UnknownArch { path: PathBuf },
-    /// Its menu does not say which kernel to start.
     #[error(transparent)]
     Kernel(#[from] BootError),
-    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

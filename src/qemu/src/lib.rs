@@ -75,31 +75,22 @@ pub struct Options {
 /// Why a machine was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// The image is not one that can be booted.
     #[error(transparent)]
     Guest(#[from] GuestError),
-    /// qemu is missing or does not start.
     #[error(transparent)]
     Qemu(#[from] QemuError),
-    /// Nothing starts the disk.
     #[error(transparent)]
     Firmware(#[from] FirmwareError),
-    /// The machine cannot get its network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The processors cannot be had as asked for.
     #[error(transparent)]
     Accel(#[from] AccelError),
-    /// The data for cloud-init cannot be used.
     #[error(transparent)]
     Seed(#[from] SeedError),
-    /// The disk cannot be had as asked for.
     #[error(transparent)]
     Overlay(#[from] OverlayError),
-    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
-    /// The machine cannot be watched.
     #[error(transparent)]
     Trial(#[from] TrialError),
 }

@@ -31,7 +31,6 @@ pub enum Protocol {
 /// Why a port cannot be forwarded.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// A port of the host is taken, or not allowed.
     #[error("port {port} of 127.0.0.1 ({protocol}) cannot be forwarded")]
     Port {
         /// The port.

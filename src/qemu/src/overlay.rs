@@ -31,33 +31,26 @@ pub enum Size {
 /// Why the machine has no disk.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlayError {
-    /// A disk cannot lack what the image has.
     #[error("a disk of {size} bytes is smaller than the image, which has {min}")]
     Smaller {
         /// The size that is asked for.
         size: u64,
         min: u64,
     },
-    /// The size is none of a disk.
     #[error("a disk of {size} bytes cannot be had: {fault}")]
     Size {
         /// The size that is asked for.
         size: u64,
         fault: SizeFault,
     },
-    /// --disk names the image, which would be changed.
     #[error("{path}: is the image itself, which stays as it is")]
     IsImage { path: PathBuf },
-    /// The file was not made by --disk.
     #[error("{path}: not a disk that --disk made: {found}")]
     Foreign { path: PathBuf, found: &'static str },
-    /// The disk goes on from another image.
     #[error("{path}: belongs on top of {found}, not of {expected}")]
     OtherImage { path: PathBuf, found: PathBuf, expected: PathBuf },
-    /// The image is not as it was when the disk was begun.
     #[error("{path}: {image} was changed after this disk was begun on top of it")]
     Changed { path: PathBuf, image: PathBuf },
-    /// The disk has a size already.
     #[error("{path}: has {found} bytes, asked for are {expected}")]
     OtherSize {
         path: PathBuf,
@@ -65,22 +58,16 @@ pub enum OverlayError {
         /// The one that is asked for.
         expected: u64,
     },
-    /// Two machines would write to one disk.
     #[error("{path}: a running machine has this disk")]
     Busy { path: PathBuf },
-    /// The disk is not readable and writable.
     #[error("{path}: cannot open the disk")]
     Open { path: PathBuf, source: io::Error },
-    /// The disk cannot be written.
     #[error("{path}: cannot write the disk")]
     Write { path: PathBuf, source: io::Error },
-    /// qcow2 has no room for the name of what is below.
     #[error("{path}: the path of the image is too long for a qcow2 header")]
     LongPath { path: PathBuf },
-    /// A new disk cannot be made.
     #[error(transparent)]
     Create(#[from] PublishError),
-    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }
@@ -88,10 +75,8 @@ pub enum OverlayError {
 /// Why no disk has such a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeFault {
-    /// Disks are made of sectors.
     #[error("it is not made of whole sectors of 512 bytes")]
     Sectors,
-    /// The format of the file has no larger ones.
     #[error("qcow2 ends at 2 PiB")]
     Format,
 }

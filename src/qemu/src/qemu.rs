@@ -27,23 +27,18 @@ use super::{Options, qemu_arch};
 /// Why qemu does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum QemuError {
-    /// There is no qemu for the architecture.
     #[error("{program} is not on PATH")]
     Missing {
         program: String,
         /// The Debian package that has it.
         package: &'static str,
     },
-    /// The program does not start.
     #[error("{program}: cannot run")]
     Run { program: PathBuf, source: io::Error },
-    /// An open file cannot be handed to the program.
     #[error("cannot pass a descriptor on to qemu")]
     Pass { source: io::Error },
-    /// Nothing can connect the machine with this program.
     #[error("cannot make a socket to speak with qemu")]
     Socket { source: io::Error },
-    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 /// Why a file without a name could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
-    /// A file cannot be made there.
     #[error("{dir}: cannot make a temporary file")]
     Create { dir: PathBuf, source: io::Error },
-    /// A file cannot be written there.
     #[error("{dir}: cannot write a temporary file")]
     Write { dir: PathBuf, source: io::Error },
 }

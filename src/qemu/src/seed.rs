@@ -38,23 +38,18 @@ const KINDS: [&[u8]; 10] = [
 /// Why there is no seed.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
-    /// It is not readable.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: io::Error },
-    /// It does not fit onto the volume.
     #[error("{path}: has {len} bytes, cloud-init's volume takes {MAX_FILE} of one file")]
     TooLarge {
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
     },
-    /// cloud-init would ignore it.
     #[error("{path}: cloud-init does nothing with user data that begin with {found:?}")]
     Kind { path: PathBuf, found: String },
-    /// The volume cannot be formatted.
     #[error("cannot lay out the volume for cloud-init")]
     Volume { source: io::Error },
-    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

@@ -27,25 +27,18 @@ use vmbake_image::disk::InspectError;
 /// Why two releases cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangelogError {
-    /// It is no image, or its tree is not readable.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// It is not known what it is made of.
     #[error("{}: it cannot be told what it is made of", path.display())]
     Sbom { path: PathBuf, source: Box<SbomError> },
-    /// A file of the image cannot be read.
     #[error("{}: cannot be compared", path.display())]
     Tree { path: PathBuf, source: TreeError },
-    /// A document beside an image cannot be read.
     #[error("{}: cannot read the document", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// It is longer than any such document.
     #[error("{}: more than the {limit} bytes that a bill of materials may have", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
-    /// It is no bill of materials as vmbake writes them.
     #[error("{}: no bill of materials of SPDX as vmbake writes it", path.display())]
     Document { path: PathBuf, source: serde_json::Error },
-    /// The record of origins cannot be believed.
     #[error(transparent)]
     Origins(#[from] ExplainError),
 }

@@ -34,16 +34,12 @@ use vmbake_manifest::{ContainerImage, Dependency};
 /// Why two images cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
-    /// It is no image, or its tree is not readable.
     #[error("{image}: cannot be compared")]
     Image { image: PathBuf, source: InspectError },
-    /// It is not readable.
     #[error("{image}: cannot be opened")]
     Identity { image: PathBuf, source: std::io::Error },
-    /// Its disk is not readable.
     #[error("{}: cannot be read", image.display())]
     Read { image: PathBuf, source: std::io::Error },
-    /// The contents of a file are not readable.
     #[error("{path}: cannot compare the contents")]
     Content { path: String, source: std::io::Error },
 }

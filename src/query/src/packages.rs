@@ -17,10 +17,8 @@ const MAX_TEXT: u64 = 64 << 20;
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
-    /// Its files are not readable.
     #[error("cannot read the package database")]
     Read(#[source] TreeError),
-    /// The status file is damaged.
     #[error("{STATUS}: stanza {number} is damaged")]
     Stanza {
         /// Which stanza, counted from 1.

@@ -39,32 +39,24 @@ use vmbake_manifest::{Manifest, ManifestError};
 /// Why there is no bill of materials.
 #[derive(Debug, thiserror::Error)]
 pub enum SbomError {
-    /// The image cannot be looked into.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// A file of the image cannot be read.
     #[error("cannot read what the image says about itself")]
     Tree(#[source] TreeError),
-    /// dpkg's database cannot be used.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// A program cannot be read.
     #[error("{path}: cannot read")]
     Elf {
         /// Where it is in the image.
         path: String,
         source: ElfError,
     },
-    /// The record of origins cannot be believed.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The manifest cannot be used.
     #[error("the manifest of the image is not usable")]
     Manifest(#[from] ManifestError),
-    /// Record and manifest are not of one bake.
     #[error(transparent)]
     Origins(#[from] ExplainError),
-    /// The document cannot be written.
     #[error("cannot write the bill of materials as JSON")]
     Json(#[from] serde_json::Error),
 }

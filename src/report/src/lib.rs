@@ -41,19 +41,14 @@ pub use table::Fact;
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// It is no disk image, or has not the partition.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// What changed cannot be told.
     #[error(transparent)]
     Changelog(#[from] ChangelogError),
-    /// The paths of both images cannot be compared.
     #[error(transparent)]
     Diff(#[from] DiffError),
-    /// The page cannot be filled.
     #[error("cannot write the page")]
     Template(#[from] minijinja::Error),
-    /// The table of paths cannot be written.
     #[error("cannot write the data of the page as JSON")]
     Json(#[from] serde_json::Error),
 }

@@ -18,44 +18,33 @@ pub struct ShellError {
 /// Why a run was given up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
-    /// A program of the tree that neither the interpreter nor its caller knows, and whose language nobody can tell.
     #[error("the command is not known")]
     UnknownCommand,
-    /// A program of the tree that neither the interpreter nor its caller knows, and that is no script of a shell.
     #[error("{name} is {what}, and nobody knows here what it does: it has to run on the machine")]
     Foreign {
         name: String,
         /// Such as `a compiled program`.
         what: String,
     },
-    /// A known command with an option, operand or operator that is not known.
     #[error("{what} is not supported")]
     Unsupported { what: String },
-    /// Syntax of another shell, or syntax that no shell takes.
     #[error("syntax error: {reason}")]
     Syntax {
         /// What was found, and what was expected.
         reason: String,
     },
-    /// The result would depend on a random number or on a process id.
     #[error("the result is random: {what}")]
     Random { what: String },
-    /// The result would depend on the time.
     #[error("the result depends on the time: {what}")]
     Clock { what: String },
-    /// The result would depend on the machine that runs it: its kernel, processes, devices or network.
     #[error("the result depends on the running machine: {what}")]
     Machine { what: String },
-    /// The result would depend on something that the caller cannot say.
     #[error("the result depends on {what}, which is not known here")]
     Unknown { what: String },
-    /// The caller leaves the command to the first boot.
     #[error("is left to the first boot: {reason}")]
     Deferred { reason: String },
-    /// The caller refuses the command.
     #[error("is refused: {reason}")]
     Refused { reason: String },
-    /// A bound of [`Limits`](crate::Limits) was reached.
     #[error("more than {limit} {what}")]
     Limit {
         /// What there is too much of.

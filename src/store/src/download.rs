@@ -19,13 +19,10 @@ const CHUNK: usize = 256 << 10;
 /// Why a file was not downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
-    /// It could not be had.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// It could not be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file at that address has another length.
     #[error("{url}: has {found} bytes, not {expected}")]
     Size {
         url: String,
@@ -33,7 +30,6 @@ pub enum DownloadError {
         expected: u64,
         found: u64,
     },
-    /// The file at that address has another digest.
     #[error("{url}: has digest {found}, not {expected}")]
     Digest {
         url: String,

@@ -42,13 +42,10 @@ const MAX_REDIRECTS: usize = 5;
 /// Why something could not be downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The address, or a header of the request, is none.
     #[error("{url}: not an http or https address")]
     Invalid { url: String },
-    /// No connection, or no answer on it.
     #[error("{url}: no answer")]
     Transport { url: String, source: Box<ureq::Error> },
-    /// The body ended before its end.
     #[error("{url}: the connection broke after {received} bytes")]
     Broken {
         url: String,
@@ -56,7 +53,6 @@ pub enum HttpError {
         received: u64,
         source: std::io::Error,
     },
-    /// The server refuses.
     #[error("{url}: the server answers {status}")]
     Status {
         url: String,
@@ -67,16 +63,12 @@ pub enum HttpError {
         /// What credentials the server wants, if it says so.
         challenge: Option<String>,
     },
-    /// A URL with credentials.
     #[error("{url}: {source}")]
     Credentials { url: String, source: UrlCredentials },
-    /// Redirects that may never end.
     #[error("{url}: more than {MAX_REDIRECTS} redirects")]
     Redirects { url: String },
-    /// A redirect that would leave TLS.
     #[error("{url}: redirects from https to {target}")]
     Downgrade { url: String, target: String },
-    /// A redirect after which another question would be asked.
     #[error("{url}: redirects with {status} to {target}, where a POST would become something else")]
     Method {
         url: String,
@@ -84,17 +76,14 @@ pub enum HttpError {
         status: u16,
         target: String,
     },
-    /// A redirect that would carry a secret to another place.
     #[error("{url}: redirects what is secret to {target}")]
     Elsewhere { url: String, target: String },
-    /// More than whoever asks can use.
     #[error("{url}: more than {limit} bytes")]
     TooLarge {
         url: String,
         /// The most bytes that it may have.
         limit: u64,
     },
-    /// A body that trickles in.
     #[error("{url}: only {bytes} bytes came in {seconds:.1} seconds")]
     Slow {
         url: String,
@@ -102,7 +91,6 @@ pub enum HttpError {
         /// How long they were waited for.
         seconds: f32,
     },
-    /// All attempts together took too long.
     #[error("{url}: not complete after {seconds:.1} seconds")]
     Deadline { url: String, seconds: f32 },
 }

@@ -55,10 +55,8 @@ pub struct SharedName(RepositoryName);
 /// A text that names no shared store.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSharedName {
-    /// It has another scheme.
     #[error("{0:?} does not start with oci://")]
     Scheme(String),
-    /// What follows is no repository.
     #[error(transparent)]
     Repository(#[from] InvalidReference),
 }

@@ -41,22 +41,16 @@ pub const VERDICTS: &str = "verdicts";
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Nobody says where it is.
     #[error("neither HOME nor XDG_CACHE_HOME is set")]
     NoHome,
-    /// A file of it cannot be read.
     #[error("{path}: cannot read the store")]
     Read { path: PathBuf, source: std::io::Error },
-    /// A file of it cannot be written.
     #[error("{path}: cannot write to the store")]
     Write { path: PathBuf, source: std::io::Error },
-    /// A blob is not there.
     #[error("{digest} is not in the store {path}")]
     Absent { digest: Box<Digest>, path: PathBuf },
-    /// Something else has its name.
     #[error("{path}: is not a directory, and so no store")]
     NotFolder { path: PathBuf },
-    /// What is in it cannot be believed.
     #[error("{path}: others can write to this store: {exposed}")]
     Exposed { path: PathBuf, exposed: Exposed },
 }

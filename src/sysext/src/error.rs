@@ -20,28 +20,22 @@ use vmbake_manifest::ManifestError;
 /// Why a bundle does not become an extension.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtensionError {
-    /// It does what an extension cannot do.
     #[error("{}", lines(path, refusals))]
     Refused {
         path: PathBuf,
         /// All that is wrong, each with its layer and key.
         refusals: Vec<String>,
     },
-    /// The file has no name that an extension can have.
     #[error("{path}: an extension has the name of its file, of letters, digits, `-`, `_` and `.`, and ends with .raw")]
     Name { path: PathBuf },
-    /// The directory has no name that an extension can have.
     #[error(
         "{path}: an extension has the name of its directory, of letters, digits, `-`, `_` and `.`, and not with .raw at its end"
     )]
     FolderName { path: PathBuf },
-    /// What stands there is something else.
     #[error("{path}: is not that extension, and is not replaced")]
     Foreign { path: PathBuf },
-    /// A directory is to be verified as a volume.
     #[error("{path}: a directory has no blocks that a hash tree could verify")]
     NoBlocks { path: PathBuf },
-    /// The bundle is for other systems.
     #[error("{path}: the bundle is for {found}, not for {expected}")]
     Target {
         path: PathBuf,
@@ -49,40 +43,28 @@ pub enum ExtensionError {
         expected: String,
         found: String,
     },
-    /// The bundle cannot be used.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// What it pins is no manifest.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// An artifact cannot be fetched or is not proven.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// An artifact is not what is pinned.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// An artifact cannot be decoded.
     #[error(transparent)]
     Stage(#[from] StageError),
-    /// The files do not make a tree.
     #[error(transparent)]
     Merge(#[from] MergeError),
-    /// The tree does not make a volume.
     #[error(transparent)]
     Author(#[from] AuthorError),
-    /// The tree does not make a SquashFS.
     #[error(transparent)]
     Squashfs(#[from] SquashfsError),
-    /// The hash tree cannot be made.
     #[error("{path}: cannot make the hash tree")]
     HashTree { path: PathBuf, source: io::Error },
-    /// The directory cannot be written.
     #[error("{path}: cannot write the extension")]
     Folder { path: PathBuf, source: io::Error },
-    /// The volume cannot be written.
     #[error("{path}: cannot write the extension")]
     Write { path: PathBuf, source: WriteError },
-    /// The file cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),
 }

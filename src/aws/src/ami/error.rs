@@ -13,28 +13,20 @@ use vmbake_image::disk::InspectError;
 /// Why an image was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum AmiError {
-    /// AWS does not do it, or cannot be reached.
     #[error(transparent)]
     Aws(#[from] AwsError),
-    /// The image cannot be read as a system.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// The blocks of the image are not known.
     #[error(transparent)]
     Blocks(#[from] BlocksError),
-    /// The image would not work on EC2.
     #[error("{path}: would not work on EC2: {failed}")]
     Preflight { path: PathBuf, failed: String },
-    /// The image does not start in that way.
     #[error("{path}: starts by {found}, not by {asked}")]
     BootMode { path: PathBuf, found: &'static str, asked: &'static str },
-    /// The image does not say what it is, and nothing else does.
     #[error("{path}: its os-release has no {missing}")]
     Unnamed { path: PathBuf, missing: &'static str },
-    /// No machine image can have that name.
     #[error("{name:?}: no machine image can have this name: it needs 3 to 128 letters, digits and ()[] ./-'@_")]
     Name { name: String },
-    /// Another disk has the name.
     #[error("{name}: {image} in {region} has this name, with {}, not {expected}", found.as_deref().unwrap_or("no digest of its disk"))]
     Taken {
         name: String,
@@ -44,13 +36,10 @@ pub enum AmiError {
         found: Option<String>,
         expected: Box<Digest>,
     },
-    /// A snapshot cannot be the parent.
     #[error("{snapshot}: cannot be the parent: {reason}")]
     Parent { snapshot: String, reason: String },
-    /// Everybody is to start machines of what the account does not give to everybody.
     #[error("{region}: machine images cannot be public: {reason}")]
     Public { region: String, reason: &'static str },
-    /// Not all blocks arrived. What did arrive stays.
     #[error("{snapshot}: {sent} of {total} blocks are there")]
     Upload {
         /// The snapshot, which is still pending.
@@ -60,7 +49,6 @@ pub enum AmiError {
         /// Why the next one did not.
         source: Box<AmiError>,
     },
-    /// The image changed while it was read, or cannot be read any more.
     #[error("{path}: cannot read block {index}")]
     Read {
         path: PathBuf,
@@ -68,10 +56,8 @@ pub enum AmiError {
         index: u64,
         source: io::Error,
     },
-    /// The snapshot is not the disk.
     #[error("{snapshot}: is not the disk that was sent: {reason}")]
     Differs { snapshot: String, reason: String },
-    /// Something did not come to its end.
     #[error("{id} in {region}: is {state}, not {expected}{}", reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     State {
         /// A snapshot or a machine image.
@@ -82,10 +68,8 @@ pub enum AmiError {
         expected: &'static str,
         reason: Option<String>,
     },
-    /// What is kept about publications cannot be used.
     #[error("{path}: cannot keep what was sent")]
     Journal { path: PathBuf, source: io::Error },
-    /// The list of blocks cannot be kept.
     #[error(transparent)]
     Keep(#[from] PublishError),
 }

@@ -20,7 +20,6 @@ pub const FORMAT: u32 = 1;
 /// Why a document cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildInputsError {
-    /// It is no JSON of this form.
     #[error("{path}:{line}:{column}: not a valid record of inputs")]
     Syntax {
         /// The document.
@@ -32,7 +31,6 @@ pub enum BuildInputsError {
         /// What is wrong there.
         source: serde_json::Error,
     },
-    /// Another program has written it.
     #[error("{path}: a record of inputs in format {found}, this program reads {FORMAT}")]
     Format {
         /// The document.

@@ -22,7 +22,6 @@ const FORMAT: u32 = 1;
 /// Why a policy cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// It cannot be read.
     #[error("{path}: cannot read the policy")]
     Read {
         /// The file.
@@ -30,7 +29,6 @@ pub enum PolicyError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// It is no JSON of this form.
     #[error("{path}: not a valid policy")]
     Syntax {
         /// The file.
@@ -38,7 +36,6 @@ pub enum PolicyError {
         /// What is wrong.
         source: serde_json::Error,
     },
-    /// It demands what cannot be.
     #[error("{path}: {what}")]
     Demand {
         /// The file.

@@ -31,28 +31,20 @@ pub const MAX_STATEMENT: u64 = 16 << 20;
 /// Why a release was not signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
-    /// The folder has no list of digests.
     #[error("{path}: there is none, so there is nothing to sign")]
     NoSums { path: PathBuf },
-    /// A list of digests cannot be used.
     #[error(transparent)]
     Sums(#[from] SumsError),
-    /// No image has a statement.
     #[error("{path}: lists no provenance")]
     NoProvenance { path: PathBuf },
-    /// A statement cannot be read.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// A statement is not the one that is listed.
     #[error("{path}: has digest {found}, SHA256SUMS says {expected}")]
     Digest { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
-    /// The key cannot be used.
     #[error("the key cannot be used")]
     Key(#[from] KeyError),
-    /// The bundle cannot be written.
     #[error("{path}: cannot write as JSON")]
     Json { path: PathBuf, source: serde_json::Error },
-    /// A bundle cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),
 }

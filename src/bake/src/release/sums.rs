@@ -46,10 +46,8 @@ impl SumsKind {
 /// Why a list cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SumsError {
-    /// It cannot be read.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// A line is in another form.
     #[error("{path}:{line}: {what}")]
     Line { path: PathBuf, line: usize, what: &'static str },
 }

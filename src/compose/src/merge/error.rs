@@ -12,13 +12,10 @@ use vmbake_layer::first_boot::PlanFault;
 /// Why layers cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// The tree does not take what the layer does.
     #[error("layer {layer}")]
     Tree { layer: String, source: TreeError },
-    /// Two artifacts bring one path.
     #[error("{path}: written by both {first} and {second}")]
     Conflict { path: String, first: String, second: String },
-    /// A layer changes a path outside its grants.
     #[error("layer {layer}: {verb} {path}, which is not granted")]
     NotGranted {
         layer: String,
@@ -26,10 +23,8 @@ pub enum MergeError {
         /// The path, with symbolic links resolved.
         path: String,
     },
-    /// A layer with grants concerns a unit of the base or of other layers.
     #[error("layer {layer}: {path}: concerns {unit}, which the bundle does not bring, and no grant names that path")]
     OtherUnit { layer: String, path: String, unit: String },
-    /// A layer removes a directory of the system, by a link.
     #[error("layer {layer}: {entry} in `remove` leads to {directory}, a system directory that the image needs")]
     SystemDirectory {
         layer: String,
@@ -37,7 +32,6 @@ pub enum MergeError {
         entry: String,
         directory: &'static str,
     },
-    /// The layer `hygiene` removes, empties or replaces a path of another layer.
     #[error("{path}: layer {layer} brings it, and layer hygiene {verb} it")]
     Cleaned {
         /// The path, with symbolic links resolved.
@@ -45,16 +39,12 @@ pub enum MergeError {
         layer: String,
         verb: &'static str,
     },
-    /// A layer has a path that a file system mounted at boot hides.
     #[error("{path}: layer {layer} brings it, but machines mount another file system at {mount}")]
     Hidden { path: String, layer: String, mount: String },
-    /// A directory and something else want one path.
     #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
     Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
-    /// The owner of a member of an archive is an account whose number is not known.
     #[error("{artifact} has {path} with the {what} {name:?}, whose number depends on when the account is made")]
     MemberOwner { path: String, artifact: String, what: &'static str, name: String },
-    /// A script wrote a file in place, where the image has something else.
     #[error("{path}: `in_place` of layer {layer} expects nothing or a file of root{wanted}, found a {found}")]
     InPlace {
         path: String,
@@ -63,15 +53,12 @@ pub enum MergeError {
         /// What the file must be like.
         wanted: String,
     },
-    /// A package has what a script created before it installed the package.
     #[error(
         "{path}: layer {layer} has it before its packages, and {artifact} has a {found} there, which replaces or changes it"
     )]
     BeforePackages { path: String, layer: String, artifact: String, found: &'static str },
-    /// A dependency is not met.
     #[error("{package}: needs {relation}, which neither the base nor the layers have")]
     Depends { package: String, relation: String },
-    /// A dependency is not met by the version that the base has.
     #[error("{package}: needs {relation}, and the base has {other} in version {found}")]
     DependsOther {
         package: String,
@@ -80,22 +67,16 @@ pub enum MergeError {
         other: String,
         found: String,
     },
-    /// A package does not go together with another one.
     #[error("{package}: conflicts with {relation}, which is installed as {found}")]
     Conflicts { package: String, relation: String, found: String },
-    /// A field of relations cannot be parsed.
     #[error("{package}: its {field} {text:?} is not a list of relations")]
     Relation { package: String, field: &'static str, text: String },
-    /// A package brings a file of another one, which it does not replace.
     #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
     Overwrites { path: String, package: String, owner: String, version: String },
-    /// A conffile changes its package.
     #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
     ConffileMoves { path: String, package: String, owner: String },
-    /// Packages set off each other's triggers without end.
     #[error("{packages}: set off each other's triggers without end")]
     TriggerCycle { packages: String },
-    /// A script needs an account that is not there.
     #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
     Needs {
         package: String,
@@ -103,27 +84,20 @@ pub enum MergeError {
         what: &'static str,
         name: String,
     },
-    /// An upgrade takes away what another package needs.
     #[error("{package}: needs {relation}, which only the version that an upgrade replaces is")]
     Loses { package: String, relation: String },
-    /// Two artifacts are one package.
     #[error("{package}: is both artifact {first} and artifact {second}")]
     Twice { package: String, first: String, second: String },
-    /// The base has an earlier version, and no layer says that it may be replaced.
     #[error(transparent)]
     Version(Box<OtherVersion>),
-    /// The base has a later version.
     #[error(
         "{package}: the base has version {found}, which is later than the pinned {wanted}: no package is downgraded"
     )]
     Downgrade { package: String, found: String, wanted: String },
-    /// The base has the package for another architecture.
     #[error("{package}: the base has version {version} for {found}, the manifest pins one for {wanted}")]
     Architecture { package: String, found: String, version: String, wanted: String },
-    /// The package may not be touched (`dpkg --set-selections`).
     #[error("{package}: the base holds it in version {found}")]
     Hold { package: String, found: String },
-    /// A maintainer script does what is not understood.
     #[error("{package}: its {script} (sha256 {sha256}): {fault}")]
     Script {
         package: String,
@@ -133,7 +107,6 @@ pub enum MergeError {
         makes: Box<Makes>,
         fault: Box<ScriptFault>,
     },
-    /// A layer answers a question of debconf, and its package does not take the answer.
     #[error("layer {layer}: debconf {question}")]
     Preset {
         layer: String,
@@ -141,16 +114,12 @@ pub enum MergeError {
         #[source]
         fault: Box<PresetFault>,
     },
-    /// A file of the base, of a package or of a layer is wrong.
     #[error("{path}: {fault}")]
     Content { path: String, fault: ContentFault },
-    /// A symbolic link has no bits of its own.
     #[error("layer {layer}: `setuid` lists {path}, a symbolic link to {to}")]
     LinkPrivilege { layer: String, path: String, to: String },
-    /// A unit cannot be enabled or disabled.
     #[error("layer {layer}: unit {unit} {fault}")]
     Unit { layer: String, unit: String, fault: UnitFault },
-    /// A layer gives files to an account that is not there.
     #[error("layer {layer}: {what} {name} is unknown")]
     UnknownAccount {
         layer: String,
@@ -158,7 +127,6 @@ pub enum MergeError {
         what: &'static str,
         name: String,
     },
-    /// A layer makes an account that is there already, otherwise.
     #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
     Account {
         layer: String,
@@ -168,7 +136,6 @@ pub enum MergeError {
         id: u32,
         found: String,
     },
-    /// The id that is pinned for an account of a script belongs to another one.
     #[error("the id {id}, which is pinned for the {what} {name}, belongs to {found}")]
     PinnedId {
         /// `user` or `group`.
@@ -177,53 +144,38 @@ pub enum MergeError {
         id: u32,
         found: String,
     },
-    /// All ids that an account of a script could get are taken.
     #[error("no id is left for the {what} {name}")]
     NoFreeId {
         /// `user` or `group`.
         what: &'static str,
         name: String,
     },
-    /// A user of sysusers.d(5) belongs to a group that is not there.
     #[error("the group {group} of the user {user} does not exist")]
     NoGroup { user: String, group: String },
-    /// No programs can be checked for it.
     #[error("{arch}: programs are known for amd64 and arm64 only")]
     Arch { arch: String },
-    /// A program is damaged.
     #[error("{path} of {artifact}: starts as an ELF file, but cannot be loaded")]
     Program { path: String, artifact: String, source: ElfError },
-    /// A program is for other processors.
     #[error("{path} of {artifact}: is for {found}, but the image is for {expected}")]
     Machine { path: String, artifact: String, found: String, expected: String },
-    /// A script or program has no interpreter.
     #[error("{path} of {artifact}: its interpreter {interpreter} is not in the image")]
     Interpreter { path: String, artifact: String, interpreter: String },
-    /// A program would not start.
     #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
     Library { path: String, artifact: String, library: String, program: String },
-    /// A path would be written through a link that somebody else chose.
     #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} brought")]
     Through { path: String, writer: String, link: String, owner: String },
-    /// A file would run as somebody else.
     #[error("{path}: artifact {artifact} brings it with {privilege}, which layer {layer} does not list in `setuid`")]
     Privilege { path: String, artifact: String, layer: String, privilege: String },
-    /// A file that would run as somebody else does not.
     #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
     NoPrivilege { layer: String, path: String },
-    /// A file has an attribute that means something to the kernel.
     #[error("{path}: artifact {artifact} brings it with the extended attribute {name}")]
     Attribute { path: String, artifact: String, name: String },
-    /// Two paths are one where letters have no case.
     #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
     Case { path: String, artifact: String, found: String, first: String },
-    /// The plan of the first boot has faults.
     #[error("{}", lines(.faults))]
     FirstBoot { faults: Vec<PlanFault> },
-    /// A setting of a layer that nothing in the image knows.
     #[error("layer {layer}: the image has no {what} {value}: there is no {path}")]
     Setting { layer: String, what: &'static str, value: String, path: String },
-    /// A file of a layer that a program would have to turn into another form.
     #[error("{path}, of layer {layer}: {what}")]
     Unread {
         path: String,
@@ -232,10 +184,8 @@ pub enum MergeError {
         what: String,
         hint: &'static str,
     },
-    /// The plan cannot be written.
     #[error("the plan of the first boot cannot be written as JSON")]
     Plan { source: serde_json::Error },
-    /// A file that the first boot would write cannot be written now.
     #[error("a file of the first boot cannot be written into the image")]
     Baked { source: vmbake_firstboot::error::Error },
 }

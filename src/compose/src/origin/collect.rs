@@ -21,24 +21,18 @@ use vmbake_manifest::Manifest;
 /// Why no record of origins can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum OriginError {
-    /// The digest of an artifact is none.
     #[error("artifact {artifact} has no usable digest")]
     Digest { artifact: String, source: InvalidDigest },
-    /// A node says that it is of a layer that the image does not have.
     #[error("{path}: its origin {layer:?} is no layer of the image")]
     Layer { path: String, layer: String },
-    /// The record of the base cannot be believed.
     #[error("the base is unusable")]
     Base(#[source] RecordError),
-    /// The base has a layer that this image would lack.
     #[error(
         "the base was baked with layer {layer}, which this image does not have: what it left to the first boot would be lost"
     )]
     Lost { layer: String },
-    /// The record cannot be put into the tree.
     #[error("cannot place the record of origins")]
     Place(#[source] TreeError),
-    /// The record cannot be written.
     #[error("cannot write the record of origins as JSON")]
     Json(#[source] serde_json::Error),
 }

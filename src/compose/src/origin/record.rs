@@ -18,10 +18,8 @@ pub const MAX_LEN: u64 = 32 << 20;
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The file is not readable in its tree.
     #[error("{place}: cannot read the record of origins")]
     Read { place: String, source: TreeError },
-    /// The text is no JSON, or not of that form.
     #[error("{place}:{line}:{column}: not a valid record of origins")]
     Syntax {
         place: String,
@@ -31,13 +29,10 @@ pub enum RecordError {
         column: usize,
         source: serde_json::Error,
     },
-    /// Another version of vmbake wrote it.
     #[error("{place}: a record of origins in format {found}, this program reads {FORMAT}")]
     Format { place: String, found: u32 },
-    /// It says what it should, but in other bytes.
     #[error("{place}: the record of origins is not in the form in which vmbake writes it")]
     Form { place: String },
-    /// An entry names what is not listed.
     #[error("{place}: {subject} names {what} {name}, which the record does not list there")]
     Reference {
         place: String,

@@ -33,57 +33,43 @@ use vmbake_store::store::{DecodedForm, Store};
 /// Why an archive is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is not readable.
     #[error("cannot read at byte {offset}")]
     Read { offset: u64, source: io::Error },
-    /// There is no room for what it decompresses to.
     #[error("cannot write a temporary file in {dir}")]
     Spool { dir: PathBuf, source: io::Error },
-    /// The compressed data are damaged.
     #[error("cannot decompress after {offset} bytes of output")]
     Decompress {
         /// How many bytes came out before.
         offset: u64,
         source: io::Error,
     },
-    /// There is no decoder for it.
     #[error("unknown compression {format:?}")]
     Compression { format: String },
-    /// Not an archive, or one in an unsupported format.
     #[error("is a {found}, which this `type` of `install` cannot read")]
     Foreign { found: &'static str },
-    /// Not compressed, or in an unsupported format.
     #[error("is not compressed with gzip, xz, Zstandard or bzip2")]
     NotCompressed,
-    /// A zip file is corrupt, or cannot be read.
     #[error("cannot read the zip file")]
     Zip {
         /// The error of the zip reader.
         source: rawzip::Error,
     },
-    /// A zip file has bytes before its first member or after its end, or another number of members than it states.
     #[error("zip file: {what} is {found}, expected {expected}")]
     ZipForm { what: &'static str, found: u64, expected: u64 },
-    /// It becomes larger than any real archive.
     #[error("{len} bytes become more than {limit}: refused as a decompression bomb")]
     Bomb {
         /// Its length in bytes.
         len: u64,
         limit: u64,
     },
-    /// It has more members than any real archive.
     #[error("more than {limit} members")]
     TooMany { limit: usize },
-    /// A member is not taken.
     #[error("member {path:?}: {fault}")]
     Refused { path: String, fault: Box<MemberFault> },
-    /// It ends early.
     #[error("ends at byte {len}, inside member {path:?}")]
     Truncated { path: String, len: u64 },
-    /// A member would replace a file that its layer has.
     #[error("brings {path:?}, which `absent` of its layer excludes")]
     Present { path: String },
-    /// A member that a layer names is not there.
     #[error("has no member {path:?}")]
     NoMember { path: String },
 }

@@ -8,28 +8,20 @@ const STATUS_FIELDS: [&str; 5] = ["status", "config-version", "conffiles", "trig
 /// What is wrong with a control file, or with a file beside it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlFault {
-    /// The archive does not have it.
     #[error("is missing")]
     Missing,
-    /// It has other bytes.
     #[error("is not UTF-8")]
     NotUtf8,
-    /// Its first line goes on with a field that there is not.
     #[error("starts with a continuation line")]
     Continuation,
-    /// A line without a colon.
     #[error("line {line:?} is no field")]
     Line { line: String },
-    /// It lacks what every package has.
     #[error("has no field {name}")]
     NoField { name: &'static str },
-    /// A field comes again, belongs into the status file, or has no name that dpkg takes.
     #[error("field {name:?} comes twice or has no place there")]
     Field { name: String },
-    /// Name or version could not be part of file names and of stanzas.
     #[error("package {name:?} {version:?} is misnamed")]
     Name { name: String, version: String },
-    /// A script or list is a link or a directory.
     #[error("{name:?} beside it is no regular file")]
     NotRegular { name: String },
 }

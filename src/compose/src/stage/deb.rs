@@ -17,25 +17,18 @@ const MAX_CONTROL: u64 = 32 << 20;
 /// Why a package is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum DebError {
-    /// It is not readable.
     #[error("cannot read")]
     Read { source: std::io::Error },
-    /// Its members are others, or in another order.
     #[error("expected member {expected}, found {found}")]
     Member { expected: &'static str, found: String },
-    /// It ends early.
     #[error("member {member} at byte {at} ends after the file's {len} bytes")]
     Truncated { member: String, at: u64, len: u64 },
-    /// It is of a form that dpkg does not read either.
     #[error("format version {found:?} is not 2.0")]
     Version { found: String },
-    /// One of the two archives inside is refused.
     #[error("archive {member}")]
     Archive { member: String, source: ArchiveError },
-    /// The control file, or a file beside it, is wrong.
     #[error("control file: {0}")]
     Control(ControlFault),
-    /// It is for other processors.
     #[error("is for {found}, the image is for {expected}")]
     Arch { expected: String, found: String },
 }

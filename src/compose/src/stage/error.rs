@@ -10,16 +10,12 @@ use vmbake_manifest::ArtifactType;
 /// Why artifacts cannot be staged.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// A layer needs what is not pinned.
     #[error("layer {layer} installs artifact {name}, which the manifest does not have")]
     Missing { layer: String, name: String },
-    /// The manifest pins what no layer needs.
     #[error("artifact {name} of the manifest is installed by no layer of the kind")]
     Unused { name: String },
-    /// Two layers install it.
     #[error("artifact {name} is installed by the layers {first} and {second}")]
     Twice { name: String, first: String, second: String },
-    /// The layer is made for another base image.
     #[error("layer {layer} is made for this base image of {arch}: {expected}; the manifest pins {found}")]
     OtherBase {
         layer: String,
@@ -29,37 +25,26 @@ pub enum StageError {
         /// Digest of the image that is pinned.
         found: String,
     },
-    /// The manifest was made for other packages.
     #[error("layer {layer} asks for other packages than those that the manifest was made for")]
     OtherPackages { layer: String },
-    /// The manifest was made for other downloads or container images.
     #[error("layer {layer} asks for other downloads or container images than those that the manifest was made for")]
     OtherUpstreams { layer: String },
-    /// A container image that a layer asks for is not pinned.
     #[error("layer {layer} asks for the container image {image}, which the manifest does not have")]
     NoImage { layer: String, image: String },
-    /// A layer cannot be used for the architecture.
     #[error(transparent)]
     Layer(#[from] LayerError),
-    /// A package was chosen for a layer that is not there.
     #[error("package {name} of the manifest was chosen for layer {layer}, which is none of the kind")]
     NoLayer { name: String, layer: String },
-    /// Its file is not readable.
     #[error("{name}: cannot read")]
     Read { name: String, source: std::io::Error },
-    /// Its archive is refused.
     #[error("{name}: not a usable archive")]
     Archive { name: String, source: ArchiveError },
-    /// A single file cannot be decompressed.
     #[error("{name}: cannot be decompressed")]
     Compressed { name: String, source: ArchiveError },
-    /// The layer decompresses an artifact of another type.
     #[error("{name}: the layer has `decompress`, but its type in the manifest is {:?}", kind.name())]
     NotCompressed { name: String, kind: ArtifactType },
-    /// Its package is refused.
     #[error("{name}: not a usable Debian package")]
     Deb { name: String, source: DebError },
-    /// A signed package is another one than the manifest says.
     #[error("{name}: expected the package {expected}, found {found}")]
     OtherPackage {
         name: String,
@@ -67,7 +52,6 @@ pub enum StageError {
         expected: String,
         found: String,
     },
-    /// The first-boot program is not part of this vmbake.
     #[error(transparent)]
     Program(#[from] MissingProgram),
 }

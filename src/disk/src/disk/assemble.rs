@@ -20,25 +20,18 @@ const ALIGN: u64 = 1 << 20;
 /// Why a base disk was not accepted, or no disk could be made of it.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
-    /// The partitions of the base are not known.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The partition table cannot be read or written.
     #[error(transparent)]
     Gpt(#[from] GptError),
-    /// No partition has that number.
     #[error("no partition {number} on the disk")]
     NoPartition { number: u32 },
-    /// A partition cannot be read.
     #[error("cannot open partition {number}")]
     Window { number: u32, source: io::Error },
-    /// The base has an MBR's table, which is not written.
     #[error("refused: an MBR partition table; a base is a disk with a GUID partition table")]
     Mbr,
-    /// The base has no table.
     #[error("refused: {name} without a partition table; a base is a whole disk")]
     NoTable { name: &'static str },
-    /// The root cannot grow.
     #[error(
         "refused: partition {other} ({kind}) stands behind the root partition {root}: the disk stays as large as the base, \
          {}, and cannot become {}", Size(*len), Size(*wanted)
@@ -52,20 +45,17 @@ pub enum AssembleError {
         len: u64,
         wanted: u64,
     },
-    /// The disk has no room for tables and partitions.
     #[error("refused: a disk of {len} bytes is too small, at least {min} are needed")]
     DiskTooSmall {
         /// Its length in bytes.
         len: u64,
         min: u64,
     },
-    /// The disk ends inside a sector.
     #[error("refused: a disk of {len} bytes is not made of whole sectors of 512 bytes")]
     DiskUnaligned {
         /// Its length in bytes.
         len: u64,
     },
-    /// The file system does not fit into its partition.
     #[error("refused: the root file system has {len} bytes, the root partition {room}")]
     RootTooLarge {
         /// Its length in bytes.

@@ -55,23 +55,18 @@ pub struct VolumeOptions {
 /// Why a volume could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorError {
-    /// The tree does not fit.
     #[error("the ext4 volume needs at least {needed_bytes} bytes, but {given_bytes} were given")]
     TooSmall { needed_bytes: u64, given_bytes: u64 },
-    /// A node cannot be held.
     #[error("{path}: ext4 cannot hold it: {refusal}")]
     Refused { path: String, refusal: Refusal },
-    /// No volume can have that label.
     #[error("volume label {label:?}: {found} bytes, at most 16 of UTF-8 fit")]
     Label {
         label: String,
         /// Its length in bytes.
         found: usize,
     },
-    /// No volume is that large.
     #[error("an ext4 volume of {needed_bytes} bytes cannot be made: at most 16 TiB")]
     TooLarge { needed_bytes: u64 },
-    /// The library that lays it out has failed.
     #[error("cannot lay out the ext4 volume")]
     Layout { source: Box<dyn std::error::Error + Send + Sync> },
 }

@@ -41,7 +41,6 @@ impl fmt::Display for Place {
 /// Why a volume could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The partition cannot be read.
     #[error("cannot read {len} bytes at offset {offset} of the ext4 volume")]
     Io {
         offset: u64,
@@ -50,16 +49,13 @@ pub enum ReadError {
         /// What the system or the image says.
         source: std::io::Error,
     },
-    /// There is no superblock.
     #[error("not an ext4 volume: magic {found:#06x} at offset 1080, expected 0xef53")]
     NotExt4 {
         /// What stands in the place of `s_magic`.
         found: u16,
     },
-    /// A structure is damaged.
     #[error("corrupt ext4 volume: {place}: {what}")]
     Corrupt { place: Place, what: Corruption },
-    /// The volume uses something that is not supported.
     #[error("unsupported ext4 volume: {place}: {feature}; {hint}")]
     Unsupported {
         place: Place,

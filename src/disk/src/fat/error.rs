@@ -8,7 +8,6 @@ use crate::tree::TreeError;
 /// Why a volume cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FatError {
-    /// The partition cannot be read.
     #[error("cannot read {len} bytes at {offset} of the FAT volume")]
     Read {
         offset: u64,
@@ -16,22 +15,16 @@ pub enum FatError {
         len: u64,
         source: io::Error,
     },
-    /// The boot sector is not that of a FAT volume.
     #[error("not a FAT volume: {what} at {offset} is {found:#x}")]
     NotFat { what: FatPart, offset: u64, found: u64 },
-    /// A part has an impossible value.
     #[error("corrupt FAT volume: {what} is {found}, {limit} at most")]
     TooLarge { what: FatPart, found: u64, limit: u64 },
-    /// A chain of clusters is damaged.
     #[error("corrupt FAT volume: {path}: cluster {cluster} {what}")]
     Chain { path: String, cluster: u32, what: ChainFault },
-    /// An entry of a directory cannot be read.
     #[error("corrupt FAT volume: {path}: {what}")]
     Entry { path: String, what: EntryFault },
-    /// The volume has more of something than is supported.
     #[error("unsupported FAT volume: {what} is {found}, {limit} at most")]
     Unsupported { what: FatPart, found: u64, limit: u64 },
-    /// A file cannot be part of a tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
 }
@@ -105,13 +98,10 @@ impl fmt::Display for FatPart {
 /// What is wrong with a cluster of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainFault {
-    /// There is none of its number.
     #[error("is not one of the volume, or the chain ends too early")]
     NoCluster,
-    /// It is part of a chain already.
     #[error("belongs to two files or follows itself")]
     Taken,
-    /// The directory has more than the specification allows.
     #[error("makes a directory of over 2 MiB")]
     DirectoryLen,
 }
@@ -119,7 +109,6 @@ pub enum ChainFault {
 /// What is wrong with an entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryFault {
-    /// Another entry has its name.
     #[error("stands twice in its directory")]
     NameTwice,
     #[error("an entry has an empty name")]

@@ -17,41 +17,30 @@ use vmbake_store::store::StoreError;
 /// Why an archive was not written or not read. Offsets are bytes of the archive, all parts together.
 #[derive(Debug, thiserror::Error)]
 pub enum CarryError {
-    /// A file or folder cannot be read.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// A file cannot be written.
     #[error("{path}: cannot write")]
     Write { path: PathBuf, source: std::io::Error },
-    /// Only regular files are put into archives.
     #[error("{path}: neither a regular file nor a folder, and an archive has nothing else")]
     NotFile { path: PathBuf },
-    /// No member of an archive can have that name.
     #[error("{name:?}: cannot be the name of a member")]
     Name { name: String },
-    /// Bundles belong to an image, and the archive would not have them.
     #[error("{path}: is of an image with {}, and an archive carries no bundles", bundles.join(", "))]
     Bundles {
         path: PathBuf,
         /// Their names, or where they are.
         bundles: Vec<String>,
     },
-    /// A blob that goes into an archive is not there.
     #[error("{title}: {digest} is not in the store")]
     NoBlob { title: String, digest: Box<Digest> },
-    /// What a site has is in a registry, and neither a tag nor a digest says where.
     #[error("{name}: names neither a tag nor a digest")]
     Unnamed { name: String },
-    /// What a site has cannot be read from a registry.
     #[error("{digest}: not a valid index or manifest")]
     Remote { digest: Box<Digest>, source: serde_json::Error },
-    /// An index in a registry is longer than that of any release.
     #[error("{digest}: lists more than {limit} manifests")]
     ManyManifests { digest: Box<Digest>, limit: usize },
-    /// The registry does not answer.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// A file that goes into an archive is not what it should be.
     #[error("{title}: has digest {found}, expected {expected}")]
     Changed {
         title: String,
@@ -59,25 +48,18 @@ pub enum CarryError {
         /// The digest that it should have.
         expected: Box<Digest>,
     },
-    /// Only qcow2 images go into archives.
     #[error("{path}: only qcow2 images are put into archives")]
     NotQcow2 { path: PathBuf },
-    /// The archive ends too early.
     #[error("{path}: ends at offset {at:#x}, before {what}: it is cut off")]
     Truncated { path: PathBuf, at: u64, what: String },
-    /// Something follows the end of the archive.
     #[error("{path}: goes on at offset {at:#x}, after its end")]
     Trailing { path: PathBuf, at: u64 },
-    /// A member is nothing that vmbake writes.
     #[error("{path}: the member {name:?} at offset {at:#x} {what}")]
     Member { path: PathBuf, name: String, at: u64, what: String },
-    /// A document of the archive has another form.
     #[error("{path}: {name} is not a document of an archive")]
     Document { path: PathBuf, name: String, source: serde_json::Error },
-    /// A document says something that no archive says.
     #[error("{path}: {name} {what}")]
     Meaning { path: PathBuf, name: String, what: String },
-    /// Members are missing, or too many, or damaged.
     #[error("{path}: not complete: {first}{}", more(*.others))]
     Incomplete {
         path: PathBuf,
@@ -85,49 +67,34 @@ pub enum CarryError {
         first: String,
         others: usize,
     },
-    /// Nobody who was asked for has signed the index.
     #[error("{path}: not signed by {signer}: {reason}")]
     NotSigned { path: PathBuf, signer: String, reason: String },
-    /// The index cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// The folder for inputs exists.
     #[error("{path}: already exists with different content")]
     Exists { path: PathBuf },
-    /// Another run writes it at the same time.
     #[error("{path}: another vmbake process is writing this folder")]
     Busy { path: PathBuf },
-    /// One output is in the other.
     #[error("{inputs} and {out}: one contains the other")]
     Nested { inputs: PathBuf, out: PathBuf },
-    /// A folder that cannot be replaced as a whole.
     #[error("{path}: cannot be replaced in one step: it {reason}")]
     Fixed { path: PathBuf, reason: String },
-    /// JSON cannot be written.
     #[error("cannot write a document as JSON")]
     Json(#[source] serde_json::Error),
-    /// The archive has nothing to bake, and no image.
     #[error("{path}: has neither images nor inputs")]
     Empty { path: PathBuf },
-    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// A manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// A record of inputs cannot be used.
     #[error(transparent)]
     Inputs(#[from] BuildInputsError),
-    /// The sources cannot be used.
     #[error(transparent)]
     Sources(#[from] SourcesError),
-    /// The trust anchors cannot be used.
     #[error(transparent)]
     Anchors(#[from] AnchorError),
-    /// The bake failed.
     #[error(transparent)]
     Bake(#[from] BakeError),
 }

@@ -14,53 +14,40 @@ use vmbake_common::hint::Hint;
 /// Why a delta was not made or not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum DeltaError {
-    /// An image cannot be opened.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// A file cannot be read.
     #[error("{path}: cannot read")]
     Read {
         path: PathBuf,
         /// What the system or the image's format says.
         source: std::io::Error,
     },
-    /// The old image has a name that no overlay can refer to.
     #[error("{path}: a delta refers to the old image by its name")]
     Name {
         path: PathBuf,
         /// What is wrong with the name.
         source: BackingNameError,
     },
-    /// The name of a file is no text.
     #[error("{path}: the name is not UTF-8, and so cannot stand in a statement")]
     NotText { path: PathBuf },
-    /// The statement is not one of a delta.
     #[error("{path}: not the statement of a delta")]
     Statement { path: PathBuf, source: serde_json::Error },
-    /// The statement has a schema that is not known.
     #[error("{path}: has schema {found:?}, expected {expected:?}")]
     Schema { path: PathBuf, found: String, expected: &'static str },
-    /// Nobody who was asked for has signed the statement.
     #[error("{path}: not signed by {signer}: {reason}")]
     NotSigned { path: PathBuf, signer: String, reason: String },
-    /// The delta is not the file that the statement is about.
     #[error(
         "{path}: has {found_len} bytes with digest {found}, the statement says {expected_len} bytes with {expected}"
     )]
     OtherDelta { path: PathBuf, found: Box<Digest>, found_len: u64, expected: Box<Digest>, expected_len: u64 },
-    /// The delta stands on another file than the statement says.
     #[error("{path}: stands on {found}, the statement says {expected}")]
     OtherBacking { path: PathBuf, found: Box<Backing>, expected: String },
-    /// A disk has another length than the statement says.
     #[error("{path}: a disk of {found} bytes, the statement says {expected}")]
     Length { path: PathBuf, found: u64, expected: u64 },
-    /// No site lets a disk grow that much.
     #[error("{path}: leads to a disk of {found} bytes, on this base at most {limit} are made")]
     TooLong { path: PathBuf, found: u64, limit: u64 },
-    /// The base is not the disk that the delta was made for.
     #[error("{path}: the disk in it has fs-verity digest {found}, the delta is for {expected}")]
     OtherBase { path: PathBuf, found: Box<Digest>, expected: Box<Digest> },
-    /// The delta leads to another disk than the statement says.
     #[error("{path}: leads to a disk with fs-verity digest {found}, the statement says {expected}")]
     OtherResult {
         path: PathBuf,
@@ -68,16 +55,12 @@ pub enum DeltaError {
         found: Box<Digest>,
         expected: Box<Digest>,
     },
-    /// The disk is the right one, but its file would not be.
     #[error("{path}: the disk is as stated, but as {format} it has digest {found}, the statement says {expected}")]
     OtherFile { path: PathBuf, format: Format, found: Box<Checksum>, expected: Box<Digest> },
-    /// The file cannot be written.
     #[error("{path}: cannot write the disk")]
     Write { path: PathBuf, source: WriteError },
-    /// A file cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The statement cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
 }

@@ -42,20 +42,16 @@ pub struct Blocks {
 /// Why the blocks of an image are not known.
 #[derive(Debug, thiserror::Error)]
 pub enum BlocksError {
-    /// The image cannot be opened.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The image cannot be read.
     #[error("{path}: cannot read the disk")]
     Read { path: PathBuf, source: WriteError },
-    /// A volume that is longer than the disk would have its second partition table in the wrong place.
     #[error("{path}: a snapshot cannot hold a disk of {len} bytes: it needs a whole number of GiB")]
     Unaligned {
         path: PathBuf,
         /// Length of the disk in bytes.
         len: u64,
     },
-    /// No volume is so long, or so short.
     #[error("{path}: a snapshot cannot hold a disk of {len} bytes: it needs 1 to {MAX_GIB} GiB")]
     Length {
         path: PathBuf,

@@ -44,10 +44,8 @@ pub struct SnapshotPlan {
 /// Why it is not known what a snapshot takes.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The blocks of an image are not known.
     #[error(transparent)]
     Blocks(#[from] BlocksError),
-    /// A snapshot may be longer than its parent, but not shorter.
     #[error("{parent}: has {found} GiB, and a snapshot of {expected} GiB cannot have such a parent")]
     Longer {
         parent: PathBuf,

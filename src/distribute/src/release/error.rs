@@ -12,29 +12,22 @@ use vmbake_manifest::ManifestError;
 /// Why files are not a release.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// A file cannot be read.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// It is not called as an image is.
     #[error("{path}: not called NAME.raw or NAME.qcow2")]
     Name { path: PathBuf },
-    /// The images are in several folders, of which each has lists of its own.
     #[error("{path}: not in {}, where the first image is", .folder.display())]
     Folder {
         path: PathBuf,
         /// The folder of the first one.
         folder: PathBuf,
     },
-    /// Two images would be one entry of the index.
     #[error("{path}: {} is of the same architecture and format", .other.display())]
     Twice { path: PathBuf, other: PathBuf },
-    /// No list has the image.
     #[error("{path}: neither SHA256SUMS nor FSVERITYSUMS beside it has it")]
     Unlisted { path: PathBuf },
-    /// It is not what the list beside it says.
     #[error("{path}: has {found}, the list says {expected}")]
     Checksum { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
-    /// A file is longer than what is attached may be.
     #[error("{path}: {len} bytes, more than the {limit} that are attached")]
     TooLarge {
         path: PathBuf,
@@ -42,26 +35,20 @@ pub enum DocumentError {
         len: u64,
         limit: u64,
     },
-    /// The disk is too large for the chunks that a manifest can name.
     #[error("{path}: {len} bytes, more than a manifest can describe")]
     Disk {
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
     },
-    /// The lists cannot be used.
     #[error(transparent)]
     Sums(#[from] SumsError),
-    /// The record of inputs cannot be used.
     #[error(transparent)]
     Inputs(#[from] BuildInputsError),
-    /// The manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The key cannot be used.
     #[error("the key cannot be used")]
     Key(#[from] KeyError),
-    /// A document cannot be written as JSON.
     #[error("cannot write a document as JSON")]
     Json(#[from] serde_json::Error),
 }

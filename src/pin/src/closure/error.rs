@@ -13,7 +13,6 @@ use vmbake_image::disk::InspectError;
 /// Why the packages that layers ask for cannot be chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosureError {
-    /// A layer names a package that no archive has.
     #[error("layer {layer}: {key}: there is no package {package} in {}", archives.join(", "))]
     Unknown {
         layer: String,
@@ -24,14 +23,12 @@ pub enum ClosureError {
         /// Names that may have been meant.
         near: Vec<String>,
     },
-    /// Somebody asks why a package comes that is not there.
     #[error("there is no package {package}")]
     NoPackage {
         package: String,
         /// Names that may have been meant.
         near: Vec<String>,
     },
-    /// A layer names a package that is there for another architecture.
     #[error("layer {layer}: {key}: package {package} is there for {found} alone, not for {arch}")]
     OtherArch {
         layer: String,
@@ -41,7 +38,6 @@ pub enum ClosureError {
         arch: String,
         found: String,
     },
-    /// A layer names what packages only provide.
     #[error("layer {layer}: {key}: no package is called {package}, some only provide it: {}", providers.join(", "))]
     Virtual {
         layer: String,
@@ -50,40 +46,28 @@ pub enum ClosureError {
         package: String,
         providers: Vec<String>,
     },
-    /// No version is like the one that is asked for.
     #[error("layer {layer}: no version fits {}: there are {}", wanted.join(" and "), found.join(", "))]
     NoVersion { layer: String, wanted: Vec<String>, found: Vec<String> },
-    /// A layer names an archive that no source has.
     #[error("layer {layer}: archive {archive} is not listed in the sources: known are {}", known.join(", "))]
     UnknownArchive { layer: String, archive: String, known: Vec<String> },
-    /// No archive is that of the operating system.
     #[error("the sources name no archive for packages of {os}")]
     NoArchive { os: String },
-    /// Nobody knows yet what the base has.
     #[error("the manifest of {manifest} pins no base image yet, and which packages are needed depends on what it has")]
     NoBase { manifest: String },
-    /// The base is a file that was not named.
     #[error("the manifest pins {url} as base image, a file that only the user has")]
     LocalBase { url: String },
-    /// The base is not readable.
     #[error("{path}: cannot read the base image")]
     Image { path: PathBuf, source: InspectError },
-    /// The base has no packages.
     #[error("{path}: the base image has no record of dpkg's, so that nothing can be installed with it")]
     NoStatus { path: PathBuf },
-    /// What the base says of its packages is not readable.
     #[error("{path}: cannot read dpkg's record")]
     Status { path: PathBuf, source: TreeError },
-    /// An artifact has the name of a package.
     #[error("package {package} is needed, but the manifest has another artifact of that name")]
     Name { package: String },
-    /// The system gives no thread.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
-    /// Packages do not go together.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// An archive cannot be asked.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
 }

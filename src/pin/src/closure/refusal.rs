@@ -8,7 +8,6 @@ pub const ARROW: &str = " → ";
 /// Why a package, or one that it needs, cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Nothing satisfies a dependency.
     #[error("{}: needs {relation}, which neither the base nor an archive has", chain.join(ARROW))]
     Unmet {
         /// The packages that lead to it, from that which a layer asks for.
@@ -16,7 +15,6 @@ pub enum Refusal {
         /// The relation, as it is written.
         relation: String,
     },
-    /// Two packages may not be there together.
     #[error("{}: does not go together with {}: {text}", chain.join(ARROW), other(.package, .version, .second))]
     Conflict {
         /// The packages that lead to it, from that which a layer asks for.
@@ -27,7 +25,6 @@ pub enum Refusal {
         /// The packages that lead to it; none where the base has it.
         second: Vec<String>,
     },
-    /// A package of the base would lose what it needs.
     #[error("{}: takes the place of what {package} of the base needs: {relation}", chain.join(ARROW))]
     Loses {
         /// The packages that lead to it, from that which a layer asks for.
@@ -36,7 +33,6 @@ pub enum Refusal {
         /// The relation, as it is written.
         relation: String,
     },
-    /// A package of the base may not be upgraded.
     #[error("{}: needs {package} {wanted}, but {} in version {found}", chain.join(ARROW), if *.by_layer { "a layer holds it" } else { "the base holds it" })]
     Held {
         /// The packages that lead to it, from that which a layer asks for.
@@ -47,7 +43,6 @@ pub enum Refusal {
         /// Whether a layer holds it, or the base.
         by_layer: bool,
     },
-    /// An artifact of the manifest is the package, in another version.
     #[error("{}: needs {package} {wanted}, which the manifest has as an artifact in version {found}", chain.join(ARROW))]
     Given {
         /// The packages that lead to it, from that which a layer asks for.
@@ -56,24 +51,20 @@ pub enum Refusal {
         found: String,
         wanted: String,
     },
-    /// A version is asked for that is earlier than that of the base.
     #[error("{package}: the base has version {found}, which is later than {}: no package is downgraded", wanted.join(" and "))]
     Later { package: String, found: String, wanted: Vec<String> },
-    /// A layer leaves the package out.
     #[error("{}: {package} is left out by `without`", chain.join(ARROW))]
     Without {
         /// The packages that lead to it, from that which a layer asks for.
         chain: Vec<String>,
         package: String,
     },
-    /// The package changes how the machine boots.
     #[error("{}: {package} makes an initial RAM disk or a boot menu, which a bake does not", chain.join(ARROW))]
     Boot {
         /// The packages that lead to it, from that which a layer asks for.
         chain: Vec<String>,
         package: String,
     },
-    /// More packages than anybody needs ask for each other.
     #[error("{package}: more than {limit} packages ask for each other in a row")]
     TooDeep { package: String, limit: usize },
 }

@@ -20,86 +20,68 @@ use vmbake_store::store::StoreError;
 /// Why an entry was not resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// It cannot be had.
     #[error(transparent)]
     Download(#[from] DownloadError),
-    /// The source has words that mean nothing for this target.
     #[error("{place}: {source}")]
     Template { place: &'static str, source: Undefined },
-    /// The document does not say what it should.
     #[error("{url}: is no JSON document with {expected}")]
     Document {
         /// Address of the document or file.
         url: String,
         expected: String,
     },
-    /// What is published as version is none.
     #[error("{url}: {found:?} is no version")]
     Version {
         /// Address of the document or file.
         url: String,
         found: String,
     },
-    /// The entry that gives the version has not been resolved.
     #[error("needs the version of {name}, which is not in the manifest")]
     Needs { name: String },
-    /// The list of checksums cannot be used.
     #[error("{url}: does not prove the artifact")]
     Checksum {
         /// Address of the document or file.
         url: String,
         source: ChecksumError,
     },
-    /// The sources state no snapshots of the archive.
     #[error("archive {archive} has no `snapshot`, which --at needs")]
     NoSnapshot { archive: String },
-    /// The server answered with a later snapshot.
     #[error("{url}: the server returned the snapshot of {found}, which is later than {at}")]
     LaterSnapshot { url: String, found: Timestamp, at: Timestamp },
-    /// The archive is not proven.
     #[error("{url}: not a trustworthy archive")]
     Archive {
         /// Address of the document or file.
         url: String,
         source: Box<AptError>,
     },
-    /// The archive has no signed list of its indexes.
     #[error("{directory}/InRelease does not exist, and neither do both {directory}/Release and Release.gpg")]
     Unsigned { directory: String, source: Box<DownloadError> },
-    /// The keys of an archive cannot be used.
     #[error("{file}: not a usable keyring")]
     Keyring { file: String, source: KeyringError },
-    /// The OpenPGP signature is not believed.
     #[error("{url}: does not prove the artifact")]
     OpenPgp { url: String, source: Box<OpenPgpError> },
-    /// The bundle is not believed.
     #[error("{url}: does not prove the artifact")]
     Sigstore {
         /// Address of the document or file.
         url: String,
         source: Box<SigstoreError>,
     },
-    /// The signature is not believed.
     #[error("{url}: does not prove the artifact")]
     Cosign {
         /// Address of the document or file.
         url: String,
         source: Box<CosignError>,
     },
-    /// The file is another program.
     #[error("{url}: is not the program that was asked for")]
     Program {
         /// Address of the document or file.
         url: String,
         source: ProgramError,
     },
-    /// The registry does not give it.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The trust anchor cannot be had.
     #[error(transparent)]
     Trust(#[from] AnchorError),
-    /// The base image does not say how it boots.
     #[error(transparent)]
     Boot(#[from] BootError),
 }

@@ -9,10 +9,8 @@ use vmbake_common::spelling::of_path;
 /// Why the sources cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SourcesError {
-    /// It is not readable.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// It is no JSON, or not of that form.
     #[error("{path}:{line}:{column}: {message}")]
     Syntax {
         path: PathBuf,
@@ -22,7 +20,6 @@ pub enum SourcesError {
         column: usize,
         message: String,
     },
-    /// It says what cannot be.
     #[error("{path}: {place}: {message}")]
     Invalid {
         path: PathBuf,
@@ -30,7 +27,6 @@ pub enum SourcesError {
         place: String,
         message: String,
     },
-    /// No source is for that target.
     #[error("no kind {kind} for {os} on {arch}: known are {known}")]
     Unknown {
         /// The kind that is asked for.
@@ -39,7 +35,6 @@ pub enum SourcesError {
         arch: String,
         known: String,
     },
-    /// The roots do not go together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }

@@ -11,13 +11,10 @@ use vmbake_common::input;
 /// Why a newer version cannot be shown or taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError<E: std::error::Error + 'static> {
-    /// The one that is there is not readable.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    /// The new one cannot be had.
     #[error("{name}: cannot fetch")]
     Fetch { name: String, source: E },
-    /// One of both cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }

@@ -19,13 +19,10 @@ use vmbake_manifest::ManifestError;
 /// Why manifests could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
-    /// The sources cannot be used.
     #[error(transparent)]
     Sources(#[from] SourcesError),
-    /// A manifest that is there cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// No source has the name.
     #[error("nothing is called {name} in the sources of {targets}")]
     UnknownName {
         /// The name that is asked for.
@@ -33,16 +30,12 @@ pub enum UpdateError {
         /// The targets that were looked at.
         targets: String,
     },
-    /// What layers ask of upstreams goes against the sources.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// A manifest cannot be brought in line with its layers.
     #[error("{target}: cannot be brought in line with its layers")]
     Settle { target: String, source: Box<EntryError> },
-    /// The packages that layers ask for cannot be had.
     #[error("{target}: the packages of its layers cannot be pinned")]
     Packages { target: String, source: Box<EntryError> },
-    /// Some entries were not resolved; each was told.
     #[error("{failed} of {total} entries could not be resolved")]
     Incomplete {
         failed: usize,
@@ -102,34 +95,26 @@ pub enum EntryError {
     Text(#[from] serde_json::Error),
     /// The manifest that is there cannot be used.
     Manifest(#[from] ManifestError),
-    /// Others may be writing the manifest.
     #[error("{path}: cannot lock the directory of the manifest")]
     Lock { path: PathBuf, source: std::io::Error },
-    /// Its evidence does not prove it.
     #[error("what was resolved cannot be proven again")]
     Replay(#[from] LinkError),
-    /// Upstream went back.
     #[error("upstream has {found}, which is older than the pinned {pinned}")]
     Downgrade { pinned: String, found: String },
-    /// A pinned version cannot be one.
     #[error("{found:?} is not a valid version")]
     Version { found: String },
-    /// Upstream has another file than the pinned one.
     #[error("upstream has {found}, the manifest pins {pinned}")]
     Other {
         /// Version and digest in the manifest.
         pinned: String,
         found: String,
     },
-    /// Its version at a past time is unknown.
     #[error("its version at {at} is unknown: only the newest one is published")]
     NotPast { at: Timestamp },
     /// The base image is another system than the manifest is for.
     Identity(#[from] IdentityError),
-    /// The partitions of the base image cannot be carried over.
     #[error("{path}: not usable as a base image")]
     Partitions { path: PathBuf, source: AssembleError },
-    /// The base image is not readable.
     #[error("{path}: cannot read the base image")]
     Image { path: PathBuf, source: std::io::Error },
 }

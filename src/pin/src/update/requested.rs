@@ -15,13 +15,10 @@ pub type UpstreamRequests = BTreeMap<String, UpstreamRequest>;
 /// Why a request of a layer is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The sources have an artifact of that name.
     #[error("{target}: download {name} of layer {layer} has the name of an artifact of the sources")]
     Name { target: String, layer: String, name: String },
-    /// The sources have that container image.
     #[error("{target}: container image {image} of layer {layer} is one of the sources, which choose its tag")]
     Image { target: String, layer: String, image: String },
-    /// The sources demand more of the same file.
     #[error(
         "{target}: download {name} of layer {layer} demands less than artifact {source_name} of the sources: {weaker}"
     )]

@@ -36,29 +36,22 @@ impl std::fmt::Display for Place {
 /// Why a profile does not become layers.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The profile itself, the deployment, or an option.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The layers that it would become have faults, or those that extend it.
     #[error(transparent)]
     Layer(#[from] LayerError),
-    /// A file cannot be written.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// A file or folder is not readable, or cannot be made.
     #[error("{path}: cannot be read or made")]
     File { path: PathBuf, source: std::io::Error },
-    /// A document of vmbake's own, or one with rules, does not have its form.
     #[error("{path}: {message}")]
     Document {
         path: PathBuf,
         /// What is wrong, with line and column.
         message: String,
     },
-    /// The profile is for another system than the images.
     #[error("the profile is for {found}, and vmbake bakes images of {known}")]
     System { found: String, known: String },
-    /// Nobody has tried that.
     #[error("{asked} is not tested")]
     Untested {
         /// System, provider, architecture and Kubernetes version that are asked for.
@@ -66,10 +59,8 @@ pub enum ImportError {
         /// The combination that is most like it.
         nearest: String,
     },
-    /// A command does what nobody knows here.
     #[error("{place}: {reason}")]
     Statement { place: Place, reason: String },
-    /// A command fails.
     #[error("{place}: fails with status {status}{}", if .stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
     Failed {
         place: Place,
@@ -77,50 +68,36 @@ pub enum ImportError {
         /// The last line that it wrote to standard error.
         stderr: String,
     },
-    /// A script does not end, or does too much.
     #[error("{place}: {what}")]
     Limit {
         place: Place,
         /// What there is too much of.
         what: String,
     },
-    /// A repository of packages without a key that is known.
     #[error("{path} adds a repository of packages, whose key nobody has pinned")]
     Repository { path: String },
-    /// A file is fetched, and nothing proves it.
     #[error("{url} is put to {path}, and nothing that the scripts do proves it")]
     Unproven { url: String, path: String },
-    /// A script that vmbake runs tests whether a value is there that only machines have.
     #[error("{path} does different things with and without .{fields}, and vmbake runs it when the image is made")]
     ScriptTests { path: String, fields: String },
-    /// A template compares a value that only machines have.
     #[error("{path}: a template compares .{fields}, which only machines know, or what may be it")]
     Compared { path: String, fields: String },
-    /// A template whose text with and without a value differs within a line.
     #[error("{path}: with and without .{field} it differs within a line, or at its end")]
     Choice { path: String, field: &'static str },
-    /// A list that is not written a line or more for each element.
     #[error("{path}: .{field} is not written in the same lines for each element")]
     List { path: String, field: &'static str },
-    /// A value of several lines among other text.
     #[error("{path}: a value of several lines, which only machines know, stands among other text")]
     SeveralLines { path: String },
-    /// A template that cannot be said in the language of the first boot.
     #[error("{path}: the first boot could not make the same of it")]
     Template { path: String },
-    /// The profile has characters that vmbake marks values with.
     #[error("{path}: characters of private use (U+E000 to U+E00F) are not supported")]
     PrivateUse { path: String },
-    /// Something that no layer can say.
     #[error("{path}: {what}")]
     Tree { path: String, what: String },
-    /// A default for a value that is a secret.
     #[error("--set {option}: this is a secret, and every machine would have it in its image")]
     Secret { option: &'static str },
-    /// A default that a machine would refuse.
     #[error("--set {option}: {value:?} has characters that mean something to systemd, a shell or YAML")]
     Hostile { option: &'static str, value: String },
-    /// The same version of a profile says something else than before.
     #[error("{lock}: {name} {version} was imported with other content ({known}, now {found})")]
     Changed {
         lock: PathBuf,
@@ -131,10 +108,8 @@ pub enum ImportError {
         /// Digest of its `spec` now.
         found: String,
     },
-    /// Layers that extend it do what it does.
     #[error("{}", .0.join("\n"))]
     Collisions(Vec<String>),
-    /// No instance of that name was imported.
     #[error("{lock}: there is no {name}")]
     NoInstance { lock: PathBuf, name: String, known: Vec<String> },
 }

@@ -23,32 +23,26 @@ const END: &str = "-----END PGP SIGNATURE-----";
 /// Why a message is not believed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenPgpError {
-    /// It is longer than any signed message.
     #[error("{found} bytes, more than the {MAX_LEN} a signed message may have")]
     TooLarge {
         /// Its length in bytes.
         found: usize,
     },
-    /// The lines around text and signatures are not in order.
     #[error("line {line}: {fault}")]
     Framing {
         /// The line, counted from 1.
         line: usize,
         fault: FramingFault,
     },
-    /// It cannot be parsed.
     #[error("corrupt message")]
     Corrupt {
         /// What the library of OpenPGP says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It has another structure than one signed text.
     #[error("the verifier did not see a clearsigned message with one layer of signatures")]
     Structure,
-    /// A signature of a trusted key does not fit to the text.
     #[error("bad signature: {reason}")]
     BadSignature { reason: String },
-    /// No trusted key has signed it.
     #[error("no good signature of a trusted key: {}", if .found.is_empty() { "not signed".to_owned() } else { .found.join("; ") })]
     Untrusted {
         /// Why each signature does not count.
@@ -59,25 +53,18 @@ pub enum OpenPgpError {
 /// What is wrong with the lines around a signed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FramingFault {
-    /// Programs end lines at different bytes.
     #[error("NUL or carriage return")]
     Binary,
-    /// Something stands before the message.
     #[error("not the beginning of a clearsigned message")]
     Begin,
-    /// Programs take other headers for text.
     #[error("a header other than Hash")]
     Header,
-    /// A line could be the end of the text.
     #[error("unescaped dash in the signed text")]
     Dash,
-    /// Something stands between the signatures and their end.
     #[error("a second block among the signatures")]
     SecondBlock,
-    /// Something stands behind the message.
     #[error("text after the signature")]
     After,
-    /// The message is cut off.
     #[error("ends before its signature does")]
     Truncated,
 }

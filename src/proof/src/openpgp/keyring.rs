@@ -23,22 +23,17 @@ const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 /// Why a keyring cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    /// It is not readable.
     #[error("{path}: cannot read the keyring")]
     Read { path: PathBuf, source: std::io::Error },
-    /// It holds no keys that can be used.
     #[error("{path}: not a usable keyring")]
     Load { path: PathBuf, source: Box<KeyringError> },
-    /// It is longer than any keyring.
     #[error("more than {MAX_LEN} bytes")]
     TooLarge,
-    /// A block of armor does not end.
     #[error("key block {block} has no end")]
     Unterminated {
         /// Which block of armor, counted from 1.
         block: usize,
     },
-    /// A certificate cannot be parsed.
     #[error("key block {block}, certificate {certificate}: corrupt or of an unknown kind")]
     Certificate {
         /// Which block of armor, counted from 1.
@@ -48,7 +43,6 @@ pub enum KeyringError {
         /// What the library of OpenPGP says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There is no key in it.
     #[error("holds no public key")]
     Empty,
 }

@@ -47,13 +47,10 @@ pub struct Trial {
 /// Why a machine could not be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// The file for the console.
     #[error("{path}: cannot write what the console shows")]
     Log { path: PathBuf, source: io::Error },
-    /// qemu has said why.
     #[error("qemu ended before there was a machine")]
     NoMachine { source: io::Error },
-    /// The connection to qemu or to its process.
     #[error("lost qemu")]
     Lost { source: io::Error },
 }

@@ -23,22 +23,16 @@ const HEADER: usize = 104;
 /// Why an initramfs is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum InitramfsError {
-    /// It ends too early, or cannot be decompressed.
     #[error("cannot read the initramfs")]
     Read(#[from] io::Error),
-    /// It is compressed in a way that is not read.
     #[error("compressed with {0}: only gzip, xz and zstd are read")]
     Unsupported(&'static str),
-    /// No archive begins here.
     #[error("no cpio archive begins with {0:02x?}")]
     Magic([u8; MAGIC]),
-    /// A number in a header is none, or too large.
     #[error("corrupt cpio header: {0}")]
     Header(&'static str),
-    /// It is not compressed for boot loaders, but to fill a disk.
     #[error("unpacked, it has more than {MAX_UNPACKED} bytes")]
     TooLong,
-    /// It has too many modules.
     #[error("more than {MAX_MODULES} modules")]
     Modules,
 }

@@ -14,10 +14,8 @@ pub struct Mirrors {
 /// A text that is no mirror.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMirror {
-    /// It has another form.
     #[error("{0:?} is not PREFIX=URL with two http or https addresses that end with '/'")]
     Form(String),
-    /// It has credentials, which messages would show.
     #[error("{0}")]
     Credentials(UrlCredentials),
 }

@@ -26,10 +26,8 @@ const DOCKER_HUB: [&str; 2] = ["https://index.docker.io/v1/", "docker.io"];
 /// Why credentials cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// A file cannot be read.
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: io::Error },
-    /// A file or what it names is not usable.
     #[error("{path}: no usable credentials for {host}: {reason}")]
     Unusable {
         path: PathBuf,

@@ -24,7 +24,6 @@ const MAX_INPUTS: u64 = 4 << 20;
 /// Why garbage collection cannot tell what stays.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreCommandError {
-    /// A record of inputs names another manifest than the one beside it.
     #[error("{path}: has digest {found}, {inputs} names the manifest {expected}")]
     OtherManifest {
         /// The manifest.

@@ -16,13 +16,10 @@ use vmbake_manifest::ManifestError;
 /// Why files are not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
-    /// The text is not a host.
     #[error("{text:?}: expected an image or [user@]host[:port]")]
     Host { text: String },
-    /// The word is not an option with which ssh runs a script.
     #[error("{word:?}: expected an option of ssh after `--`, such as -i KEY or -o Name=value, with its value")]
     Option { word: OsString },
-    /// The option names another machine or user than the address does.
     #[error("{target}: expected {keyword} {expected}, found the option {option:?} of ssh")]
     Contradiction {
         /// The machine, as it was named.
@@ -33,25 +30,18 @@ pub enum SyncError {
         expected: String,
         option: String,
     },
-    /// The image cannot be looked at.
     #[error("{path}: cannot look for the machine of the image")]
     Image { path: PathBuf, source: io::Error },
-    /// No machine runs from the image.
     #[error("{image}: no running machine of `vmbake boot` has this image open")]
     NoMachine { image: PathBuf },
-    /// The machine has no forwarded port.
     #[error("{image}: its machine forwards no port of 127.0.0.1 to port 22")]
     NoForward { image: PathBuf },
-    /// Several machines run from the image.
     #[error("{image}: expected one running machine of this image, found {found}")]
     Machines { image: PathBuf, found: usize },
-    /// A program of this host cannot be run.
     #[error("cannot run {program}")]
     Program { program: &'static str, source: io::Error },
-    /// The files cannot be written for rsync.
     #[error("cannot write a temporary file")]
     Stage(#[source] io::Error),
-    /// ssh or a program that it runs failed.
     #[error("{host}: cannot {action}: {status}: {said}")]
     Remote {
         host: String,
@@ -60,25 +50,18 @@ pub enum SyncError {
         /// Its standard error on one line.
         said: String,
     },
-    /// The machine answered something else.
     #[error("{host}: expected {expected} in the machine's answer, found {found:?}")]
     Answer { host: String, expected: &'static str, found: String },
-    /// A part that every baked machine has is missing.
     #[error("{host}: {path} is missing")]
     NotBaked { host: String, path: &'static str },
-    /// rsync is missing on the machine.
     #[error("{host}: rsync is not installed")]
     NoRsync { host: String },
-    /// The machine's manifest cannot be used.
     #[error("{host}: cannot use the manifest of the machine")]
     Manifest { host: String, source: ManifestError },
-    /// The machine's record of origins cannot be used.
     #[error("{host}: cannot use the record of origins of the machine")]
     Record { host: String, source: RecordError },
-    /// A document of the machine has another form.
     #[error("{host}: {path}: cannot read the document")]
     Document { host: String, path: &'static str, source: serde_json::Error },
-    /// The machine is of another kind.
     #[error("{host}: expected a machine of kind {expected}, found kind {found}")]
     Kind {
         host: String,
@@ -86,25 +69,18 @@ pub enum SyncError {
         expected: String,
         found: String,
     },
-    /// No layer of the directories is one of the machine's kind.
     #[error("{host}: kind {kind} has none of the layers {layers}")]
     Unrelated { host: String, kind: String, layers: String },
-    /// The directories of layers have none.
     #[error("expected a directory with layers to send, found no layer.json in any directory of --layers")]
     NoLayers,
-    /// The layers cannot be used.
     #[error(transparent)]
     Layer(#[from] LayerError),
-    /// Two layers have one entry of the plan.
     #[error(transparent)]
     Clash(#[from] Clash),
-    /// A file of a layer cannot be made.
     #[error(transparent)]
     Merge(#[from] MergeError),
-    /// The defaults of the machine's settings cannot be made.
     #[error("cannot make the defaults of the settings")]
     Defaults(#[source] vmbake_firstboot::error::Error),
-    /// A document cannot be written.
     #[error("cannot write a document as JSON")]
     Json(#[from] serde_json::Error),
 }

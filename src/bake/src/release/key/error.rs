@@ -5,37 +5,28 @@ use vmbake_common::hint::Hint;
 /// Why a key cannot be used. No message quotes it.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It is no PEM.
     #[error("it is no PEM: {reason}")]
     Pem { reason: String },
-    /// It is PEM of something else.
     #[error("it is no private key")]
     Label,
-    /// It is the half that anybody may have.
     #[error("it is a public key, and only a private key signs")]
     Public,
-    /// It is a private key in another form.
     #[error("it is a private key of the form {found:?}, not PKCS#8")]
     Packing { found: String },
-    /// It is a key for other signatures.
     #[error("it is a key for {found}, not for ECDSA with P-256")]
     Algorithm {
         /// What it is for, or its object identifier.
         found: String,
     },
-    /// It is damaged.
     #[error("it is a damaged private key")]
     Corrupt,
-    /// Its encryption is not what cosign writes.
     #[error("it is encrypted in a way that is not supported: {what}")]
     Encryption {
         /// What is not supported, or what its reader says.
         what: String,
     },
-    /// It is encrypted, and nobody has said how to open it.
     #[error("it is encrypted, and COSIGN_PASSWORD is not set")]
     NoPassword,
-    /// It does not open.
     #[error("it cannot be decrypted: the password in COSIGN_PASSWORD is another one, or the key is damaged")]
     Password,
 }

@@ -5,20 +5,16 @@ use super::templates::TemplateFault;
 /// Why a script's talk with debconf ends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DebconfFault {
-    /// The real one would end with an error, too.
     #[error("debconf would fail: {what}")]
     Fails { what: String },
-    /// A file of templates is none.
     #[error("templates: {0}")]
     Templates(#[from] TemplateFault),
-    /// More than any package does.
     #[error("debconf is asked for more than {limit} {what}")]
     Limit {
         /// Of what there is too much.
         what: &'static str,
         limit: u64,
     },
-    /// A password would be in every copy of the image.
     #[error("{question} gets a password, which no image may have")]
     Password { question: String },
 }
@@ -26,26 +22,20 @@ pub enum DebconfFault {
 /// What a layer says of a question and what its package does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PresetFault {
-    /// No package of the layer has it.
     #[error("no package that the layer installs asks it")]
     Unknown {
         /// Questions of the layer's packages with names like it.
         near: Vec<String>,
         known: Vec<String>,
     },
-    /// It is no choice.
     #[error("{value:?} is none of its choices")]
     Choice { value: String, choices: Vec<String> },
-    /// It asks for a password.
     #[error("it asks for a password, which would be in every copy of the image")]
     Password,
-    /// It asks nothing.
     #[error("it is of the type {kind}, which has no answer")]
     NoAnswer { kind: String },
-    /// The package's templates are wrong.
     #[error("the templates of {package} cannot be read")]
     Templates { package: String, source: TemplateFault },
-    /// It does not go into the database.
     #[error("it cannot be set")]
     Database { source: DebconfFault },
 }

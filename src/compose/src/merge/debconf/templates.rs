@@ -17,15 +17,12 @@ const MAX_FIELDS: usize = 2_000;
 /// Why a file of templates is none. The stanzas are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateFault {
-    /// A line is neither a field nor the text of one.
     #[error("stanza {stanza} has the line {line:?}, which is neither a field nor a text that stands further in")]
     Line { stanza: usize, line: String },
-    /// A field is there twice.
     #[error("stanza {stanza} has the field {field} twice: are two templates parted by an empty line?")]
     Twice { stanza: usize, field: String },
     #[error("stanza {stanza} has no {field}")]
     Missing { stanza: usize, field: &'static str },
-    /// It is larger than any file of templates.
     #[error("has more than {limit} {what}")]
     TooLarge {
         /// Of what there is too much.

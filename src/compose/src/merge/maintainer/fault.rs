@@ -5,20 +5,16 @@ use vmbake_shell::ShellError;
 /// Why a maintainer script is not done.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptFault {
-    /// It has something that is not known.
     #[error("{error}{}", if .text.is_empty() { String::new() } else { format!("\n    {text}") })]
     Unknown { error: Box<ShellError>, text: String },
-    /// It fails, as it would on the machine.
     #[error("fails with status {status}{}", if .stderr.is_empty() { String::new() } else { format!("\n{stderr}") })]
     Failed {
         status: u8,
         /// What it writes to standard error.
         stderr: String,
     },
-    /// It has to run on the machine, but only a `postinst` can wait for the first boot.
     #[error("cannot run here, and only a postinst can wait for the first boot: {reason}")]
     CannotWait { reason: String },
-    /// A layer says that it waits, but only a `postinst` can.
     #[error("is deferred by a layer, but only a postinst can wait for the first boot")]
     NotPostinst,
 }

@@ -27,22 +27,17 @@ const OWN_INODES: u64 = 11;
 /// Why ext4, or the library that lays it out, cannot hold a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The library takes names in UTF-8 alone.
     #[error("its name is not UTF-8")]
     Name,
-    /// It takes targets in UTF-8 alone, too.
     #[error("its link target is not UTF-8")]
     Target,
-    /// No link leads to such a target.
     #[error("its link target has {len} bytes, not 1 to 4095 without NUL")]
     TargetLength {
         /// Length of the target in bytes.
         len: usize,
     },
-    /// Its mode has bits that are none of permissions.
     #[error("mode {mode:#o} has more than permission bits")]
     Mode { mode: u16 },
-    /// Its time does not fit into an inode.
     #[error("its time, {secs} s and {nanos} ns, is not between 1901 and 2310")]
     Time {
         /// Seconds since 1970.
@@ -50,34 +45,26 @@ pub enum Refusal {
         /// Nanoseconds more.
         nanos: u32,
     },
-    /// Its number does not fit into an inode.
     #[error("device number {major}:{minor} is too large")]
     Device { major: u32, minor: u32 },
-    /// It has too many names.
     #[error("{found} hard links, at most 65000 fit")]
     Links { found: u32 },
-    /// It is too long.
     #[error("a file of {len} bytes, more than 16 TiB")]
     FileSize {
         /// Its length in bytes.
         len: u64,
     },
-    /// It has too many holes.
     #[error("{found} separate data ranges, more than an extent tree of two levels holds")]
     Ranges {
         /// How many ranges of data it has.
         found: usize,
     },
-    /// An attribute has a name that has no form on disk.
     #[error("extended attribute name {name:?} is not in a known namespace, or not UTF-8")]
     XattrName { name: String },
-    /// Its attributes are too long.
     #[error("extended attributes do not fit into the inode and one block of 4096 bytes")]
     XattrSize,
-    /// An access control list is none.
     #[error("access control list {name}: {what}")]
     Acl { name: String, what: AclFault },
-    /// The name is taken.
     #[error("lost+found belongs to the file system and must be an empty directory")]
     LostFound,
 }
