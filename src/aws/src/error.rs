@@ -85,6 +85,39 @@ pub struct ServiceRefusal {
     pub attempts: u32,
 }
 
+impl Hint for ServiceRefusal {
+    fn hint(&self) -> Option<String> {
+        let Self { action, region, code, .. } = self;
+        if self.is_throttled() {
+            return Some(format!("others ask {region} a lot at the same time: run the command again later"));
+        }
+        if EXPIRED.contains(&code.as_str()) {
+            return Some("log in again, for example by `aws sso login`, and run the command again".to_owned());
+        }
+        if DENIED.contains(&code.as_str()) {
+            let action = denied(&self.message).unwrap_or(action);
+            return Some(format!("allow {action} to the identity that `aws sts get-caller-identity` shows: {POLICY}"));
+        }
+        if UNKNOWN.contains(&code.as_str()) {
+            return Some(format!(
+                "`aws sts get-caller-identity --region {region}` must succeed with the same credentials; the clock of this machine must be right, \
+                 and the region enabled for the account"
+            ));
+        }
+        if code == PUBLIC_BLOCKED {
+            return Some(format!(
+                "images of the account cannot be made public in {region}: `aws ec2 disable-image-block-public-access --region {region}` allows it"
+            ));
+        }
+        if self.is_quota() {
+            return Some(format!(
+                "a quota of the account in {region} is used up: wait until other snapshots and copies are done, or raise it in Service Quotas"
+            ));
+        }
+        None
+    }
+}
+
 fn of(resource: Option<&str>) -> String {
     resource.map(|resource| format!(" ({resource})")).unwrap_or_default()
 }
@@ -166,37 +199,6 @@ impl ServiceRefusal {
 
     fn is_quota(&self) -> bool {
         self.status == 402 || self.code.contains("QuotaExceeded") || self.code.ends_with("LimitExceeded")
-    }
-
-    fn hint(&self) -> Option<String> {
-        let Self { action, region, code, .. } = self;
-        if self.is_throttled() {
-            return Some(format!("others ask {region} a lot at the same time: run the command again later"));
-        }
-        if EXPIRED.contains(&code.as_str()) {
-            return Some("log in again, for example by `aws sso login`, and run the command again".to_owned());
-        }
-        if DENIED.contains(&code.as_str()) {
-            let action = denied(&self.message).unwrap_or(action);
-            return Some(format!("allow {action} to the identity that `aws sts get-caller-identity` shows: {POLICY}"));
-        }
-        if UNKNOWN.contains(&code.as_str()) {
-            return Some(format!(
-                "`aws sts get-caller-identity --region {region}` must succeed with the same credentials; the clock of this machine must be right, \
-                 and the region enabled for the account"
-            ));
-        }
-        if code == PUBLIC_BLOCKED {
-            return Some(format!(
-                "images of the account cannot be made public in {region}: `aws ec2 disable-image-block-public-access --region {region}` allows it"
-            ));
-        }
-        if self.is_quota() {
-            return Some(format!(
-                "a quota of the account in {region} is used up: wait until other snapshots and copies are done, or raise it in Service Quotas"
-            ));
-        }
-        None
     }
 }
 
@@ -290,4 +292,6 @@ impl Hint for AwsError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(Refused; Http);
 }

@@ -80,24 +80,7 @@ impl Hint for BakeError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Manifest(error) => Some(error),
-            Self::Fetch(error) => Some(error),
-            Self::Verify(error) => Some(error),
-            Self::Input(error) => Some(error),
-            Self::Partitions { error, .. } => Some(&**error),
-            Self::Layer(error) => Some(error),
-            Self::Images(error) => Some(error),
-            Self::Stage(error) => Some(error),
-            Self::Merge(error) => Some(error),
-            Self::Origin(error) => Some(error),
-            Self::Identity(error) => Some(error),
-            Self::Sbom(error) => Some(error),
-            Self::Publish(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Manifest, Fetch, Verify, Input, Identity, Sbom, Layer, Images, Stage, Merge, Origin, Author, Assemble, Write, Publish; Disk, Root; Partitions);
 }
 
 impl BakeError {

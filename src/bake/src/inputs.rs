@@ -33,12 +33,7 @@ pub enum InputError {
 }
 
 impl Hint for InputError {
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Stage(error) => Some(error),
-            Self::Decode { .. } | Self::Lost => None,
-        }
-    }
+    vmbake_common::causes!(Stage; Decode);
 }
 
 /// The base image, decoded.

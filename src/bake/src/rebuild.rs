@@ -50,6 +50,8 @@ impl Hint for RebuildError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(Read, Bake);
 }
 
 /// Bakes what `request` asks for, which must be an image of these inputs, and returns its checksums by the names of the files.

@@ -1,6 +1,7 @@
 //! Finds URLs with credentials in texts and JSON documents. URLs are recorded in manifests, layers, locks and reports, and published with images,
 //! so they must not contain a user name or password. Messages never repeat either.
 
+use crate::hint::Hint;
 use serde_json::Value;
 
 pub const MESSAGE: &str = "URL contains a user name or password (`//USER:PASSWORD@HOST`)";
@@ -12,6 +13,8 @@ pub const HINT: &str = "URLs are recorded and published: use `docker login` or `
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", MESSAGE)]
 pub struct UrlCredentials;
+
+impl Hint for UrlCredentials {}
 
 const SCHEME_END: &str = "://";
 

@@ -49,6 +49,8 @@ impl Hint for PublishError {
         };
         Some(text.to_owned())
     }
+
+    crate::causes!(; Create, Write, Rename);
 }
 
 /// A file that is still being written and has no name yet.

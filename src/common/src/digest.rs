@@ -1,5 +1,6 @@
 //! Digests as manifests and OCI descriptors write them: `<algorithm>:<hex>`.
 
+use crate::hint::Hint;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
@@ -23,6 +24,8 @@ pub enum Digest {
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not sha256:<64 hex digits> or sha512:<128 hex digits>, in lower case")]
 pub struct InvalidDigest(String);
+
+impl Hint for InvalidDigest {}
 
 impl Digest {
     /// SHA-256 of bytes in memory.

@@ -4,25 +4,29 @@ use std::error::Error;
 use std::io::ErrorKind;
 
 use vmbake_disk::disk::AssembleError;
-use vmbake_disk::ext4::AuthorError;
+use vmbake_disk::ext4::{AuthorError, ReadError};
+use vmbake_disk::fat::FatError;
 use vmbake_disk::gpt::GptError;
-use vmbake_disk::image::ImageError;
+use vmbake_disk::image::{BackingNameError, ImageError};
 use vmbake_disk::layout::LayoutError;
+use vmbake_disk::squashfs::SquashfsError;
+use vmbake_disk::tree::TreeError;
+use vmbake_disk::write::WriteError;
 
 use crate::spelling::of_path;
 
 /// What to name where an image is asked for.
 pub const IMAGE: &str = "a disk image is a raw or qcow2 file; `vmbake bake` writes such files to dist";
 
-/// An error that knows more than its message. Those that are told to users are listed in the table of the program, `cli/advice.rs`.
+/// An error that knows more than its message.
 pub trait Hint: Error {
     /// What to do about it, in one sentence.
     fn hint(&self) -> Option<String> {
         None
     }
 
-    /// The error in it that it only passes on, and so does not name as its source.
-    fn passed_on(&self) -> Option<&(dyn Error + 'static)> {
+    /// The error that it passes on, or its source, if that may have a hint.
+    fn inner(&self) -> Option<&(dyn Hint + 'static)> {
         None
     }
 
@@ -32,19 +36,47 @@ pub trait Hint: Error {
     }
 }
 
+/// The method `inner` of an enum: variants of a single field, those with a field `source`, and those with a field `error`.
+#[macro_export]
+macro_rules! causes {
+    ($($only:ident),* $(; $($source:ident),* $(; $($error:ident),*)?)?) => {
+        #[allow(unreachable_patterns, reason = "all variants may have a cause")]
+        fn inner(&self) -> Option<&(dyn $crate::hint::Hint + 'static)> {
+            match self {
+                $(Self::$only(cause) => Some(cause),)*
+                $(
+                    $(Self::$source { source, .. } => Some(source),)*
+                    $($(Self::$error { error, .. } => Some(error),)*)?
+                )?
+                _ => None,
+            }
+        }
+    };
+}
+
 impl<E: Hint> Hint for Box<E> {
     fn hint(&self) -> Option<String> {
         (**self).hint()
     }
 
-    fn passed_on(&self) -> Option<&(dyn Error + 'static)> {
-        (**self).passed_on()
+    fn inner(&self) -> Option<&(dyn Hint + 'static)> {
+        (**self).inner()
     }
 
     fn has_lines(&self) -> bool {
         (**self).has_lines()
     }
 }
+
+impl<'a, E: Hint + Send + Sync + 'a> From<E> for Box<dyn Hint + Send + Sync + 'a> {
+    fn from(error: E) -> Self {
+        Box::new(error)
+    }
+}
+
+impl Hint for serde_json::Error {}
+
+impl Hint for std::string::FromUtf8Error {}
 
 impl Hint for std::io::Error {
     fn hint(&self) -> Option<String> {
@@ -69,6 +101,8 @@ impl Hint for ImageError {
             _ => Self::hint(self),
         }
     }
+
+    crate::causes!(; Open, Read, Decompress);
 }
 
 impl Hint for AuthorError {
@@ -81,6 +115,8 @@ impl Hint for LayoutError {
     fn hint(&self) -> Option<String> {
         of_layout(self, "IMAGE")
     }
+
+    crate::causes!(Gpt; Read);
 }
 
 /// What to do about the layout of a disk in the file `image`.
@@ -122,7 +158,31 @@ impl Hint for AssembleError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn Error + 'static)> {
-        self.inner()
-    }
+    crate::causes!(Layout, Gpt; Window);
+}
+
+impl Hint for ReadError {
+    crate::causes!(; Io);
+}
+
+impl Hint for FatError {
+    crate::causes!(Tree; Read);
+}
+
+impl Hint for GptError {
+    crate::causes!(; Read);
+}
+
+impl Hint for BackingNameError {}
+
+impl Hint for SquashfsError {
+    crate::causes!(Io);
+}
+
+impl Hint for TreeError {
+    crate::causes!(; Read);
+}
+
+impl Hint for WriteError {
+    crate::causes!(; Read, Output, Compress, Thread);
 }

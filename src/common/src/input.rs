@@ -3,6 +3,7 @@
 //! The type is checked on the open file, so the path cannot be replaced between check and read. A pipe is accepted if the path names an inherited
 //! descriptor, such as `/dev/stdin` or the `/dev/fd/63` of `<(command)`.
 
+use crate::hint::Hint;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -24,6 +25,8 @@ pub(crate) struct NotRegular {
     /// Its type.
     pub(crate) found: &'static str,
 }
+
+impl Hint for NotRegular {}
 
 /// Opens an input file, or a pipe that the program was given as a descriptor.
 pub fn open(path: &Path) -> io::Result<File> {

@@ -7,6 +7,7 @@ pub mod content_id;
 pub mod digest;
 pub mod escape;
 pub mod hint;
+pub mod message;
 pub mod input;
 pub mod memo;
 pub mod ownership;

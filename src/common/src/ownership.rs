@@ -10,6 +10,7 @@
 //! taken. What is neither is copied before it is proven. The rule does not see who had a file open for writing before its mode or owner
 //! changed, nor other machines that write to a network file system, nor root.
 
+use crate::hint::Hint;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -78,9 +79,8 @@ pub enum Exposed {
     },
 }
 
-impl Exposed {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Hint for Exposed {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Mode { path, .. } => Some(format!("`chmod -R go-w {}` keeps others out", path.display())),
             Self::Owner { .. } => Some("--store names another store; root's and your own are believed".to_owned()),

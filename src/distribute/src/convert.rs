@@ -137,13 +137,7 @@ impl Hint for ConvertError {
         Some(lengthen(*len, *unit))
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Image(error) => Some(error),
-            Self::Publish(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Image, Publish; Read, Write, Output);
 }
 
 /// How a disk of `len` bytes gets a whole number of units.

@@ -93,14 +93,7 @@ impl Hint for PodplaneError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Image(error) => Some(error),
-            Self::Inspect(error) => Some(error),
-            Self::Boot(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Image, Inspect, Boot, Manifest; NotBaked, Read);
 }
 
 /// A manifest for the command line.

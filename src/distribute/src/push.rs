@@ -40,13 +40,7 @@ impl Hint for PushError {
             .then(|| "--force moves the tag; whoever pulls it gets another release then".to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Documents(error) => Some(error),
-            Self::Registry(error) => Some(error),
-            Self::Tagged { .. } => None,
-        }
-    }
+    vmbake_common::causes!(Documents, Registry);
 }
 
 pub struct PushRequest<'a> {

@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
+use vmbake_common::hint::Hint;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ pub struct InvalidVersion {
     text: String,
     form: &'static str,
 }
+
+impl Hint for InvalidVersion {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {

@@ -66,12 +66,5 @@ impl Hint for FetchError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Prove(error) => Some(error),
-            Self::Local(error) => Some(error),
-            Self::Store(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Prove, Local, Store; OpenBase, Download, Pull, Program);
 }

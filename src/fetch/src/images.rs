@@ -52,6 +52,8 @@ impl Hint for ImagesError {
         let text = "`vmbake fetch` downloads container images, and so does a bake that is not --offline";
         matches!(self, Self::Unusable { .. }).then(|| text.to_owned())
     }
+
+    vmbake_common::causes!(; Unusable, Platform);
 }
 
 /// A file of the layout, by its path there.

@@ -30,6 +30,8 @@ impl Hint for LocalFileError {
             Self::Read { .. } => None,
         }
     }
+
+    vmbake_common::causes!(Store; Read);
 }
 
 /// Copies files with their digests into the store, unless it has them.

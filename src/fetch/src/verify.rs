@@ -59,12 +59,7 @@ impl Hint for VerifyError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Container(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Container; Read, Program, Image);
 }
 
 /// An artifact whose bytes are those that the manifest pins, open at its start.

@@ -147,14 +147,7 @@ impl Hint for InspectError {
         })
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Image(error) => Some(error),
-            Self::Layout { error, .. } => Some(error),
-            Self::Tree { error, .. } => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Image; Size, Disk, Ext4, Fat; Layout, Tree);
 }
 
 impl InspectError {

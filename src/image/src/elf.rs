@@ -15,6 +15,7 @@ mod go;
 mod property;
 
 use std::fmt;
+use vmbake_common::hint::Hint;
 
 use vmbake_disk::source::{Map, Sources};
 
@@ -66,6 +67,10 @@ pub enum ElfError {
     Go { offset: u64, fault: GoFault },
 }
 
+impl Hint for ElfError {
+    vmbake_common::causes!(; Read);
+}
+
 /// What is wrong with the build information of a Go program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoFault {
@@ -82,6 +87,8 @@ pub enum GoFault {
     #[error("a string that is no UTF-8")]
     NotUtf8,
 }
+
+impl Hint for GoFault {}
 
 /// `EI_CLASS`: the size of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod place;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vmbake_common::hint::Hint;
 
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::image::Image;
@@ -35,6 +36,10 @@ pub enum BootError {
     NotAFile { path: PathBuf, file: String },
     #[error("{path}: cannot read {file}")]
     Content { path: PathBuf, file: String, source: std::io::Error },
+}
+
+impl Hint for BootError {
+    vmbake_common::causes!(; Image, File, Content);
 }
 
 /// A menu entry of GRUB.

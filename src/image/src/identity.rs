@@ -55,12 +55,7 @@ impl Hint for IdentityError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Inspect(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Inspect; Tree);
 }
 
 /// Checks the disk image at `path`; `root` is the number of its root partition, where that is not obvious.

@@ -14,6 +14,7 @@ pub use check::{Diagnostic, Surroundings, check};
 
 use std::collections::BTreeMap;
 use std::fmt;
+use vmbake_common::hint::Hint;
 
 use vmbake_firstboot::plan::{Account, Named, Ownership, Plan};
 
@@ -48,6 +49,8 @@ pub struct Clash {
     /// The entry of the layer that comes second.
     pub second: PlanSource,
 }
+
+impl Hint for Clash {}
 
 impl PlanSource {
     /// Whether it is in the layer's part of the plan, and not in another key.

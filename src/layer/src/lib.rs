@@ -162,17 +162,11 @@ impl Hint for LayerError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Catalog(error) => Some(error),
-            Self::Publish(error) => Some(error),
-            _ => None,
-        }
-    }
-
     fn has_lines(&self) -> bool {
         matches!(self, Self::Faults(_))
     }
+
+    vmbake_common::causes!(Catalog, Publish; Read, Create);
 }
 
 fn lines(faults: &[Fault]) -> String {

@@ -8,6 +8,7 @@ mod syntax;
 pub use names::{UnitForm, unit_form};
 
 use std::fmt;
+use vmbake_common::hint::Hint;
 
 use names::{Kind, alias, specifiers};
 use syntax::{assignments, plain_words, quoted_words};
@@ -19,6 +20,8 @@ pub struct InstallFault {
     pub place: Place,
     pub message: String,
 }
+
+impl Hint for InstallFault {}
 
 /// A line of a unit or of a drop-in.
 #[derive(Clone, Debug, PartialEq, Eq)]

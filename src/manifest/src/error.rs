@@ -66,4 +66,6 @@ impl Hint for ManifestError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(; Read, Address);
 }

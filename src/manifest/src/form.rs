@@ -1,6 +1,7 @@
 //! A manifest as it is written: what several entries have in common stands there once.
 
 use std::collections::BTreeMap;
+use vmbake_common::hint::Hint;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,8 @@ pub(super) enum FormError {
     #[error("{name}: was chosen for layer {layer}, of which `closure` does not know")]
     Layer { name: String, layer: String },
 }
+
+impl Hint for FormError {}
 
 impl TryFrom<Content> for super::Content {
     type Error = FormError;

@@ -8,6 +8,7 @@
 //! that two entries of an index have, or a layer of a type that is not known.
 
 use std::io::Read;
+use vmbake_common::hint::Hint;
 
 use vmbake_common::digest::Digest;
 
@@ -116,6 +117,8 @@ pub enum OciError {
         found: Box<Digest>,
     },
 }
+
+impl Hint for OciError {}
 
 /// The image of one platform; made only by [`Image::find`].
 #[derive(Clone, Debug, PartialEq, Eq)]

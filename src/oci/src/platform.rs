@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use vmbake_common::hint::Hint;
 
 use super::OciError;
 use super::document::Descriptor;
@@ -19,6 +20,8 @@ pub struct Platform {
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not OS/ARCH or OS/ARCH/VARIANT, such as linux/amd64")]
 pub struct InvalidPlatform(String);
+
+impl Hint for InvalidPlatform {}
 
 impl FromStr for Platform {
     type Err = InvalidPlatform;

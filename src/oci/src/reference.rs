@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use vmbake_common::hint::Hint;
 
 use vmbake_common::address;
 use vmbake_common::digest::Digest;
@@ -38,6 +39,8 @@ pub struct InvalidReference {
     text: String,
     form: &'static str,
 }
+
+impl Hint for InvalidReference {}
 
 impl InvalidReference {
     fn new(text: &str, form: &'static str) -> Self {

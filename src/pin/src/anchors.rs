@@ -47,12 +47,7 @@ impl Hint for AnchorError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Catalog(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Catalog; Read);
 }
 
 /// The trust anchors of all roots, by file name.

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use sigstore_trust_root::TrustedRoot;
+use vmbake_common::hint::Hint;
 
 use vmbake_proof::openpgp::{Keyring, KeyringError};
 
@@ -38,6 +39,10 @@ pub enum TrustError {
     Documents { name: String, found: usize },
 }
 
+impl Hint for TrustError {
+    vmbake_common::causes!(; Keyring);
+}
+
 /// Why a trusted root could not prove anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RootFault {
@@ -46,6 +51,8 @@ pub enum RootFault {
     #[error("names no {what}")]
     Nobody { what: &'static str },
 }
+
+impl Hint for RootFault {}
 
 /// The content of a file of `trust/`.
 #[derive(Clone, Debug)]

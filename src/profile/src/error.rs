@@ -106,4 +106,6 @@ impl Hint for ProfileError {
             _ => None,
         }
     }
+
+    vmbake_common::causes!(; Read);
 }

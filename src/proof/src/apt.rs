@@ -9,6 +9,7 @@
 //! SHA-512 count; a signature of a known key that does not hold condemns the file (see [`super::openpgp`]).
 
 use jiff::Timestamp;
+use vmbake_common::hint::Hint;
 
 use super::openpgp::OpenPgpError;
 use vmbake_common::digest::Digest;
@@ -89,4 +90,8 @@ pub enum AptError {
     NoPackage { file: String, package: String },
     #[error("{file}: path {path:?} leaves the repository")]
     Path { file: String, path: String },
+}
+
+impl Hint for AptError {
+    vmbake_common::causes!(; Signature, Detached, Read);
 }

@@ -10,6 +10,7 @@
 //! SHA-512 count.
 
 use std::collections::BTreeSet;
+use vmbake_common::hint::Hint;
 
 use vmbake_common::digest::Digest;
 
@@ -66,6 +67,8 @@ pub enum ChecksumError {
         name: String,
     },
 }
+
+impl Hint for ChecksumError {}
 
 /// An algorithm that a checksum may be of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -18,6 +18,7 @@ use sigstore_verify::types::{
     Sha256Hash, SignatureBytes, SignatureContent, TransparencyLogEntry, VerificationMaterial,
     VerificationMaterialContent,
 };
+use vmbake_common::hint::Hint;
 
 use super::sigstore::rekor::{LoggedEntry, RekorError};
 use super::sigstore::{self, Proven, Signer, SigstoreError, SigstoreRoot, certificate, unlogged};
@@ -59,6 +60,10 @@ pub enum CosignError {
     },
     #[error(transparent)]
     Sigstore(#[from] SigstoreError),
+}
+
+impl Hint for CosignError {
+    vmbake_common::causes!(Sigstore; Entry);
 }
 
 /// A signature and the certificate of its key.

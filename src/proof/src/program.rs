@@ -42,6 +42,8 @@ impl Hint for ProgramError {
                     tell upstream; if its releases have changed, correct `program` in sources.json";
         matches!(self, Self::Package { .. } | Self::Version { .. }).then(|| text.to_owned())
     }
+
+    vmbake_common::causes!(Read, Elf, Template);
 }
 
 /// Fails unless `file`, an artifact of `upstream` whose digest is proven, is the program of this version and architecture.

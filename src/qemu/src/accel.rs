@@ -5,6 +5,7 @@ mod guest;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use vmbake_common::hint::Hint;
 
 use clap::ValueEnum;
 use rustix::fs::Access;
@@ -41,13 +42,15 @@ pub enum AccelError {
     Scratch(#[from] ScratchError),
 }
 
-impl AccelError {
-    pub(super) fn hint(&self) -> Option<String> {
+impl Hint for AccelError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::NoKvm { .. } => Some("--accel tcg emulates, some ten times slower".to_owned()),
-            Self::Scratch(error) => error.hint(),
+            Self::Scratch(_) => None,
         }
     }
+
+    vmbake_common::causes!(Scratch);
 }
 
 /// What was chosen, and why.

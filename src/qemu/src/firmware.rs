@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use clap::ValueEnum;
 use vmbake_disk::disk::Arch;
@@ -63,14 +64,16 @@ pub enum FirmwareError {
     },
 }
 
-impl FirmwareError {
-    pub(super) fn hint(&self) -> Option<String> {
+impl Hint for FirmwareError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::NoBios => Some("--firmware uefi, or direct".to_owned()),
             Self::Missing { package, .. } => Some(format!("apt-get install {package}, or --firmware direct")),
             Self::Read { .. } => None,
         }
     }
+
+    vmbake_common::causes!(; Read);
 }
 
 /// UEFI firmware.

@@ -36,8 +36,8 @@ pub enum GuestError {
     Scratch(#[from] ScratchError),
 }
 
-impl GuestError {
-    pub(super) fn hint(&self) -> Option<String> {
+impl Hint for GuestError {
+    fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Image(ImageError::Corrupt { .. } | ImageError::Decompress { .. }) => {
                 "the file is damaged or incomplete: `sha256sum -c SHA256SUMS` where there is one, else fetch or bake it again"
@@ -60,6 +60,8 @@ impl GuestError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(Image, Kernel, Scratch; Open, Disk);
 }
 
 /// A disk image that can be booted.

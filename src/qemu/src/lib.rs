@@ -130,19 +130,7 @@ pub fn prepare(options: &Options, progress: &Progress) -> Result<VirtualMachine,
 }
 
 impl Hint for MachineError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Guest(error) => error.hint(),
-            Self::Qemu(error) => error.hint(),
-            Self::Firmware(error) => error.hint(),
-            Self::Network(error) => error.hint(),
-            Self::Accel(error) => error.hint(),
-            Self::Seed(error) => error.hint(),
-            Self::Overlay(error) => error.hint(),
-            Self::Scratch(error) => error.hint(),
-            Self::Trial(_) => None,
-        }
-    }
+    vmbake_common::causes!(Guest, Qemu, Firmware, Network, Accel, Seed, Overlay, Scratch, Trial);
 }
 
 /// Runs a machine until it is judged, and ends it; tells what becomes of the checks.

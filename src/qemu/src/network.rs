@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::str::FromStr;
+use vmbake_common::hint::Hint;
 
 use clap::ValueEnum;
 
@@ -42,8 +43,8 @@ pub enum NetworkError {
     },
 }
 
-impl NetworkError {
-    pub(super) fn hint(&self) -> Option<String> {
+impl Hint for NetworkError {
+    fn hint(&self) -> Option<String> {
         let Self::Port { source, .. } = self;
         let text = match source.kind() {
             io::ErrorKind::AddrInUse => {
@@ -56,6 +57,8 @@ impl NetworkError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(; Port);
 }
 
 /// A port of 127.0.0.1 that leads to a port of the machine.

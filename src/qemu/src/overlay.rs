@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use rustix::fs::FlockOperation;
 
@@ -72,17 +73,8 @@ pub enum OverlayError {
     Scratch(#[from] ScratchError),
 }
 
-/// Why no disk has such a size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SizeFault {
-    #[error("it is not made of whole sectors of 512 bytes")]
-    Sectors,
-    #[error("qcow2 ends at 2 PiB")]
-    Format,
-}
-
-impl OverlayError {
-    pub(super) fn hint(&self) -> Option<String> {
+impl Hint for OverlayError {
+    fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Smaller { .. } => "--size takes a larger size, or +1G for one more than the image has",
             Self::IsImage { .. } | Self::Foreign { .. } => {
@@ -98,7 +90,20 @@ impl OverlayError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(Create, Scratch; Open, Write);
 }
+
+/// Why no disk has such a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SizeFault {
+    #[error("it is not made of whole sectors of 512 bytes")]
+    Sectors,
+    #[error("qcow2 ends at 2 PiB")]
+    Format,
+}
+
+impl Hint for SizeFault {}
 
 /// The machine's disk.
 pub struct Overlay {

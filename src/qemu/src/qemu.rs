@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use vmbake_common::hint::Hint;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
@@ -43,14 +44,16 @@ pub enum QemuError {
     Scratch(#[from] ScratchError),
 }
 
-impl QemuError {
-    pub(super) fn hint(&self) -> Option<String> {
+impl Hint for QemuError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Missing { package, .. } => Some(format!("apt-get install {package}")),
             Self::Scratch(error) => error.hint(),
             _ => None,
         }
     }
+
+    vmbake_common::causes!(Scratch; Run, Pass, Socket);
 }
 
 /// Finds qemu for an architecture on PATH.

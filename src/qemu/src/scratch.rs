@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 /// Why a file without a name could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -14,10 +15,12 @@ pub enum ScratchError {
     Write { dir: PathBuf, source: io::Error },
 }
 
-impl ScratchError {
-    pub(super) fn hint(&self) -> Option<String> {
+impl Hint for ScratchError {
+    fn hint(&self) -> Option<String> {
         Some("TMPDIR names another directory, --disk FILE keeps the machine's disk elsewhere".to_owned())
     }
+
+    vmbake_common::causes!(; Create, Write);
 }
 
 /// Where files without a name are made.

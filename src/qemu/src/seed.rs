@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use fatfs::{Date, DateTime, FileSystem, FormatVolumeOptions, FsOptions, Time, TimeProvider, format_volume};
 use serde_json::json;
@@ -54,8 +55,8 @@ pub enum SeedError {
     Scratch(#[from] ScratchError),
 }
 
-impl SeedError {
-    pub(super) fn hint(&self) -> Option<String> {
+impl Hint for SeedError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Kind { .. } => {
                 Some("the first line says what they are, mostly #cloud-config or #!/bin/sh".to_owned())
@@ -64,6 +65,8 @@ impl SeedError {
             _ => None,
         }
     }
+
+    vmbake_common::causes!(Scratch; Read, Volume);
 }
 
 /// Files for cloud-init.

@@ -54,13 +54,7 @@ impl Hint for ChangelogError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Inspect(error) => Some(error),
-            Self::Origins(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Inspect, Origins; Sbom, Tree, Read);
 }
 
 /// What changed from one release to another. Each is an image, or a document that a bake wrote beside it.

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use vmbake_disk::tree::Tree;
 
@@ -42,6 +43,10 @@ pub enum DiffError {
     Read { image: PathBuf, source: std::io::Error },
     #[error("{path}: cannot compare the contents")]
     Content { path: String, source: std::io::Error },
+}
+
+impl Hint for DiffError {
+    vmbake_common::causes!(; Image, Identity, Read, Content);
 }
 
 /// How to compare.

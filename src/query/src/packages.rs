@@ -1,6 +1,7 @@
 //! What dpkg's database in an image says: which packages are installed, and which of them own a path.
 
 use std::collections::BTreeMap;
+use vmbake_common::hint::Hint;
 
 use serde::Serialize;
 use vmbake_disk::ext4::{Reach, Want};
@@ -25,6 +26,10 @@ pub enum PackageError {
         number: usize,
         source: DebError,
     },
+}
+
+impl Hint for PackageError {
+    vmbake_common::causes!(Read; Stanza);
 }
 
 /// What [`owners`] looks at: the database, and links of the root with what they lead to.

@@ -62,13 +62,7 @@ pub enum SbomError {
 }
 
 impl Hint for SbomError {
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Inspect(error) => Some(error),
-            Self::Origins(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Inspect, Tree, Package, Record, Manifest, Origins; Elf);
 }
 
 /// The form of a document.

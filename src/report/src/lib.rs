@@ -54,14 +54,7 @@ pub enum ReportError {
 }
 
 impl Hint for ReportError {
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Inspect(error) => Some(error),
-            Self::Changelog(error) => Some(error),
-            Self::Diff(error) => Some(error),
-            Self::Template(_) | Self::Json(_) => None,
-        }
-    }
+    vmbake_common::causes!(Inspect, Changelog, Diff);
 }
 
 /// What a page is about.

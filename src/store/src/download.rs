@@ -40,13 +40,7 @@ pub enum DownloadError {
 }
 
 impl Hint for DownloadError {
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Http(error) => Some(error),
-            Self::Store(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Http, Store);
 }
 
 impl DownloadError {

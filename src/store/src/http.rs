@@ -108,6 +108,8 @@ impl Hint for HttpError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(; Broken, Credentials);
 }
 
 impl HttpError {

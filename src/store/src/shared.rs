@@ -11,6 +11,7 @@ use std::io;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use vmbake_common::hint::Hint;
 
 use serde_json::{Value, json};
 
@@ -59,6 +60,10 @@ pub enum InvalidSharedName {
     Scheme(String),
     #[error(transparent)]
     Repository(#[from] InvalidReference),
+}
+
+impl Hint for InvalidSharedName {
+    vmbake_common::causes!(Repository);
 }
 
 impl FromStr for SharedName {

@@ -75,6 +75,8 @@ impl Hint for StoreError {
             _ => hint,
         })
     }
+
+    vmbake_common::causes!(; Read, Write);
 }
 
 impl StoreError {

@@ -83,24 +83,11 @@ impl Hint for ExtensionError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(match self {
-            Self::Bundle(error) => error,
-            Self::Manifest(error) => error,
-            Self::Fetch(error) => error,
-            Self::Verify(error) => error,
-            Self::Stage(error) => error,
-            Self::Merge(error) => error,
-            Self::Author(error) => error,
-            Self::Squashfs(error) => error,
-            Self::Publish(error) => error,
-            _ => return None,
-        })
-    }
-
     fn has_lines(&self) -> bool {
         matches!(self, Self::Refused { .. })
     }
+
+    vmbake_common::causes!(Bundle, Manifest, Fetch, Verify, Stage, Merge, Author, Squashfs, Publish; HashTree, Folder, Write);
 }
 
 /// A line for each refusal.

@@ -35,6 +35,8 @@ pub enum Problem {
     FirstBoot(Error),
 }
 
+impl Hint for Problem {}
+
 /// Why there is no user data.
 #[derive(Debug, thiserror::Error)]
 pub enum UserDataError {
@@ -119,6 +121,8 @@ impl Hint for UserDataError {
     fn has_lines(&self) -> bool {
         matches!(self, Self::Settings { .. })
     }
+
+    vmbake_common::causes!(; Read);
 }
 
 fn lines(problems: &[Problem]) -> String {

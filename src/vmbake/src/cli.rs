@@ -298,7 +298,7 @@ struct InspectArgs {
 }
 
 /// Why a command failed, whatever it was.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub type Failure = Box<dyn vmbake_common::hint::Hint + Send + Sync>;
 
 /// Whether a command found what it was asked to check in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

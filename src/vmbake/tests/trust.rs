@@ -1,7 +1,6 @@
 //! Trust anchors: what a newer version changes, who is asked, and what trust/README.md says.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -22,7 +21,7 @@ fn vmbake() -> Command {
 }
 
 /// What `documents` would make of the file `name` in `dir`.
-fn propose(dir: &Path, name: &str, documents: &[&[u8]]) -> Result<Proposal, ProposalError<Infallible>> {
+fn propose(dir: &Path, name: &str, documents: &[&[u8]]) -> Result<Proposal, ProposalError<std::io::Error>> {
     let urls: Vec<String> = (0..documents.len()).map(|at| at.to_string()).collect();
     let fetch = |url: &str| Ok(documents[url.parse::<usize>().unwrap()].to_vec());
     Proposal::fetch(dir, name, &urls, &fetch, now())

@@ -107,13 +107,5 @@ impl Hint for AmiError {
         Some(text)
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Aws(error) => Some(error),
-            Self::Inspect(error) => Some(error),
-            Self::Blocks(error) => Some(error),
-            Self::Keep(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Aws, Inspect, Blocks, Keep; Upload, Read, Journal);
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
+use vmbake_common::hint::Hint;
 
 use serde::Serialize;
 
@@ -38,6 +39,8 @@ pub struct UnknownWord {
     found: String,
     expected: &'static str,
 }
+
+impl Hint for UnknownWord {}
 
 impl FromStr for BootMode {
     type Err = UnknownWord;

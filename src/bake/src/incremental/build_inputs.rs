@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ pub enum BuildInputsError {
         found: u32,
     },
 }
+
+impl Hint for BuildInputsError {}
 
 /// The inputs of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

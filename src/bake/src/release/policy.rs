@@ -49,6 +49,8 @@ impl Hint for PolicyError {
     fn hint(&self) -> Option<String> {
         Some("`vmbake schema policy` prints the form of a policy; docs/release.md has an example".to_owned())
     }
+
+    vmbake_common::causes!(; Read);
 }
 
 /// What is demanded of a release.

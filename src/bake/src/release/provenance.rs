@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use vmbake_common::hint::Hint;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -38,6 +39,8 @@ pub struct BuilderId(String);
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is no URI, such as https://example.org/builder")]
 pub struct InvalidBuilderId(String);
+
+impl Hint for InvalidBuilderId {}
 
 impl Default for BuilderId {
     fn default() -> Self {

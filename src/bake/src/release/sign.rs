@@ -62,12 +62,7 @@ impl Hint for SignError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Publish(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Sums, Key, Publish; Read);
 }
 
 /// Signs everything in `folder` that is to be signed, and returns the bundles. Those that are there already are replaced.

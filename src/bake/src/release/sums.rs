@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use crate::incremental::checksums::Checksum;
 use vmbake_common::digest::Digest;
@@ -50,6 +51,10 @@ pub enum SumsError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}:{line}: {what}")]
     Line { path: PathBuf, line: usize, what: &'static str },
+}
+
+impl Hint for SumsError {
+    vmbake_common::causes!(; Read);
 }
 
 /// A list.

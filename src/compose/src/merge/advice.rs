@@ -12,6 +12,8 @@ impl Hint for MergeError {
     fn has_lines(&self) -> bool {
         matches!(self, Self::FirstBoot { .. } | Self::Script { .. })
     }
+
+    vmbake_common::causes!(Version; Tree, Program);
 }
 
 fn of_merge(error: &MergeError) -> Option<String> {

@@ -1,5 +1,6 @@
 //! Why layers cannot be merged.
 
+use vmbake_common::hint::Hint;
 use vmbake_disk::tree::TreeError;
 
 use super::debconf::PresetFault;
@@ -215,3 +216,5 @@ pub struct OtherVersion {
     /// The artifact that is the package.
     pub artifact: String,
 }
+
+impl Hint for OtherVersion {}

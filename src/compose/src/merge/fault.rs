@@ -1,5 +1,6 @@
 //! What is wrong with a file of the base, of a package or of a layer: each subject has its kinds.
 
+use vmbake_common::hint::Hint;
 use vmbake_disk::tree::TreeError;
 
 use crate::stage::ControlFault;
@@ -36,6 +37,10 @@ pub enum ContentFault {
     NotEmptied { found: &'static str, key: &'static str },
 }
 
+impl Hint for ContentFault {
+    vmbake_common::causes!(Alternative, Conffile, Listed, Database, Trigger, Library, Word);
+}
+
 /// What is wrong with an alternative (update-alternatives(1)).
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlternativeFault {
@@ -65,6 +70,8 @@ pub enum AlternativeFault {
     Occupied { name: String, found: &'static str },
 }
 
+impl Hint for AlternativeFault {}
+
 /// What is wrong with a conffile.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConffileFault {
@@ -80,6 +87,8 @@ pub enum ConffileFault {
     Removed { package: String },
 }
 
+impl Hint for ConffileFault {}
+
 /// What is wrong with a path that a package lists.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListedFault {
@@ -90,6 +99,8 @@ pub enum ListedFault {
     #[error("is a hard link to {to}, which stays with another package")]
     HardLink { to: String },
 }
+
+impl Hint for ListedFault {}
 
 /// What is wrong with a file of dpkg's database.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -123,6 +134,8 @@ pub enum DatabaseFault {
     LastFile { path: String },
 }
 
+impl Hint for DatabaseFault {}
+
 /// What is wrong with the triggers of a package (deb-triggers(5)).
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TriggerFault {
@@ -131,6 +144,8 @@ pub enum TriggerFault {
     #[error("line {line:?} does not name a trigger")]
     Name { line: String },
 }
+
+impl Hint for TriggerFault {}
 
 /// What is wrong with the cache of the dynamic linker, or with what goes into it.
 #[derive(Debug, thiserror::Error)]
@@ -154,6 +169,8 @@ pub enum LibraryFault {
     TooMany { pattern: String },
 }
 
+impl Hint for LibraryFault {}
+
 /// What is wrong with a word that a bake replaces.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WordFault {
@@ -166,6 +183,8 @@ pub enum WordFault {
     #[error("the architecture {arch} has no known name in paths")]
     Arch { arch: String },
 }
+
+impl Hint for WordFault {}
 
 /// What is wrong with a unit that a layer or a package enables or disables.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -189,3 +208,5 @@ pub enum UnitFault {
     #[error("is not in the tree")]
     Missing,
 }
+
+impl Hint for UnitFault {}

@@ -46,6 +46,8 @@ impl Hint for OriginError {
             _ => None,
         }
     }
+
+    vmbake_common::causes!(Base, Place; Digest);
 }
 
 /// What goes into an image, noted before it is merged.

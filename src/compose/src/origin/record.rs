@@ -1,6 +1,7 @@
 //! The record itself: its form, and reading one that somebody may have changed.
 
 use std::collections::BTreeMap;
+use vmbake_common::hint::Hint;
 
 use serde::{Deserialize, Serialize};
 use vmbake_disk::tree::{Tree, TreeError};
@@ -41,6 +42,10 @@ pub enum RecordError {
         what: &'static str,
         name: String,
     },
+}
+
+impl Hint for RecordError {
+    vmbake_common::causes!(; Read);
 }
 
 /// Which input each path of an image came from.

@@ -24,6 +24,7 @@ pub use select::{extract, require_absent, select};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::PathBuf;
+use vmbake_common::hint::Hint;
 
 use vmbake_disk::tree::Metadata;
 
@@ -72,6 +73,10 @@ pub enum ArchiveError {
     Present { path: String },
     #[error("has no member {path:?}")]
     NoMember { path: String },
+}
+
+impl Hint for ArchiveError {
+    vmbake_common::causes!(; Read, Spool, Decompress);
 }
 
 /// What an archive may contain.

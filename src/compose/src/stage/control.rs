@@ -1,6 +1,7 @@
 //! Control files of packages (deb-control(5)), and the stanzas that dpkg makes of them: text enters, fields leave.
 
 use std::collections::BTreeSet;
+use vmbake_common::hint::Hint;
 
 /// Fields of the status file alone, in small letters.
 const STATUS_FIELDS: [&str; 5] = ["status", "config-version", "conffiles", "triggers-pending", "triggers-awaited"];
@@ -25,6 +26,8 @@ pub enum ControlFault {
     #[error("{name:?} beside it is no regular file")]
     NotRegular { name: String },
 }
+
+impl Hint for ControlFault {}
 
 /// The fields of a control file, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

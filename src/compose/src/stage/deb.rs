@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use vmbake_common::hint::Hint;
 
 use super::archive::compress::{spool, spool_kept};
 use super::archive::{self, ArchiveError, ArchiveLimits, Member, MemberKind};
@@ -31,6 +32,10 @@ pub enum DebError {
     Control(ControlFault),
     #[error("is for {found}, the image is for {expected}")]
     Arch { expected: String, found: String },
+}
+
+impl Hint for DebError {
+    vmbake_common::causes!(; Read, Archive);
 }
 
 /// A package, with the names that dpkg gives its files.

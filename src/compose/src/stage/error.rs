@@ -87,11 +87,5 @@ impl Hint for StageError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Program(error) => Some(error),
-            Self::Layer(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Layer, Program; Read, Archive, Compressed, Deb);
 }

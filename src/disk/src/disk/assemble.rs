@@ -64,17 +64,6 @@ pub enum AssembleError {
     },
 }
 
-impl AssembleError {
-    /// The error that this one only passes on.
-    pub fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Layout(error) => Some(error),
-            Self::Gpt(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
 /// Which processor a disk was made for, as told by the type of its root partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {

@@ -132,18 +132,5 @@ impl Hint for CarryError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(match self {
-            Self::Store(error) => error,
-            Self::Publish(error) => error,
-            Self::Manifest(error) => error,
-            Self::Inputs(error) => error,
-            Self::Sources(error) => error,
-            Self::Anchors(error) => error,
-            Self::Bake(error) => error,
-            Self::Sign(error) => error,
-            Self::Registry(error) => error,
-            _ => return None,
-        })
-    }
+    vmbake_common::causes!(Registry, Sign, Store, Publish, Manifest, Inputs, Sources, Anchors, Bake; Read, Write);
 }

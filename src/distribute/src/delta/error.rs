@@ -84,12 +84,5 @@ impl Hint for DeltaError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Image(error) => Some(error),
-            Self::Publish(error) => Some(error),
-            Self::Sign(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Image, Publish, Sign; Read, Name, Write);
 }

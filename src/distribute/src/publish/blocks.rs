@@ -68,12 +68,7 @@ impl Hint for BlocksError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Image(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Image; Read);
 }
 
 impl Blocks {

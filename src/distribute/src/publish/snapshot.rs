@@ -60,12 +60,7 @@ impl Hint for SnapshotError {
         matches!(self, Self::Longer { .. }).then(|| "without --parent everything is sent".to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Blocks(error) => Some(error),
-            Self::Longer { .. } => None,
-        }
-    }
+    vmbake_common::causes!(Blocks);
 }
 
 /// Reads what counts of an image and of that of its parent, once.

@@ -116,12 +116,5 @@ impl Hint for PullError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Registry(error) => Some(error),
-            Self::Store(error) => Some(error),
-            Self::Publish(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Registry, Store, Publish; State, Read, Write);
 }

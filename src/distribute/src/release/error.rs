@@ -67,10 +67,5 @@ impl Hint for DocumentError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Manifest(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Sums, Inputs, Manifest, Key; Read);
 }

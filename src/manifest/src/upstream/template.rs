@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use vmbake_common::hint::Hint;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,8 @@ pub struct InvalidTemplate {
     name: String,
 }
 
+impl Hint for InvalidTemplate {}
+
 /// A name that has no value.
 #[derive(Debug, thiserror::Error)]
 #[error("{{{name}}} has no value here")]
@@ -41,6 +44,8 @@ pub struct Undefined {
     /// The name.
     pub name: String,
 }
+
+impl Hint for Undefined {}
 
 impl Template {
     /// The text, with a value for every name.

@@ -93,11 +93,5 @@ impl Hint for ClosureError {
         })
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Refused(refusal) => Some(refusal),
-            Self::Resolve(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Thread, Refused, Resolve; Image, Status);
 }

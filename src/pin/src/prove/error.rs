@@ -25,6 +25,8 @@ pub struct ProveError {
     pub source: Box<LinkError>,
 }
 
+impl Hint for ProveError {}
+
 /// The link that is missing between an entry and who answers for it.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -133,4 +135,6 @@ impl Hint for LinkError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(Program, Template, Apt, Checksum, OpenPgp, Sigstore, Cosign, Log, Oci, Platform, Anchor, Store; Download, Keyring);
 }

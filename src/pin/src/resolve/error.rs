@@ -100,14 +100,7 @@ impl Hint for ResolveError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Download(error) => Some(error),
-            Self::Registry(error) => Some(error),
-            Self::Trust(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Download, Registry, Trust, Boot; Template, Checksum, Archive, Unsigned, Keyring, OpenPgp, Sigstore, Cosign, Program);
 }
 
 impl From<HttpError> for ResolveError {

@@ -45,10 +45,5 @@ impl Hint for SourcesError {
         of_path(path, source, "without --sources those that are built in are used")
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Catalog(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Catalog; Read);
 }

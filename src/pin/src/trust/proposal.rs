@@ -6,17 +6,22 @@ use jiff::Timestamp;
 
 use super::{Anchor, AnchorChange, Content, Item, TrustError};
 use vmbake_common::atomic_file::{PublishError, write_file};
+use vmbake_common::hint::Hint;
 use vmbake_common::input;
 
 /// Why a newer version cannot be shown or taken.
 #[derive(Debug, thiserror::Error)]
-pub enum ProposalError<E: std::error::Error + 'static> {
+pub enum ProposalError<E: Hint + 'static> {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{name}: cannot fetch")]
     Fetch { name: String, source: E },
     #[error(transparent)]
     Trust(#[from] TrustError),
+}
+
+impl<E: Hint + 'static> Hint for ProposalError<E> {
+    vmbake_common::causes!(Trust; Read, Fetch);
 }
 
 /// A newer version of one file.
@@ -32,7 +37,7 @@ pub struct Proposal {
 impl Proposal {
     /// Fetches the file `name` of `dir` from where it comes from, and compares the two. A file that
     /// is missing counts as empty.
-    pub fn fetch<E: std::error::Error + 'static>(
+    pub fn fetch<E: Hint + 'static>(
         dir: &Path,
         name: &str,
         urls: &[String],

@@ -73,12 +73,7 @@ impl Hint for UpdateError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Request(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Sources, Manifest, Request; Settle, Packages);
 }
 
 /// Why one entry was not resolved or not kept.
@@ -125,15 +120,5 @@ impl Hint for EntryError {
         matches!(self, Self::NotPast { .. }).then(|| text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Closure(error) => Some(error),
-            Self::Resolve(error) => Some(error),
-            Self::Publish(error) => Some(error),
-            Self::Manifest(error) => Some(error),
-            Self::Replay(error) => Some(error),
-            Self::Identity(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Closure, Resolve, Publish, Manifest, Replay, Identity; Lock, Partitions, Image);
 }

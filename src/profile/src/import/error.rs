@@ -146,18 +146,11 @@ impl Hint for ImportError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Profile(error) => Some(error),
-            Self::Layer(error) => Some(error),
-            Self::Publish(error) => Some(error),
-            _ => None,
-        }
-    }
-
     fn has_lines(&self) -> bool {
         matches!(self, Self::Collisions(_))
     }
+
+    vmbake_common::causes!(Profile, Layer, Publish; File);
 }
 
 /// A command as the pattern of a rule, in JSON.

@@ -1,6 +1,7 @@
 //! Messages in the cleartext signature framework (RFC 9580, section 7).
 
 use std::io::Read as _;
+use vmbake_common::hint::Hint;
 
 use jiff::Timestamp;
 use sequoia_openpgp::parse::Parse as _;
@@ -50,6 +51,8 @@ pub enum OpenPgpError {
     },
 }
 
+impl Hint for OpenPgpError {}
+
 /// What is wrong with the lines around a signed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FramingFault {
@@ -68,6 +71,8 @@ pub enum FramingFault {
     #[error("ends before its signature does")]
     Truncated,
 }
+
+impl Hint for FramingFault {}
 
 /// A text that trusted keys signed.
 #[derive(Clone, Debug, PartialEq, Eq)]

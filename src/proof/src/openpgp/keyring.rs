@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use jiff::Timestamp;
 use sequoia_openpgp::cert::{Cert, CertParser};
@@ -45,6 +46,10 @@ pub enum KeyringError {
     },
     #[error("holds no public key")]
     Empty,
+}
+
+impl Hint for KeyringError {
+    vmbake_common::causes!(; Read, Load);
 }
 
 /// Certificates that are trusted, because whoever pinned the file trusts them.

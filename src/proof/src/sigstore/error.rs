@@ -1,6 +1,7 @@
 //! Why a signature is not believed.
 
 use jiff::Timestamp;
+use vmbake_common::hint::Hint;
 
 use vmbake_common::digest::Digest;
 
@@ -82,6 +83,10 @@ pub enum SigstoreError {
         line: usize,
         source: Box<SigstoreError>,
     },
+}
+
+impl Hint for SigstoreError {
+    vmbake_common::causes!(; NoneOf);
 }
 
 impl SigstoreError {

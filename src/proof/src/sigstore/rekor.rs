@@ -10,6 +10,7 @@
 use serde_json::Value;
 use sigstore_verify::rekor::{LogEntry, RekorEntryBody};
 use sigstore_verify::types::{CanonicalizedBody, DerCertificate, KindVersion, SignatureBytes, TransparencyLogEntry};
+use vmbake_common::hint::Hint;
 
 use super::json;
 
@@ -19,6 +20,8 @@ use super::json;
 pub struct RekorError {
     reason: String,
 }
+
+impl Hint for RekorError {}
 
 impl RekorError {
     fn new(reason: impl ToString) -> Self {

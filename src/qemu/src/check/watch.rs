@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use vmbake_common::hint::Hint;
 
 use super::console::Console;
 use super::guest::{self, GuestReport};
@@ -53,6 +54,10 @@ pub enum TrialError {
     NoMachine { source: io::Error },
     #[error("lost qemu")]
     Lost { source: io::Error },
+}
+
+impl Hint for TrialError {
+    vmbake_common::causes!(; Log, NoMachine, Lost);
 }
 
 /// What happened in the machine.

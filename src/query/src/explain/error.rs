@@ -55,10 +55,5 @@ impl Hint for ExplainError {
         matches!(self, Self::Beside { .. }).then(|| text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Inspect(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Inspect, Tree, Record, Package, Manifest; ReadRecord);
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use vmbake_common::hint::Hint;
 
 /// Most bytes that are unpacked: many times what boot loaders accept.
 const MAX_UNPACKED: u64 = 2 << 30;
@@ -35,6 +36,10 @@ pub enum InitramfsError {
     TooLong,
     #[error("more than {MAX_MODULES} modules")]
     Modules,
+}
+
+impl Hint for InitramfsError {
+    vmbake_common::causes!(Read);
 }
 
 #[derive(Debug, Default)]

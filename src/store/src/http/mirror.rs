@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use vmbake_common::hint::Hint;
 
 use vmbake_common::address::{self, UrlCredentials};
 
@@ -19,6 +20,8 @@ pub enum InvalidMirror {
     #[error("{0}")]
     Credentials(UrlCredentials),
 }
+
+impl Hint for InvalidMirror {}
 
 impl Mirrors {
     /// Adds a mirror, in place of an earlier one of the same prefix.

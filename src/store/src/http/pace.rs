@@ -5,6 +5,7 @@
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
+use vmbake_common::hint::Hint;
 
 use super::{HttpError, Retry};
 
@@ -71,6 +72,8 @@ enum GivenUp {
     #[error("too late")]
     Late(Duration),
 }
+
+impl Hint for GivenUp {}
 
 /// A body that is judged while it is read.
 pub(super) struct Paced<R> {

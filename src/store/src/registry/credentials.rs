@@ -44,6 +44,8 @@ impl Hint for CredentialError {
             Self::Unusable { host, .. } => Some(format!("log in once more, as by `docker login {host}`")),
         }
     }
+
+    vmbake_common::causes!(; Read);
 }
 
 /// Something that is not printed, and wiped after its use.

@@ -77,13 +77,7 @@ impl Hint for RegistryError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Download(error) => Some(error),
-            Self::Credentials(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Reference, Platform, Download, Credentials; Image);
 }
 
 impl From<HttpError> for RegistryError {

@@ -75,6 +75,8 @@ impl Hint for KeySourceError {
             Self::Exists { .. } => Some("--out gives the new key another name".to_owned()),
         }
     }
+
+    vmbake_common::causes!(; Read, Unusable);
 }
 
 impl KeySource {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use clap::{Args, Subcommand};
 
@@ -36,6 +37,8 @@ pub(super) enum StoreCommandError {
         found: Box<Digest>,
     },
 }
+
+impl Hint for StoreCommandError {}
 
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {

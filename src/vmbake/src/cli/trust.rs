@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use clap::Subcommand;
 use jiff::Timestamp;
@@ -75,6 +76,8 @@ enum UpdateError {
     #[error("{name} would change, but nobody can be asked here: nothing was replaced (--yes accepts)")]
     Unattended { name: String },
 }
+
+impl Hint for UpdateError {}
 
 pub(super) fn run(trust: Trust) -> Result<Outcome, Failure> {
     match trust {

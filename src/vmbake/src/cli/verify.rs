@@ -1,5 +1,6 @@
 //! `vmbake verify`: a release as a whole, and each link of a chain of trust by hand, for those who look into one that does not hold.
 
+use std::error::Error;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -64,9 +65,9 @@ pub(super) enum EvidenceError {
     #[error("{}: more than the {limit} bytes that are read", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
     #[error("{}: not usable", path.display())]
-    Unusable { path: PathBuf, source: Failure },
+    Unusable { path: PathBuf, source: Box<dyn Error + Send + Sync> },
     #[error("{}: not proven by {}", artifact.display(), by.display())]
-    Unproven { artifact: PathBuf, by: PathBuf, source: Failure },
+    Unproven { artifact: PathBuf, by: PathBuf, source: Box<dyn Error + Send + Sync> },
 }
 
 impl Hint for EvidenceError {
@@ -82,16 +83,18 @@ impl Hint for EvidenceError {
         };
         Some(text.to_owned())
     }
+
+    vmbake_common::causes!(; Read);
 }
 
 impl EvidenceError {
     /// Says which file an error is about.
-    fn unusable(path: &Path, error: impl Into<Failure>) -> Self {
+    fn unusable(path: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Unusable { path: path.to_owned(), source: error.into() }
     }
 
     /// Says what was to be proven, and by which file.
-    fn unproven(artifact: &Path, by: &Path, error: impl Into<Failure>) -> Self {
+    fn unproven(artifact: &Path, by: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Unproven { artifact: artifact.to_owned(), by: by.to_owned(), source: error.into() }
     }
 }

@@ -175,11 +175,5 @@ impl Hint for SyncError {
         Some(text.to_owned())
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Layer(error) => Some(error),
-            Self::Merge(error) => Some(error),
-            _ => None,
-        }
-    }
+    vmbake_common::causes!(Stage, Layer, Clash, Merge; Image, Program, Manifest, Record);
 }

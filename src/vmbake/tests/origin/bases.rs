@@ -33,7 +33,7 @@ fn image(baked: &Baked) -> PathBuf {
 
 /// The sentence, and the hint.
 fn refused(request: &BakeRequest) -> (String, String) {
-    let error: Box<dyn std::error::Error> = Box::new(bake(request).unwrap_err());
+    let error: Box<dyn vmbake_common::hint::Hint> = Box::new(bake(request).unwrap_err());
     let text = error.to_string();
     assert!(error.source().is_none(), "{text}");
     let base = format!("{}: ", request.base.as_ref().unwrap().display());
@@ -182,7 +182,7 @@ fn other_formats_are_refused_by_name() {
     assert!(done.success());
     request = super::bakery::request(dir.path(), base.with_extension("raw.gz"), "out", 2);
     let error: BakeError = bake(&request).unwrap_err();
-    let error: Box<dyn std::error::Error> = Box::new(error);
+    let error: Box<dyn vmbake_common::hint::Hint> = Box::new(error);
     let mut chain = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

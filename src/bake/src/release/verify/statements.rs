@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use vmbake_common::hint::Hint;
 
 use serde_json::Value;
 
@@ -26,6 +27,10 @@ enum StatementError {
     OtherManifest { inputs: String, manifest: String, expected: Box<Digest>, found: Box<Digest> },
     #[error("{file} is of {found}")]
     OtherImage { file: String, found: String },
+}
+
+impl Hint for StatementError {
+    vmbake_common::causes!(; Read);
 }
 
 /// The documents of an image, which agree with each other.

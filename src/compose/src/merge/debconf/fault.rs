@@ -1,6 +1,7 @@
 //! What debconf does not do.
 
 use super::templates::TemplateFault;
+use vmbake_common::hint::Hint;
 
 /// Why a script's talk with debconf ends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +18,10 @@ pub enum DebconfFault {
     },
     #[error("{question} gets a password, which no image may have")]
     Password { question: String },
+}
+
+impl Hint for DebconfFault {
+    vmbake_common::causes!(Templates);
 }
 
 /// What a layer says of a question and what its package does not take.
@@ -38,4 +43,8 @@ pub enum PresetFault {
     Templates { package: String, source: TemplateFault },
     #[error("it cannot be set")]
     Database { source: DebconfFault },
+}
+
+impl Hint for PresetFault {
+    vmbake_common::causes!(; Templates, Database);
 }

@@ -2,6 +2,7 @@
 //! are joined to paragraphs; lines that stand further in again stay lines, and a single dot parts paragraphs.
 
 use std::collections::BTreeMap;
+use vmbake_common::hint::Hint;
 
 use super::record::Text;
 
@@ -30,6 +31,8 @@ pub enum TemplateFault {
         limit: usize,
     },
 }
+
+impl Hint for TemplateFault {}
 
 /// A template: what a package says of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Why a maintainer script is not done.
 
+use vmbake_common::hint::Hint;
 use vmbake_shell::ShellError;
 
 /// Why a maintainer script is not done.
@@ -18,3 +19,5 @@ pub enum ScriptFault {
     #[error("is deferred by a layer, but only a postinst can wait for the first boot")]
     NotPostinst,
 }
+
+impl Hint for ScriptFault {}

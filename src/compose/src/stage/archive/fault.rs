@@ -1,6 +1,7 @@
 //! Why a member of an archive is refused.
 
 use std::io;
+use vmbake_common::hint::Hint;
 
 /// What is wrong with a member.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +114,10 @@ pub enum MemberFault {
     GlobalBetween,
 }
 
+impl Hint for MemberFault {
+    vmbake_common::causes!(Record);
+}
+
 /// What is wrong with the records of an extended header of pax.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PaxFault {
@@ -133,3 +138,5 @@ pub enum PaxFault {
     #[error("extended attribute without a name")]
     Attribute,
 }
+
+impl Hint for PaxFault {}

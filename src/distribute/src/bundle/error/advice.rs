@@ -64,24 +64,9 @@ impl Hint for BundleError {
         }
     }
 
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(match self {
-            Self::Layer(error) => error,
-            Self::Sources(error) => error,
-            Self::Resolve(error) => error,
-            Self::Fetch(error) => error,
-            Self::Manifest(error) => error,
-            Self::Store(error) => error,
-            Self::Carry(error) => error,
-            Self::Sign(error) => error,
-            Self::Publish(error) => error,
-            Self::Registry(error) => error,
-            Self::Pull(error) => error,
-            _ => return None,
-        })
-    }
-
     fn has_lines(&self) -> bool {
         matches!(self, Self::Unsound { .. } | Self::Conflicts { .. })
     }
+
+    vmbake_common::causes!(Layer, Sources, Resolve, Fetch, Manifest, Store, Carry, Sign, Publish, Registry, Pull; Read, PinLost, Write, Unproven);
 }

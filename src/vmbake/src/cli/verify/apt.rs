@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use vmbake_common::hint::Hint;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -58,6 +59,10 @@ enum RepositoryError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{dir}: none of the indexes that InRelease lists is there")]
     NoIndex { dir: PathBuf },
+}
+
+impl Hint for RepositoryError {
+    vmbake_common::causes!(; Read);
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {

@@ -1,6 +1,7 @@
 //! `vmbake verify checksum`: a file against a checksum file.
 
 use std::path::PathBuf;
+use vmbake_common::hint::Hint;
 
 use super::super::{Failure, Outcome};
 use vmbake_common::digest::Digest;
@@ -37,6 +38,10 @@ enum Refused {
     Sums { path: PathBuf, source: ChecksumError },
     #[error("{path}: has digest {found}, the checksum file says {expected}")]
     Digest { path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
+}
+
+impl Hint for Refused {
+    vmbake_common::causes!(; Read, Sums);
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {

@@ -1,5 +1,6 @@
 //! `vmbake verify cosign`: a file, and the `.sig` and `.cert` beside it.
 
+use std::error::Error;
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
@@ -42,7 +43,8 @@ pub(in super::super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let unproven = |error: Failure| EvidenceError::unproven(&args.common.artifact, &args.signature, error);
+    let unproven =
+        |error: Box<dyn Error + Send + Sync>| EvidenceError::unproven(&args.common.artifact, &args.signature, error);
     let (signature, certificate) = (read(&args.signature, MAX_FILE)?, read(&args.certificate, MAX_FILE)?);
     let detached = Detached::parse(&signature, &certificate).map_err(|error| unproven(error.into()))?;
     let answer = args.log_entry.as_ref().map(|path| read(path, MAX_FILE)).transpose()?;
