@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use vmbake_common::message;
 
 use vmbake_disk::disk::{self, Arch, BaseDisk};
 use vmbake_disk::ext4;
@@ -131,7 +132,9 @@ fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), B
     let source = base.partition_source(base.root().number);
     let source = source.map_err(|error| BakeError::partitions(path(), error))?;
     let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
-    ext4::read_base(source, origin).map_err(|source| BakeError::Root { path: path(), source })
+    ext4::read_base(source, origin).map_err(|source| {
+        BakeError::Message(message!("{}: the root file system is unusable", path().display()).by(source))
+    })
 }
 
 /// The time of everything that a bake makes: what was asked for, else that of the base's newest file.

@@ -1,9 +1,10 @@
 //! Why a bake stopped.
 
 use std::path::PathBuf;
+use vmbake_common::message::Message;
 
 use vmbake_disk::disk::AssembleError;
-use vmbake_disk::ext4::{AuthorError, ReadError};
+use vmbake_disk::ext4::AuthorError;
 use vmbake_disk::write::WriteError;
 
 use crate::inputs::InputError;
@@ -18,7 +19,6 @@ use vmbake_fetch::verify::VerifyError;
 use vmbake_image::identity::IdentityError;
 use vmbake_layer::LayerError;
 use vmbake_manifest::{ImageNeed, ManifestError};
-use vmbake_query::lint::Finding;
 use vmbake_query::sbom::SbomError;
 
 /// Why a bake stopped.
@@ -36,8 +36,6 @@ pub enum BakeError {
     Partitions { path: PathBuf, error: Box<AssembleError> },
     #[error("{path}: cannot read the base's partitions")]
     Disk { path: PathBuf, source: AssembleError },
-    #[error("{path}: the root file system is unusable")]
-    Root { path: PathBuf, source: ReadError },
     #[error("{need}, which the image does not have")]
     Need { need: Box<ImageNeed> },
     #[error(transparent)]
@@ -54,14 +52,10 @@ pub enum BakeError {
     Merge(#[from] MergeError),
     #[error(transparent)]
     Origin(#[from] OriginError),
-    #[error("the image would not be clean: {0}")]
-    Unclean(Box<Finding>),
     #[error("cannot author the root file system")]
     Author(#[from] AuthorError),
     #[error("cannot assemble the disk")]
     Assemble(#[source] AssembleError),
-    #[error("SOURCE_DATE_EPOCH={value:?} is not a number of seconds since 1970")]
-    Epoch { value: String },
     #[error("cannot read /proc/self/exe: the running program is one of the inputs of an image")]
     Program,
     #[error("cannot write the record of inputs or the provenance as JSON")]
@@ -70,6 +64,8 @@ pub enum BakeError {
     Write(#[from] WriteError),
     #[error(transparent)]
     Publish(#[from] PublishError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for BakeError {
@@ -80,7 +76,7 @@ impl Hint for BakeError {
         }
     }
 
-    vmbake_common::causes!(Manifest, Fetch, Verify, Input, Identity, Sbom, Layer, Images, Stage, Merge, Origin, Author, Assemble, Write, Publish; Disk, Root; Partitions);
+    vmbake_common::causes!(Manifest, Fetch, Verify, Input, Identity, Sbom, Layer, Images, Stage, Merge, Origin, Author, Assemble, Write, Publish, Message; Disk; Partitions);
 }
 
 impl BakeError {

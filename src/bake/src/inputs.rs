@@ -8,6 +8,7 @@ mod base;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use vmbake_common::message::FileError;
 
 use vmbake_disk::source::ReadAt;
 
@@ -26,14 +27,14 @@ use base::{Piece, PieceError, Raw};
 pub enum InputError {
     #[error(transparent)]
     Stage(#[from] StageError),
-    #[error("{path}: cannot decode the base image")]
-    Decode { path: PathBuf, source: std::io::Error },
     #[error("a thread stopped before the base image was decoded")]
     Lost,
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for InputError {
-    vmbake_common::causes!(Stage; Decode);
+    vmbake_common::causes!(Stage, File);
 }
 
 /// The base image, decoded.
@@ -91,7 +92,7 @@ pub fn prepare(
         Ok(()) => true,
         Err(PieceError::Write) => false,
         Err(PieceError::Read(source)) => {
-            return Err(InputError::Decode { path: raw.path().to_owned(), source });
+            return Err(InputError::File(FileError::new(raw.path(), "decode the base image", source)));
         }
     };
     Ok((plan.complete(artifacts, images)?, raw.finish(complete)))

@@ -20,6 +20,7 @@ pub use recipe::source_date_epoch;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use vmbake_common::message;
 
 use serde::Serialize;
 use vmbake_disk::disk::{self, Disk};
@@ -207,7 +208,7 @@ impl<'a> Begun<'a> {
         let origins = origin::record(&ingredients, &mut merged, epoch)?;
         additions::check(&merged.tree, &request.more)?;
         if let Some(finding) = unclean(&merged) {
-            return Err(BakeError::Unclean(Box::new(finding)));
+            return Err(BakeError::Message(message!("the image would not be clean: {finding}")));
         }
         let tree = merged.tree;
         progress.tell(Event::Merged { files: tree.walk().count() });

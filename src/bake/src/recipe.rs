@@ -1,5 +1,6 @@
 //! What an image depends on, as it is written down beside it.
 
+use vmbake_common::message;
 use vmbake_disk::image::Format;
 
 use super::{BakeError, BakeRequest};
@@ -14,7 +15,12 @@ use vmbake_manifest::Manifest;
 pub fn source_date_epoch() -> Result<Option<u32>, BakeError> {
     let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
     let seconds = value.to_str().and_then(|value| value.parse().ok());
-    let invalid = || BakeError::Epoch { value: value.to_string_lossy().into_owned() };
+    let invalid = || {
+        BakeError::Message(message!(
+            "SOURCE_DATE_EPOCH={:?} is not a number of seconds since 1970",
+            value.to_string_lossy()
+        ))
+    };
     seconds.ok_or_else(invalid).map(Some)
 }
 

@@ -60,6 +60,7 @@ pub use regenerate::is_processed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use vmbake_common::message;
 
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
@@ -341,7 +342,10 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
         alternatives::choose(target, name, choice)?;
     }
     if let Some(name) = schema.sudoers.keys().next().filter(|_| target.tree.resolve(SUDO.as_bytes()).is_err()) {
-        return Err(MergeError::content(format!("/etc/sudoers.d/{name}"), ContentFault::NoReader { program: SUDO }));
+        return Err(MergeError::content(
+            format!("/etc/sudoers.d/{name}"),
+            ContentFault::Message(message!("is read by {}, which the image does not have", SUDO)),
+        ));
     }
     locales::check(target, schema)?;
     if schema.artifacts.contains_key(FIRSTBOOT) {

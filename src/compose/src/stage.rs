@@ -12,6 +12,7 @@ mod order;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
+use vmbake_common::message;
 
 use vmbake_disk::source::{FileSource, ReadAt};
 
@@ -95,7 +96,10 @@ impl Plan {
                     return Err(StageError::Twice { name: name.clone(), first, second });
                 }
                 if name != FIRSTBOOT && !content.dependencies.contains_key(name) {
-                    return Err(StageError::Missing { layer: schema.name.clone(), name: name.clone() });
+                    return Err(StageError::Message(message!(
+                        "layer {} installs artifact {name}, which the manifest does not have",
+                        schema.name
+                    )));
                 }
             }
         }
@@ -192,7 +196,7 @@ fn stage_one(
     store: &Store,
 ) -> Result<StagedArtifact, StageError> {
     let (name, digest) = (artifact.name().to_owned(), &artifact.dependency().digest);
-    let read = |source| StageError::Read { name: name.clone(), source };
+    let read = |source| StageError::Message(message!("{name}: cannot read").by(source));
     let archive = |source| StageError::Archive { name: name.clone(), source };
     let (file, form, content): (File, &str, StagedContent) = match install {
         Install::File { path, mode, decompress: true } => {
@@ -224,7 +228,7 @@ fn stage_one(
             (plain, DecodedForm::Zip.name(), StagedContent::Members(members, None))
         }
         Install::Deb => {
-            let failed = |source| StageError::Deb { name: name.clone(), source };
+            let failed = |source| StageError::Message(message!("{name}: not a usable Debian package").by(source));
             let (data, deb) = deb::read(artifact, arch, store).map_err(failed)?;
             check_signed(artifact, &deb)?;
             (data, DecodedForm::DebData.name(), StagedContent::Deb(deb))

@@ -13,6 +13,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vmbake_common::message;
+use vmbake_common::message::{FileError, Message};
 
 use vmbake_disk::disk::Disk;
 use vmbake_disk::image::{Format, Image, ImageError};
@@ -76,8 +78,6 @@ pub struct Converted {
 pub enum ConvertError {
     #[error(transparent)]
     Image(#[from] ImageError),
-    #[error("{path}: cannot read the disk")]
-    Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: a {format} image cannot hold a disk of {len} bytes: it needs a whole number of {unit}")]
     Unaligned {
         path: PathBuf,
@@ -87,21 +87,12 @@ pub enum ConvertError {
         /// What it has to be made of.
         unit: Unit,
     },
-    #[error("{path}: a {format} image cannot hold a disk of {len} bytes, at most {most}")]
-    TooLong {
-        path: PathBuf,
-        format: ConvertedFormat,
-        /// Length of the disk in bytes.
-        len: u64,
-        /// Most bytes of a disk.
-        most: u64,
-    },
-    #[error("{path}: cannot write the disk")]
-    Write { path: PathBuf, source: WriteError },
-    #[error("{path}: cannot write")]
-    Output { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Publish(#[from] PublishError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 /// What the length of a disk has to be a multiple of.
@@ -137,7 +128,7 @@ impl Hint for ConvertError {
         Some(lengthen(*len, *unit))
     }
 
-    vmbake_common::causes!(Image, Publish; Read, Write, Output);
+    vmbake_common::causes!(Image, Publish, File, Message);
 }
 
 /// How a disk of `len` bytes gets a whole number of units.
@@ -158,7 +149,7 @@ pub fn convert(request: &ConvertRequest<'_>, progress: &Progress) -> Result<Conv
     let (file_len, checksum) = match request.format {
         ConvertedFormat::Disk(format) => write_disk(request, &whole(image), format, &pending, progress)?,
         ConvertedFormat::Vhd => {
-            let unreadable = |source| ConvertError::Read { path: request.image.to_owned(), source };
+            let unreadable = |source| ConvertError::File(FileError::new(request.image, "read the disk", source));
             let disk = vhd::disk(image, request.threads).map_err(unreadable)?;
             write_disk(request, &disk, Format::Raw, &pending, progress)?
         }
@@ -180,7 +171,14 @@ fn check_length(request: &ConvertRequest<'_>, len: u64) -> Result<(), ConvertErr
     if !len.is_multiple_of(unit.bytes()) {
         return Err(ConvertError::Unaligned { path, format, len, unit });
     }
-    if len > most { Err(ConvertError::TooLong { path, format, len, most }) } else { Ok(()) }
+    if len > most {
+        Err(ConvertError::Message(message!(
+            "{}: a {format} image cannot hold a disk of {len} bytes, at most {most}",
+            path.display()
+        )))
+    } else {
+        Ok(())
+    }
 }
 
 /// An image as a disk.
@@ -223,8 +221,8 @@ fn write_archive(
     let written = gzip::write(&archive, pending.file(), request.threads, &|len| bar.inc(len));
     bar.finish_and_clear();
     let (len, digest) = written.map_err(|error| match error {
-        gzip::GzipError::Read(source) => ConvertError::Read { path: request.image.to_owned(), source },
-        gzip::GzipError::Write(source) => ConvertError::Output { path: request.out.to_owned(), source },
+        gzip::GzipError::Read(source) => ConvertError::File(FileError::new(request.image, "read the disk", source)),
+        gzip::GzipError::Write(source) => ConvertError::File(FileError::new(request.out, "write", source)),
     })?;
     Ok((len, Checksum::Bytes(digest)))
 }
@@ -232,7 +230,7 @@ fn write_archive(
 /// An image that cannot be read is told as such.
 fn write_error(request: &ConvertRequest<'_>, error: WriteError) -> ConvertError {
     match error {
-        WriteError::Read { source, .. } => ConvertError::Read { path: request.image.to_owned(), source },
-        source => ConvertError::Write { path: request.out.to_owned(), source },
+        WriteError::Read { source, .. } => ConvertError::File(FileError::new(request.image, "read the disk", source)),
+        source => ConvertError::Message(message!("{}: cannot write the disk", request.out.display()).by(source)),
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use serde_json::{Value, json};
 use vmbake_disk::ext4::{Reach, Want};
@@ -70,10 +71,10 @@ pub enum PodplaneError {
          slashes, percent signs and control characters"
     )]
     Url { url: String },
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
     #[error("cannot write the manifest as JSON")]
     Text(#[from] serde_json::Error),
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for PodplaneError {
@@ -93,7 +94,7 @@ impl Hint for PodplaneError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Image, Inspect, Boot, Manifest; NotBaked, Read);
+    vmbake_common::causes!(Image, Inspect, Boot, Manifest, File; NotBaked);
 }
 
 /// A manifest for the command line.
@@ -257,7 +258,7 @@ fn file_name(path: &Path) -> Result<&str, PodplaneError> {
 /// SHA-256 and length of a file.
 fn digest(path: &Path) -> Result<(Digest, u64), PodplaneError> {
     let file = input::open_regular(path).and_then(|file| Digest::of(b"").of_stream(file));
-    file.map_err(|source| PodplaneError::Read { path: path.to_owned(), source })
+    file.map_err(|source| PodplaneError::File(FileError::new(path, "read", source)))
 }
 
 #[cfg(test)]

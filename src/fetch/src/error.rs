@@ -1,14 +1,13 @@
 //! Why the artifacts are not complete.
 
 use std::path::PathBuf;
+use vmbake_common::message::Message;
 
 use super::local::LocalFileError;
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::of_path;
 use vmbake_pin::prove::{LOCAL, ProveError};
-use vmbake_proof::program::ProgramError;
 use vmbake_store::download::DownloadError;
-use vmbake_store::registry::RegistryError;
 use vmbake_store::store::StoreError;
 
 /// Why the artifacts are not complete.
@@ -33,16 +32,14 @@ pub enum FetchError {
     OpenBase { path: PathBuf, source: std::io::Error },
     #[error("{name}: cannot be downloaded")]
     Download { name: String, source: DownloadError },
-    #[error("{name}: cannot be pulled")]
-    Pull { name: String, source: RegistryError },
-    #[error("{name}: is not the program that its source demands")]
-    Program { name: String, source: Box<ProgramError> },
     #[error(transparent)]
     Prove(#[from] ProveError),
     #[error(transparent)]
     Local(#[from] LocalFileError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for FetchError {
@@ -66,5 +63,5 @@ impl Hint for FetchError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Prove, Local, Store; OpenBase, Download, Pull, Program);
+    vmbake_common::causes!(Prove, Local, Store, Message; OpenBase, Download);
 }

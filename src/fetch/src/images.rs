@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::source::{FileSource, ReadAt};
 
@@ -31,20 +33,12 @@ const CONTAINERD_NAME: &str = "io.containerd.image.name";
 pub enum ImagesError {
     #[error("{image}: not complete in the store")]
     Unusable { image: String, source: Box<OciError> },
-    #[error("{image}: its index leads to {found}, the manifest pins {expected}")]
-    Pinned {
-        image: String,
-        /// Digest of the manifest that is pinned.
-        expected: Box<Digest>,
-        /// Digest of that which the index names.
-        found: Box<Digest>,
-    },
     #[error("{image}: bad platform")]
     Platform { image: String, source: InvalidPlatform },
     #[error("cannot write the index of the images")]
     Write(#[source] serde_json::Error),
-    #[error("the manifest pins no container image, but a layer wants to bring them")]
-    None,
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ImagesError {
@@ -53,7 +47,7 @@ impl Hint for ImagesError {
         matches!(self, Self::Unusable { .. }).then(|| text.to_owned())
     }
 
-    vmbake_common::causes!(; Unusable, Platform);
+    vmbake_common::causes!(Message; Unusable, Platform);
 }
 
 /// A file of the layout, by its path there.
@@ -91,7 +85,9 @@ pub struct Layout {
 /// Lays images out.
 pub fn lay_out(images: Vec<VerifiedImage>) -> Result<Layout, ImagesError> {
     if images.is_empty() {
-        return Err(ImagesError::None);
+        return Err(ImagesError::Message(Message::new(
+            "the manifest pins no container image, but a layer wants to bring them",
+        )));
     }
     let (mut files, mut index, mut docker) = (BTreeMap::new(), Vec::new(), Vec::new());
     for image in images {
@@ -119,7 +115,7 @@ pub(super) fn pull(
     let name = || image.image.clone();
     let was_there = is_complete(supply.store, image);
     let pulled = supply.client.map(|client| pull_pinned(client, supply.store, image)).transpose();
-    let pulled = pulled.map_err(|source| FetchError::Pull { name: name(), source })?;
+    let pulled = pulled.map_err(|source| FetchError::Message(message!("{}: cannot be pulled", name()).by(source)))?;
     let standing = prover.image(content, image);
     let standing = standing.map_err(|source| ProveError { name: name(), source: Box::new(source) })?;
     Ok((standing, pulled.filter(|_| !was_there)))
@@ -140,7 +136,10 @@ pub(super) fn check(pinned: &ContainerImage, store: &Store) -> Result<VerifiedIm
     let image = image.map_err(unusable)?;
     if image.manifest.digest != pinned.digest {
         let (expected, found) = (Box::new(pinned.digest), Box::new(image.manifest.digest));
-        return Err(ImagesError::Pinned { image: name(), expected, found });
+        return Err(ImagesError::Message(message!(
+            "{}: its index leads to {found}, the manifest pins {expected}",
+            name()
+        )));
     }
     let mut files = BTreeMap::new();
     let mut add = |blob: &Descriptor, source: Arc<dyn ReadAt>, len| {

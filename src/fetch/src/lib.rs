@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use vmbake_common::message;
 
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
@@ -269,9 +270,9 @@ fn file(
             let found = obtain(client, supply.store, &wanted, progress);
             let found = found.map_err(|source| FetchError::Download { name: name.to_owned(), source })?;
             let fetched = fetched(found.file, true, !found.was_there);
-            fetched
-                .check_program()
-                .map_err(|source| FetchError::Program { name: name.to_owned(), source: Box::new(source) })?;
+            fetched.check_program().map_err(|source| {
+                FetchError::Message(message!("{name}: is not the program that its source demands").by(source))
+            })?;
             Ok(fetched)
         }
         None => match supply.store.blob(&dependency.digest)? {

@@ -9,6 +9,8 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::image::{Image, ImageError};
 
@@ -20,7 +22,6 @@ use vmbake_common::hint::Hint;
 use vmbake_common::ownership::Exposed;
 use vmbake_common::parallel::run;
 use vmbake_manifest::{ContainerImage, Dependency};
-use vmbake_proof::program::ProgramError;
 use vmbake_store::store::Store;
 
 /// Name of the base image in messages.
@@ -35,14 +36,12 @@ pub enum VerifyError {
     Size { name: String, path: PathBuf, expected: u64, found: u64 },
     #[error("{path}: {name} has digest {found}, the manifest says {expected}")]
     Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
-    #[error("{path}: {name} is not the program that its source demands")]
-    Program { name: String, path: PathBuf, source: Box<ProgramError> },
     #[error("{path}: the base image is unusable")]
     Image { path: PathBuf, source: ImageError },
     #[error(transparent)]
     Container(#[from] ImagesError),
-    #[error("a thread stopped before the base image was checked")]
-    Lost,
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for VerifyError {
@@ -59,7 +58,7 @@ impl Hint for VerifyError {
         }
     }
 
-    vmbake_common::causes!(Container; Read, Program, Image);
+    vmbake_common::causes!(Container, Message; Read, Image);
 }
 
 /// An artifact whose bytes are those that the manifest pins, open at its start.
@@ -152,7 +151,11 @@ pub fn check(
             Done::Image(checked) => images.push(checked),
         }
     }
-    Ok(Verified { artifacts, images, base: base.ok_or(VerifyError::Lost)? })
+    Ok(Verified {
+        artifacts,
+        images,
+        base: base.ok_or(VerifyError::Message(Message::new("a thread stopped before the base image was checked")))?,
+    })
 }
 
 /// Checks the artifacts alone, for what has no base. Container images are left out.
@@ -191,7 +194,9 @@ fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, 
         check_file(&artifact.name, &artifact.path, &artifact.file, &artifact.dependency, store)?;
         if let Err(source) = artifact.check_program() {
             let (name, path) = (artifact.name, artifact.path);
-            return Err(VerifyError::Program { name, path, source: Box::new(source) });
+            return Err(VerifyError::Message(
+                message!("{}: {name} is not the program that its source demands", path.display()).by(source),
+            ));
         }
     }
     let FetchedArtifact { name, dependency, file, .. } = artifact;

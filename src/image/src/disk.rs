@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vmbake_common::message::FileError;
 
 use vmbake_disk::ext4::{self, ReadError, Want};
 use vmbake_disk::fat::{self, FatError};
@@ -105,8 +106,6 @@ impl fmt::Display for PartitionName {
 pub enum InspectError {
     #[error(transparent)]
     Image(#[from] ImageError),
-    #[error("{}: cannot read the size of the file", path.display())]
-    Size { path: PathBuf, source: std::io::Error },
     #[error("{}: {error}", path.display())]
     Layout { path: PathBuf, error: LayoutError },
     #[error("{}: cannot read the disk", path.display())]
@@ -121,6 +120,8 @@ pub enum InspectError {
     NoFileSystem { at: Box<PartitionName> },
     #[error("{}: {error}", path.display())]
     Tree { path: PathBuf, error: TreeError },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for InspectError {
@@ -147,7 +148,7 @@ impl Hint for InspectError {
         })
     }
 
-    vmbake_common::causes!(Image; Size, Disk, Ext4, Fat; Layout, Tree);
+    vmbake_common::causes!(Image, File; Disk, Ext4, Fat; Layout, Tree);
 }
 
 impl InspectError {

@@ -9,6 +9,8 @@ mod place;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::image::Image;
@@ -28,18 +30,14 @@ const MAX_CONFIG: u64 = 1 << 20;
 pub enum BootError {
     #[error("{path}: cannot read the image")]
     Image { path: PathBuf, source: InspectError },
-    #[error("{path}: {file} has no menu entry with a linux and an initrd command")]
-    NoEntry { path: PathBuf, file: String },
     #[error("{path}: cannot read {file}")]
     File { path: PathBuf, file: String, source: TreeError },
-    #[error("{path}: {file} is not a regular file")]
-    NotAFile { path: PathBuf, file: String },
-    #[error("{path}: cannot read {file}")]
-    Content { path: PathBuf, file: String, source: std::io::Error },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for BootError {
-    vmbake_common::causes!(; Image, File, Content);
+    vmbake_common::causes!(Message; Image, File);
 }
 
 /// A menu entry of GRUB.
@@ -59,7 +57,7 @@ pub fn read(path: &Path, root: Option<u32>) -> Result<Boot, BootError> {
     let boot_file = |name: &str| {
         let digest = Digest::of(b"").of_stream(menu.file(name)?);
         let digest = digest.map_err(|source| menu.unreadable(name, source))?.0;
-        Ok(BootFile { partition: menu.partition, digest, path: name.to_owned() })
+        Ok::<_, BootError>(BootFile { partition: menu.partition, digest, path: name.to_owned() })
     };
     Ok(Boot { cmdline: menu.cmdline.clone(), kernel: boot_file(&menu.kernel)?, initrd: boot_file(&menu.initrd)? })
 }
@@ -103,7 +101,11 @@ impl Menu {
         };
         let Some(MenuEntry { kernel, cmdline, initrd: Some(initrd) }) = first_entry(&String::from_utf8_lossy(&config))
         else {
-            return Err(BootError::NoEntry { path: path_of(), file: file() });
+            return Err(BootError::Message(message!(
+                "{}: {} has no menu entry with a linux and an initrd command",
+                path_of().display(),
+                file()
+            )));
         };
         let wanted = [&kernel, &initrd].map(|name| Want { path: name.as_bytes(), reach: Reach::Node });
         let tree = image.tree(part, Some(&wanted)).map_err(unreadable)?;
@@ -115,14 +117,14 @@ impl Menu {
         let (path, file) = (self.path.clone(), name.to_owned());
         match self.tree.resolve(name.as_bytes()).map(|id| &self.tree.inode(id).kind) {
             Ok(Kind::File(map)) => Ok(MapReader::new(map, self.tree.sources())),
-            Ok(_) => Err(BootError::NotAFile { path, file }),
+            Ok(_) => Err(BootError::Message(message!("{}: {file} is not a regular file", path.display()))),
             Err(source) => Err(BootError::File { path, file, source }),
         }
     }
 
     /// A file whose content could not be read or passed on.
     pub fn unreadable(&self, name: &str, source: std::io::Error) -> BootError {
-        BootError::Content { path: self.path.clone(), file: name.to_owned(), source }
+        BootError::Message(message!("{}: cannot read {name}", self.path.display()).by(source))
     }
 }
 

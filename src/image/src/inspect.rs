@@ -6,6 +6,7 @@ mod system;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use vmbake_common::message::FileError;
 
 use vmbake_disk::disk::Arch;
 use vmbake_disk::ext4::Want;
@@ -28,7 +29,8 @@ pub fn installed(image: &DiskImage, chosen: Option<u32>) -> Result<InstalledSyst
 /// What cannot be read is noted: only a file that is not a disk is an error, and a partition that was chosen in vain.
 pub fn inspect(path: &Path, chosen: Option<u32>) -> Result<Report, InspectError> {
     let image = DiskImage::open(path)?;
-    let metadata = std::fs::metadata(path).map_err(|source| InspectError::Size { path: path.to_owned(), source })?;
+    let metadata = std::fs::metadata(path)
+        .map_err(|source| InspectError::File(FileError::new(path, "read the size of the file", source)))?;
     let layout = image.layout();
     let mut notes = notes(layout.scheme());
     let root = match layout.root(chosen) {

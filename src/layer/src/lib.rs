@@ -60,6 +60,7 @@ pub use unit_place::{UNIT_SCOPES, UnitRole, is_wants, unit_place};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use vmbake_common::message::FileError;
 
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::catalog::CatalogError;
@@ -99,8 +100,6 @@ pub enum LayerError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{name}: a layer of this name is built in")]
     BuiltIn { name: String },
-    #[error("{path}: cannot make the folder")]
-    Create { path: PathBuf, source: std::io::Error },
     #[error("{}", lines(.0))]
     Faults(Vec<Fault>),
     #[error("layer {name} does not exist; there are {known}")]
@@ -129,6 +128,8 @@ pub enum LayerError {
     Catalog(#[from] CatalogError),
     #[error(transparent)]
     Publish(#[from] PublishError),
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for LayerError {
@@ -166,7 +167,7 @@ impl Hint for LayerError {
         matches!(self, Self::Faults(_))
     }
 
-    vmbake_common::causes!(Catalog, Publish; Read, Create);
+    vmbake_common::causes!(Catalog, Publish, File; Read);
 }
 
 fn lines(faults: &[Fault]) -> String {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use super::read::DESCRIPTION;
 use super::{Fault, LayerError, rules};
@@ -19,7 +20,7 @@ pub fn init(dir: &Path, name: &str, os: &str) -> Result<PathBuf, LayerError> {
         return Err(LayerError::Faults(faults));
     }
     let files = layer.join("files");
-    fs::create_dir_all(&files).map_err(|source| LayerError::Create { path: files, source })?;
+    fs::create_dir_all(&files).map_err(|source| LayerError::File(FileError::new(files, "make the folder", source)))?;
     let path = layer.join(DESCRIPTION);
     write_file(&path, text(&layer.to_string_lossy(), name, os).as_bytes(), false)?;
     Ok(path)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use vmbake_common::message;
 
 use super::{Dependency, Document, Manifest, ManifestError, PinnedBundle};
 use crate::upstream::UpstreamRequest;
@@ -84,13 +85,15 @@ impl Manifest {
         let mut content = self.content;
         for (name, entry) in &more.dependencies {
             if content.dependencies.insert(name.clone(), entry.clone()).is_some() {
-                return Err(ManifestError::Twice { path: path.to_owned(), name: name.clone() });
+                return Err(ManifestError::Message(message!("{}: has an artifact {name} already", path.display())));
             }
         }
         content.bundles.extend(more.bundles.clone());
         content.evidence.extend(more.evidence.clone());
         content.requests.extend(more.requests.clone());
-        let text = content.to_text().map_err(|source| ManifestError::Text { path: path.to_owned(), source })?;
+        let text = content.to_text().map_err(|source| {
+            ManifestError::Message(message!("{}: cannot write as JSON", path.display()).by(source))
+        })?;
         Self::parse(path, text.into_bytes())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use vmbake_common::message::Message;
 
 use super::{MAX_LEN, OS_IMAGE};
 use vmbake_common::address::UrlCredentials;
@@ -13,10 +14,6 @@ use vmbake_common::spelling::of_path;
 pub enum ManifestError {
     #[error("{path}: cannot read the manifest")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: has an artifact {name} already")]
-    Twice { path: PathBuf, name: String },
-    #[error("{path}: cannot write as JSON")]
-    Text { path: PathBuf, source: serde_json::Error },
     #[error("{path}: {len} bytes, more than the {MAX_LEN} a manifest may have")]
     TooLarge {
         path: PathBuf,
@@ -48,6 +45,8 @@ pub enum ManifestError {
         expected: String,
         found: String,
     },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ManifestError {
@@ -67,5 +66,5 @@ impl Hint for ManifestError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(; Read, Address);
+    vmbake_common::causes!(Message; Read, Address);
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -70,19 +72,13 @@ pub(super) struct Dependency {
 /// A manifest whose parts do not fit together.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FormError {
-    #[error("{name}: its proof {index:?} is none of `indexes`")]
-    Index { name: String, index: String },
-    #[error("`indexes`: {index} proves nothing")]
-    Unused { index: String },
-    #[error("{name}: `layer` and `reason` go together, `upgrades` with both")]
-    Reason { name: String },
-    #[error("{name}: has a `layer`, but is no package that an archive proves")]
-    NotPackage { name: String },
-    #[error("{name}: was chosen for layer {layer}, of which `closure` does not know")]
-    Layer { name: String, layer: String },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
-impl Hint for FormError {}
+impl Hint for FormError {
+    vmbake_common::causes!(Message);
+}
 
 impl TryFrom<Content> for super::Content {
     type Error = FormError;
@@ -111,12 +107,14 @@ impl TryFrom<Content> for super::Content {
             let entry = entry.complete(&name, &indexes)?;
             let knows = |layer: &String| closure.as_ref().is_some_and(|closure| closure.layers.contains_key(layer));
             if let Some(PackageReason { layer, .. }) = entry.chosen.as_ref().filter(|chosen| !knows(&chosen.layer)) {
-                return Err(FormError::Layer { layer: layer.clone(), name });
+                return Err(FormError::Message(message!(
+                    "{name}: was chosen for layer {layer}, of which `closure` does not know"
+                )));
             }
             complete.insert(name, entry);
         }
         match unused.first() {
-            Some(index) => Err(FormError::Unused { index: (*index).clone() }),
+            Some(index) => Err(FormError::Message(message!("`indexes`: {} proves nothing", (*index)))),
             None => {
                 let dependencies = complete;
                 Ok(Self {
@@ -167,7 +165,9 @@ impl Dependency {
         let proof = match proof {
             Some(Recorded::Index(index)) => match indexes.get(&index) {
                 Some(proof) => Some(proof.clone()),
-                None => return Err(FormError::Index { name: name(), index }),
+                None => {
+                    return Err(FormError::Message(message!("{}: its proof {index:?} is none of `indexes`", name())));
+                }
             },
             Some(Recorded::Own(proof)) => Some(*proof),
             None => None,
@@ -175,11 +175,19 @@ impl Dependency {
         let chosen = match (layer, reason) {
             (Some(layer), Some(reason)) => Some(PackageReason { layer, reason, upgrades }),
             (None, None) if upgrades.is_none() => None,
-            _ => return Err(FormError::Reason { name: name() }),
+            _ => {
+                return Err(FormError::Message(message!(
+                    "{}: `layer` and `reason` go together, `upgrades` with both",
+                    name()
+                )));
+            }
         };
         let is_package = kind == ArtifactType::Deb && matches!(proof, Some(Proof::Apt { .. }));
         if chosen.is_some() && !is_package {
-            return Err(FormError::NotPackage { name: name() });
+            return Err(FormError::Message(message!(
+                "{}: has a `layer`, but is no package that an archive proves",
+                name()
+            )));
         }
         Ok(super::Dependency { version, url, kind, digest, size, proof, chosen })
     }

@@ -1,6 +1,7 @@
 //! Layers: what is stored, and then what it unpacks to.
 
 use std::io::{self, Read, Seek};
+use vmbake_common::message;
 
 use flate2::read::MultiGzDecoder;
 
@@ -39,7 +40,10 @@ pub fn check_layer(layer: &Descriptor, diff_id: &Digest, mut input: impl Read + 
     let (found, len) = diff_id.of_stream(plain.take(MAX_CONTENT)).map_err(failed)?;
     if found != *diff_id {
         let (expected, found) = (Box::new(*diff_id), Box::new(found));
-        return Err(OciError::DiffId { digest: digest(), expected, found });
+        return Err(OciError::Message(message!(
+            "{}: its content has digest {found}, the config says {expected}",
+            digest()
+        )));
     }
     Ok(len)
 }

@@ -9,6 +9,8 @@
 
 use std::io::Read;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_common::digest::Digest;
 
@@ -85,40 +87,13 @@ pub enum OciError {
         digest: Box<Digest>,
         found: String,
     },
-    #[error("{digest}: has no image for {platform}, only for {found}")]
-    NoPlatform {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-        /// The platform that is asked for.
-        platform: Platform,
-        found: String,
-    },
-    #[error("{digest}: has more than one image for {platform}")]
-    Ambiguous {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-        /// The platform that is asked for.
-        platform: Platform,
-    },
-    #[error("{digest}: is for {found}, not for {expected}")]
-    Platform {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-        /// The platform that is asked for.
-        expected: Platform,
-        found: String,
-    },
-    #[error("{digest}: its content has digest {found}, the config says {expected}")]
-    DiffId {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-        /// The digest of its content, as the config states it.
-        expected: Box<Digest>,
-        found: Box<Digest>,
-    },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
-impl Hint for OciError {}
+impl Hint for OciError {
+    vmbake_common::causes!(Message);
+}
 
 /// The image of one platform; made only by [`Image::find`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +181,7 @@ fn config_layers(
         .map_err(|source| OciError::Syntax { digest: digest(), source })?;
     if !platform.is(&parsed.os, &parsed.architecture, parsed.variant.as_deref()) {
         let found = format!("{}/{}", parsed.os, parsed.architecture);
-        return Err(OciError::Platform { digest: digest(), expected: platform.clone(), found });
+        return Err(OciError::Message(message!("{}: is for {found}, not for {platform}", digest())));
     }
     let diff_ids = parsed.rootfs.diff_ids;
     if diff_ids.len() != layers.len() {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
 
 use super::OciError;
 use super::document::Descriptor;
@@ -78,9 +79,9 @@ impl Platform {
             1 => Ok(fitting.swap_remove(0)),
             0 => {
                 let found = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
-                Err(OciError::NoPlatform { digest: digest(), platform: self.clone(), found })
+                Err(OciError::Message(message!("{}: has no image for {}, only for {found}", digest(), self)))
             }
-            _ => Err(OciError::Ambiguous { digest: digest(), platform: self.clone() }),
+            _ => Err(OciError::Message(message!("{}: has more than one image for {}", digest(), self))),
         }
     }
 }

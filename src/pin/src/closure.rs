@@ -12,6 +12,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use vmbake_common::message::Message;
 
 use jiff::Timestamp;
 
@@ -168,7 +169,7 @@ impl Inputs {
 fn with_stack<T: Send>(work: impl FnOnce() -> Result<T, ClosureError> + Send) -> Result<T, ClosureError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
-        let thread = thread.map_err(ClosureError::Thread)?;
+        let thread = thread.map_err(|error| ClosureError::Message(Message::new("cannot start a thread").by(error)))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -9,6 +9,8 @@
 //! repeats and a bake compares; an entry that neither knows was pinned by hand.
 
 use std::collections::BTreeSet;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use crate::anchors::Anchors;
 use crate::sources::{Demand, Sources, System, Upstream, VersionSource};
@@ -154,7 +156,9 @@ impl<'a> Prover<'a> {
             return Ok(());
         }
         same("size", &entry.size.to_string(), &len.to_string())?;
-        program::check(upstream, &entry.version, &place.target.arch, &file).map_err(LinkError::Program)
+        program::check(upstream, &entry.version, &place.target.arch, &file).map_err(|error| {
+            LinkError::Message(Message::new("it is not the program that its source demands").by(error))
+        })
     }
 
     /// Whether all evidence of a manifest is in the store, undamaged.
@@ -186,7 +190,7 @@ impl<'a> Prover<'a> {
         same("type", entry.kind.name(), upstream.kind.name())?;
         // It becomes a part of addresses.
         if !matches!(upstream.version, VersionSource::Apt { .. }) && !is_version(&entry.version) {
-            return Err(LinkError::Version { found: entry.version.clone() });
+            return Err(LinkError::Message(message!("{:?} is no version", entry.version)));
         }
         match &upstream.version {
             VersionSource::Pinned(version) => same("version", &entry.version, version)?,

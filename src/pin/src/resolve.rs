@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Seek;
 use std::path::PathBuf;
 use std::sync::Arc;
+use vmbake_common::message;
 
 use indicatif::ProgressBar;
 use jiff::Timestamp;
@@ -139,7 +140,8 @@ impl Resolver<'_> {
             let from = template.render(&values).map_err(|source| ResolveError::Template { place, source })?;
             let text = self.document(&from)?;
             let digest = checksum::find(&text, &file, None);
-            let digest = digest.map_err(|source| ResolveError::Checksum { url: from.clone(), source })?;
+            let digest = digest
+                .map_err(|source| ResolveError::Message(message!("{from}: does not prove the artifact").by(source)))?;
             checksums = Some((from, digest));
         }
         let digest = match &upstream.proof {
@@ -172,8 +174,9 @@ impl Resolver<'_> {
                 (proof, downloaded)
             }
         };
-        program::check(upstream, &version, &place.target.arch, &downloaded.file)
-            .map_err(|source| ResolveError::Program { url: url.clone(), source })?;
+        program::check(upstream, &version, &place.target.arch, &downloaded.file).map_err(|source| {
+            ResolveError::Message(message!("{url}: is not the program that was asked for").by(source))
+        })?;
         let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
         let dependency = Dependency { version, url, kind, digest, size, proof: Some(proof), chosen: None };
         Ok((Resolved { dependency, evidence }, downloaded))

@@ -6,6 +6,8 @@
 use jiff::Timestamp;
 use sigstore_trust_root::TrustedRoot;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_proof::openpgp::{Keyring, KeyringError};
 
@@ -31,16 +33,12 @@ pub enum TrustError {
         /// What the library of sigstore says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    #[error("{name}: {fault}")]
-    Refused { name: String, fault: RootFault },
-    #[error("{name}: neither a keyring (.asc) nor a trusted root (.json)")]
-    Unsupported { name: String },
-    #[error("{name}: comes from one address, not {found}")]
-    Documents { name: String, found: usize },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for TrustError {
-    vmbake_common::causes!(; Keyring);
+    vmbake_common::causes!(Message; Keyring);
 }
 
 /// Why a trusted root could not prove anything.
@@ -78,7 +76,7 @@ impl Anchor {
         } else if name.ends_with(".json") {
             Content::Root(Box::new(root(name, &bytes)?))
         } else {
-            return Err(TrustError::Unsupported { name: name.to_owned() });
+            return Err(TrustError::Message(message!("{name}: neither a keyring (.asc) nor a trusted root (.json)")));
         };
         Ok(Self { name: name.to_owned(), bytes, content })
     }
@@ -89,7 +87,7 @@ impl Anchor {
         if !name.ends_with(".asc") {
             let found = documents.len();
             let [document] = <[Vec<u8>; 1]>::try_from(documents)
-                .map_err(|_| TrustError::Documents { name: name.to_owned(), found })?;
+                .map_err(|_| TrustError::Message(message!("{name}: comes from one address, not {found}")))?;
             return Self::parse(name, document);
         }
         let error = |source| TrustError::Keyring { name: name.to_owned(), source };
@@ -123,7 +121,7 @@ fn root(name: &str, bytes: &[u8]) -> Result<TrustedRoot, TrustError> {
     let error = |source| TrustError::Root { name: name.to_owned(), source };
     let text = std::str::from_utf8(bytes).map_err(|source| error(source.into()))?;
     let root = TrustedRoot::from_json(text).map_err(|source| error(source.into()))?;
-    let refused = |fault| TrustError::Refused { name: name.to_owned(), fault };
+    let refused = |fault| TrustError::Message(message!("{name}: {fault}"));
     if !root.media_type.starts_with(MEDIA_TYPE) {
         return Err(refused(RootFault::MediaType { found: root.media_type }));
     }

@@ -1,6 +1,7 @@
 //! The `OperatingSystemConfig`: profile, deployment and options in; what OSM stores in the cluster for this sort of machines out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use vmbake_common::message;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -155,10 +156,11 @@ pub(super) fn annotations(
     let mut all: BTreeMap<&str, String> =
         deployment.annotations.iter().map(|(name, words)| (name.as_str(), words.text.clone())).collect();
     let wanted = all.entry(PROFILE).or_insert_with(|| format!("osp-{}", deployment.system)).clone();
-    let mismatch = |expected: &str, found: &str| ProfileError::Mismatch {
-        profile: profile.name.clone(),
-        expected: expected.to_owned(),
-        found: found.to_owned(),
+    let mismatch = |expected: &str, found: &str| {
+        ProfileError::Message(message!(
+            "profile {} does not fit the deployment: it is for {expected}, not for {found}",
+            profile.name
+        ))
     };
     if wanted != profile.name {
         return Err(mismatch(&format!("deployments with {PROFILE}: {}", profile.name), &wanted));
@@ -216,7 +218,7 @@ pub(super) fn phase(
     for file in part.files.iter().chain(runtime.iter().flat_map(|runtime| &runtime.files)) {
         let TemplateFile { path, permissions, is_base64, content } = file;
         if added.contains_key(path) || files.iter().any(|other| other.path == *path) {
-            return Err(ProfileError::WrittenTwice { spot: content.spot.clone(), path: path.clone() });
+            return Err(ProfileError::Message(message!("{}: {path} is written twice", content.spot)));
         }
         let checked = Checked::new(content, &names)?;
         let data = checked.render(&named, &values.of(&checked.fields)?)?;

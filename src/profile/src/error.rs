@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use vmbake_common::message::Message;
 
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::{did_you_mean, near, of_path};
@@ -26,8 +27,6 @@ impl fmt::Display for Spot {
 pub enum ProfileError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: expected at most {limit} bytes, found more")]
-    Large { path: PathBuf, limit: usize },
     #[error("{path}: expected UTF-8")]
     NotText { path: PathBuf },
     #[error("{spot}: not valid YAML: {message}")]
@@ -56,25 +55,12 @@ pub enum ProfileError {
     NotGiven { field: &'static str, option: &'static str },
     #[error("kubelet {kubelet} needs a cloud-config for {provider}, which vmbake does not make")]
     CloudConfig { kubelet: String, provider: String },
-    #[error("profile {profile} does not fit the deployment: it is for {expected}, not for {found}")]
-    Mismatch { profile: String, expected: String, found: String },
-    #[error("{spot}: {path} is written twice")]
-    WrittenTwice {
-        /// Where the second one begins.
-        spot: Spot,
-        path: String,
-    },
     #[error("OSM's user data does not carry {what} as it is")]
     NotCarried { what: String },
     #[error("cloud-init does not set up units: {unit} would not get onto the machine")]
     Unit { unit: String },
-    #[error("{total} bytes of user data: {provider} takes at most {limit}")]
-    TooLarge {
-        total: usize,
-        provider: String,
-        /// The most bytes.
-        limit: usize,
-    },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl ProfileError {
@@ -107,5 +93,5 @@ impl Hint for ProfileError {
         }
     }
 
-    vmbake_common::causes!(; Read);
+    vmbake_common::causes!(Message; Read);
 }

@@ -30,6 +30,7 @@ pub use size::UserDataSize;
 
 use std::io::Read;
 use std::path::Path;
+use vmbake_common::message;
 
 use node::{Document, MAX_BYTES};
 
@@ -64,7 +65,11 @@ fn text(path: &Path) -> Result<String, ProfileError> {
         .and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
         .map_err(|source| ProfileError::Read { path: path.to_owned(), source })?;
     if bytes.len() > MAX_BYTES {
-        return Err(ProfileError::Large { path: path.to_owned(), limit: MAX_BYTES });
+        return Err(ProfileError::Message(message!(
+            "{}: expected at most {} bytes, found more",
+            path.display(),
+            MAX_BYTES
+        )));
     }
     String::from_utf8(bytes).map_err(|_| ProfileError::NotText { path: path.to_owned() })
 }

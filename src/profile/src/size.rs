@@ -1,6 +1,7 @@
 //! How large user data is, beside what a provider takes.
 
 use std::fmt;
+use vmbake_common::message;
 
 use super::error::ProfileError;
 use vmbake_user_data::Provider;
@@ -29,9 +30,11 @@ impl UserDataSize {
     /// Refuses what the provider would refuse.
     pub fn check(&self) -> Result<(), ProfileError> {
         match self.limit {
-            Some(limit) if self.total > limit => {
-                Err(ProfileError::TooLarge { total: self.total, provider: self.provider.clone(), limit })
-            }
+            Some(limit) if self.total > limit => Err(ProfileError::Message(message!(
+                "{} bytes of user data: {} takes at most {limit}",
+                self.total,
+                self.provider
+            ))),
             _ => Ok(()),
         }
     }

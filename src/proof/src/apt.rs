@@ -10,9 +10,9 @@
 
 use jiff::Timestamp;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 
 use super::openpgp::OpenPgpError;
-use vmbake_common::digest::Digest;
 
 pub use catalogue::{Catalogue, Stanza};
 pub use packages::{Package, Packages};
@@ -31,23 +31,15 @@ pub enum AptError {
         /// What the check of signatures says.
         source: OpenPgpError,
     },
-    #[error("Release is not signed as it must be by Release.gpg")]
-    Detached {
-        /// What the check of signatures says.
-        source: OpenPgpError,
-    },
     #[error("{file}: corrupt: {reason}")]
     Corrupt { file: String, reason: String },
     #[error("{file}: field {field} is missing")]
     Missing { file: String, field: &'static str },
-    #[error("{file}: field {field} occurs twice")]
-    Duplicate { file: String, field: String },
     #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
     Weak { file: String },
     #[error("{file}: is for suite {suite} and codename {codename}, not for {expected}")]
     Suite {
         file: &'static str,
-        /// The suite or codename that is asked for.
         expected: String,
         suite: String,
         codename: String,
@@ -76,8 +68,6 @@ pub enum AptError {
     Read { file: String, source: std::io::Error },
     #[error("{file}: {found} bytes, expected {expected}")]
     Size { file: String, expected: u64, found: u64 },
-    #[error("{file}: digest {found}, expected {expected}")]
-    Digest { file: String, expected: Box<Digest>, found: Box<Digest> },
     #[error("{file}: {what} of {len} bytes, more than the {limit} that are allowed")]
     TooLarge {
         file: String,
@@ -90,8 +80,10 @@ pub enum AptError {
     NoPackage { file: String, package: String },
     #[error("{file}: path {path:?} leaves the repository")]
     Path { file: String, path: String },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for AptError {
-    vmbake_common::causes!(; Signature, Detached, Read);
+    vmbake_common::causes!(Message; Signature, Read);
 }

@@ -11,6 +11,8 @@
 
 use std::collections::BTreeSet;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_common::digest::Digest;
 
@@ -33,8 +35,6 @@ pub enum ChecksumError {
         /// Where the first other byte is.
         offset: usize,
     },
-    #[error("is empty")]
-    Empty,
     #[error("line {line} is no checksum: {text:?}")]
     Malformed {
         /// The line, counted from 1.
@@ -42,33 +42,13 @@ pub enum ChecksumError {
         /// The line.
         text: String,
     },
-    #[error("does not name {name}")]
-    NotListed {
-        /// The file that a digest is wanted for.
-        name: String,
-    },
-    #[error("has only {algorithms} for {name}: SHA-256 or SHA-512 is needed")]
-    Weak {
-        /// The file that a digest is wanted for.
-        name: String,
-        /// Those algorithms.
-        algorithms: String,
-    },
-    #[error("has no {wanted} for {name}")]
-    Algorithm {
-        /// The file that a digest is wanted for.
-        name: String,
-        /// The one that is asked for.
-        wanted: Algorithm,
-    },
-    #[error("has two different digests for {name}")]
-    Ambiguous {
-        /// The file that a digest is wanted for.
-        name: String,
-    },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
-impl Hint for ChecksumError {}
+impl Hint for ChecksumError {
+    vmbake_common::causes!(Message);
+}
 
 /// An algorithm that a checksum may be of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -99,24 +79,27 @@ struct Line<'a> {
 pub fn find(text: &[u8], name: &str, algorithm: Option<Algorithm>) -> Result<Digest, ChecksumError> {
     let lines = lines(checked(text)?)?;
     let found: Vec<&str> = match lines[..] {
-        [] => return Err(ChecksumError::Empty),
+        [] => return Err(ChecksumError::Message(Message::new("is empty"))),
         [Line { hex, name: None }] => vec![hex],
         _ => lines.iter().filter(|line| line.name == Some(name)).map(|line| line.hex).collect(),
     };
     let missing = || name.to_owned();
     if found.is_empty() {
-        return Err(ChecksumError::NotListed { name: missing() });
+        return Err(ChecksumError::Message(message!("does not name {}", missing())));
     }
     let digests: BTreeSet<Digest> = found.iter().filter_map(|hex| digest(hex)).collect();
     if digests.is_empty() {
         let bits = |hex: &&str| format!("digests of {} bits", hex.len() * 4);
         let algorithms = found.iter().map(bits).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
-        return Err(ChecksumError::Weak { name: missing(), algorithms });
+        return Err(ChecksumError::Message(message!(
+            "has only {algorithms} for {}: SHA-256 or SHA-512 is needed",
+            missing()
+        )));
     }
     let of = |algorithm: Algorithm| {
         let mut same = digests.iter().filter(|digest| digest.algorithm() == algorithm.to_string());
         match (same.next(), same.next()) {
-            (Some(_), Some(_)) => Err(ChecksumError::Ambiguous { name: missing() }),
+            (Some(_), Some(_)) => Err(ChecksumError::Message(message!("has two different digests for {}", missing()))),
             (found, _) => Ok(found.copied()),
         }
     };
@@ -127,7 +110,7 @@ pub fn find(text: &[u8], name: &str, algorithm: Option<Algorithm>) -> Result<Dig
         Some(Algorithm::Sha512) => sha512,
     };
     let wanted = algorithm.unwrap_or(Algorithm::Sha256);
-    chosen.ok_or_else(|| ChecksumError::Algorithm { name: missing(), wanted })
+    chosen.ok_or_else(|| ChecksumError::Message(message!("has no {wanted} for {}", missing())))
 }
 
 fn checked(text: &[u8]) -> Result<&str, ChecksumError> {

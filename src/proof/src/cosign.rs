@@ -19,6 +19,8 @@ use sigstore_verify::types::{
     VerificationMaterialContent,
 };
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use super::sigstore::rekor::{LoggedEntry, RekorError};
 use super::sigstore::{self, Proven, Signer, SigstoreError, SigstoreRoot, certificate, unlogged};
@@ -51,19 +53,14 @@ pub enum CosignError {
     Entry { source: RekorError },
     #[error("the log entry is of another signature or certificate")]
     OtherEntry,
-    #[error("no log entry proves when the signature was made")]
-    NoEntry,
-    #[error("log entry and signature make no bundle: {reason}")]
-    Bundle {
-        /// What the library of sigstore says.
-        reason: String,
-    },
     #[error(transparent)]
     Sigstore(#[from] SigstoreError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for CosignError {
-    vmbake_common::causes!(Sigstore; Entry);
+    vmbake_common::causes!(Sigstore, Message; Entry);
 }
 
 /// A signature and the certificate of its key.
@@ -106,7 +103,9 @@ impl Detached {
         let entry = self.find(answer).map_err(|source| CosignError::Entry { source })?;
         let entry = entry.ok_or(CosignError::OtherEntry)?.to_bundle_entry();
         let bundle = self.bundle(&sha256, entry.map_err(|source| CosignError::Entry { source })?);
-        let bundle = bundle.to_json().map_err(|error| CosignError::Bundle { reason: error.to_string() })?;
+        let bundle = bundle
+            .to_json()
+            .map_err(|error| CosignError::Message(message!("log entry and signature make no bundle: {error}")))?;
         let policy = sigstore::BundlePolicy {
             signer: Signer::Certificate { identity: policy.identity.to_owned(), issuer: policy.issuer.to_owned() },
             predicate_type: None,
@@ -123,7 +122,7 @@ impl Detached {
         root: &SigstoreRoot,
     ) -> Result<Proven, CosignError> {
         if !policy.allow_no_log {
-            return Err(CosignError::NoEntry);
+            return Err(CosignError::Message(Message::new("no log entry proves when the signature was made")));
         }
         certificate::check(&self.certificate)?;
         let expected = VerificationPolicy::new(policy.identity, policy.issuer);

@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::sync::Arc;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::source::{FileSource, Map, ReadAt, Sources};
 
@@ -20,20 +21,16 @@ use vmbake_manifest::upstream::{Program, Undefined, Upstream};
 /// Why a file is not the program that was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    #[error("cannot read the program")]
-    Read(#[source] io::Error),
     #[error("no readable program")]
     Elf(#[source] ElfError),
-    #[error("no program of Go, so that nothing says that it is {expected}")]
-    NotGo { expected: String },
-    #[error("a program for {found}, not for {expected}")]
-    Machine { found: String, expected: String },
     #[error("its main package is {found}, not {expected}")]
     Package { found: String, expected: String },
     #[error("{package} of version {found}, not {expected}")]
     Version { package: String, found: String, expected: String },
     #[error("`program` of its source cannot be applied")]
     Template(#[source] Undefined),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ProgramError {
@@ -43,7 +40,7 @@ impl Hint for ProgramError {
         matches!(self, Self::Package { .. } | Self::Version { .. }).then(|| text.to_owned())
     }
 
-    vmbake_common::causes!(Read, Elf, Template);
+    vmbake_common::causes!(Elf, Template, Message);
 }
 
 /// Fails unless `file`, an artifact of `upstream` whose digest is proven, is the program of this version and architecture.
@@ -54,7 +51,10 @@ pub fn check(upstream: &Upstream, version: &str, arch: &str, file: &File) -> Res
     if upstream.kind != ArtifactType::Binary {
         return Ok(());
     }
-    let source = file.try_clone().and_then(FileSource::new).map_err(ProgramError::Read)?;
+    let source = file
+        .try_clone()
+        .and_then(FileSource::new)
+        .map_err(|error| ProgramError::Message(Message::new("cannot read the program").by(error)))?;
     let mut sources = Sources::default();
     let len = source.len();
     let map = Map::whole(sources.add(Arc::new(source)), 0, len);
@@ -62,7 +62,7 @@ pub fn check(upstream: &Upstream, version: &str, arch: &str, file: &File) -> Res
     if let (Some(elf), Some(expected)) = (elf, Machine::of_arch(arch))
         && elf.machine != expected
     {
-        return Err(ProgramError::Machine { found: elf.machine.to_string(), expected: expected.to_string() });
+        return Err(ProgramError::Message(message!("a program for {}, not for {expected}", elf.machine)));
     }
     match &upstream.program {
         Some(program) => {
@@ -75,7 +75,9 @@ pub fn check(upstream: &Upstream, version: &str, arch: &str, file: &File) -> Res
 
 fn is_that_program(program: &Program, version: &str, arch: &str, info: Option<BuildInfo>) -> Result<(), ProgramError> {
     let expected = program.package.clone();
-    let info = info.ok_or_else(|| ProgramError::NotGo { expected: expected.clone() })?;
+    let info = info.ok_or_else(|| {
+        ProgramError::Message(message!("no program of Go, so that nothing says that it is {expected}"))
+    })?;
     if info.package != expected {
         return Err(ProgramError::Package { found: info.package, expected });
     }

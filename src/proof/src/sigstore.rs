@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use sigstore_verify::trust_root::TrustedRoot;
 use sigstore_verify::types::{Bundle, DerPublicKey, KindVersion};
 use sigstore_verify::{PublicKeyVerificationPolicy, VerificationPolicy, Verifier};
+use vmbake_common::message;
 
 use vmbake_common::digest::Digest;
 use vmbake_manifest::Signed;
@@ -223,9 +224,10 @@ pub(super) fn refused(error: sigstore_verify::Error) -> SigstoreError {
             expected: expected.to_string(),
             found: actual.map(|name| name.as_str().to_owned()),
         },
-        sigstore_verify::Error::IssuerMismatch { expected, actual } => {
-            SigstoreError::Issuer { expected, found: actual }
-        }
+        sigstore_verify::Error::IssuerMismatch { expected, actual } => SigstoreError::Message(message!(
+            "identity vouched for by {:?}, expected {expected:?}",
+            actual.as_deref().unwrap_or("nobody")
+        )),
         error => SigstoreError::Refused { source: Box::new(error) },
     }
 }

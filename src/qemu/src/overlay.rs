@@ -10,6 +10,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::{FileError, Message};
 
 use rustix::fs::FlockOperation;
 
@@ -38,12 +40,6 @@ pub enum OverlayError {
         size: u64,
         min: u64,
     },
-    #[error("a disk of {size} bytes cannot be had: {fault}")]
-    Size {
-        /// The size that is asked for.
-        size: u64,
-        fault: SizeFault,
-    },
     #[error("{path}: is the image itself, which stays as it is")]
     IsImage { path: PathBuf },
     #[error("{path}: not a disk that --disk made: {found}")]
@@ -61,16 +57,14 @@ pub enum OverlayError {
     },
     #[error("{path}: a running machine has this disk")]
     Busy { path: PathBuf },
-    #[error("{path}: cannot open the disk")]
-    Open { path: PathBuf, source: io::Error },
-    #[error("{path}: cannot write the disk")]
-    Write { path: PathBuf, source: io::Error },
-    #[error("{path}: the path of the image is too long for a qcow2 header")]
-    LongPath { path: PathBuf },
     #[error(transparent)]
     Create(#[from] PublishError),
     #[error(transparent)]
     Scratch(#[from] ScratchError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for OverlayError {
@@ -91,7 +85,7 @@ impl Hint for OverlayError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Create, Scratch; Open, Write);
+    vmbake_common::causes!(Create, Scratch, File, Message);
 }
 
 /// Why no disk has such a size.
@@ -142,7 +136,7 @@ impl Overlay {
     }
 
     fn reuse(path: &Path, guest: &Guest, size: Option<Size>) -> Result<Self, OverlayError> {
-        let open = |source| OverlayError::Open { path: path.to_owned(), source };
+        let open = |source| OverlayError::File(FileError::new(path, "open the disk", source));
         let identity = guest.identity().map_err(open)?;
         let metadata = path.metadata().map_err(open)?;
         if (metadata.dev(), metadata.ino()) == identity.file {
@@ -179,7 +173,7 @@ impl Overlay {
 
 /// How large the disk on top of an image is to be.
 fn wanted(guest: &Guest, size: Option<Size>) -> Result<u64, OverlayError> {
-    let refuse = |size, fault| Err(OverlayError::Size { size, fault });
+    let refuse = |size, fault| Err(OverlayError::Message(message!("a disk of {size} bytes cannot be had: {fault}")));
     let size = match size {
         None => guest.size,
         Some(Size::Bytes(size)) if size < guest.size => {
@@ -196,5 +190,5 @@ fn wanted(guest: &Guest, size: Option<Size>) -> Result<u64, OverlayError> {
 }
 
 fn write(file: &File, header: &Header, path: &Path) -> Result<(), OverlayError> {
-    header.write(file).map_err(|source| OverlayError::Write { path: path.to_owned(), source })
+    header.write(file).map_err(|source| OverlayError::File(FileError::new(path, "write the disk", source)))
 }

@@ -10,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
@@ -36,12 +37,10 @@ pub enum QemuError {
     },
     #[error("{program}: cannot run")]
     Run { program: PathBuf, source: io::Error },
-    #[error("cannot pass a descriptor on to qemu")]
-    Pass { source: io::Error },
-    #[error("cannot make a socket to speak with qemu")]
-    Socket { source: io::Error },
     #[error(transparent)]
     Scratch(#[from] ScratchError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for QemuError {
@@ -53,7 +52,7 @@ impl Hint for QemuError {
         }
     }
 
-    vmbake_common::causes!(Scratch; Run, Pass, Socket);
+    vmbake_common::causes!(Scratch, Message; Run);
 }
 
 /// Finds qemu for an architecture on PATH.
@@ -169,7 +168,9 @@ impl VirtualMachine {
     /// Has a child inherit the files.
     fn pass_on(&self) -> Result<(), QemuError> {
         let passed = self.files.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()));
-        passed.map_err(|source| QemuError::Pass { source: source.into() })
+        passed.map_err(|source| {
+            QemuError::Message(Message::new("cannot pass a descriptor on to qemu").by(std::io::Error::from(source)))
+        })
     }
 
     fn processors(&mut self, arch: Arch, accel: &Chosen, options: &Options) {
@@ -252,7 +253,9 @@ impl VirtualMachine {
     /// The monitor, and a port on which the machine reports.
     fn line(&mut self) -> Result<Line, QemuError> {
         let mut socket = |id: &str| -> Result<UnixStream, QemuError> {
-            let (ours, its) = UnixStream::pair().map_err(|source| QemuError::Socket { source })?;
+            let (ours, its) = UnixStream::pair().map_err(|source| {
+                QemuError::Message(Message::new("cannot make a socket to speak with qemu").by(source))
+            })?;
             let its = OwnedFd::from(its);
             self.add(["-chardev", &format!("socket,id={id},fd={}", its.as_raw_fd())]);
             self.files.push(its);

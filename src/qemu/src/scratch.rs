@@ -5,14 +5,14 @@ use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 /// Why a file without a name could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
-    #[error("{dir}: cannot make a temporary file")]
-    Create { dir: PathBuf, source: io::Error },
-    #[error("{dir}: cannot write a temporary file")]
-    Write { dir: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ScratchError {
@@ -20,7 +20,7 @@ impl Hint for ScratchError {
         Some("TMPDIR names another directory, --disk FILE keeps the machine's disk elsewhere".to_owned())
     }
 
-    vmbake_common::causes!(; Create, Write);
+    vmbake_common::causes!(Message);
 }
 
 /// Where files without a name are made.
@@ -41,14 +41,18 @@ impl Scratch {
 
     /// An empty file.
     pub fn file(&self) -> Result<File, ScratchError> {
-        tempfile::tempfile_in(&self.dir).map_err(|source| ScratchError::Create { dir: self.dir.clone(), source })
+        tempfile::tempfile_in(&self.dir).map_err(|source| {
+            ScratchError::Message(message!("{}: cannot make a temporary file", self.dir.display()).by(source))
+        })
     }
 
     /// A file with this content, at its start.
     pub fn holding(&self, content: &[u8]) -> Result<File, ScratchError> {
         let mut file = self.file()?;
         let written = file.write_all(content).and_then(|()| file.rewind());
-        written.map_err(|source| ScratchError::Write { dir: self.dir.clone(), source })?;
+        written.map_err(|source| {
+            ScratchError::Message(message!("{}: cannot write a temporary file", self.dir.display()).by(source))
+        })?;
         Ok(file)
     }
 

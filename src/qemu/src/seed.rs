@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 
 use fatfs::{Date, DateTime, FileSystem, FormatVolumeOptions, FsOptions, Time, TimeProvider, format_volume};
 use serde_json::json;
@@ -39,8 +40,6 @@ const KINDS: [&[u8]; 10] = [
 /// Why there is no seed.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: io::Error },
     #[error("{path}: has {len} bytes, cloud-init's volume takes {MAX_FILE} of one file")]
     TooLarge {
         path: PathBuf,
@@ -53,6 +52,8 @@ pub enum SeedError {
     Volume { source: io::Error },
     #[error(transparent)]
     Scratch(#[from] ScratchError),
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for SeedError {
@@ -66,7 +67,7 @@ impl Hint for SeedError {
         }
     }
 
-    vmbake_common::causes!(Scratch; Read, Volume);
+    vmbake_common::causes!(Scratch, File; Volume);
 }
 
 /// Files for cloud-init.
@@ -105,7 +106,7 @@ impl SeedFiles {
 
 fn read(path: &Path) -> Result<Vec<u8>, SeedError> {
     let mut content = Vec::new();
-    let fail = |source| SeedError::Read { path: path.to_owned(), source };
+    let fail = |source| SeedError::File(FileError::new(path, "read", source));
     let mut file = input::open(path).map_err(fail)?;
     // A pipe has no length: what is behind the limit is only counted.
     (&mut file).take(MAX_FILE).read_to_end(&mut content).map_err(fail)?;

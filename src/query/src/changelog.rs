@@ -10,13 +10,12 @@ mod side;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use vmbake_common::message::Message;
 
 use debversion::Version;
-use vmbake_disk::tree::TreeError;
 
 use crate::diff::changes;
 use crate::explain::ExplainError;
-use crate::sbom::SbomError;
 pub use report::{Changelog, PackageChanges, ReleaseName, SecurityChanges, SizeChange};
 pub use security::SecurityFacts;
 pub use side::{MAX_PLAN, PLAN, describe};
@@ -29,18 +28,14 @@ use vmbake_image::disk::InspectError;
 pub enum ChangelogError {
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    #[error("{}: it cannot be told what it is made of", path.display())]
-    Sbom { path: PathBuf, source: Box<SbomError> },
-    #[error("{}: cannot be compared", path.display())]
-    Tree { path: PathBuf, source: TreeError },
     #[error("{}: cannot read the document", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{}: more than the {limit} bytes that a bill of materials may have", path.display())]
-    TooLarge { path: PathBuf, limit: u64 },
     #[error("{}: no bill of materials of SPDX as vmbake writes it", path.display())]
     Document { path: PathBuf, source: serde_json::Error },
     #[error(transparent)]
     Origins(#[from] ExplainError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ChangelogError {
@@ -54,7 +49,7 @@ impl Hint for ChangelogError {
         }
     }
 
-    vmbake_common::causes!(Inspect, Origins; Sbom, Tree, Read);
+    vmbake_common::causes!(Inspect, Origins, Message; Read);
 }
 
 /// What changed from one release to another. Each is an image, or a document that a bake wrote beside it.

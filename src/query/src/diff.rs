@@ -17,6 +17,8 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::tree::Tree;
 
@@ -37,16 +39,12 @@ use vmbake_manifest::{ContainerImage, Dependency};
 pub enum DiffError {
     #[error("{image}: cannot be compared")]
     Image { image: PathBuf, source: InspectError },
-    #[error("{image}: cannot be opened")]
-    Identity { image: PathBuf, source: std::io::Error },
-    #[error("{}: cannot be read", image.display())]
-    Read { image: PathBuf, source: std::io::Error },
-    #[error("{path}: cannot compare the contents")]
-    Content { path: String, source: std::io::Error },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for DiffError {
-    vmbake_common::causes!(; Image, Identity, Read, Content);
+    vmbake_common::causes!(Message; Image);
 }
 
 /// How to compare.
@@ -84,7 +82,8 @@ pub fn diff(from: &Path, to: &Path, options: DiffOptions) -> Result<Difference, 
 /// Which file a path names.
 fn identity(image: &Path) -> Result<(u64, u64), DiffError> {
     let found = std::fs::metadata(image);
-    let found = found.map_err(|source| DiffError::Identity { image: image.to_owned(), source })?;
+    let found =
+        found.map_err(|source| DiffError::Message(message!("{}: cannot be opened", image.display()).by(source)))?;
     Ok((found.dev(), found.ino()))
 }
 

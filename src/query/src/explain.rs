@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+use vmbake_common::message;
+use vmbake_common::message::{FileError, Message};
 
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::source::MapReader;
@@ -44,7 +46,7 @@ pub fn explain(
         Want { path: b"/etc/group", reach: Reach::Node },
     ];
     let tree = open_some(image, partition, &[&wants[..], &packages::WANTS].concat())?;
-    let unusable = |error| ExplainError::Manifest(Box::new(error));
+    let unusable = |error| ExplainError::Message(Message::new("the manifest inside the image is not usable").by(error));
     let (record, manifest) = match record {
         Some(file) => (Some(read_record(file)?), inside_manifest(&tree).map_err(unusable)?),
         None => match own_record(image, &tree)? {
@@ -89,7 +91,7 @@ pub(super) fn read_record(path: &Path) -> Result<Record, ExplainError> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, ExplainError> {
-    let read = |source| ExplainError::ReadRecord { path: path.to_owned(), source };
+    let read = |source| ExplainError::File(FileError::new(path, "read the record of origins", source));
     let mut text = Vec::new();
     input::open(path).map_err(read)?.take(MAX_LEN + 1).read_to_end(&mut text).map_err(read)?;
     match text.len() as u64 {
@@ -114,7 +116,9 @@ pub fn inside_manifest(tree: &Tree) -> Result<Option<Manifest>, ManifestError> {
 pub fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
     if record.manifest != manifest.digest() {
         let (expected, found) = (Box::new(record.manifest), Box::new(manifest.digest()));
-        return Err(ExplainError::OtherManifest { expected, found });
+        return Err(ExplainError::Message(message!(
+            "the record of origins is of manifest {expected}, inside the image is {found}"
+        )));
     }
     let content = manifest.content();
     let images = content.images.iter().map(|image| (&image.image, image.digest));
@@ -124,7 +128,9 @@ pub fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
         match pinned.get(name) {
             Some(expected) if *expected != artifact.digest => {
                 let (expected, found) = (Box::new(*expected), Box::new(artifact.digest));
-                return Err(ExplainError::OtherArtifact { name: name.clone(), expected, found });
+                return Err(ExplainError::Message(message!(
+                    "artifact {name}: the record of origins has {found}, the manifest inside the image {expected}"
+                )));
             }
             None if name != FIRSTBOOT => return Err(ExplainError::UnknownArtifact { name: name.clone() }),
             _ => {}
@@ -186,7 +192,10 @@ impl Origins<'_> {
             let own = escape::path(&[real.as_slice(), name].concat());
             let removed = self.record.and_then(|record| record.removed.get(&own));
             if let Some(layer) = removed.cloned().flatten() {
-                return ExplainError::Removed { path: escape::path(path), layer };
+                return ExplainError::Message(message!(
+                    "{}: not in the image: layer {layer} removed it",
+                    escape::path(path)
+                ));
             }
             gone.truncate(at);
         }
@@ -299,7 +308,7 @@ impl Origins<'_> {
         if found != artifact.digest {
             let (expected, found) = (Box::new(artifact.digest), Box::new(found));
             let artifact = artifact.name.clone();
-            return Err(ExplainError::ContentOrigin { path: shown, artifact, expected, found });
+            return Err(ExplainError::Message(message!("{shown}: has {found}, but artifact {artifact} is {expected}")));
         }
         Ok(Some(ContentOrigin::Matches))
     }

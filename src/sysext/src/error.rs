@@ -1,7 +1,7 @@
 //! Why a bundle does not become an extension.
 
-use std::io;
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use vmbake_disk::ext4::AuthorError;
 use vmbake_disk::squashfs::SquashfsError;
@@ -59,14 +59,12 @@ pub enum ExtensionError {
     Author(#[from] AuthorError),
     #[error(transparent)]
     Squashfs(#[from] SquashfsError),
-    #[error("{path}: cannot make the hash tree")]
-    HashTree { path: PathBuf, source: io::Error },
-    #[error("{path}: cannot write the extension")]
-    Folder { path: PathBuf, source: io::Error },
     #[error("{path}: cannot write the extension")]
     Write { path: PathBuf, source: WriteError },
     #[error(transparent)]
     Publish(#[from] PublishError),
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for ExtensionError {
@@ -87,7 +85,7 @@ impl Hint for ExtensionError {
         matches!(self, Self::Refused { .. })
     }
 
-    vmbake_common::causes!(Bundle, Manifest, Fetch, Verify, Stage, Merge, Author, Squashfs, Publish; HashTree, Folder, Write);
+    vmbake_common::causes!(Bundle, Manifest, Fetch, Verify, Stage, Merge, Author, Squashfs, Publish, File; Write);
 }
 
 /// A line for each refusal.

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use rustix::fs::{AtFlags, CWD, RenameFlags, Timespec, Timestamps};
 use vmbake_disk::source::MapReader;
@@ -20,7 +21,7 @@ use vmbake_common::ownership;
 /// Writes `tree` as the directory `out`, and returns the length of all its files. With `force` it takes the place of an extension, which a
 /// directory with the file `release` is.
 pub(super) fn write_folder(tree: &Tree, out: &Path, release: &str, force: bool) -> Result<u64, ExtensionError> {
-    let failed = |source| ExtensionError::Folder { path: out.to_owned(), source };
+    let failed = |source| ExtensionError::File(FileError::new(out, "write the extension", source));
     let is_there = out.symlink_metadata().is_ok();
     if is_there && !force {
         return Err(PublishError::Exists { path: out.to_owned() }.into());

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use vmbake_disk::disk::Disk;
 use vmbake_disk::ext4::{self, VolumeOptions};
@@ -46,7 +47,7 @@ pub(super) fn write_volume(
     let len = fill(tree, out, image.file(), form.format, &identity.volume)?;
     let mut written = Vec::new();
     if form.verity {
-        let unreadable = |source| ExtensionError::HashTree { path: out.to_owned(), source };
+        let unreadable = |source| ExtensionError::File(FileError::new(out, "make the hash tree", source));
         let source = image.file().try_clone().and_then(FileSource::new).map_err(unreadable)?;
         let hashes = HashTree::of(&source, &identity.tree, threads).map_err(unreadable)?;
         let root = format!("{}\n", Digest::Sha256(hashes.root).hex());

@@ -1,11 +1,12 @@
 //! Why there is no user data.
 
 use std::path::PathBuf;
+use vmbake_common::message::Message;
 
 use vmbake_firstboot::env;
 use vmbake_firstboot::error::Error;
 
-use super::{Origin, Sizes, fields, names};
+use super::{Sizes, fields, names};
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::of_path;
@@ -17,14 +18,6 @@ pub enum Problem {
     Unknown { name: String, near: Vec<String> },
     #[error("{name}: unknown placeholder{}", names::suggestion(near))]
     Placeholder { name: String, near: Vec<String> },
-    #[error(
-        "{name}: expected {{{{ {path} }}}} as the whole value, as the value must have a certain format, found other text or placeholders next to it"
-    )]
-    Part { name: String, path: String },
-    #[error(
-        "{name}: expected text with at most one placeholder, {{{{ .Instance.ID }}}}, as it becomes the host name, found {found}"
-    )]
-    HostName { name: &'static str, found: String },
     #[error("{name}: expected a value of at most {} KiB, found one that may have {bytes} bytes once its placeholders are filled", env::MAX_VALUE_BYTES >> 10)]
     Long { name: String, bytes: usize },
     #[error("{name}: expected --provider, which decides the size limit and the checks")]
@@ -33,27 +26,21 @@ pub enum Problem {
     Text { name: String, expected: &'static str },
     #[error("{}", vmbake_firstboot::output::chain(.0))]
     FirstBoot(Error),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
-impl Hint for Problem {}
+impl Hint for Problem {
+    vmbake_common::causes!(Message);
+}
 
 /// Why there is no user data.
 #[derive(Debug, thiserror::Error)]
 pub enum UserDataError {
     #[error("cannot read {path}")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{option}: expected NAME=VALUE with a name of letters, digits and underscores, found none")]
-    Assignment { option: String },
-    #[error("--set: {name}: expected UTF-8")]
-    NotText { name: String },
     #[error("{path}: {name}: expected a file without placeholders, as it is encoded in base64, found \"{{{{\"")]
     EncodedPlaceholder { name: String, path: PathBuf },
-    #[error("a template takes no nonce: the server fills in one for each machine")]
-    NonceInTemplate,
-    #[error("{name} is given twice: by {first} and by {second}")]
-    Twice { name: String, first: Origin, second: Origin },
-    #[error("{path}: expected {expected}, found {found}")]
-    Input { path: PathBuf, expected: &'static str, found: String },
     #[error("{option} means nothing to kind {kind}")]
     Option { option: &'static str, kind: String },
     #[error("kind {kind} takes no settings: none of its layers has `inputs` of the first boot")]
@@ -84,6 +71,8 @@ pub enum UserDataError {
     },
     #[error(transparent)]
     File(#[from] Error),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for UserDataError {
@@ -122,7 +111,7 @@ impl Hint for UserDataError {
         matches!(self, Self::Settings { .. })
     }
 
-    vmbake_common::causes!(; Read);
+    vmbake_common::causes!(Message; Read);
 }
 
 fn lines(problems: &[Problem]) -> String {

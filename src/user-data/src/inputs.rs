@@ -3,6 +3,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use vmbake_common::message;
 
 use sigstore_verify::types::{DerCertificate, PemContent};
 use vmbake_firstboot::plan::{Format, Plan};
@@ -119,5 +120,5 @@ fn text(path: &Path, expected: &'static str) -> Result<String, UserDataError> {
 }
 
 fn wrong(path: &Path, expected: &'static str, found: &str) -> UserDataError {
-    UserDataError::Input { path: path.to_owned(), expected, found: found.to_owned() }
+    UserDataError::Message(message!("{}: expected {expected}, found {found}", path.display()))
 }

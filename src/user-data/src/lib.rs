@@ -25,6 +25,8 @@ pub use template::UserDataTemplate;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_firstboot::env;
 use vmbake_firstboot::error::Error;
@@ -190,7 +192,9 @@ fn gathered(request: &UserDataRequest, plan: &Plan) -> Result<(Settings, Vec<Str
 fn token(request: &UserDataRequest, place: Option<&String>) -> Result<Option<String>, UserDataError> {
     let Some(path) = &request.nonce else { return Ok(None) };
     if request.template.is_some() {
-        return Err(UserDataError::NonceInTemplate);
+        return Err(UserDataError::Message(Message::new(
+            "a template takes no nonce: the server fills in one for each machine",
+        )));
     }
     let token = inputs::token(path)?;
     match place {
@@ -264,7 +268,7 @@ fn combined(sources: &[(Origin, BTreeMap<String, String>)]) -> Result<Settings, 
 
 fn add(settings: &mut Settings, name: &str, second: Origin, value: String) -> Result<(), UserDataError> {
     match settings.insert(name.to_owned(), (second.clone(), value)) {
-        Some((first, _)) => Err(UserDataError::Twice { name: name.to_owned(), first, second }),
+        Some((first, _)) => Err(UserDataError::Message(message!("{name} is given twice: by {first} and by {second}"))),
         None => Ok(()),
     }
 }

@@ -7,6 +7,7 @@
 //! ends; anything else makes the execution fail, and no machine starts. Where a field is a scalar by itself, `printf "%+q"` writes a
 //! string whose escapes are those of YAML, too.
 
+use vmbake_common::message;
 use vmbake_firstboot::env;
 use vmbake_firstboot::plan::{Format, Variable};
 
@@ -93,13 +94,13 @@ impl Value {
         if name == NAME {
             let found = fields.iter().map(|field| field.path()).collect::<Vec<_>>();
             let is_known = matches!(found[..], [] | [INSTANCE]);
-            return (!is_known).then(|| Problem::HostName { name: NAME, found: found.join(" and ") });
+            return (!is_known).then(|| Problem::Message(message!("{}: expected text with at most one placeholder, {{{{ .Instance.ID }}}}, as it becomes the host name, found {}", NAME, found.join(" and "))));
         }
         let variable = variable.filter(|one| one.format.is_some() || !one.one_of.is_empty())?;
         // Parts of base64 depend on what is before them.
         let is_base64 = variable.format == Some(Format::Base64);
         let field = fields.into_iter().find(|field| is_base64 || matches!(field, Field::Named(_)))?;
-        (self.0.len() > 1).then(|| Problem::Part { name: name.to_owned(), path: field.path().to_owned() })
+        (self.0.len() > 1).then(|| Problem::Message(message!("{name}: expected {{{{ {} }}}} as the whole value, as the value must have a certain format, found other text or placeholders next to it", field.path())))
     }
 
     /// The longest value, if the server fills in any of it.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -22,13 +23,6 @@ const FORMAT: u32 = 1;
 /// Why a policy cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    #[error("{path}: cannot read the policy")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
     #[error("{path}: not a valid policy")]
     Syntax {
         /// The file.
@@ -43,6 +37,8 @@ pub enum PolicyError {
         /// What is wrong.
         what: String,
     },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for PolicyError {
@@ -50,7 +46,7 @@ impl Hint for PolicyError {
         Some("`vmbake schema policy` prints the form of a policy; docs/release.md has an example".to_owned())
     }
 
-    vmbake_common::causes!(; Read);
+    vmbake_common::causes!(File);
 }
 
 /// What is demanded of a release.
@@ -91,8 +87,8 @@ pub struct KeyDemand {
 impl ReleasePolicy {
     /// Reads a policy.
     pub fn load(path: &Path) -> Result<Self, PolicyError> {
-        let text =
-            super::read(path, MAX_POLICY).map_err(|source| PolicyError::Read { path: path.to_owned(), source })?;
+        let text = super::read(path, MAX_POLICY)
+            .map_err(|source| PolicyError::File(FileError::new(path, "read the policy", source)))?;
         Self::parse(path, &text)
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
@@ -37,8 +38,6 @@ pub enum SignError {
     Sums(#[from] SumsError),
     #[error("{path}: lists no provenance")]
     NoProvenance { path: PathBuf },
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: has digest {found}, SHA256SUMS says {expected}")]
     Digest { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
     #[error("the key cannot be used")]
@@ -47,6 +46,8 @@ pub enum SignError {
     Json { path: PathBuf, source: serde_json::Error },
     #[error(transparent)]
     Publish(#[from] PublishError),
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for SignError {
@@ -62,7 +63,7 @@ impl Hint for SignError {
         }
     }
 
-    vmbake_common::causes!(Sums, Key, Publish; Read);
+    vmbake_common::causes!(Sums, Key, Publish, File);
 }
 
 /// Signs everything in `folder` that is to be signed, and returns the bundles. Those that are there already are replaced.
@@ -80,7 +81,7 @@ pub fn sign(folder: &Path, key: &PrivateKey, label: Option<&str>) -> Result<Vec<
     for (name, expected) in listed.iter().filter(|(name, _)| name.ends_with(PROVENANCE)) {
         let path = folder.join(name);
         let statement = super::read(&path, MAX_STATEMENT);
-        let statement = statement.map_err(|source| SignError::Read { path: path.clone(), source })?;
+        let statement = statement.map_err(|source| SignError::File(FileError::new(path.clone(), "read", source)))?;
         let (found, expected) = (Checksum::Bytes(Digest::of(&statement)), *expected);
         if found != expected {
             let (expected, found) = (Box::new(expected), Box::new(found));

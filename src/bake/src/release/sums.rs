@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 
 use crate::incremental::checksums::Checksum;
 use vmbake_common::digest::Digest;
@@ -47,14 +48,14 @@ impl SumsKind {
 /// Why a list cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SumsError {
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
     #[error("{path}:{line}: {what}")]
     Line { path: PathBuf, line: usize, what: &'static str },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for SumsError {
-    vmbake_common::causes!(; Read);
+    vmbake_common::causes!(File);
 }
 
 /// A list.
@@ -72,7 +73,7 @@ pub fn read_sums(folder: &Path, kind: SumsKind) -> Result<Option<Sums>, SumsErro
     match super::read(&path, MAX_LIST) {
         Ok(text) => parse(&path, kind, &text).map(|checksums| Some(Sums { checksums, text })),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(SumsError::Read { path, source }),
+        Err(source) => Err(SumsError::File(FileError::new(path, "read", source))),
     }
 }
 

@@ -13,7 +13,7 @@ impl Hint for MergeError {
         matches!(self, Self::FirstBoot { .. } | Self::Script { .. })
     }
 
-    vmbake_common::causes!(Version; Tree, Program);
+    vmbake_common::causes!(Version, Message; Tree, Program);
 }
 
 fn of_merge(error: &MergeError) -> Option<String> {

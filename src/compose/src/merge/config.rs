@@ -1,6 +1,8 @@
 //! Files of sysusers.d(5) and tmpfiles.d(5): where they are, and the words of their lines.
 
 use std::collections::BTreeSet;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::tree::Kind;
 
@@ -57,7 +59,7 @@ impl Config {
 
     /// The error about a line that means something that is not known.
     pub(super) fn fault(&self, line: &str) -> MergeError {
-        MergeError::content(&self.path, ContentFault::Line { line: line.to_owned() })
+        MergeError::content(&self.path, ContentFault::Message(message!("line {line:?} is not understood")))
     }
 }
 
@@ -68,7 +70,12 @@ fn find(target: &Target, folder: &str, name: &str) -> Result<String, MergeError>
         DIRECTORIES.iter().map(|dir| format!("{dir}/{folder}/{name}")).collect()
     };
     let found = paths.into_iter().find(|path| target.tree.resolve(path.as_bytes()).is_ok());
-    let missing = || MergeError::content(format!("/usr/lib/{folder}/{name}"), ContentFault::NoConfig);
+    let missing = || {
+        MergeError::content(
+            format!("/usr/lib/{folder}/{name}"),
+            ContentFault::Message(Message::new("is used by a script, but no package brings it")),
+        )
+    };
     found.ok_or_else(missing)
 }
 

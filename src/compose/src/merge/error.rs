@@ -1,6 +1,7 @@
 //! Why layers cannot be merged.
 
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_disk::tree::TreeError;
 
 use super::debconf::PresetFault;
@@ -15,8 +16,6 @@ use vmbake_layer::first_boot::PlanFault;
 pub enum MergeError {
     #[error("layer {layer}")]
     Tree { layer: String, source: TreeError },
-    #[error("{path}: written by both {first} and {second}")]
-    Conflict { path: String, first: String, second: String },
     #[error("layer {layer}: {verb} {path}, which is not granted")]
     NotGranted {
         layer: String,
@@ -68,10 +67,6 @@ pub enum MergeError {
         other: String,
         found: String,
     },
-    #[error("{package}: conflicts with {relation}, which is installed as {found}")]
-    Conflicts { package: String, relation: String, found: String },
-    #[error("{package}: its {field} {text:?} is not a list of relations")]
-    Relation { package: String, field: &'static str, text: String },
     #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
     Overwrites { path: String, package: String, owner: String, version: String },
     #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
@@ -87,8 +82,6 @@ pub enum MergeError {
     },
     #[error("{package}: needs {relation}, which only the version that an upgrade replaces is")]
     Loses { package: String, relation: String },
-    #[error("{package}: is both artifact {first} and artifact {second}")]
-    Twice { package: String, first: String, second: String },
     #[error(transparent)]
     Version(Box<OtherVersion>),
     #[error(
@@ -151,8 +144,6 @@ pub enum MergeError {
         what: &'static str,
         name: String,
     },
-    #[error("the group {group} of the user {user} does not exist")]
-    NoGroup { user: String, group: String },
     #[error("{arch}: programs are known for amd64 and arm64 only")]
     Arch { arch: String },
     #[error("{path} of {artifact}: starts as an ELF file, but cannot be loaded")]
@@ -169,10 +160,6 @@ pub enum MergeError {
     Privilege { path: String, artifact: String, layer: String, privilege: String },
     #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
     NoPrivilege { layer: String, path: String },
-    #[error("{path}: artifact {artifact} brings it with the extended attribute {name}")]
-    Attribute { path: String, artifact: String, name: String },
-    #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
-    Case { path: String, artifact: String, found: String, first: String },
     #[error("{}", lines(.faults))]
     FirstBoot { faults: Vec<PlanFault> },
     #[error("layer {layer}: the image has no {what} {value}: there is no {path}")]
@@ -185,10 +172,10 @@ pub enum MergeError {
         what: String,
         hint: &'static str,
     },
-    #[error("the plan of the first boot cannot be written as JSON")]
-    Plan { source: serde_json::Error },
     #[error("a file of the first boot cannot be written into the image")]
     Baked { source: vmbake_firstboot::error::Error },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl MergeError {

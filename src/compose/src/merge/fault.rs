@@ -1,7 +1,7 @@
 //! What is wrong with a file of the base, of a package or of a layer: each subject has its kinds.
 
 use vmbake_common::hint::Hint;
-use vmbake_disk::tree::TreeError;
+use vmbake_common::message::Message;
 
 use crate::stage::ControlFault;
 pub use vmbake_layer::InstallFault;
@@ -25,20 +25,14 @@ pub enum ContentFault {
     Library(#[from] LibraryFault),
     #[error(transparent)]
     Word(#[from] WordFault),
-    #[error("is used by a script, but no package brings it")]
-    NoConfig,
-    #[error("line {line:?} is not understood")]
-    Line { line: String },
-    #[error("is read by {program}, which the image does not have")]
-    NoReader { program: &'static str },
-    #[error("is a {found}; only a regular file has capabilities")]
-    NoFile { found: &'static str },
     #[error("is a {found}; `{key}` is for regular files")]
     NotEmptied { found: &'static str, key: &'static str },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ContentFault {
-    vmbake_common::causes!(Alternative, Conffile, Listed, Database, Trigger, Library, Word);
+    vmbake_common::causes!(Alternative, Conffile, Listed, Database, Trigger, Library, Word, Message);
 }
 
 /// What is wrong with an alternative (update-alternatives(1)).
@@ -150,26 +144,13 @@ impl Hint for TriggerFault {}
 /// What is wrong with the cache of the dynamic linker, or with what goes into it.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryFault {
-    #[error("is not a cache that glibc 2.33 or a later one wrote")]
-    Cache,
-    #[error("would be larger than 4 GiB")]
-    CacheLen,
-    #[error("is the name of a library, but not UTF-8")]
-    Name,
-    #[error("is no configuration of libraries: {error}")]
-    Unread {
-        /// Why the tree does not have it.
-        error: TreeError,
-    },
-    #[error("is included by too many files")]
-    Included,
-    #[error("includes {pattern:?}: of patterns only * and ? are known")]
-    Pattern { pattern: String },
-    #[error("includes {pattern:?}: fits too many paths")]
-    TooMany { pattern: String },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
-impl Hint for LibraryFault {}
+impl Hint for LibraryFault {
+    vmbake_common::causes!(Message);
+}
 
 /// What is wrong with a word that a bake replaces.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! The plan of what is left to do on the machine: all layers and the merged tree in; the plan, the defaults of its variables and
 //! the files that can be written already out, each with the layer that asked for it as its origin.
 
+use vmbake_common::message::Message;
 use vmbake_disk::tree::{Kind, Origin, components};
 use vmbake_firstboot::error::Error;
 use vmbake_firstboot::plan::{Named, Ownership, PATH, Variable};
@@ -28,7 +29,9 @@ pub(super) fn write(target: &mut Target, layers: &[Layer], manifest: &Content) -
     }
     compiled.plan.directories = real(target, &compiled, "/directories", false, &compiled.plan.directories)?;
     compiled.plan.modes = real(target, &compiled, "/modes", true, &compiled.plan.modes)?;
-    let text = serde_json::to_string_pretty(&compiled.plan).map_err(|source| MergeError::Plan { source })? + "\n";
+    let text = serde_json::to_string_pretty(&compiled.plan).map_err(|source| {
+        MergeError::Message(Message::new("the plan of the first boot cannot be written as JSON").by(source))
+    })? + "\n";
     let before = target.origin().clone();
     file(target, &owner.schema.name, PATH, text.into_bytes())?;
     defaults(target, &compiled)?;

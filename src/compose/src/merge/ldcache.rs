@@ -12,6 +12,7 @@ mod conf;
 mod search;
 mod format;
 
+use vmbake_common::message::Message;
 use vmbake_disk::tree::{Kind, Tree};
 
 use super::place::Target;
@@ -41,7 +42,9 @@ pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> 
     let Ok(old) = target.tree.read(CACHE.as_bytes(), MAX_CACHE) else { return Ok(()) };
     let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
     let damaged = |fault: LibraryFault| MergeError::content(CACHE, fault);
-    let generator = generator(&old).ok_or_else(|| damaged(LibraryFault::Cache))?;
+    let generator = generator(&old).ok_or_else(|| {
+        damaged(LibraryFault::Message(Message::new("is not a cache that glibc 2.33 or a later one wrote")))
+    })?;
     let (mut entries, mut subdirectories) = (Vec::new(), Vec::new());
     for directory in directories(&target.tree, arch)? {
         subdirectories.extend(directory.hwcaps.clone());
@@ -58,7 +61,8 @@ pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> 
             entries.push(entry(&directory, library));
         }
     }
-    let new = encode(entries, &subdirectories, &generator).ok_or_else(|| damaged(LibraryFault::CacheLen))?;
+    let new = encode(entries, &subdirectories, &generator)
+        .ok_or_else(|| damaged(LibraryFault::Message(Message::new("would be larger than 4 GiB"))))?;
     if new == old {
         return Ok(());
     }
@@ -120,6 +124,10 @@ fn path(directory: &Directory, name: &[u8]) -> Result<String, MergeError> {
 }
 
 fn text(bytes: &[u8]) -> Result<String, MergeError> {
-    String::from_utf8(bytes.to_vec())
-        .map_err(|_| MergeError::content(String::from_utf8_lossy(bytes), LibraryFault::Name))
+    String::from_utf8(bytes.to_vec()).map_err(|_| {
+        MergeError::content(
+            String::from_utf8_lossy(bytes),
+            LibraryFault::Message(Message::new("is the name of a library, but not UTF-8")),
+        )
+    })
 }

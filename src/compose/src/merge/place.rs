@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use vmbake_common::message;
 
 use vmbake_disk::source::{Map, ReadAt, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
@@ -236,7 +237,7 @@ impl Target {
         let shown = || vmbake_common::escape::name(path);
         let artifact = self.origin().artifact.clone().unwrap_or_default();
         if let Some(first) = self.written.get(&id) {
-            return Err(MergeError::Conflict { path: shown(), first: first.clone(), second: artifact });
+            return Err(MergeError::Message(message!("{}: written by both {first} and {artifact}", shown())));
         }
         match &self.tree.inode(id).kind {
             found @ Kind::Directory(_) => {

@@ -2,6 +2,7 @@
 //! satisfied and stays the base's, one in an older version is replaced where its layer says so. All others are refused.
 
 use debversion::Version;
+use vmbake_common::message;
 
 use super::status::{Status, state};
 use super::{MergeError, OtherVersion};
@@ -68,7 +69,7 @@ fn once(artifacts: &[StagedArtifact]) -> Result<(), MergeError> {
     for (index, (second, deb)) in debs.iter().enumerate() {
         if let Some((first, _)) = debs.iter().take(index).find(|(_, earlier)| earlier.name() == deb.name()) {
             let [package, first, second] = [deb.name(), first, second].map(str::to_owned);
-            return Err(MergeError::Twice { package, first, second });
+            return Err(MergeError::Message(message!("{package}: is both artifact {first} and artifact {second}")));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! A package that was chosen by name answers for its own files. Its scripts give no privileges to those of others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use vmbake_common::message;
 
 use vmbake_disk::tree::{Kind, Tree};
 
@@ -49,7 +50,12 @@ pub(super) fn give(target: &mut Target, path: &str, text: &str) -> Result<(), Me
     let id = target.wrap(target.tree.resolve(path.as_bytes()))?;
     match &target.tree.inode(id).kind {
         Kind::File(_) => {}
-        found => return Err(MergeError::content(path, ContentFault::NoFile { found: found.name() })),
+        found => {
+            return Err(MergeError::content(
+                path,
+                ContentFault::Message(message!("is a {}; only a regular file has capabilities", found.name())),
+            ));
+        }
     }
     if let Some(value) = attribute(text) {
         target.set_attribute(id, ATTRIBUTE, value);

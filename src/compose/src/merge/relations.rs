@@ -1,6 +1,7 @@
 //! Package relations (Debian Policy 7, deb-control(5)): whether everything that is going to be installed fits together.
 
 use debversion::Version;
+use vmbake_common::message;
 
 use super::MergeError;
 use super::status::Status;
@@ -140,7 +141,9 @@ fn avoids(control: &Control, present: &[Present<'_>]) -> Result<(), MergeError> 
             if let Some(found) = others.into_iter().find(|found| found.is(relation)) {
                 let found = found.owner.get("Version").unwrap_or_default().to_owned();
                 let (package, relation) = (name(control).to_owned(), relation.text.clone());
-                return Err(MergeError::Conflicts { package, relation, found });
+                return Err(MergeError::Message(message!(
+                    "{package}: conflicts with {relation}, which is installed as {found}"
+                )));
             }
         }
     }
@@ -150,9 +153,7 @@ fn avoids(control: &Control, present: &[Present<'_>]) -> Result<(), MergeError> 
 /// The groups of a field, each of which one of its relations satisfies.
 fn parse(control: &Control, field: &'static str) -> Result<Vec<Vec<Relation>>, MergeError> {
     let text = control.get(field).unwrap_or_default();
-    relation::groups(text).ok_or_else(|| MergeError::Relation {
-        package: name(control).to_owned(),
-        field,
-        text: text.to_owned(),
+    relation::groups(text).ok_or_else(|| {
+        MergeError::Message(message!("{}: its {field} {text:?} is not a list of relations", name(control)))
     })
 }

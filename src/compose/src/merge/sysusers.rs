@@ -5,6 +5,7 @@ use super::MergeError;
 use super::accounts::{AccountKind, Defs, Ids, NewUser, Tables, lookup};
 use super::config::{Config, expand};
 use super::place::Target;
+use vmbake_common::message;
 
 const NOLOGIN: &str = "/usr/sbin/nologin";
 
@@ -140,7 +141,9 @@ impl Wanted {
             Some(group) => {
                 let number = group.parse::<u32>().ok();
                 let found = number.or_else(|| tables.group.id(group));
-                found.ok_or_else(|| MergeError::NoGroup { user: name.to_owned(), group: group.clone() })?
+                found.ok_or_else(|| {
+                    MergeError::Message(message!("the group {group} of the user {name} does not exist"))
+                })?
             }
             None => self.group(tables, ids, name, user.own)?,
         };

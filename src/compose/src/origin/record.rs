@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use serde::{Deserialize, Serialize};
 use vmbake_disk::tree::{Tree, TreeError};
@@ -19,8 +21,6 @@ pub const MAX_LEN: u64 = 32 << 20;
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    #[error("{place}: cannot read the record of origins")]
-    Read { place: String, source: TreeError },
     #[error("{place}:{line}:{column}: not a valid record of origins")]
     Syntax {
         place: String,
@@ -32,20 +32,12 @@ pub enum RecordError {
     },
     #[error("{place}: a record of origins in format {found}, this program reads {FORMAT}")]
     Format { place: String, found: u32 },
-    #[error("{place}: the record of origins is not in the form in which vmbake writes it")]
-    Form { place: String },
-    #[error("{place}: {subject} names {what} {name}, which the record does not list there")]
-    Reference {
-        place: String,
-        subject: String,
-        /// What kind of thing it names.
-        what: &'static str,
-        name: String,
-    },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for RecordError {
-    vmbake_common::causes!(; Read);
+    vmbake_common::causes!(Message);
 }
 
 /// Which input each path of an image came from.
@@ -178,7 +170,9 @@ impl Record {
         }
         let record: Self = serde_json::from_slice(text).map_err(syntax)?;
         if record.to_text().map_err(syntax)? != text {
-            return Err(RecordError::Form { place: place.to_owned() });
+            return Err(RecordError::Message(message!(
+                "{place}: the record of origins is not in the form in which vmbake writes it"
+            )));
         }
         record.check(place)?;
         Ok(record)
@@ -186,12 +180,9 @@ impl Record {
 
     fn check(&self, place: &str) -> Result<(), RecordError> {
         let missing = |subject: &str, what, name: &str| {
-            Err(RecordError::Reference {
-                place: place.to_owned(),
-                subject: subject.to_owned(),
-                what,
-                name: name.to_owned(),
-            })
+            Err(RecordError::Message(message!(
+                "{place}: {subject} names {what} {name}, which the record does not list there"
+            )))
         };
         for (name, artifact) in &self.artifacts {
             if !self.layers.contains_key(&artifact.layer) {
@@ -225,7 +216,9 @@ pub fn inside_record(tree: &Tree) -> Result<Option<(Record, Vec<u8>)>, RecordErr
     let text = match tree.read(RECORD.as_bytes(), MAX_LEN) {
         Ok(text) => text,
         Err(TreeError::NotFound { .. }) => return Ok(None),
-        Err(source) => return Err(RecordError::Read { place: RECORD.to_owned(), source }),
+        Err(source) => {
+            return Err(RecordError::Message(message!("{}: cannot read the record of origins", RECORD).by(source)));
+        }
     };
     Ok(Some((Record::parse(RECORD, &text)?, text)))
 }

@@ -25,6 +25,8 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::path::PathBuf;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::tree::Metadata;
 
@@ -38,25 +40,13 @@ pub enum ArchiveError {
     Read { offset: u64, source: io::Error },
     #[error("cannot write a temporary file in {dir}")]
     Spool { dir: PathBuf, source: io::Error },
-    #[error("cannot decompress after {offset} bytes of output")]
-    Decompress {
-        /// How many bytes came out before.
-        offset: u64,
-        source: io::Error,
-    },
-    #[error("unknown compression {format:?}")]
-    Compression { format: String },
     #[error("is a {found}, which this `type` of `install` cannot read")]
     Foreign { found: &'static str },
-    #[error("is not compressed with gzip, xz, Zstandard or bzip2")]
-    NotCompressed,
     #[error("cannot read the zip file")]
     Zip {
         /// The error of the zip reader.
         source: rawzip::Error,
     },
-    #[error("zip file: {what} is {found}, expected {expected}")]
-    ZipForm { what: &'static str, found: u64, expected: u64 },
     #[error("{len} bytes become more than {limit}: refused as a decompression bomb")]
     Bomb {
         /// Its length in bytes.
@@ -65,18 +55,16 @@ pub enum ArchiveError {
     },
     #[error("more than {limit} members")]
     TooMany { limit: usize },
-    #[error("member {path:?}: {fault}")]
-    Refused { path: String, fault: Box<MemberFault> },
     #[error("ends at byte {len}, inside member {path:?}")]
     Truncated { path: String, len: u64 },
     #[error("brings {path:?}, which `absent` of its layer excludes")]
     Present { path: String },
-    #[error("has no member {path:?}")]
-    NoMember { path: String },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ArchiveError {
-    vmbake_common::causes!(; Read, Spool, Decompress);
+    vmbake_common::causes!(Message; Read, Spool);
 }
 
 /// What an archive may contain.
@@ -173,7 +161,8 @@ pub(super) fn open_zip_kept(file: &File, digest: &Digest, store: &Store) -> Resu
 /// The content of the compressed file `file`, whose digest was proven: decompressed once and then kept in `store`.
 pub(super) fn decompress_kept(mut file: &File, digest: &Digest, store: &Store) -> Result<File, ArchiveError> {
     let limits = &ArchiveLimits::ARTIFACT;
-    let format = compress::detect(file)?.ok_or(ArchiveError::NotCompressed)?;
+    let format = compress::detect(file)?
+        .ok_or(ArchiveError::Message(Message::new("is not compressed with gzip, xz, Zstandard or bzip2")))?;
     compress::kept((store, digest, DecodedForm::File), |output| {
         let read = |source| ArchiveError::Read { offset: 0, source };
         file.rewind().map_err(read)?;
@@ -200,5 +189,6 @@ fn show(path: &[u8]) -> String {
 }
 
 fn refused(path: &[u8], fault: impl Into<MemberFault>) -> ArchiveError {
-    ArchiveError::Refused { path: show(path), fault: Box::new(fault.into()) }
+    let fault: MemberFault = fault.into();
+    ArchiveError::Message(message!("member {:?}: {fault}", show(path)))
 }

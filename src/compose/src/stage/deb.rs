@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use super::archive::compress::{spool, spool_kept};
 use super::archive::{self, ArchiveError, ArchiveLimits, Member, MemberKind};
@@ -22,20 +24,16 @@ pub enum DebError {
     Read { source: std::io::Error },
     #[error("expected member {expected}, found {found}")]
     Member { expected: &'static str, found: String },
-    #[error("member {member} at byte {at} ends after the file's {len} bytes")]
-    Truncated { member: String, at: u64, len: u64 },
-    #[error("format version {found:?} is not 2.0")]
-    Version { found: String },
     #[error("archive {member}")]
     Archive { member: String, source: ArchiveError },
     #[error("control file: {0}")]
     Control(ControlFault),
-    #[error("is for {found}, the image is for {expected}")]
-    Arch { expected: String, found: String },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for DebError {
-    vmbake_common::causes!(; Read, Archive);
+    vmbake_common::causes!(Message; Read, Archive);
 }
 
 /// A package, with the names that dpkg gives its files.
@@ -123,7 +121,7 @@ fn read_with(
         entry.take(64).read_to_string(&mut version).map(|_| ()).map_err(read)
     })?;
     if version != "2.0\n" {
-        return Err(DebError::Version { found: version });
+        return Err(DebError::Message(message!("format version {version:?} is not 2.0")));
     }
     let plain = member(&mut members, "control.tar", |entry, name| {
         let limits = ArchiveLimits { floor: MAX_CONTROL, ratio: 0, ..ArchiveLimits::ARTIFACT };
@@ -168,7 +166,11 @@ fn check_members(input: &mut File) -> Result<(), DebError> {
                 return Err(DebError::Member { expected: "with a short name", found: name });
             }
             Some(end) => at = end + end % 2,
-            None => return Err(DebError::Truncated { member: name, at, len }),
+            None => {
+                return Err(DebError::Message(message!(
+                    "member {name} at byte {at} ends after the file's {len} bytes"
+                )));
+            }
         }
     }
     Ok(())
@@ -231,7 +233,7 @@ fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), D
 
 fn check(deb: &Deb, arch: &str) -> Result<(), DebError> {
     if deb.arch != arch && deb.arch != "all" {
-        return Err(DebError::Arch { expected: arch.to_owned(), found: deb.arch.clone() });
+        return Err(DebError::Message(message!("is for {}, the image is for {arch}", deb.arch)));
     }
     deb.control.check_names().map_err(DebError::Control)?;
     // The name becomes a file name, and both become part of a stanza.

@@ -1,8 +1,9 @@
 //! Why artifacts cannot be staged.
 
+use super::ArchiveError;
 use super::archive::ZIP;
-use super::{ArchiveError, DebError};
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_embedded::MissingProgram;
 use vmbake_layer::LayerError;
 use vmbake_manifest::ArtifactType;
@@ -10,8 +11,6 @@ use vmbake_manifest::ArtifactType;
 /// Why artifacts cannot be staged.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    #[error("layer {layer} installs artifact {name}, which the manifest does not have")]
-    Missing { layer: String, name: String },
     #[error("artifact {name} of the manifest is installed by no layer of the kind")]
     Unused { name: String },
     #[error("artifact {name} is installed by the layers {first} and {second}")]
@@ -35,16 +34,12 @@ pub enum StageError {
     Layer(#[from] LayerError),
     #[error("package {name} of the manifest was chosen for layer {layer}, which is none of the kind")]
     NoLayer { name: String, layer: String },
-    #[error("{name}: cannot read")]
-    Read { name: String, source: std::io::Error },
     #[error("{name}: not a usable archive")]
     Archive { name: String, source: ArchiveError },
     #[error("{name}: cannot be decompressed")]
     Compressed { name: String, source: ArchiveError },
     #[error("{name}: the layer has `decompress`, but its type in the manifest is {:?}", kind.name())]
     NotCompressed { name: String, kind: ArtifactType },
-    #[error("{name}: not a usable Debian package")]
-    Deb { name: String, source: DebError },
     #[error("{name}: expected the package {expected}, found {found}")]
     OtherPackage {
         name: String,
@@ -54,6 +49,8 @@ pub enum StageError {
     },
     #[error(transparent)]
     Program(#[from] MissingProgram),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for StageError {
@@ -87,5 +84,5 @@ impl Hint for StageError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Layer, Program; Read, Archive, Compressed, Deb);
+    vmbake_common::causes!(Layer, Program, Message; Archive, Compressed);
 }

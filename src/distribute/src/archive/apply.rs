@@ -4,6 +4,7 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use vmbake_disk::image::Format;
 
@@ -251,7 +252,7 @@ fn write_image(contents: &Contents, layer: &BlobReference, path: &Path) -> Resul
     let Some(member) = contents.members.get(&layer.digest) else { return Ok(()) };
     let pending = Pending::create(path, true)?;
     let (file, mut at): (&File, u64) = (pending.file(), 0);
-    let unwritten = |source| CarryError::Write { path: path.to_owned(), source };
+    let unwritten = |source| CarryError::File(FileError::new(path, "write", source));
     let found = digest(contents, &layer.digest, member, |bytes| {
         file.write_all_at(bytes, at).map_err(unwritten)?;
         at += bytes.len() as u64;

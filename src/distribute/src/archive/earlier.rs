@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use vmbake_common::message;
 
 use serde::Deserialize;
 
@@ -45,11 +46,12 @@ impl Earlier {
     /// What an index or a manifest of a repository names. Nobody need have signed it: a site that lacks something says so.
     pub fn remote(repository: &Repository, reference: &RemoteName) -> Result<Self, CarryError> {
         let name = reference.digest.map(|digest| digest.to_string()).or_else(|| reference.tag.clone());
-        let name = name.ok_or_else(|| CarryError::Unnamed { name: reference.to_string() })?;
+        let name =
+            name.ok_or_else(|| CarryError::Message(message!("{reference}: names neither a tag nor a digest")))?;
         let first = repository.manifest(&name)?;
         let Listed { manifests, mut layers } = read(&first)?;
         if manifests.len() > MAX_MANIFESTS {
-            return Err(CarryError::ManyManifests { digest: Box::new(first.digest), limit: MAX_MANIFESTS });
+            return Err(CarryError::Message(message!("{}: lists more than {} manifests", first.digest, MAX_MANIFESTS)));
         }
         for manifest in manifests {
             layers.extend(read(&repository.manifest(&manifest.digest.to_string())?)?.layers);
@@ -60,6 +62,7 @@ impl Earlier {
 }
 
 fn read(document: &RemoteManifest) -> Result<Listed, CarryError> {
-    let unreadable = |source| CarryError::Remote { digest: Box::new(document.digest), source };
+    let unreadable =
+        |source| CarryError::Message(message!("{}: not a valid index or manifest", document.digest).by(source));
     serde_json::from_slice(&document.bytes).map_err(unreadable)
 }

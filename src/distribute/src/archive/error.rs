@@ -1,6 +1,7 @@
 //! Why an archive was not written or not read.
 
 use std::path::PathBuf;
+use vmbake_common::message::{FileError, Message};
 
 use vmbake_bake::BakeError;
 use vmbake_bake::incremental::build_inputs::BuildInputsError;
@@ -19,10 +20,6 @@ use vmbake_store::store::StoreError;
 pub enum CarryError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: cannot write")]
-    Write { path: PathBuf, source: std::io::Error },
-    #[error("{path}: neither a regular file nor a folder, and an archive has nothing else")]
-    NotFile { path: PathBuf },
     #[error("{name:?}: cannot be the name of a member")]
     Name { name: String },
     #[error("{path}: is of an image with {}, and an archive carries no bundles", bundles.join(", "))]
@@ -33,12 +30,6 @@ pub enum CarryError {
     },
     #[error("{title}: {digest} is not in the store")]
     NoBlob { title: String, digest: Box<Digest> },
-    #[error("{name}: names neither a tag nor a digest")]
-    Unnamed { name: String },
-    #[error("{digest}: not a valid index or manifest")]
-    Remote { digest: Box<Digest>, source: serde_json::Error },
-    #[error("{digest}: lists more than {limit} manifests")]
-    ManyManifests { digest: Box<Digest>, limit: usize },
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error("{title}: has digest {found}, expected {expected}")]
@@ -97,6 +88,10 @@ pub enum CarryError {
     Anchors(#[from] AnchorError),
     #[error(transparent)]
     Bake(#[from] BakeError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 fn more(others: usize) -> String {
@@ -132,5 +127,5 @@ impl Hint for CarryError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Registry, Sign, Store, Publish, Manifest, Inputs, Sources, Anchors, Bake; Read, Write);
+    vmbake_common::causes!(Registry, Sign, Store, Publish, Manifest, Inputs, Sources, Anchors, Bake, File, Message; Read);
 }

@@ -5,6 +5,8 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vmbake_common::message;
+use vmbake_common::message::FileError;
 
 use vmbake_disk::source::{ReadAt, Window};
 
@@ -50,7 +52,7 @@ pub fn pack(
     files
         .retain(|(name, _)| !name.starts_with("README") && !name.starts_with('.') && !without.contains(&name.as_str()));
     files.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let unwritten = |source| CarryError::Write { path: std::env::temp_dir(), source };
+    let unwritten = |source| CarryError::File(FileError::new(std::env::temp_dir(), "write", source));
     let mut out = tempfile::tempfile().map_err(unwritten)?;
     let (mut hasher, mut total) = (Hasher::sha256(), 0);
     let mut put = |bytes: &[u8]| {
@@ -93,7 +95,12 @@ fn collect(folder: &Path, inside: &str, depth: usize, files: &mut Vec<(String, F
             "" if name.starts_with('.') => {}
             _ if kind.is_file() => files.push((format!("{inside}{name}"), FolderFile::Path(path))),
             _ if kind.is_dir() && depth < MAX_DEPTH => collect(&path, &format!("{inside}{name}/"), depth + 1, files)?,
-            _ => return Err(CarryError::NotFile { path }),
+            _ => {
+                return Err(CarryError::Message(message!(
+                    "{}: neither a regular file nor a folder, and an archive has nothing else",
+                    path.display()
+                )));
+            }
         }
     }
     Ok(())
@@ -114,7 +121,7 @@ pub fn unpack(archive: &Arc<dyn ReadAt>, path: &Path, member: &TarMember, to: &P
         let mut content = vec![0; usize::try_from(len).unwrap_or_default()];
         folder.read_exact_at(&mut content, at).map_err(unreadable)?;
         let target = to.join(&name);
-        let unwritten = |source| CarryError::Write { path: target.clone(), source };
+        let unwritten = |source| CarryError::File(FileError::new(target.clone(), "write", source));
         target.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(unwritten)?;
         File::create_new(&target).and_then(|mut file| file.write_all(&content)).map_err(unwritten)?;
         if is_executable {

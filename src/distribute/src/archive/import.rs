@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use vmbake_common::message::FileError;
 
 use serde::Serialize;
 
@@ -112,7 +113,7 @@ pub(super) fn stage_inputs(contents: &Contents, to: &Path) -> Result<Option<Stag
 fn unpack(contents: &Contents, layer: &BlobReference, folder: &Path) -> Result<(), CarryError> {
     let Some(name) = input_name(layer) else { return Ok(()) };
     let target = folder.join(&name);
-    let unwritten = |source| CarryError::Write { path: target.clone(), source };
+    let unwritten = |source| CarryError::File(FileError::new(target.clone(), "write", source));
     target.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(unwritten)?;
     if let (BlobRole::Layers | BlobRole::Trust, Some(member)) = (layer.role, contents.members.get(&layer.digest)) {
         let found = digest(contents, &layer.digest, member, |_| Ok(()))?;

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
+use vmbake_common::message::FileError;
 
 use rustix::fs::copy_file_range;
 use vmbake_disk::source::{FileSource, ReadAt};
@@ -143,7 +144,7 @@ impl PartWriter {
     }
 
     fn failed(&self, source: io::Error) -> CarryError {
-        CarryError::Write { path: self.path.clone(), source }
+        CarryError::File(FileError::new(self.path.clone(), "write", source))
     }
 
     fn file(&self) -> Result<&File, CarryError> {
@@ -216,7 +217,7 @@ impl PartWriter {
             match std::fs::remove_file(&left) {
                 Ok(()) => {}
                 Err(source) if source.kind() == io::ErrorKind::NotFound => break,
-                Err(source) => return Err(CarryError::Write { path: left, source }),
+                Err(source) => return Err(CarryError::File(FileError::new(left, "write", source))),
             }
         }
         Ok(names)

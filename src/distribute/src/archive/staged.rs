@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -52,7 +53,7 @@ impl StagedFolder {
 
     /// Stages the folder `target`, which must not exist when it is published.
     pub(super) fn new(target: &Path) -> Result<Self, CarryError> {
-        let unwritten = |source| CarryError::Write { path: target.to_owned(), source };
+        let unwritten = |source| CarryError::File(FileError::new(target, "write", source));
         let Some(name) = target.file_name() else {
             return Err(fixed(target, "has no name"));
         };
@@ -64,7 +65,7 @@ impl StagedFolder {
         let path = parent.join(hidden);
         let folder = lock(&path, target)?;
         let staged = Self { path, target: target.to_owned(), replaced: None, folder, is_gone: false };
-        staged.clear().map_err(|source| CarryError::Write { path: staged.path.clone(), source })?;
+        staged.clear().map_err(|source| CarryError::File(FileError::new(staged.path.clone(), "write", source)))?;
         Ok(staged)
     }
 
@@ -109,7 +110,7 @@ impl StagedFolder {
                 return Err(fixed(target, &format!("contains the folder {:?}", entry.file_name())));
             }
             fs::hard_link(entry.path(), self.path.join(entry.file_name()))
-                .map_err(|source| CarryError::Write { path: entry.path(), source })?;
+                .map_err(|source| CarryError::File(FileError::new(entry.path(), "write", source)))?;
             files.insert(entry.file_name(), meta.ino());
         }
         Ok(Replaced { files, _folder: folder })
@@ -121,7 +122,7 @@ impl StagedFolder {
             self.take_name()?;
             self.is_gone = true;
         }
-        let unwritten = |source| CarryError::Write { path: self.target.clone(), source };
+        let unwritten = |source| CarryError::File(FileError::new(self.target.clone(), "write", source));
         if let Some(replaced) = &self.replaced {
             self.exchange().map_err(unwritten)?;
             self.keep_changes(&replaced.files).map_err(unwritten)?;
@@ -131,7 +132,7 @@ impl StagedFolder {
     }
 
     fn take_name(&self) -> Result<(), CarryError> {
-        let unwritten = |source| CarryError::Write { path: self.target.clone(), source };
+        let unwritten = |source| CarryError::File(FileError::new(self.target.clone(), "write", source));
         self.folder.set_permissions(fs::Permissions::from_mode(PUBLIC)).map_err(unwritten)?;
         self.folder.sync_all().map_err(unwritten)?;
         match rename(&self.path, &self.target, RenameFlags::NOREPLACE) {
@@ -183,7 +184,7 @@ impl Drop for StagedFolder {
 
 /// Makes and locks the folder of what is staged for `target`.
 fn lock(path: &Path, target: &Path) -> Result<File, CarryError> {
-    let unwritten = |source| CarryError::Write { path: path.to_owned(), source };
+    let unwritten = |source| CarryError::File(FileError::new(path, "write", source));
     let busy = || CarryError::Busy { path: target.to_owned() };
     match fs::DirBuilder::new().mode(PRIVATE).create(path) {
         Err(source) if source.kind() != ErrorKind::AlreadyExists => return Err(unwritten(source)),

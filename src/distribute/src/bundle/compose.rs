@@ -5,6 +5,7 @@
 //! by the consumer's own trust anchors.
 
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use jiff::Timestamp;
 
@@ -157,7 +158,8 @@ impl Composition {
     /// Proves the artifacts for an image from the documents that the bundles carry, by these sources and trust anchors. No artifact is
     /// fetched, and nothing of the documents stays.
     pub fn prove(&self, target: &Target, sources: &Sources, anchors: &Anchors) -> Result<(), BundleError> {
-        let folder = tempfile::tempdir().map_err(|source| BundleError::Write { path: std::env::temp_dir(), source })?;
+        let folder = tempfile::tempdir()
+            .map_err(|source| BundleError::File(FileError::new(std::env::temp_dir(), "write", source)))?;
         let store = Store::open(Some(folder.path().to_owned()))?;
         let prover = Prover::new(&store, sources, anchors, None);
         let place = format!("{}.{}", target.os, target.arch);

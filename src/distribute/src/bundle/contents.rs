@@ -1,6 +1,7 @@
 //! A bundle whose documents and layers were read, from a folder that somebody works in or from what was packed.
 
 use std::path::Path;
+use vmbake_common::message::FileError;
 
 use serde_json::Value;
 
@@ -77,5 +78,6 @@ impl BundleContents {
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, BundleError> {
-    vmbake_bake::release::read(path, MAX_DOCUMENT).map_err(|source| BundleError::Read { path: path.to_owned(), source })
+    vmbake_bake::release::read(path, MAX_DOCUMENT)
+        .map_err(|source| BundleError::File(FileError::new(path, "read", source)))
 }

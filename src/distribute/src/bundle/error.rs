@@ -3,6 +3,7 @@
 mod advice;
 
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use crate::archive::CarryError;
 use crate::pull::PullError;
@@ -22,8 +23,6 @@ use vmbake_store::store::StoreError;
 /// Why a bundle cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
     #[error("{path}:{line}:{column}: {message}")]
     Syntax {
         path: PathBuf,
@@ -63,8 +62,6 @@ pub enum BundleError {
         expected: Box<Digest>,
         found: Box<Digest>,
     },
-    #[error("{path}: cannot write")]
-    Write { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Layer(#[from] LayerError),
     #[error(transparent)]
@@ -148,6 +145,8 @@ pub enum BundleError {
     Pull(#[from] PullError),
     #[error("cannot write a document as JSON")]
     Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl BundleError {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +76,7 @@ impl BundleLock {
             return Ok(Self { schema: SCHEMA, bundles: BTreeMap::new() });
         }
         let text = vmbake_bake::release::read(&path, MAX_LOCK);
-        let text = text.map_err(|source| BundleError::Read { path: path.clone(), source })?;
+        let text = text.map_err(|source| BundleError::File(FileError::new(path.clone(), "read", source)))?;
         let lock: Self = serde_json::from_slice(&text).map_err(|error| BundleError::syntax(&path, &error))?;
         match lock.schema {
             SCHEMA => Ok(lock),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use serde::Serialize;
 
@@ -198,7 +199,7 @@ impl<'a> PackedBundle<'a> {
     }
 
     fn write_folder(&self, out: &Path, listing: &[u8], force: bool) -> Result<(), BundleError> {
-        let unwritten = |source| BundleError::Write { path: out.to_owned(), source };
+        let unwritten = |source| BundleError::File(FileError::new(out, "write", source));
         let is_there = out.symlink_metadata().is_ok();
         if is_there && !(force && out.join(MARKER_FILE).exists()) {
             return Err(PublishError::Exists { path: out.to_owned() }.into());
@@ -236,7 +237,7 @@ impl<'a> PackedBundle<'a> {
         match place {
             Place::Memory(_) => Ok(None),
             Place::File(file) => {
-                let unreadable = |source| BundleError::Read { path: std::env::temp_dir(), source };
+                let unreadable = |source| BundleError::File(FileError::new(std::env::temp_dir(), "read", source));
                 let mut file = file.try_clone().map_err(unreadable)?;
                 file.rewind().map_err(unreadable)?;
                 Ok(Some(file))
@@ -245,7 +246,8 @@ impl<'a> PackedBundle<'a> {
                 let Some(file) = self.store.blob(digest)? else { return Ok(None) };
                 let path = self.store.path(digest);
                 let found = self.store.digest(&path, &file, digest);
-                let (found, _) = found.map_err(|source| BundleError::Read { path: path.clone(), source })?;
+                let (found, _) =
+                    found.map_err(|source| BundleError::File(FileError::new(path.clone(), "read", source)))?;
                 match found == *digest {
                     true => Ok(self.store.blob(digest)?),
                     false => Err(BundleError::Damaged { path, expected: Box::new(*digest), found: Box::new(found) }),

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use vmbake_common::message::FileError;
 
 use jiff::Timestamp;
 use tempfile::TempDir;
@@ -108,13 +109,15 @@ impl PackedContents {
         let blobs = blobs(&path, &document, &index.manifests, &manifests)?;
         let (layers_tar, sources) = (one(&path, &first, LAYERS_TAR)?, one(&path, &first, SOURCES_JSON)?);
         let no_layers = || layout(&path, &digest, "has no layers");
-        let folder = tempfile::tempdir().map_err(|source| BundleError::Write { path: std::env::temp_dir(), source })?;
+        let folder = tempfile::tempdir()
+            .map_err(|source| BundleError::File(FileError::new(std::env::temp_dir(), "write", source)))?;
         let layers = folder.path().join(LAYERS);
         unpack(&place, &document, layers_tar.ok_or_else(no_layers)?, &layers)?;
         let sources = sources.map(|sources| place.blob(sources, MAX_DOCUMENT)).transpose()?;
         if let Some(sources) = &sources {
             let path = folder.path().join(SOURCES);
-            std::fs::write(&path, sources).map_err(|source| BundleError::Write { path, source })?;
+            std::fs::write(&path, sources)
+                .map_err(|source| BundleError::File(FileError::new(path, "write", source)))?;
         }
         let contents = BundleContents::new(document, &layers, sources, catalog, true)?;
         Ok(Self { place, digest, contents, blobs, folder })
@@ -281,7 +284,7 @@ fn unpack(place: &BundlePlace, document: &BundleDocument, of: &Descriptor, to: &
             return Err(BundleError::Layout { path, name: name.clone(), what });
         }
     }
-    std::fs::create_dir(to).map_err(|source| BundleError::Write { path: to.to_owned(), source })?;
+    std::fs::create_dir(to).map_err(|source| BundleError::File(FileError::new(to, "write", source)))?;
     let member = TarMember { name: LAYERS.to_owned(), header_at: 0, at: 0, len: of.size, is_executable: false };
     let tar: Arc<dyn ReadAt> = Arc::new(bytes);
     Ok(folder::unpack(&tar, &path, &member, to)?)

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vmbake_common::message::FileError;
 
 use rustix::fs::OFlags;
 use vmbake_disk::source::ReadAt;
@@ -53,7 +54,7 @@ pub enum BundlePlace {
 impl BundlePlace {
     /// The layout at `path`.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
-        let unreadable = |source| BundleError::Read { path: path.to_owned(), source };
+        let unreadable = |source| BundleError::File(FileError::new(path, "read", source));
         let place = match std::fs::metadata(path).map_err(unreadable)?.is_dir() {
             true => Self::Folder(path.to_owned()),
             false => {
@@ -145,7 +146,7 @@ impl BundlePlace {
         if let Some(file) = store.blob(&of.digest)? {
             let path = store.path(&of.digest);
             let found = store.digest(&path, &file, &of.digest);
-            if found.map_err(|source| BundleError::Read { path, source })?.0 == of.digest {
+            if found.map_err(|source| BundleError::File(FileError::new(path, "read", source)))?.0 == of.digest {
                 return Ok(());
             }
         }
@@ -205,7 +206,7 @@ impl BundlePlace {
             }
             Self::Registry { name, .. } => return Err(BundleError::Remote { name: name.to_string() }),
         };
-        let file = open(&path).map_err(|source| BundleError::Read { path, source })?;
+        let file = open(&path).map_err(|source| BundleError::File(FileError::new(path, "read", source)))?;
         Ok((file, at))
     }
 
@@ -256,7 +257,7 @@ impl BundlePlace {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(name);
-                let unreadable = |source| BundleError::Read { path: path.clone(), source };
+                let unreadable = |source| BundleError::File(FileError::new(path.clone(), "read", source));
                 let mut file = open(&path).map_err(unreadable)?;
                 let mut total = 0_u64;
                 loop {
@@ -278,7 +279,7 @@ impl BundlePlace {
                 while done < member.len {
                     let len = usize::try_from(member.len.saturating_sub(done)).unwrap_or(PIECE).min(PIECE);
                     buffer.truncate(len);
-                    let unreadable = |source| BundleError::Read { path: path.clone(), source };
+                    let unreadable = |source| BundleError::File(FileError::new(path.clone(), "read", source));
                     tar.read_exact_at(&mut buffer, member.at.saturating_add(done)).map_err(unreadable)?;
                     each(&buffer)?;
                     done = done.saturating_add(u64::try_from(len).unwrap_or(u64::MAX));

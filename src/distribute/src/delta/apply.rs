@@ -8,6 +8,7 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use vmbake_common::message;
 
 use jiff::Timestamp;
 use vmbake_disk::image::{Format, Image, Overlay};
@@ -101,7 +102,10 @@ fn check_header(path: &Path, overlay: &Overlay, statement: &DeltaStatement) -> R
     let (backing, format) = (overlay.backing(), *format);
     if (backing.name(), backing.format()) != (name, format) {
         let (found, expected) = (Box::new(backing.clone()), format!("{name} ({format})"));
-        return Err(DeltaError::OtherBacking { path: path.to_owned(), found, expected });
+        return Err(DeltaError::Message(message!(
+            "{}: stands on {found}, the statement says {expected}",
+            path.display()
+        )));
     }
     check_length(path, overlay.len(), &statement.result)
 }
@@ -114,7 +118,14 @@ fn check_length(path: &Path, found: u64, stated: &StatedImage) -> Result<(), Del
 /// Hashes of blocks are kept in memory, also those of zeros: a small file must not make that many.
 fn check_growth(path: &Path, found: u64, base: u64) -> Result<(), DeltaError> {
     let limit = base.saturating_mul(2).max(MAX_GROWN);
-    if found <= limit { Ok(()) } else { Err(DeltaError::TooLong { path: path.to_owned(), found, limit }) }
+    if found <= limit {
+        Ok(())
+    } else {
+        Err(DeltaError::Message(message!(
+            "{}: leads to a disk of {found} bytes, on this base at most {limit} are made",
+            path.display()
+        )))
+    }
 }
 
 /// Whether the base was the stated disk, and the result is, and its file.
@@ -133,7 +144,10 @@ fn judge(
     let (found, expected) = boxed(patched.result, &statement.result);
     let path = request.delta.to_owned();
     if found != expected {
-        return Err(DeltaError::OtherResult { path, found, expected });
+        return Err(DeltaError::Message(message!(
+            "{}: leads to a disk with fs-verity digest {found}, the statement says {expected}",
+            path.display()
+        )));
     }
     match (statement.result.sha256, patched.written.digest) {
         (Some(expected), FileDigest::Sha256(found)) if expected != Digest::Sha256(found) => {

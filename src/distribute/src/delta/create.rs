@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vmbake_common::message;
 
 use vmbake_disk::image::Backing;
 use vmbake_disk::source::ReadAt;
@@ -52,7 +53,9 @@ pub fn create(request: &DeltaRequest<'_>, progress: &Progress) -> Result<Delta, 
     let DeltaRequest { out, force, store, threads, .. } = *request;
     let (old, new) = (KnownImage::open(request.old, store)?, KnownImage::open(request.new, store)?);
     let backing = Backing::new(&file_name(&old.path)?, old.image.format());
-    let backing = backing.map_err(|source| DeltaError::Name { path: old.path.clone(), source })?;
+    let backing = backing.map_err(|source| {
+        DeltaError::Message(message!("{}: a delta refers to the old image by its name", old.path.display()).by(source))
+    })?;
     let delta_name = file_name(out)?;
     let statement_at = statement_path(out);
     if !force && statement_at.symlink_metadata().is_ok() {
@@ -118,5 +121,7 @@ fn stated(image: &KnownImage, disk_fsverity: Digest, sha256: Option<Digest>) -> 
 /// The name of a file, without its folder.
 fn file_name(path: &Path) -> Result<String, DeltaError> {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
-    name.map(str::to_owned).ok_or_else(|| DeltaError::NotText { path: path.to_owned() })
+    name.map(str::to_owned).ok_or_else(|| {
+        DeltaError::Message(message!("{}: the name is not UTF-8, and so cannot stand in a statement", path.display()))
+    })
 }

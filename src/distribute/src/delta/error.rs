@@ -1,8 +1,9 @@
 //! Why a delta was not made or not applied.
 
 use std::path::PathBuf;
+use vmbake_common::message::Message;
 
-use vmbake_disk::image::{Backing, BackingNameError, Format, ImageError};
+use vmbake_disk::image::{Format, ImageError};
 use vmbake_disk::write::WriteError;
 
 use vmbake_bake::incremental::checksums::Checksum;
@@ -22,39 +23,18 @@ pub enum DeltaError {
         /// What the system or the image's format says.
         source: std::io::Error,
     },
-    #[error("{path}: a delta refers to the old image by its name")]
-    Name {
-        path: PathBuf,
-        /// What is wrong with the name.
-        source: BackingNameError,
-    },
-    #[error("{path}: the name is not UTF-8, and so cannot stand in a statement")]
-    NotText { path: PathBuf },
     #[error("{path}: not the statement of a delta")]
     Statement { path: PathBuf, source: serde_json::Error },
-    #[error("{path}: has schema {found:?}, expected {expected:?}")]
-    Schema { path: PathBuf, found: String, expected: &'static str },
     #[error("{path}: not signed by {signer}: {reason}")]
     NotSigned { path: PathBuf, signer: String, reason: String },
     #[error(
         "{path}: has {found_len} bytes with digest {found}, the statement says {expected_len} bytes with {expected}"
     )]
     OtherDelta { path: PathBuf, found: Box<Digest>, found_len: u64, expected: Box<Digest>, expected_len: u64 },
-    #[error("{path}: stands on {found}, the statement says {expected}")]
-    OtherBacking { path: PathBuf, found: Box<Backing>, expected: String },
     #[error("{path}: a disk of {found} bytes, the statement says {expected}")]
     Length { path: PathBuf, found: u64, expected: u64 },
-    #[error("{path}: leads to a disk of {found} bytes, on this base at most {limit} are made")]
-    TooLong { path: PathBuf, found: u64, limit: u64 },
     #[error("{path}: the disk in it has fs-verity digest {found}, the delta is for {expected}")]
     OtherBase { path: PathBuf, found: Box<Digest>, expected: Box<Digest> },
-    #[error("{path}: leads to a disk with fs-verity digest {found}, the statement says {expected}")]
-    OtherResult {
-        path: PathBuf,
-        /// The digest of what it leads to.
-        found: Box<Digest>,
-        expected: Box<Digest>,
-    },
     #[error("{path}: the disk is as stated, but as {format} it has digest {found}, the statement says {expected}")]
     OtherFile { path: PathBuf, format: Format, found: Box<Checksum>, expected: Box<Digest> },
     #[error("{path}: cannot write the disk")]
@@ -63,6 +43,8 @@ pub enum DeltaError {
     Publish(#[from] PublishError),
     #[error(transparent)]
     Sign(#[from] SignError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for DeltaError {
@@ -84,5 +66,5 @@ impl Hint for DeltaError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Image, Publish, Sign; Read, Name, Write);
+    vmbake_common::causes!(Image, Publish, Sign, Message; Read, Write);
 }

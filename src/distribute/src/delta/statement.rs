@@ -1,6 +1,7 @@
 //! What is said of a delta, in a file beside it: which disk it belongs on, and which disk comes of it. That is what is signed.
 
 use std::path::{Path, PathBuf};
+use vmbake_common::message;
 
 use serde::{Deserialize, Serialize};
 use vmbake_disk::image::Format;
@@ -71,7 +72,7 @@ impl DeltaStatement {
         // Another schema may have other fields, so it is told by its name.
         match value.get("schema").and_then(serde_json::Value::as_str) {
             Some(found) if found != SCHEMA => {
-                Err(DeltaError::Schema { path, found: found.to_owned(), expected: SCHEMA })
+                Err(DeltaError::Message(message!("{}: has schema {found:?}, expected {:?}", path.display(), SCHEMA)))
             }
             _ => Ok((serde_json::from_value(value).map_err(wrong)?, text)),
         }

@@ -1,6 +1,7 @@
 //! Why a release was not pulled.
 
 use std::path::PathBuf;
+use vmbake_common::message::FileError;
 
 use vmbake_bake::incremental::checksums::Checksum;
 use vmbake_common::atomic_file::PublishError;
@@ -84,10 +85,8 @@ pub enum PullError {
     },
     #[error("{path}: has {found}, not {expected}")]
     Checksum { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: cannot write")]
-    Write { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for PullError {
@@ -116,5 +115,5 @@ impl Hint for PullError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Registry, Store, Publish; State, Read, Write);
+    vmbake_common::causes!(Registry, Store, Publish, File; State);
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use vmbake_disk::source::{FileSource, ReadAt};
 
@@ -42,7 +43,7 @@ pub(super) struct OldImage {
 impl OldImage {
     /// Hashes its chunks.
     pub(super) fn read(path: &Path, chunk_size: u64, threads: NonZeroUsize) -> Result<Self, PullError> {
-        let failed = |source| PullError::Read { path: path.to_owned(), source };
+        let failed = |source| PullError::File(FileError::new(path, "read", source));
         let file = input::open_regular(path).map_err(failed)?;
         let disk = FileSource::new(file.try_clone().map_err(failed)?).map_err(failed)?;
         let chunks = digests(&disk, chunk_size, threads).map_err(failed)?;
@@ -57,7 +58,7 @@ impl OldImage {
         match self.file.read_exact_at(&mut content, *offset) {
             Ok(()) => Ok(Some(content).filter(|content| Digest::of(content) == *digest)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(source) => Err(PullError::Read { path: self.path.clone(), source }),
+            Err(source) => Err(PullError::File(FileError::new(self.path.clone(), "read", source))),
         }
     }
 }

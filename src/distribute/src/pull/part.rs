@@ -6,6 +6,7 @@ use std::fs::{File, Permissions};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use vmbake_common::message::FileError;
 
 use rustix::fs::{CWD, FallocateFlags, RenameFlags};
 use vmbake_disk::source::FileSource;
@@ -41,7 +42,7 @@ impl Part {
         let folder = target.parent().unwrap_or(Path::new("."));
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let path = folder.join(format!(".{name}.part"));
-        let failed = |source| PullError::Write { path: path.clone(), source };
+        let failed = |source| PullError::File(FileError::new(path.clone(), "write", source));
         ownership::create_folder(folder).map_err(failed)?;
         let file = lock(&path).map_err(failed)?;
         let is_old = file.metadata().map_err(failed)?.len() > 0;
@@ -122,10 +123,10 @@ impl Part {
     }
 
     fn unreadable(&self, source: std::io::Error) -> PullError {
-        PullError::Read { path: self.path.clone(), source }
+        PullError::File(FileError::new(self.path.clone(), "read", source))
     }
 
     fn failed(&self, source: std::io::Error) -> PullError {
-        PullError::Write { path: self.path.clone(), source }
+        PullError::File(FileError::new(self.path.clone(), "write", source))
     }
 }

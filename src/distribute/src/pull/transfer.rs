@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use vmbake_common::message::FileError;
 
 use crate::release::chunks::zeros;
 use vmbake_common::atomic_file::Pending;
@@ -82,7 +83,8 @@ fn missing<'a>(
             part.clear(offset, len)?;
         }
         if let std::collections::btree_map::Entry::Vacant(entry) = empty.entry(len) {
-            let plain = zeros(len).map_err(|source| PullError::Write { path: image.file_name().into(), source })?;
+            let plain =
+                zeros(len).map_err(|source| PullError::File(FileError::new(image.file_name(), "write", source)))?;
             entry.insert(plain.content);
         }
         if empty.get(&len) == Some(content) {
@@ -149,7 +151,7 @@ pub(super) fn whole(
     let mut found = request.repository.obtain(request.store, layer, layer.size)?;
     let pending = Pending::create(target, request.force)?;
     io::copy(&mut found.file, &mut pending.file())
-        .map_err(|source| PullError::Write { path: target.to_owned(), source })?;
+        .map_err(|source| PullError::File(FileError::new(target, "write", source)))?;
     (request.progress)(found.size);
     Ok((pending, PullReport { downloaded_bytes: found.size, ..report }))
 }

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use vmbake_common::message;
 
 use jiff::Timestamp;
 use vmbake_disk::source::{FileSource, ReadAt};
@@ -158,8 +159,12 @@ fn layers<E: From<DocumentError> + Send>(
     };
     let layers = match (image.format, image.checksum) {
         (Format::Raw, _) => {
-            let chunk_size =
-                chunk_len(size).ok_or_else(|| DocumentError::Disk { path: image.path.clone(), len: size })?;
+            let chunk_size = chunk_len(size).ok_or_else(|| {
+                DocumentError::Message(message!(
+                    "{}: {size} bytes, more than a manifest can describe",
+                    image.path.display()
+                ))
+            })?;
             let (layers, chunks) = chunks(image, &source, chunk_size, threads, each)?;
             (config.chunk_size, config.chunks) = (chunk_size, chunks);
             layers

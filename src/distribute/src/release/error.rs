@@ -1,6 +1,7 @@
 //! Why files are not a release.
 
 use std::path::PathBuf;
+use vmbake_common::message::Message;
 
 use vmbake_bake::incremental::build_inputs::BuildInputsError;
 use vmbake_bake::incremental::checksums::Checksum;
@@ -28,19 +29,6 @@ pub enum DocumentError {
     Unlisted { path: PathBuf },
     #[error("{path}: has {found}, the list says {expected}")]
     Checksum { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
-    #[error("{path}: {len} bytes, more than the {limit} that are attached")]
-    TooLarge {
-        path: PathBuf,
-        /// Its length in bytes.
-        len: u64,
-        limit: u64,
-    },
-    #[error("{path}: {len} bytes, more than a manifest can describe")]
-    Disk {
-        path: PathBuf,
-        /// Its length in bytes.
-        len: u64,
-    },
     #[error(transparent)]
     Sums(#[from] SumsError),
     #[error(transparent)]
@@ -51,6 +39,8 @@ pub enum DocumentError {
     Key(#[from] KeyError),
     #[error("cannot write a document as JSON")]
     Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for DocumentError {
@@ -67,5 +57,5 @@ impl Hint for DocumentError {
         }
     }
 
-    vmbake_common::causes!(Sums, Inputs, Manifest, Key; Read);
+    vmbake_common::causes!(Sums, Inputs, Manifest, Key, Message; Read);
 }

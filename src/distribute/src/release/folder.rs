@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use vmbake_common::message;
 
 use vmbake_bake::incremental::build_inputs::BuildInputs;
 use vmbake_bake::incremental::checksums::Checksum;
@@ -147,7 +148,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, DocumentError> {
     let failed = |source| DocumentError::Read { path: path.to_owned(), source };
     let len = path.metadata().map_err(failed)?.len();
     if len > MAX_ATTACHED {
-        return Err(DocumentError::TooLarge { path: path.to_owned(), len, limit: MAX_ATTACHED });
+        return Err(DocumentError::Message(message!(
+            "{}: {len} bytes, more than the {} that are attached",
+            path.display(),
+            MAX_ATTACHED
+        )));
     }
     vmbake_bake::release::read(path, MAX_ATTACHED).map_err(failed)
 }

@@ -1,6 +1,7 @@
 //! What the base image of a manifest has installed.
 
 use std::path::PathBuf;
+use vmbake_common::message;
 
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::tree::TreeError;
@@ -21,12 +22,13 @@ const MAX_STATUS: u64 = 64 << 20;
 pub(super) fn installed(resolver: &Resolver<'_>, content: &Content) -> Result<Catalogue, ClosureError> {
     let (path, partition) = image(resolver, content)?;
     let wants = [Want { path: STATUS.as_bytes(), reach: Reach::Node }];
-    let tree =
-        open_some(&path, partition, &wants).map_err(|source| ClosureError::Image { path: path.clone(), source })?;
+    let tree = open_some(&path, partition, &wants).map_err(|source| {
+        ClosureError::Message(message!("{}: cannot read the base image", path.display()).by(source))
+    })?;
     match tree.read(STATUS.as_bytes(), MAX_STATUS) {
         Ok(text) => Ok(Catalogue::installed(&String::from_utf8_lossy(&text))),
         Err(TreeError::NotFound { .. }) => Err(ClosureError::NoStatus { path }),
-        Err(source) => Err(ClosureError::Status { path, source }),
+        Err(source) => Err(ClosureError::Message(message!("{}: cannot read dpkg's record", path.display()).by(source))),
     }
 }
 

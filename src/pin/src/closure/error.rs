@@ -1,14 +1,12 @@
 //! Why no packages can be chosen.
 
 use std::path::PathBuf;
-
-use vmbake_disk::tree::TreeError;
+use vmbake_common::message::Message;
 
 use super::Refusal;
 use crate::resolve::ResolveError;
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::{did_you_mean, near};
-use vmbake_image::disk::InspectError;
 
 /// Why the packages that layers ask for cannot be chosen.
 #[derive(Debug, thiserror::Error)]
@@ -56,20 +54,16 @@ pub enum ClosureError {
     NoBase { manifest: String },
     #[error("the manifest pins {url} as base image, a file that only the user has")]
     LocalBase { url: String },
-    #[error("{path}: cannot read the base image")]
-    Image { path: PathBuf, source: InspectError },
     #[error("{path}: the base image has no record of dpkg's, so that nothing can be installed with it")]
     NoStatus { path: PathBuf },
-    #[error("{path}: cannot read dpkg's record")]
-    Status { path: PathBuf, source: TreeError },
     #[error("package {package} is needed, but the manifest has another artifact of that name")]
     Name { package: String },
-    #[error("cannot start a thread")]
-    Thread(#[source] std::io::Error),
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
     Resolve(#[from] ResolveError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ClosureError {
@@ -93,5 +87,5 @@ impl Hint for ClosureError {
         })
     }
 
-    vmbake_common::causes!(Thread, Refused, Resolve; Image, Status);
+    vmbake_common::causes!(Refused, Resolve, Message);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use vmbake_common::message;
 
 use jiff::Timestamp;
 
@@ -50,7 +51,7 @@ pub(super) fn replay(
     let index = release.indexes(archive.component.as_deref(), &place.target.arch)?;
     let index = index.into_iter().find(|index| index.digest == *record.index);
     let what = if record.signature.is_some() { "Release" } else { "InRelease" };
-    let index = index.ok_or(LinkError::Index { what, digest: Box::new(*record.index) })?;
+    let index = index.ok_or(LinkError::Message(message!("its {what} does not list the index {}", *record.index)))?;
     let packages = packages(prover, place, &record, archive, &dists, &index)?;
     let proven = packages.version(package, &entry.version)?;
     same("address", &entry.url, &format!("{base}/{}", proven.filename))?;

@@ -4,12 +4,12 @@ use crate::anchors::AnchorError;
 use crate::sources::Undefined;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_oci::{InvalidPlatform, OciError};
 use vmbake_proof::apt::AptError;
 use vmbake_proof::checksum::ChecksumError;
 use vmbake_proof::cosign::CosignError;
 use vmbake_proof::openpgp::{KeyringError, OpenPgpError};
-use vmbake_proof::program::ProgramError;
 use vmbake_proof::sigstore::SigstoreError;
 use vmbake_proof::sigstore::rekor::RekorError;
 use vmbake_store::download::DownloadError;
@@ -45,12 +45,8 @@ pub enum LinkError {
         /// Where it must be from.
         expected: String,
     },
-    #[error("{found:?} is no version")]
-    Version { found: String },
     #[error("which program and version it is, only the file tells, and that is not in the store")]
     Unseen,
-    #[error("it is not the program that its source demands")]
-    Program(#[source] ProgramError),
     #[error("evidence {digest} is not in the store (from {url})")]
     Absent {
         digest: Box<Digest>,
@@ -66,23 +62,10 @@ pub enum LinkError {
         expected: u64,
         found: u64,
     },
-    #[error("evidence {digest}: {size} bytes, more than the {limit} that evidence may have")]
-    TooLarge {
-        digest: Box<Digest>,
-        /// Its size in bytes.
-        size: u64,
-        limit: u64,
-    },
     #[error("evidence {digest}: cannot be downloaded")]
     Download { digest: Box<Digest>, source: DownloadError },
     #[error("the manifest says {what} {found}, proven is {proven}")]
     Differs { what: &'static str, found: String, proven: String },
-    #[error("its {what} does not list the index {digest}")]
-    Index {
-        /// The document that should list it.
-        what: &'static str,
-        digest: Box<Digest>,
-    },
     #[error("its source cannot be applied")]
     Template(#[from] Undefined),
     #[error("{file}: not a usable keyring")]
@@ -109,6 +92,8 @@ pub enum LinkError {
     NoArchive { archive: String },
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for LinkError {
@@ -136,5 +121,5 @@ impl Hint for LinkError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Program, Template, Apt, Checksum, OpenPgp, Sigstore, Cosign, Log, Oci, Platform, Anchor, Store; Download, Keyring);
+    vmbake_common::causes!(Template, Apt, Checksum, OpenPgp, Sigstore, Cosign, Log, Oci, Platform, Anchor, Store, Message; Download, Keyring);
 }

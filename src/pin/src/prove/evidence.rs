@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use vmbake_common::message;
 
 use super::{LinkError, Prover};
 use vmbake_common::digest::Digest;
@@ -43,7 +44,12 @@ impl Prover<'_> {
         let boxed = || Box::new(*digest);
         let Some(listed) = content.evidence.get(digest) else { return Err(LinkError::Unlisted { digest: boxed() }) };
         if listed.size > wants.limit {
-            return Err(LinkError::TooLarge { digest: boxed(), size: listed.size, limit: wants.limit });
+            return Err(LinkError::Message(message!(
+                "evidence {}: {} bytes, more than the {} that evidence may have",
+                boxed(),
+                listed.size,
+                wants.limit
+            )));
         }
         if listed.form != wants.form || !wants.urls.contains(&listed.url) {
             let (found, expected) = (listed.url.clone(), wants.urls.first().cloned().unwrap_or_default());

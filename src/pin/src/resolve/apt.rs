@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vmbake_common::message;
 
 use jiff::Timestamp;
 
@@ -217,9 +218,12 @@ impl Resolver<'_> {
         let either = |name: &str| {
             let url = format!("{directory}/{name}");
             match self.document(&url) {
-                Err(ResolveError::Download(error)) if error.is_absent() => {
-                    Err(ResolveError::Unsigned { directory: directory.to_owned(), source: Box::new(error) })
-                }
+                Err(ResolveError::Download(error)) if error.is_absent() => Err(ResolveError::Message(
+                    message!(
+                        "{directory}/InRelease does not exist, and neither do both {directory}/Release and Release.gpg"
+                    )
+                    .by(error),
+                )),
                 found => Ok((url, found?)),
             }
         };

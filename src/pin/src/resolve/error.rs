@@ -1,16 +1,13 @@
 //! Why an entry of `sources.json` was not resolved.
 
-use jiff::Timestamp;
+use vmbake_common::message::Message;
 
 use crate::anchors::AnchorError;
 use crate::sources::Undefined;
 use vmbake_common::hint::Hint;
 use vmbake_image::grub::BootError;
 use vmbake_proof::apt::AptError;
-use vmbake_proof::checksum::ChecksumError;
-use vmbake_proof::cosign::CosignError;
-use vmbake_proof::openpgp::{KeyringError, OpenPgpError};
-use vmbake_proof::program::ProgramError;
+use vmbake_proof::openpgp::KeyringError;
 use vmbake_proof::sigstore::SigstoreError;
 use vmbake_store::download::DownloadError;
 use vmbake_store::http::HttpError;
@@ -24,59 +21,23 @@ pub enum ResolveError {
     Download(#[from] DownloadError),
     #[error("{place}: {source}")]
     Template { place: &'static str, source: Undefined },
-    #[error("{url}: is no JSON document with {expected}")]
-    Document {
-        /// Address of the document or file.
-        url: String,
-        expected: String,
-    },
-    #[error("{url}: {found:?} is no version")]
-    Version {
-        /// Address of the document or file.
-        url: String,
-        found: String,
-    },
     #[error("needs the version of {name}, which is not in the manifest")]
     Needs { name: String },
-    #[error("{url}: does not prove the artifact")]
-    Checksum {
-        /// Address of the document or file.
-        url: String,
-        source: ChecksumError,
-    },
     #[error("archive {archive} has no `snapshot`, which --at needs")]
     NoSnapshot { archive: String },
-    #[error("{url}: the server returned the snapshot of {found}, which is later than {at}")]
-    LaterSnapshot { url: String, found: Timestamp, at: Timestamp },
     #[error("{url}: not a trustworthy archive")]
     Archive {
         /// Address of the document or file.
         url: String,
         source: Box<AptError>,
     },
-    #[error("{directory}/InRelease does not exist, and neither do both {directory}/Release and Release.gpg")]
-    Unsigned { directory: String, source: Box<DownloadError> },
     #[error("{file}: not a usable keyring")]
     Keyring { file: String, source: KeyringError },
-    #[error("{url}: does not prove the artifact")]
-    OpenPgp { url: String, source: Box<OpenPgpError> },
     #[error("{url}: does not prove the artifact")]
     Sigstore {
         /// Address of the document or file.
         url: String,
         source: Box<SigstoreError>,
-    },
-    #[error("{url}: does not prove the artifact")]
-    Cosign {
-        /// Address of the document or file.
-        url: String,
-        source: Box<CosignError>,
-    },
-    #[error("{url}: is not the program that was asked for")]
-    Program {
-        /// Address of the document or file.
-        url: String,
-        source: ProgramError,
     },
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -84,6 +45,8 @@ pub enum ResolveError {
     Trust(#[from] AnchorError),
     #[error(transparent)]
     Boot(#[from] BootError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ResolveError {
@@ -100,7 +63,7 @@ impl Hint for ResolveError {
         }
     }
 
-    vmbake_common::causes!(Download, Registry, Trust, Boot; Template, Checksum, Archive, Unsigned, Keyring, OpenPgp, Sigstore, Cosign, Program);
+    vmbake_common::causes!(Download, Registry, Trust, Boot, Message; Template, Archive, Keyring, Sigstore);
 }
 
 impl From<HttpError> for ResolveError {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Seek as _;
+use vmbake_common::message;
 
 use super::{ResolveError, Resolver};
 use crate::sources::{Demand, Template};
@@ -47,7 +48,7 @@ impl Resolver<'_> {
             }
             Demand::Cosign { signature, certificate, identity, issuer, log, without_log } => {
                 let (url, certificate_url) = (render("signature", signature)?, render("certificate", certificate)?);
-                let refused = |source| ResolveError::Cosign { url: url.clone(), source: Box::new(source) };
+                let refused = |source| ResolveError::Message(message!("{url}: does not prove the artifact").by(source));
                 let (signature, certificate) = (self.document(&url)?, self.document(&certificate_url)?);
                 let detached = Detached::parse(&signature, &certificate).map_err(refused)?;
                 let entry = self.log_entry(log, &sha256, &detached).map_err(|error| match error {
@@ -90,7 +91,7 @@ impl Resolver<'_> {
         let found = FileSignature::verify(&signature, file, &keys, self.now);
         let read = |source| StoreError::Read { path: self.store.path(&downloaded.digest), source };
         file.rewind().map_err(read)?;
-        let refused = |source| ResolveError::OpenPgp { url: url.to_owned(), source: Box::new(source) };
+        let refused = |source| ResolveError::Message(message!("{url}: does not prove the artifact").by(source));
         let FileSignature { signers, signed } = found.map_err(refused)?;
         let evidence = vec![self.keep(url, Form::Whole, &signature, evidence)?];
         Ok(Proof::Openpgp { keyring: keyring.to_owned(), signers, signed, evidence })

@@ -5,6 +5,7 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, civil::DateTime};
+use vmbake_common::message;
 
 use super::{MAX_DOCUMENT, ResolveError, Resolver};
 use crate::sources::Archive;
@@ -57,7 +58,9 @@ impl Resolver<'_> {
             Err(error) => return Err(error.into()),
         };
         if time > at {
-            return Err(ResolveError::LaterSnapshot { url: asked, found: time, at });
+            return Err(ResolveError::Message(message!(
+                "{asked}: the server returned the snapshot of {time}, which is later than {at}"
+            )));
         }
         Ok(Copied { url: place(time)?, at, time })
     }

@@ -1,6 +1,7 @@
 //! Where the newest version of an artifact is published.
 
 use serde_json::Value;
+use vmbake_common::message;
 
 use super::{ManifestContext, ResolveError, Resolver};
 use crate::sources::{Template, VersionSource};
@@ -47,9 +48,9 @@ fn render(place: ManifestContext<'_>, url: &Template) -> Result<String, ResolveE
 fn json(resolver: &Resolver<'_>, url: &str, pointer: &str) -> Result<String, ResolveError> {
     let document: Option<Value> = serde_json::from_slice(&resolver.document(url)?).ok();
     let found = document.as_ref().and_then(|document| document.pointer(pointer)?.as_str());
-    found
-        .map(str::to_owned)
-        .ok_or_else(|| ResolveError::Document { url: url.to_owned(), expected: format!("a text at {pointer}") })
+    found.map(str::to_owned).ok_or_else(|| {
+        ResolveError::Message(message!("{url}: is no JSON document with {}", format!("a text at {pointer}")))
+    })
 }
 
 /// The first text between `after` and `before`, which is the end of the line where it is not given.
@@ -65,8 +66,8 @@ fn between<'a>(text: &'a str, after: &str, before: Option<&str>) -> Option<&'a s
 /// A version becomes part of addresses and file names, so it must be nothing else than one.
 fn checked(url: &str, version: &str) -> Result<String, ResolveError> {
     if !is_version(version) {
-        let found = version.chars().take(MAX_LEN).collect();
-        return Err(ResolveError::Version { url: url.to_owned(), found });
+        let found: String = version.chars().take(MAX_LEN).collect();
+        return Err(ResolveError::Message(message!("{url}: {found:?} is no version")));
     }
     Ok(version.to_owned())
 }

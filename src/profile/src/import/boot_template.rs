@@ -4,6 +4,7 @@
 //! template of the first-boot plan is put together, which must give the same texts again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use vmbake_common::message;
 
 use vmbake_firstboot::template::{self, Fault, Machine, Scope, Writing};
 
@@ -150,7 +151,10 @@ impl Builder<'_> {
                 let scope = Scope { variables: &variables, machine: &Nowhere };
                 let found = template::render(template, &scope, Writing::Lines);
                 if found.as_ref().ok().map(|text| text.trim_end()) != Some(expected.trim_end()) {
-                    return Err(ImportError::Template { path: self.path.to_owned() });
+                    return Err(ImportError::Message(message!(
+                        "{}: the first boot could not make the same of it",
+                        self.path
+                    )));
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Why a profile does not become layers.
 
 use std::path::PathBuf;
+use vmbake_common::message::Message;
 
 use crate::ProfileError;
 use vmbake_common::atomic_file::PublishError;
@@ -78,18 +79,12 @@ pub enum ImportError {
     Repository { path: String },
     #[error("{url} is put to {path}, and nothing that the scripts do proves it")]
     Unproven { url: String, path: String },
-    #[error("{path} does different things with and without .{fields}, and vmbake runs it when the image is made")]
-    ScriptTests { path: String, fields: String },
-    #[error("{path}: a template compares .{fields}, which only machines know, or what may be it")]
-    Compared { path: String, fields: String },
     #[error("{path}: with and without .{field} it differs within a line, or at its end")]
     Choice { path: String, field: &'static str },
     #[error("{path}: .{field} is not written in the same lines for each element")]
     List { path: String, field: &'static str },
     #[error("{path}: a value of several lines, which only machines know, stands among other text")]
     SeveralLines { path: String },
-    #[error("{path}: the first boot could not make the same of it")]
-    Template { path: String },
     #[error("{path}: characters of private use (U+E000 to U+E00F) are not supported")]
     PrivateUse { path: String },
     #[error("{path}: {what}")]
@@ -112,6 +107,8 @@ pub enum ImportError {
     Collisions(Vec<String>),
     #[error("{lock}: there is no {name}")]
     NoInstance { lock: PathBuf, name: String, known: Vec<String> },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ImportError {
@@ -150,7 +147,7 @@ impl Hint for ImportError {
         matches!(self, Self::Collisions(_))
     }
 
-    vmbake_common::causes!(Profile, Layer, Publish; File);
+    vmbake_common::causes!(Profile, Layer, Publish, Message; File);
 }
 
 /// A command as the pattern of a rule, in JSON.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use vmbake_common::message;
 
 use super::boot_template::{Deferred, deferred};
 use super::document::settings::HARMFUL;
@@ -100,7 +101,10 @@ impl Phases {
             file.compared.iter().map(String::as_str).filter(|field| runtime.contains(field)).collect();
         if !compared.is_empty() || (!runtime.is_empty() && file.compared.contains(".")) {
             let fields = if compared.is_empty() { runtime.into_iter().collect() } else { compared };
-            return Err(ImportError::Compared { path: path.clone(), fields: fields.join(", .") });
+            return Err(ImportError::Message(message!(
+                "{path}: a template compares .{}, which only machines know, or what may be it",
+                fields.join(", .")
+            )));
         }
         let rendering = |case: &Case| {
             let rendered = renderer.phases(case)?;
@@ -210,7 +214,10 @@ impl Phases {
                 let named = self.fields.get(path).into_iter().flatten().map(String::as_str);
                 let fields: Vec<&str> =
                     named.filter(|field| RUNTIME.iter().any(|value| value.field == *field)).collect();
-                Err(ImportError::ScriptTests { path: path.clone(), fields: fields.join(", .") })
+                Err(ImportError::Message(message!(
+                    "{path} does different things with and without .{}, and vmbake runs it when the image is made",
+                    fields.join(", .")
+                )))
             }
         }
     }

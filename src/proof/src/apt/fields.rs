@@ -1,6 +1,7 @@
 //! Stanzas of deb822(5), in which no field may occur twice.
 
 use deb822_fast::borrowed::{BorrowedParagraph, parse_borrowed};
+use vmbake_common::message;
 
 use super::AptError;
 use vmbake_common::digest::Digest;
@@ -23,7 +24,7 @@ impl<'a> Fields<'a> {
         let mut names: Vec<String> = paragraph.iter().map(|field| field.name().to_ascii_lowercase()).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(AptError::Duplicate { file: file.to_owned(), field: twice[0].clone() });
+            return Err(AptError::Message(message!("{file}: field {} occurs twice", twice[0])));
         }
         Ok(Self { file, paragraph })
     }

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
+use vmbake_common::message;
 
 use debversion::Version;
 use flate2::read::MultiGzDecoder;
@@ -99,7 +100,7 @@ fn agree(file: &str, expected: (u64, Digest), found: (u64, Digest)) -> Result<()
         return Err(AptError::Size { file: file(), expected: expected.0, found: found.0 });
     }
     if found.1 != expected.1 {
-        return Err(AptError::Digest { file: file(), expected: Box::new(expected.1), found: Box::new(found.1) });
+        return Err(AptError::Message(message!("{}: digest {}, expected {}", file(), found.1, expected.1)));
     }
     Ok(())
 }

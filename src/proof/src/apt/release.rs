@@ -1,6 +1,8 @@
 //! `InRelease`: who signed it, when, and which indexes it vouches for.
 
 use std::collections::BTreeMap;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -252,7 +254,6 @@ fn check_suite(file: &'static str, fields: &Fields<'_>, expected: &str) -> Resul
     Err(AptError::Suite { file, expected: expected.to_owned(), suite: name(suite), codename: name(codename) })
 }
 
-/// The text of a `Release`, and who signed it.
 fn detached<'a>(
     release: &'a [u8],
     signature: &[u8],
@@ -260,7 +261,9 @@ fn detached<'a>(
     now: Timestamp,
 ) -> Result<(&'a str, FileSignature), AptError> {
     let signed =
-        FileSignature::verify(signature, release, keyring, now).map_err(|source| AptError::Detached { source })?;
+        FileSignature::verify(signature, release, keyring, now).map_err(|source| {
+            AptError::Message(Message::new("Release is not signed as it must be by Release.gpg").by(source))
+        })?;
     let corrupt = |_| AptError::Corrupt { file: RELEASE.to_owned(), reason: "not UTF-8".to_owned() };
     Ok((str::from_utf8(release).map_err(corrupt)?, signed))
 }

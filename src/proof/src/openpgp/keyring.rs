@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::{FileError, Message};
 
 use jiff::Timestamp;
 use sequoia_openpgp::cert::{Cert, CertParser};
@@ -24,17 +26,8 @@ const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 /// Why a keyring cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    #[error("{path}: cannot read the keyring")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: not a usable keyring")]
-    Load { path: PathBuf, source: Box<KeyringError> },
     #[error("more than {MAX_LEN} bytes")]
     TooLarge,
-    #[error("key block {block} has no end")]
-    Unterminated {
-        /// Which block of armor, counted from 1.
-        block: usize,
-    },
     #[error("key block {block}, certificate {certificate}: corrupt or of an unknown kind")]
     Certificate {
         /// Which block of armor, counted from 1.
@@ -44,12 +37,14 @@ pub enum KeyringError {
         /// What the library of OpenPGP says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    #[error("holds no public key")]
-    Empty,
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for KeyringError {
-    vmbake_common::causes!(; Read, Load);
+    vmbake_common::causes!(File, Message);
 }
 
 /// Certificates that are trusted, because whoever pinned the file trusts them.
@@ -91,11 +86,12 @@ pub struct Key {
 impl Keyring {
     /// Reads the keyring at `path`.
     pub fn load(path: &Path) -> Result<Self, KeyringError> {
-        let read = |source| KeyringError::Read { path: path.to_owned(), source };
+        let read = |source| KeyringError::File(FileError::new(path, "read the keyring", source));
         let mut bytes = Vec::new();
         let file = input::open(path).map_err(read)?;
         file.take(MAX_LEN + 1).read_to_end(&mut bytes).map_err(read)?;
-        Self::parse(&bytes).map_err(|source| KeyringError::Load { path: path.to_owned(), source: Box::new(source) })
+        Self::parse(&bytes)
+            .map_err(|source| KeyringError::Message(message!("{}: not a usable keyring", path.display()).by(source)))
     }
 
     /// Reads a keyring from its bytes. Certificates that occur twice are merged; the order is that of the fingerprints.
@@ -107,7 +103,11 @@ impl Keyring {
         for (index, block) in blocks(bytes)?.into_iter().enumerate() {
             keyring.add(index + 1, block)?;
         }
-        if keyring.certs.is_empty() { Err(KeyringError::Empty) } else { Ok(keyring) }
+        if keyring.certs.is_empty() {
+            Err(KeyringError::Message(Message::new("holds no public key")))
+        } else {
+            Ok(keyring)
+        }
     }
 
     /// All certificates of all keyrings.
@@ -245,7 +245,9 @@ fn blocks(bytes: &[u8]) -> Result<Vec<&[u8]>, KeyringError> {
     let mut rest = bytes;
     while let Some(start) = find(rest, BEGIN) {
         let block = &rest[start..];
-        let end = find(block, END).ok_or(KeyringError::Unterminated { block: blocks.len() + 1 })? + END.len();
+        let end = find(block, END)
+            .ok_or(KeyringError::Message(message!("key block {} has no end", blocks.len() + 1)))?
+            + END.len();
         blocks.push(&block[..end]);
         rest = &block[end..];
     }

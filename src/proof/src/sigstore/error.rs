@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 
 use vmbake_common::digest::Digest;
 
@@ -25,12 +26,6 @@ pub enum SigstoreError {
     Empty,
     #[error("the bundle speaks of other files, not of {digest}")]
     OtherFile { digest: Digest },
-    #[error("the subject with the artifact's digest is named {found:?}, expected {expected:?}")]
-    SubjectName {
-        /// The name that is asked for.
-        expected: String,
-        found: Vec<String>,
-    },
     #[error("predicate type is {found:?}, expected {expected:?}")]
     PredicateType {
         /// The type that is asked for.
@@ -45,12 +40,6 @@ pub enum SigstoreError {
         /// Who has, where the certificate says so.
         found: Option<String>,
     },
-    #[error("identity vouched for by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
-    Issuer {
-        expected: String,
-        /// Who says it, where the certificate does.
-        found: Option<String>,
-    },
     #[error("signed by the key {found:?}, expected {expected:?}")]
     OtherKey {
         /// The hint of the key that is asked for.
@@ -58,8 +47,6 @@ pub enum SigstoreError {
         /// The hint that the bundle has.
         found: String,
     },
-    #[error("the signature is not of this key over these bytes")]
-    Signature,
     #[error("certificate: {reason}")]
     Certificate {
         /// What its parser says, or what is wrong with it.
@@ -83,10 +70,12 @@ pub enum SigstoreError {
         line: usize,
         source: Box<SigstoreError>,
     },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for SigstoreError {
-    vmbake_common::causes!(; NoneOf);
+    vmbake_common::causes!(Message; NoneOf);
 }
 
 impl SigstoreError {

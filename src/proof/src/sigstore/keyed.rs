@@ -6,6 +6,7 @@
 use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey, sha256};
 use sigstore_verify::types::bundle::VerificationMaterialContent;
 use sigstore_verify::types::{Bundle, DerPublicKey, SignatureContent};
+use vmbake_common::message::Message;
 
 use super::{SigstoreError, statement};
 use vmbake_common::digest::Digest;
@@ -31,7 +32,7 @@ pub(super) fn verify(bundle: &Bundle, artifact: &[Digest], key: &DerPublicKey) -
         SignatureContent::DsseEnvelope(envelope) => key.verify(envelope.pae(), &envelope.signature.sig),
         _ => return Err(SigstoreError::Unsupported { what: "neither a signature nor an envelope".to_owned() }),
     };
-    verified.map_err(|_| SigstoreError::Signature)
+    verified.map_err(|_| SigstoreError::Message(Message::new("the signature is not of this key over these bytes")))
 }
 
 /// Fails unless it is a key of ECDSA with P-256.

@@ -7,6 +7,7 @@ use sigstore_verify::types::{
     ArtifactDigest, Bundle, DsseEnvelope, HashAlgorithm, MessageSignature, Sha256Hash, Sha512Hash, SignatureContent,
     Statement, Subject,
 };
+use vmbake_common::message;
 
 use super::{BundlePolicy, SigstoreError, json};
 use vmbake_common::digest::Digest;
@@ -86,7 +87,9 @@ fn check_subjects(
         names.push(subject.name.clone());
     }
     match name {
-        Some(name) if !names.is_empty() => Err(SigstoreError::SubjectName { expected: name.to_owned(), found: names }),
+        Some(name) if !names.is_empty() => Err(SigstoreError::Message(message!(
+            "the subject with the artifact's digest is named {names:?}, expected {name:?}"
+        ))),
         _ => Err(SigstoreError::OtherFile { digest: artifact.first().copied().ok_or(SigstoreError::NoDigest)? }),
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::{Child, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 
 use super::console::Console;
 use super::guest::{self, GuestReport};
@@ -48,16 +48,16 @@ pub struct Trial {
 /// Why a machine could not be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    #[error("{path}: cannot write what the console shows")]
-    Log { path: PathBuf, source: io::Error },
     #[error("qemu ended before there was a machine")]
     NoMachine { source: io::Error },
     #[error("lost qemu")]
     Lost { source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for TrialError {
-    vmbake_common::causes!(; Log, NoMachine, Lost);
+    vmbake_common::causes!(File; NoMachine, Lost);
 }
 
 /// What happened in the machine.
@@ -141,7 +141,9 @@ impl<'a> Watch<'a> {
             seconds: 0.0,
         };
         let log = match &judge.log {
-            Some(path) => Some(File::create(path).map_err(|source| TrialError::Log { path: path.clone(), source })?),
+            Some(path) => Some(File::create(path).map_err(|source| {
+                TrialError::File(FileError::new(path.clone(), "write what the console shows", source))
+            })?),
             None => None,
         };
         let verdicts = judge.checks.iter().map(verdict).collect();
@@ -207,7 +209,9 @@ impl<'a> Watch<'a> {
 
     fn shown(&mut self, bytes: &[u8]) -> Result<(), TrialError> {
         if let (Some(log), Some(path)) = (&mut self.log, &self.judge.log) {
-            log.write_all(bytes).map_err(|source| TrialError::Log { path: path.clone(), source })?;
+            log.write_all(bytes).map_err(|source| {
+                TrialError::File(FileError::new(path.clone(), "write what the console shows", source))
+            })?;
         }
         self.console.push(bytes);
         if self.console.trouble().is_some() {

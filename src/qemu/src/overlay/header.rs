@@ -1,6 +1,8 @@
 //! The header of an empty qcow2 overlay, and what is read of an old one.
 
 use super::*;
+use vmbake_common::message;
+use vmbake_common::message::FileError;
 
 /// Largest disk: QEMU reads no L1 table larger than 32 MiB.
 pub const MAX_SIZE: u64 = (32 << 20) / 8 * L2_REACH;
@@ -34,10 +36,13 @@ pub struct Header {
 impl Header {
     /// The header of a new overlay.
     pub fn new(size: u64, guest: &Guest, path: &Path) -> Result<Self, OverlayError> {
-        let open = |source| OverlayError::Open { path: path.to_owned(), source };
+        let open = |source| OverlayError::File(FileError::new(path, "open the disk", source));
         let backing = guest.path.canonicalize().map_err(open)?;
         if backing.as_os_str().len() > MAX_NAME {
-            return Err(OverlayError::LongPath { path: backing });
+            return Err(OverlayError::Message(message!(
+                "{}: the path of the image is too long for a qcow2 header",
+                backing.display()
+            )));
         }
         let content = Some(guest.identity().map_err(open)?.content);
         Ok(Self { size, backing, content, format: guest.format.to_string() })

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+use vmbake_common::message;
 
 use serde::Deserialize;
 
@@ -88,7 +89,11 @@ pub(super) fn read(path: &Path) -> Result<Parts, ChangelogError> {
     let mut text = Vec::new();
     input::open(path).map_err(failed)?.take(MAX_DOCUMENT + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_DOCUMENT {
-        return Err(ChangelogError::TooLarge { path: path.to_owned(), limit: MAX_DOCUMENT });
+        return Err(ChangelogError::Message(message!(
+            "{}: more than the {} bytes that a bill of materials may have",
+            path.display(),
+            MAX_DOCUMENT
+        )));
     }
     parse(path, &text)
 }

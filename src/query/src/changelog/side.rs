@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use vmbake_common::message;
 
 use serde_json::Value;
 use vmbake_disk::tree::{Kind, Tree, TreeError};
@@ -71,11 +72,13 @@ impl Side {
     fn image(path: &Path) -> Result<Self, ChangelogError> {
         let image = DiskImage::open(path)?;
         let tree = image.tree(image.root(None)?, None)?;
-        let told = |source: SbomError| ChangelogError::Sbom { path: path.to_owned(), source: Box::new(source) };
+        let told = |source: SbomError| {
+            ChangelogError::Message(message!("{}: it cannot be told what it is made of", path.display()).by(source))
+        };
         let record = image_record(path, &tree).map_err(told)?;
         let inventory = Inventory::of_opened(path, &tree, record.as_ref()).map_err(told)?;
         let parts = document::parse(path, inventory.text(SbomFormat::Spdx).map_err(told)?.as_bytes())?;
-        let failed = |source| ChangelogError::Tree { path: path.to_owned(), source };
+        let failed = |source| ChangelogError::Message(message!("{}: cannot be compared", path.display()).by(source));
         let (settings, note) = settings(&tree).map_err(failed)?;
         let mut side = Self::new(path, parts, record.as_ref());
         let notes = inventory.notes.iter().cloned().chain(note);

@@ -1,6 +1,7 @@
 //! Comparing the contents of files as streams.
 
 use std::num::NonZeroUsize;
+use vmbake_common::message;
 
 use vmbake_disk::source::{Map, Sources};
 use vmbake_disk::tree::Tree;
@@ -46,7 +47,9 @@ pub(super) fn compare(
     });
     for (index, result) in results.into_iter().flatten() {
         let pair = &mut pairs[index];
-        let found = result.map_err(|source| DiffError::Content { path: pair.text(), source })?;
+        let found = result.map_err(|source| {
+            DiffError::Message(message!("{}: cannot compare the contents", pair.text()).by(source))
+        })?;
         if let Some(at) = found {
             pair.differs_at(at);
         }

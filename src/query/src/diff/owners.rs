@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vmbake_common::message;
 
 use vmbake_disk::image::Image;
 use vmbake_disk::source::ReadAt;
@@ -69,7 +70,7 @@ impl Disk {
     }
 
     pub(super) fn unreadable(&self, source: std::io::Error) -> DiffError {
-        DiffError::Read { image: self.path.clone(), source }
+        DiffError::Message(message!("{}: cannot be read", self.path.display()).by(source))
     }
 
     fn find_regions(&mut self, image: &DiskImage, root: Option<u32>) -> Result<(), InspectError> {

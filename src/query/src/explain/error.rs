@@ -1,15 +1,14 @@
 //! Why nobody can say where a path came from.
 
 use std::path::PathBuf;
+use vmbake_common::message::{FileError, Message};
 
 use vmbake_disk::tree::TreeError;
 
 use crate::packages::PackageError;
-use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_compose::origin::{MAX_LEN, RecordError};
 use vmbake_image::disk::InspectError;
-use vmbake_manifest::ManifestError;
 
 /// Why a path cannot be explained.
 #[derive(Debug, thiserror::Error)]
@@ -22,30 +21,16 @@ pub enum ExplainError {
     Record(#[from] RecordError),
     #[error(transparent)]
     Package(#[from] PackageError),
-    #[error("{path}: cannot read the record of origins")]
-    ReadRecord { path: PathBuf, source: std::io::Error },
     #[error("{path}: more than the {MAX_LEN} bytes that a record of origins may have")]
     LargeRecord { path: PathBuf },
     #[error("{beside}: is not the record of origins that is inside {image}")]
     Beside { beside: PathBuf, image: PathBuf },
-    #[error("the manifest inside the image is not usable")]
-    Manifest(#[source] Box<ManifestError>),
-    #[error("the record of origins is of manifest {expected}, inside the image is {found}")]
-    OtherManifest { expected: Box<Digest>, found: Box<Digest> },
-    #[error("artifact {name}: the record of origins has {found}, the manifest inside the image {expected}")]
-    OtherArtifact { name: String, expected: Box<Digest>, found: Box<Digest> },
     #[error("artifact {name}: in the record of origins, but not in the manifest inside the image")]
     UnknownArtifact { name: String },
-    #[error("{path}: has {found}, but artifact {artifact} is {expected}")]
-    ContentOrigin {
-        path: String,
-        artifact: String,
-        /// The digest that it should have.
-        expected: Box<Digest>,
-        found: Box<Digest>,
-    },
-    #[error("{path}: not in the image: layer {layer} removed it")]
-    Removed { path: String, layer: String },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for ExplainError {
@@ -55,5 +40,5 @@ impl Hint for ExplainError {
         matches!(self, Self::Beside { .. }).then(|| text.to_owned())
     }
 
-    vmbake_common::causes!(Inspect, Tree, Record, Package, Manifest; ReadRecord);
+    vmbake_common::causes!(Inspect, Tree, Record, Package, File, Message);
 }

@@ -5,7 +5,8 @@ use crate::http::HttpError;
 use crate::store::StoreError;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
-use vmbake_oci::{InvalidPlatform, InvalidReference, OciError};
+use vmbake_common::message::Message;
+use vmbake_oci::{InvalidPlatform, InvalidReference};
 
 use super::credentials::CredentialError;
 
@@ -31,12 +32,6 @@ pub enum RegistryError {
         /// `WWW-Authenticate`.
         challenge: String,
     },
-    #[error("{url}: wants a token that is not to be had over HTTPS: {challenge:?}")]
-    PlainToken {
-        url: String,
-        /// `WWW-Authenticate`.
-        challenge: String,
-    },
     #[error(transparent)]
     Credentials(#[from] CredentialError),
     #[error("{url}: wants credentials, and there are none for {host}")]
@@ -52,8 +47,6 @@ pub enum RegistryError {
         expected: Box<Digest>,
         found: Box<Digest>,
     },
-    #[error("{url}: others change it at the same time, and what was added does not stay")]
-    Contended { url: String },
     #[error("{image}: {digest} has {size} bytes, more than the {limit} that it may have")]
     TooLarge {
         image: String,
@@ -63,8 +56,8 @@ pub enum RegistryError {
         /// The most that it may have.
         limit: u64,
     },
-    #[error("{reference}: not a usable image")]
-    Image { reference: String, source: Box<OciError> },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for RegistryError {
@@ -77,7 +70,7 @@ impl Hint for RegistryError {
         }
     }
 
-    vmbake_common::causes!(Reference, Platform, Download, Credentials; Image);
+    vmbake_common::causes!(Reference, Platform, Download, Credentials, Message);
 }
 
 impl From<HttpError> for RegistryError {

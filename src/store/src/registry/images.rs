@@ -3,6 +3,7 @@
 use crate::http::Client;
 use crate::store::Store;
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 use vmbake_manifest::{ContainerImage, Proof};
 use vmbake_oci::{Descriptor, Image, MAX_DOCUMENT, MediaType, OciError, Platform, Reference, read_document};
 
@@ -71,7 +72,7 @@ impl<'a> Pull<'a> {
     }
 
     fn refused(&self, source: OciError) -> RegistryError {
-        RegistryError::Image { reference: self.reference.to_string(), source: Box::new(source) }
+        RegistryError::Message(message!("{}: not a usable image", self.reference).by(source))
     }
 
     /// Asks what the tag stands for, and keeps that document.

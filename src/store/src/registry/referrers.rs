@@ -2,6 +2,7 @@
 //! specification 1.1, "Listing Referrers" and "Referrers Tag Schema").
 
 use std::collections::BTreeMap;
+use vmbake_common::message;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,7 +60,10 @@ impl Repository {
             let text = serde_json::to_vec(&list).map_err(|_| self.unusable(&fallback(subject)))?;
             self.put_manifest(&fallback(subject), INDEX, &text)?;
         }
-        Err(RegistryError::Contended { url: self.url(&format!("manifests/{}", fallback(subject))) })
+        Err(RegistryError::Message(message!(
+            "{}: others change it at the same time, and what was added does not stay",
+            self.url(&format!("manifests/{}", fallback(subject)))
+        )))
     }
 
     /// The registry's own list.

@@ -3,6 +3,7 @@
 //! Only the registry itself is answered. A server that a redirect leads to may ask for credentials as well, and gets none.
 
 use std::sync::Mutex;
+use vmbake_common::message;
 
 use base64ct::{Base64, Encoding};
 
@@ -110,7 +111,9 @@ impl Session {
     ) -> Result<Secret, RegistryError> {
         let url = self.name.to_string();
         if is_downgrade(asked, &server.realm) {
-            return Err(RegistryError::PlainToken { url, challenge });
+            return Err(RegistryError::Message(message!(
+                "{url}: wants a token that is not to be had over HTTPS: {challenge:?}"
+            )));
         }
         let wanted = server.url(&self.scopes);
         let form;

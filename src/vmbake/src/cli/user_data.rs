@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use vmbake_common::message;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -161,11 +162,14 @@ fn assignment(option: &str, number: usize, text: &OsString) -> Result<BTreeMap<S
     let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'=');
     let name = parts.next().and_then(|name| str::from_utf8(name).ok()).filter(|name| env::is_name(name));
     let (Some(name), Some(value)) = (name, parts.next()) else {
-        return Err(UserDataError::Assignment { option: format!("{option}, the {number}. one") });
+        return Err(UserDataError::Message(message!(
+            "{}: expected NAME=VALUE with a name of letters, digits and underscores, found none",
+            format!("{option}, the {number}. one")
+        )));
     };
     match str::from_utf8(value) {
         Ok(value) => Ok(BTreeMap::from([(name.to_owned(), value.to_owned())])),
-        Err(_) => Err(UserDataError::NotText { name: name.to_owned() }),
+        Err(_) => Err(UserDataError::Message(message!("--set: {name}: expected UTF-8"))),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use serde_json::Value;
 
@@ -19,18 +21,14 @@ use vmbake_proof::sigstore::json;
 /// Why there is no statement to compare with.
 #[derive(Debug, thiserror::Error)]
 enum StatementError {
-    #[error("{file}: cannot read")]
-    Read { file: String, source: std::io::Error },
     #[error("{file}: not usable")]
     Unusable { file: String, source: Box<dyn std::error::Error> },
-    #[error("{inputs} names the manifest {expected}, and {manifest} is {found}")]
-    OtherManifest { inputs: String, manifest: String, expected: Box<Digest>, found: Box<Digest> },
-    #[error("{file} is of {found}")]
-    OtherImage { file: String, found: String },
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for StatementError {
-    vmbake_common::causes!(; Read);
+    vmbake_common::causes!(Message);
 }
 
 /// The documents of an image, which agree with each other.
@@ -86,7 +84,7 @@ impl Verification<'_> {
 
     fn text(&self, file: &str) -> Result<Vec<u8>, StatementError> {
         let text = crate::release::read(&self.request.folder.join(file), MAX_STATEMENT);
-        text.map_err(|source| StatementError::Read { file: file.to_owned(), source })
+        text.map_err(|source| StatementError::Message(message!("{file}: cannot read").by(source)))
     }
 
     fn documented(&self, name: &str) -> Result<Documented, StatementError> {
@@ -102,17 +100,14 @@ impl Verification<'_> {
         let manifest = manifest.map_err(|error| unusable(&manifest_file, error.into()))?;
         if manifest.digest() != inputs.manifest {
             let (expected, found) = (Box::new(inputs.manifest), Box::new(manifest.digest()));
-            return Err(StatementError::OtherManifest {
-                inputs: inputs_file,
-                manifest: manifest_file,
-                expected,
-                found,
-            });
+            return Err(StatementError::Message(message!(
+                "{inputs_file} names the manifest {expected}, and {manifest_file} is {found}"
+            )));
         }
         let of_inputs = format!("{}.{}.{}", inputs.kind, inputs.os, inputs.arch);
         for (file, found) in [(inputs_file, of_inputs), (manifest_file, manifest.name())] {
             if found != name {
-                return Err(StatementError::OtherImage { file, found });
+                return Err(StatementError::Message(message!("{file} is of {found}")));
             }
         }
         let own = Sidecar::Provenance.file_name(name);

@@ -3,6 +3,8 @@
 //! come right behind it.
 
 use std::collections::BTreeSet;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::tree::{InodeId, Kind, Tree, TreeError};
 
@@ -68,11 +70,14 @@ impl Conf<'_> {
         let content = match self.tree.read(path, MAX_CONF) {
             Ok(content) => content,
             Err(TreeError::NotFound { .. }) => return Ok(()),
-            Err(error) => return Err(refused(LibraryFault::Unread { error })),
+            Err(error) => {
+                return Err(refused(LibraryFault::Message(message!("is no configuration of libraries: {error}"))));
+            }
         };
         self.files += 1;
         let depth = depth.checked_sub(1).filter(|_| self.files <= MAX_FILES);
-        let depth = depth.ok_or_else(|| refused(LibraryFault::Included))?;
+        let depth =
+            depth.ok_or_else(|| refused(LibraryFault::Message(Message::new("is included by too many files"))))?;
         for line in content.split(|byte| *byte == b'\n') {
             let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
             let (word, rest) = line.split_at(line.iter().position(|byte| is_blank(*byte)).unwrap_or(line.len()));
@@ -123,7 +128,10 @@ impl Conf<'_> {
     /// The paths that fit a pattern as of glob(7), sorted by bytes.
     fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, LibraryFault> {
         if pattern.contains(&b'[') || pattern.contains(&b'\\') {
-            return Err(LibraryFault::Pattern { pattern: String::from_utf8_lossy(pattern).into_owned() });
+            return Err(LibraryFault::Message(message!(
+                "includes {:?}: of patterns only * and ? are known",
+                String::from_utf8_lossy(pattern)
+            )));
         }
         let mut paths = vec![Vec::new()];
         for part in vmbake_disk::tree::components(pattern) {
@@ -138,7 +146,10 @@ impl Conf<'_> {
                 let names = names.into_iter().filter(|name| fits(part, name) && !hidden(name));
                 next.extend(names.map(|name| [&path, &b"/"[..], &name].concat()));
                 if next.len() > MAX_PATHS {
-                    return Err(LibraryFault::TooMany { pattern: String::from_utf8_lossy(pattern).into_owned() });
+                    return Err(LibraryFault::Message(message!(
+                        "includes {:?}: fits too many paths",
+                        String::from_utf8_lossy(pattern)
+                    )));
                 }
             }
             paths = next;

@@ -2,6 +2,7 @@
 //! brought, bring a file that runs as somebody else unless the layer lists it, or a name that differs only in case.
 
 use std::collections::{BTreeMap, BTreeSet};
+use vmbake_common::message;
 
 use vmbake_disk::tree::{InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree, TreeError, components};
 
@@ -90,7 +91,10 @@ impl Target {
         let Some(artifact) = self.origin().artifact.clone() else { return Ok(()) };
         let path = format!("/{}", show(path).trim_start_matches('/'));
         if let Some(name) = meta.xattrs.keys().find(|name| *name != CAPABILITY && !name.starts_with(b"user.")) {
-            return Err(MergeError::Attribute { path, artifact, name: show(name) });
+            return Err(MergeError::Message(message!(
+                "{path}: artifact {artifact} brings it with the extended attribute {}",
+                show(name)
+            )));
         }
         match privilege(meta, kind) {
             Some(privilege) if self.by_name.contains(&artifact) => {
@@ -117,12 +121,11 @@ impl Target {
         for path in ends.map(|end| &whole[..end]) {
             match self.limits.folded.get(&path.to_ascii_lowercase()) {
                 Some((found, first)) if *found != path => {
-                    return Err(MergeError::Case {
-                        path: show(path),
-                        artifact,
-                        found: show(found),
-                        first: first.clone(),
-                    });
+                    return Err(MergeError::Message(message!(
+                        "{}, which {artifact} brings, differs only in case from {}, which {first} brings",
+                        show(path),
+                        show(found)
+                    )));
                 }
                 Some(_) => {}
                 None => {

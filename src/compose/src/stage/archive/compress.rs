@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use vmbake_common::message;
 
 use vmbake_disk::write::PIECE;
 
@@ -139,7 +140,7 @@ fn decoder<'a>(input: impl Read + 'a, format: &str) -> Result<Box<dyn Read + 'a>
         }
         "bz2" => Box::new(bzip2::read::MultiBzDecoder::new(input)),
         "zst" => Box::new(zstd::stream::read::Decoder::new(input).map_err(read)?),
-        _ => return Err(ArchiveError::Compression { format: format.to_owned() }),
+        _ => return Err(ArchiveError::Message(message!("unknown compression {format:?}"))),
     })
 }
 
@@ -159,7 +160,11 @@ fn copy(
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(source) => return Err(ArchiveError::Decompress { offset: total, source }),
+            Err(source) => {
+                return Err(ArchiveError::Message(
+                    message!("cannot decompress after {total} bytes of output").by(source),
+                ));
+            }
         };
         total += count as u64;
         if total > limit {

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use super::{ArchiveError, MemberFault, refused};
 
@@ -68,7 +70,10 @@ impl Headers {
         let refused = |fault: MemberFault| Err(refused(&header.path_bytes(), fault));
         match header.entry_type().as_byte() {
             b'L' | b'K' | b'x' | b'g' if size > MAX_EXTENDED => {
-                return refused(MemberFault::ExtendedLen { size, limit: MAX_EXTENDED });
+                return refused(MemberFault::Message(message!(
+                    "extended header of {size} bytes, more than {}",
+                    MAX_EXTENDED
+                )));
             }
             b'L' | b'K' | b'x' | b'g' => {}
             b'S' => return refused(MemberFault::Sparse),
@@ -133,7 +138,7 @@ impl Extended {
                 let mut last = [0];
                 let there = len > 0 && file.read_exact_at(&mut last, content.saturating_add(len as u64 - 1)).is_ok();
                 if there && last != [0] {
-                    return refused(MemberFault::LongName);
+                    return refused(MemberFault::Message(Message::new("long name does not end with a NUL byte")));
                 }
             }
             b'g' => {}
@@ -146,7 +151,9 @@ impl Extended {
         }
         // Which of them wins is not agreed on.
         if self.long && self.pending.is_some() {
-            return refused(MemberFault::TwoForms);
+            return refused(MemberFault::Message(Message::new(
+                "extended headers of GNU tar and of pax for one member",
+            )));
         }
         Ok(())
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use tar::EntryType;
 use vmbake_disk::tree::{Metadata, Timestamp, components};
@@ -61,7 +63,7 @@ fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool)
         Some(_) => (header.path_bytes(), header.link_name_bytes()),
         None => (member.path_bytes(), member.link_name_bytes()),
     };
-    let bad = |fault| refused(&raw, MemberFault::Extended(fault));
+    let bad = |fault| refused(&raw, MemberFault::Message(message!("bad extended header: {fault}")));
     let records = records.map_or(Ok(Records::new()), pax::records).map_err(bad)?;
     let raw = pax::find(&records, b"path").map_or_else(|| raw.to_vec(), <[u8]>::to_vec);
     let target = pax::find(&records, b"linkpath").or(target.as_deref()).unwrap_or_default();
@@ -87,7 +89,7 @@ fn metadata(header: &tar::Header, raw: &[u8]) -> Result<Metadata, ArchiveError> 
     let bytes = header.as_bytes();
     // Only `ustar` and `00` together announce a prefix of the name.
     if bytes[257..263] == *b"ustar\0" && bytes[263..265] != *b"00" {
-        return Err(refused(raw, MemberFault::Ustar));
+        return Err(refused(raw, MemberFault::Message(Message::new("bad header: unknown version of ustar"))));
     }
     Ok(Metadata {
         mode: u16::try_from(number(header, fields::MODE, "mode", raw)? & 0o7777).unwrap_or(0),
@@ -100,19 +102,26 @@ fn metadata(header: &tar::Header, raw: &[u8]) -> Result<Metadata, ArchiveError> 
 
 fn number(header: &tar::Header, field: Range<usize>, name: &'static str, raw: &[u8]) -> Result<i64, ArchiveError> {
     let found = &header.as_bytes()[field];
-    let bad = || refused(raw, MemberFault::Number { field: name, found: show(found) });
+    let bad =
+        || refused(raw, MemberFault::Message(message!("bad header: {name} is {:?}, expected a number", show(found))));
     fields::number(found).ok_or_else(bad)
 }
 
 fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool) -> Result<MemberKind, ArchiveError> {
     let header = member.header();
-    let link = || if target.is_empty() { Err(refused(raw, MemberFault::NoTarget)) } else { Ok(target) };
+    let link = || {
+        if target.is_empty() {
+            Err(refused(raw, MemberFault::Message(Message::new("link without target"))))
+        } else {
+            Ok(target)
+        }
+    };
     let device = || -> Result<(u32, u32), ArchiveError> {
         let major = number(header, fields::MAJOR, "major", raw)?;
         let minor = number(header, fields::MINOR, "minor", raw)?;
         let valid = (0..1 << 12).contains(&major) && (0..1 << 20).contains(&minor);
         let checked = u32::try_from(major).ok().zip(u32::try_from(minor).ok()).filter(|_| valid);
-        checked.ok_or_else(|| refused(raw, MemberFault::Device { major, minor }))
+        checked.ok_or_else(|| refused(raw, MemberFault::Message(message!("device {major}:{minor} is out of range"))))
     };
     let kind = match header.entry_type() {
         // A directory in archives from before there was a type for it.
@@ -127,14 +136,19 @@ fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool)
         EntryType::Block if devices => device().map(|(major, minor)| MemberKind::BlockDevice(major, minor))?,
         EntryType::Fifo if devices => MemberKind::Fifo,
         EntryType::Char | EntryType::Block | EntryType::Fifo => {
-            return Err(refused(raw, MemberFault::Special));
+            return Err(refused(
+                raw,
+                MemberFault::Message(Message::new("devices and pipes have no place in an artifact")),
+            ));
         }
         EntryType::GNUSparse => return Err(refused(raw, MemberFault::Sparse)),
-        other => return Err(refused(raw, MemberFault::Type { found: char::from(other.as_byte()) })),
+        other => {
+            return Err(refused(raw, MemberFault::Message(message!("unknown type {:?}", char::from(other.as_byte())))));
+        }
     };
     let size = number(header, fields::SIZE, "size", raw)?;
     if u64::try_from(size) != Ok(member.size()) {
-        return Err(refused(raw, MemberFault::Size { size, other: member.size() }));
+        return Err(refused(raw, MemberFault::Message(message!("bad header: size is {size} and {}", member.size()))));
     }
     // Some programs skip it, and others take it for the next member.
     if size != 0 && !matches!(kind, MemberKind::File { .. }) {
@@ -145,28 +159,39 @@ fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool)
 
 pub(super) fn check_target(target: &[u8], path: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     let valid = target.len() <= MAX_PATH && !target.contains(&0);
-    if valid { Ok(target.to_vec()) } else { Err(refused(path, MemberFault::Target)) }
+    if valid {
+        Ok(target.to_vec())
+    } else {
+        Err(refused(path, MemberFault::Message(Message::new("target is too long or has a NUL byte in it"))))
+    }
 }
 
 fn id(value: i64, path: &[u8]) -> Result<u32, ArchiveError> {
-    u32::try_from(value).map_err(|_| refused(path, MemberFault::Owner { value }))
+    u32::try_from(value).map_err(|_| refused(path, MemberFault::Message(message!("owner {value} is out of range"))))
 }
 
 /// A global header, such as `git archive` writes, may only comment: what it said of all members, not every reader would know.
 fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
     let path = member.header().path_bytes().into_owned();
-    let bad = |error: io::Error| refused(&path, MemberFault::GlobalUnread { error });
+    let bad = |error: io::Error| refused(&path, MemberFault::Message(message!("bad global header: {error}")));
     let mut content = Vec::new();
     member.read_to_end(&mut content).map_err(bad)?;
     // What was said of the next member would be lost: the reader takes it to be said of this header.
     let named = member.path_bytes() != path || member.link_name_bytes() != member.header().link_name_bytes();
     if named || member.pax_extensions().map_err(bad)?.is_some_and(|mut records| records.next().is_some()) {
-        return Err(refused(&path, MemberFault::GlobalBetween));
+        return Err(refused(
+            &path,
+            MemberFault::Message(Message::new("global header stands between a member and its extended header")),
+        ));
     }
-    let records = pax::records(&content).map_err(|fault| refused(&path, MemberFault::Global(fault)))?;
+    let records = pax::records(&content)
+        .map_err(|fault| refused(&path, MemberFault::Message(message!("bad global header: {fault}"))))?;
     for (key, _) in records {
         if key != b"comment" {
-            return Err(refused(&path, MemberFault::GlobalKey { key: show(key) }));
+            return Err(refused(
+                &path,
+                MemberFault::Message(message!("global header with {:?} is not supported", show(key))),
+            ));
         }
     }
     Ok(())
@@ -176,13 +201,16 @@ fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
 pub(super) fn clean(name: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     // Looking up each directory above a name of a million letters would take hours.
     if name.len() > MAX_PATH {
-        return Err(refused(&name[..MAX_PATH], MemberFault::NameLen { limit: MAX_PATH }));
+        return Err(refused(
+            &name[..MAX_PATH],
+            MemberFault::Message(message!("name is longer than {} bytes", MAX_PATH)),
+        ));
     }
     if name.starts_with(b"/") {
-        return Err(refused(name, MemberFault::Absolute));
+        return Err(refused(name, MemberFault::Message(Message::new("name is absolute"))));
     }
     if name.contains(&0) || components(name).any(|part| part == b"..") {
-        return Err(refused(name, MemberFault::Name));
+        return Err(refused(name, MemberFault::Message(Message::new("name has `..` or a NUL byte in it"))));
     }
     Ok(components(name).collect::<Vec<_>>().join(&b'/'))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hasher};
+use vmbake_common::message;
 
 use super::{ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind, refused, show};
 
@@ -24,7 +25,10 @@ impl Names {
         self.count(path, limits.members)?;
         let mut prefixes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
         if let Some(link) = prefixes.find(|prefix| self.symlinks.contains(*prefix)) {
-            return Err(refused(path, MemberFault::Through { link: show(link) }));
+            return Err(refused(
+                path,
+                MemberFault::Message(message!("would be placed through the archive's symbolic link {:?}", show(link))),
+            ));
         }
         if self.files.contains(path) || self.symlinks.contains(path) {
             return Err(refused(path, MemberFault::Twice));
@@ -35,7 +39,10 @@ impl Names {
                 return Ok(());
             }
             MemberKind::HardLink(target) if !self.files.contains(target) => {
-                return Err(refused(path, MemberFault::HardLink { target: show(target) }));
+                return Err(refused(
+                    path,
+                    MemberFault::Message(message!("is a hard link to {:?}, which is no earlier file", show(target))),
+                ));
             }
             _ if self.directories.contains(path) => return Err(refused(path, MemberFault::Twice)),
             MemberKind::Symlink(_) => self.symlinks.insert(path.clone()),
@@ -55,7 +62,7 @@ impl Names {
             hasher.write_u8(*byte);
         }
         if depth > MAX_DEPTH {
-            return Err(refused(path, MemberFault::Depth { limit: MAX_DEPTH }));
+            return Err(refused(path, MemberFault::Message(message!("is more than {} directories deep", MAX_DEPTH))));
         }
         if self.above.len() > limit { Err(ArchiveError::TooMany { limit }) } else { Ok(()) }
     }

@@ -1,6 +1,8 @@
 //! Which members of an archive are installed, and where.
 
 use std::collections::BTreeMap;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use vmbake_disk::tree::{Metadata, components};
 
@@ -34,7 +36,12 @@ pub fn extract(
 ) -> Result<Vec<Member>, ArchiveError> {
     let mut odd = entries.iter().filter(|entry| !entry.is_plain && (strip > 0 || !names.is_empty()));
     if let Some(entry) = odd.next() {
-        return Err(refused(&entry.path, MemberFault::Dotted));
+        return Err(refused(
+            &entry.path,
+            MemberFault::Message(Message::new(
+                "name begins with `./` or has empty components: `strip` and `members` would not select what tar selects",
+            )),
+        ));
     }
     entries.iter_mut().for_each(|entry| entry.meta.xattrs.clear());
     choose(entries, directory, strip, names, &|_| true)
@@ -51,7 +58,7 @@ fn choose(
         path.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
     if let Some(name) = names.iter().find(|name| !entries.iter().any(|entry| is_below(&entry.path, name))) {
-        return Err(ArchiveError::NoMember { path: name.clone() });
+        return Err(ArchiveError::Message(message!("has no member {name:?}")));
     }
     let mut files = Files::default();
     let mut selected = Vec::new();
@@ -63,7 +70,10 @@ fn choose(
         let rest: Vec<&[u8]> = components(&entry.path).skip(strip).collect();
         if rest.is_empty() {
             if entry.kind != MemberKind::Directory {
-                return Err(refused(&entry.path, MemberFault::Stripped { strip }));
+                return Err(refused(
+                    &entry.path,
+                    MemberFault::Message(message!("has no more than the {strip} components that are stripped")),
+                ));
             }
             if entry.path.is_empty() && keeps_root(&entry) {
                 entry.path = directory.trim_start_matches('/').as_bytes().to_vec();

@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 use rawzip::time::{UtcDateTime, ZipDateTimeKind};
 use rawzip::{
@@ -41,7 +43,7 @@ pub(super) fn to_tar(file: &File, limits: &ArchiveLimits, output: &File) -> Resu
     let archive = ZipArchive::from_file(file.try_clone().map_err(read)?, &mut buffer).map_err(damaged)?;
     let expect = |what, found, expected| match found == expected {
         true => Ok(()),
-        false => Err(ArchiveError::ZipForm { what, found, expected }),
+        false => Err(ArchiveError::Message(message!("zip file: {what} is {found}, expected {expected}"))),
     };
     expect("the end offset", archive.end_offset(), len)?;
     let (mut count, mut total, mut first) = (0, 0_u64, archive.directory_offset());
@@ -82,11 +84,11 @@ fn append(
     let path = clean(raw)?;
     let mode = mode(entry).map_err(refuse)?;
     if raw.contains(&b'\\') {
-        return Err(refuse(MemberFault::Backslash));
+        return Err(refuse(MemberFault::Message(Message::new("name contains a backslash"))));
     }
     check_encoding(entry, raw).map_err(refuse)?;
     if entry.flags().is_encrypted() {
-        return Err(refuse(MemberFault::Encrypted));
+        return Err(refuse(MemberFault::Message(Message::new("is encrypted"))));
     }
     let is_directory = mode & TYPE == DIRECTORY;
     match (path.is_empty(), is_directory) {
@@ -137,7 +139,7 @@ fn check_encoding(entry: &ZipFileHeaderRecord<'_>, raw: &[u8]) -> Result<(), Mem
         Some(name) if name == raw => Ok(()),
         Some(name) => Err(MemberFault::OtherName { name: show(name) }),
         None if raw.is_ascii() || entry.flags().bits() & UTF8 != 0 => Ok(()),
-        None => Err(MemberFault::Encoding),
+        None => Err(MemberFault::Message(Message::new("name is neither ASCII nor marked as UTF-8"))),
     }
 }
 
@@ -147,13 +149,13 @@ fn mode(entry: &ZipFileHeaderRecord<'_>) -> Result<u32, MemberFault> {
     let stated = if is_unix { entry.external_attributes() >> 16 } else { 0 };
     match (stated & TYPE, entry.is_dir()) {
         _ if stated == 0 && !entry.is_dir() && entry.external_attributes() & DOS_DIRECTORY != 0 => {
-            Err(MemberFault::NoSlash)
+            Err(MemberFault::Message(Message::new("is marked as a directory, but its name does not end with a slash")))
         }
         _ if stated == 0 => Ok(if entry.is_dir() { DIRECTORY | 0o755 } else { REGULAR | 0o644 }),
         (DIRECTORY, _) | (0, true) => Ok(DIRECTORY | stated & 0o7777),
         (REGULAR | 0, false) => Ok(REGULAR | stated & 0o7777),
         (SYMLINK, false) => Ok(stated),
-        _ => Err(MemberFault::Mode { mode: stated }),
+        _ => Err(MemberFault::Message(message!("is not a file, directory or symbolic link: mode {stated:o}"))),
     }
 }
 
@@ -173,7 +175,12 @@ fn content<'a>(
     let plain: Box<dyn Read + 'a> = match entry.compression_method() {
         CompressionMethod::STORE => Box::new(packed),
         CompressionMethod::DEFLATE => Box::new(flate2::read::DeflateDecoder::new(packed)),
-        other => return Err(refused(raw.as_ref(), MemberFault::Method { method: other.as_u16() })),
+        other => {
+            return Err(refused(
+                raw.as_ref(),
+                MemberFault::Message(message!("zip compression method {} is not supported", other.as_u16())),
+            ));
+        }
     };
     // One extra byte is enough to detect a longer content.
     Ok(local.verifying_reader(plain.take(entry.uncompressed_size_hint().saturating_add(1))))
@@ -187,7 +194,7 @@ fn target(content: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn unread(path: &[u8], source: io::Error) -> ArchiveError {
-    refused(path, MemberFault::Packed { error: source })
+    refused(path, MemberFault::Message(message!("cannot decompress: {source}")))
 }
 
 /// Seconds since 1970, and never less.

@@ -68,5 +68,5 @@ impl Hint for BundleError {
         matches!(self, Self::Unsound { .. } | Self::Conflicts { .. })
     }
 
-    vmbake_common::causes!(Layer, Sources, Resolve, Fetch, Manifest, Store, Carry, Sign, Publish, Registry, Pull; Read, PinLost, Write, Unproven);
+    vmbake_common::causes!(Layer, Sources, Resolve, Fetch, Manifest, Store, Carry, Sign, Publish, Registry, Pull, File; PinLost, Unproven);
 }

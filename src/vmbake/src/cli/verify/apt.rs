@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -55,14 +56,14 @@ pub(in super::super) struct Args {
 /// Why a file of the repository was not even read.
 #[derive(Debug, thiserror::Error)]
 enum RepositoryError {
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
     #[error("{dir}: none of the indexes that InRelease lists is there")]
     NoIndex { dir: PathBuf },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Hint for RepositoryError {
-    vmbake_common::causes!(; Read);
+    vmbake_common::causes!(File);
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -97,7 +98,7 @@ fn open_index(dists: &Path, indexes: Vec<PackagesIndex>) -> Result<(PackagesInde
             match input::open_regular(&path) {
                 Ok(file) => return Ok((index, file)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(source) => return Err(RepositoryError::Read { path, source }),
+                Err(source) => return Err(RepositoryError::File(FileError::new(path, "read", source))),
             }
         }
     }
@@ -105,13 +106,13 @@ fn open_index(dists: &Path, indexes: Vec<PackagesIndex>) -> Result<(PackagesInde
 }
 
 fn open(path: &Path) -> Result<File, RepositoryError> {
-    input::open(path).map_err(|source| RepositoryError::Read { path: path.to_owned(), source })
+    input::open(path).map_err(|source| RepositoryError::File(FileError::new(path, "read", source)))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, RepositoryError> {
     let mut bytes = Vec::new();
     let read = open(path)?.take(MAX_IN_RELEASE).read_to_end(&mut bytes);
-    read.map_err(|source| RepositoryError::Read { path: path.to_owned(), source })?;
+    read.map_err(|source| RepositoryError::File(FileError::new(path, "read", source)))?;
     Ok(bytes)
 }
 

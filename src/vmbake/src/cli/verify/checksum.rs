@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::{FileError, Message};
 
 use super::super::{Failure, Outcome};
-use vmbake_common::digest::Digest;
 use vmbake_common::input;
-use vmbake_proof::checksum::{self, Algorithm, ChecksumError};
+use vmbake_proof::checksum::{self, Algorithm};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,28 +33,30 @@ pub(in super::super) struct Args {
 /// Why a file is not the one that a checksum file describes.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: proves nothing")]
-    Sums { path: PathBuf, source: ChecksumError },
-    #[error("{path}: has digest {found}, the checksum file says {expected}")]
-    Digest { path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Message(#[from] Message),
 }
 
 impl Hint for Refused {
-    vmbake_common::causes!(; Read, Sums);
+    vmbake_common::causes!(File, Message);
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = args.artifact.file_name().unwrap_or_default().to_string_lossy();
     let sums = super::read(&args.sums, checksum::MAX_LEN as u64)?;
     let expected = checksum::find(&sums, &name, args.algorithm)
-        .map_err(|source| Refused::Sums { path: args.sums.clone(), source })?;
-    let read = |source| Refused::Read { path: args.artifact.clone(), source };
+        .map_err(|source| Refused::Message(message!("{}: proves nothing", args.sums.display()).by(source)))?;
+    let read = |source| Refused::File(FileError::new(args.artifact.clone(), "read", source));
     let (found, size) = expected.of_stream(input::open(&args.artifact).map_err(read)?).map_err(read)?;
     if found != expected {
         let (path, expected, found) = (args.artifact.clone(), Box::new(expected), Box::new(found));
-        return Err(Refused::Digest { path, expected, found }.into());
+        return Err(Refused::Message(message!(
+            "{}: has digest {found}, the checksum file says {expected}",
+            path.display()
+        ))
+        .into());
     }
     let facts = [("artifact", name.into_owned().into()), ("digest", found.to_string().into()), ("size", size.into())];
     super::print(&facts, args.json)?;
