@@ -2,8 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::disk::{self, Arch, BaseDisk};
 use vmbake_disk::ext4;
 use vmbake_disk::source::ReadAt;

@@ -1,8 +1,8 @@
 //! Why a bake stopped.
 
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
+use vmbake_common::message::Message;
 use vmbake_disk::disk::AssembleError;
 use vmbake_disk::ext4::AuthorError;
 use vmbake_disk::write::WriteError;

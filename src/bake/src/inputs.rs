@@ -8,8 +8,8 @@ mod base;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vmbake_common::message::FileError;
 
+use vmbake_common::message::FileError;
 use vmbake_disk::source::ReadAt;
 
 use vmbake_common::digest::Digest;

@@ -20,9 +20,9 @@ pub use recipe::source_date_epoch;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use vmbake_common::message;
 
 use serde::Serialize;
+use vmbake_common::message;
 use vmbake_disk::disk::{self, Disk};
 use vmbake_disk::ext4::{self, VolumeOptions};
 use vmbake_disk::image::Format;

@@ -60,8 +60,8 @@ pub use regenerate::is_processed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 

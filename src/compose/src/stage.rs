@@ -12,8 +12,8 @@ mod order;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::source::{FileSource, ReadAt};
 
 pub use archive::{ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind};

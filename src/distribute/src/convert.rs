@@ -13,9 +13,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
 use vmbake_common::message;
 use vmbake_common::message::{FileError, Message};
-
 use vmbake_disk::disk::Disk;
 use vmbake_disk::image::{Format, Image, ImageError};
 use vmbake_disk::source::{Map, ReadAt, Sources};

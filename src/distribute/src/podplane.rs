@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use serde_json::{Value, json};
+use vmbake_common::message::FileError;
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::image::{ClusterCompression, Format, Image, ImageError};
 use vmbake_disk::tree::TreeError;

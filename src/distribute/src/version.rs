@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
+
 use vmbake_common::hint::Hint;
 
 use schemars::JsonSchema;

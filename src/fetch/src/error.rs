@@ -1,10 +1,10 @@
 //! Why the artifacts are not complete.
 
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
 use super::local::LocalFileError;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_common::spelling::of_path;
 use vmbake_pin::prove::{LOCAL, ProveError};
 use vmbake_store::download::DownloadError;

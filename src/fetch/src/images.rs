@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
+
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::source::{FileSource, ReadAt};
 
 use crate::{FetchError, Supply, is_complete};

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use vmbake_common::message;
 
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
+use vmbake_common::message;
 use vmbake_common::parallel::for_each;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_manifest::{ContainerImage, Content, Dependency, Manifest, Proof};

@@ -9,9 +9,9 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::image::{Image, ImageError};
 
 use crate::images::{self, ImagesError, VerifiedImage};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vmbake_common::message::FileError;
 
+use vmbake_common::message::FileError;
 use vmbake_disk::ext4::{self, ReadError, Want};
 use vmbake_disk::fat::{self, FatError};
 use vmbake_disk::image::{Format, Image, ImageError, quoted};

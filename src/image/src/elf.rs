@@ -15,8 +15,8 @@ mod go;
 mod property;
 
 use std::fmt;
-use vmbake_common::hint::Hint;
 
+use vmbake_common::hint::Hint;
 use vmbake_disk::source::{Map, Sources};
 
 pub use dynamic::Dynamic;

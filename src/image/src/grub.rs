@@ -8,10 +8,10 @@ mod place;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
 use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::image::Image;
 use vmbake_disk::source::{MapReader, ReadAt};

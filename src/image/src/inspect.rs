@@ -6,8 +6,8 @@ mod system;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use vmbake_common::message::FileError;
 
+use vmbake_common::message::FileError;
 use vmbake_disk::disk::Arch;
 use vmbake_disk::ext4::Want;
 use vmbake_disk::layout::{LayoutError, Part, Scheme};

@@ -14,8 +14,8 @@ pub use check::{Diagnostic, Surroundings, check};
 
 use std::collections::BTreeMap;
 use std::fmt;
-use vmbake_common::hint::Hint;
 
+use vmbake_common::hint::Hint;
 use vmbake_firstboot::plan::{Account, Named, Ownership, Plan};
 
 use crate::{Install, Layer, Schema, child};

@@ -60,12 +60,12 @@ pub use unit_place::{UNIT_SCOPES, UnitRole, is_wants, unit_place};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use vmbake_common::message::FileError;
 
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::catalog::CatalogError;
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 use vmbake_common::spelling::{did_you_mean, near, of_path};
 
 pub use vmbake_firstboot::plan::Ownership;

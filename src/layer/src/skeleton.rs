@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use super::read::DESCRIPTION;
 use super::{Fault, LayerError, rules};
 use vmbake_common::atomic_file::write_file;
+use vmbake_common::message::FileError;
 
 const SKELETON: &str = include_str!("skeleton.json");
 

@@ -8,6 +8,7 @@ mod syntax;
 pub use names::{UnitForm, unit_form};
 
 use std::fmt;
+
 use vmbake_common::hint::Hint;
 
 use names::{Kind, alias, specifiers};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use vmbake_common::message;
 
 use super::{Dependency, Document, Manifest, ManifestError, PinnedBundle};
 use crate::upstream::UpstreamRequest;
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 
 /// Layers and artifacts that come to those of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
 use super::{MAX_LEN, OS_IMAGE};
 use vmbake_common::address::UrlCredentials;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_common::spelling::of_path;
 
 /// Why a manifest cannot be used.

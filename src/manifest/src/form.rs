@@ -1,9 +1,6 @@
 //! A manifest as it is written: what several entries have in common stands there once.
 
 use std::collections::BTreeMap;
-use vmbake_common::hint::Hint;
-use vmbake_common::message;
-use vmbake_common::message::Message;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,6 +11,9 @@ use super::{
 };
 use crate::upstream::UpstreamRequest;
 use recorded::Recorded;
+use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 mod recorded;
 mod stub;

@@ -1,13 +1,13 @@
 //! Layers: what is stored, and then what it unpacks to.
 
 use std::io::{self, Read, Seek};
-use vmbake_common::message;
 
 use flate2::read::MultiGzDecoder;
 
 use super::OciError;
 use super::document::{Descriptor, LayerType, MediaType};
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 
 /// The most that a layer may unpack to: what does not end is an attack.
 const MAX_CONTENT: u64 = 64 << 30;

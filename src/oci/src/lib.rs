@@ -8,11 +8,11 @@
 //! that two entries of an index have, or a layer of a type that is not known.
 
 use std::io::Read;
+
+use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
-use vmbake_common::digest::Digest;
 
 pub use document::ACCEPT;
 pub use document::{Descriptor, MediaType};

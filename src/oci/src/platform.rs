@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::str::FromStr;
-use vmbake_common::hint::Hint;
-use vmbake_common::message;
 
 use super::OciError;
 use super::document::Descriptor;
 use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
+use vmbake_common::message;
 
 /// A platform: operating system, architecture and, where it matters, variant.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::str::FromStr;
-use vmbake_common::hint::Hint;
 
 use vmbake_common::address;
 use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
 
 /// A repository of a registry, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,6 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use vmbake_common::message::Message;
 
 use jiff::Timestamp;
 
@@ -24,6 +23,7 @@ use crate::resolve::{ManifestContext, Offer, Resolver};
 use crate::sources::{Sources, VersionSource};
 use solve::Solver;
 use vmbake_common::digest::Digest;
+use vmbake_common::message::Message;
 use vmbake_common::spelling::near;
 use vmbake_manifest::package_request::{PackagePattern, PackageRequest};
 use vmbake_manifest::{ArtifactType, Content, Dependency, Document, PackageReason, Target};

@@ -9,14 +9,14 @@
 //! repeats and a bake compares; an entry that neither knows was pinned by hand.
 
 use std::collections::BTreeSet;
-use vmbake_common::message;
-use vmbake_common::message::Message;
 
 use crate::anchors::Anchors;
 use crate::sources::{Demand, Sources, System, Upstream, VersionSource};
 use crate::version::is_version;
 use vmbake_common::digest::Digest;
 use vmbake_common::memo::Memo;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 use vmbake_manifest::{ArtifactType, ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
 use vmbake_proof::apt::{Packages, Release};
 use vmbake_proof::program;

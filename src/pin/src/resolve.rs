@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::io::Seek;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vmbake_common::message;
 
 use indicatif::ProgressBar;
 use jiff::Timestamp;
 
 use vmbake_common::digest::Digest;
 use vmbake_common::memo::Memo;
+use vmbake_common::message;
 use vmbake_manifest::{Dependency, Document, Form, Proof};
 use vmbake_proof::apt::Catalogue;
 use vmbake_proof::checksum;

@@ -1,7 +1,6 @@
 //! The `OperatingSystemConfig`: profile, deployment and options in; what OSM stores in the cluster for this sort of machines out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use vmbake_common::message;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -16,6 +15,7 @@ use super::size::UserDataSize;
 use super::template::Checked;
 use super::values::{CONTAINERD, Values};
 use super::yaml;
+use vmbake_common::message;
 
 /// Which profile a deployment takes; OSM writes `osp-SYSTEM` where there is none.
 const PROFILE: &str = "k8c.io/operating-system-profile";

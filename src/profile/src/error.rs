@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_common::spelling::{did_you_mean, near, of_path};
 
 /// A place in a file that people wrote.

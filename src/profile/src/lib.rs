@@ -30,11 +30,11 @@ pub use size::UserDataSize;
 
 use std::io::Read;
 use std::path::Path;
-use vmbake_common::message;
 
 use node::{Document, MAX_BYTES};
 
 use vmbake_common::input;
+use vmbake_common::message;
 
 impl Profile {
     /// Reads a profile.

@@ -1,9 +1,9 @@
 //! How large user data is, beside what a provider takes.
 
 use std::fmt;
-use vmbake_common::message;
 
 use super::error::ProfileError;
+use vmbake_common::message;
 use vmbake_user_data::Provider;
 
 /// The size of a cloud-config.

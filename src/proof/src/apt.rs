@@ -38,12 +38,7 @@ pub enum AptError {
     #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
     Weak { file: String },
     #[error("{file}: is for suite {suite} and codename {codename}, not for {expected}")]
-    Suite {
-        file: &'static str,
-        expected: String,
-        suite: String,
-        codename: String,
-    },
+    Suite { file: &'static str, expected: String, suite: String, codename: String },
     #[error("{file}: its Date {date} is after the time of the check, {now}")]
     Future { file: &'static str, date: Timestamp, now: Timestamp },
     #[error("{file}: its Date {date} is older than {previous}, which was seen before")]

@@ -10,11 +10,11 @@
 //! SHA-512 count.
 
 use std::collections::BTreeSet;
+
+use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
-use vmbake_common::digest::Digest;
 
 /// Longest file that is believed to be a list of checksums; the largest known ones have 200 KB.
 pub const MAX_LEN: usize = 4 << 20;

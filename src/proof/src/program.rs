@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
+
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::source::{FileSource, Map, ReadAt, Sources};
 
 use vmbake_common::hint::Hint;

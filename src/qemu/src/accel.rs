@@ -5,11 +5,11 @@ mod guest;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use vmbake_common::hint::Hint;
 
 use clap::ValueEnum;
 use rustix::fs::Access;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use vmbake_common::hint::Hint;
 use vmbake_disk::disk::Arch;
 
 use super::scratch::{Scratch, ScratchError};

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use vmbake_common::hint::Hint;
 
 use clap::ValueEnum;
+use vmbake_common::hint::Hint;
 use vmbake_disk::disk::Arch;
 
 use vmbake_common::input;

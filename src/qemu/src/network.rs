@@ -3,10 +3,10 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::str::FromStr;
-use vmbake_common::hint::Hint;
 
 use clap::ValueEnum;
 
+use vmbake_common::hint::Hint;
 use vmbake_common::progress::Event;
 
 /// What the machine can reach.

@@ -9,9 +9,6 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use vmbake_common::hint::Hint;
-use vmbake_common::message;
-use vmbake_common::message::{FileError, Message};
 
 use rustix::fs::FlockOperation;
 
@@ -19,6 +16,9 @@ use super::guest::Guest;
 use super::scratch::{Scratch, ScratchError};
 use header::Header;
 use vmbake_common::atomic_file::{Pending, PublishError};
+use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::{FileError, Message};
 
 mod header;
 

@@ -9,11 +9,11 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use vmbake_common::hint::Hint;
-use vmbake_common::message::Message;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
+use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_disk::disk::Arch;
 use vmbake_disk::image::Format;
 

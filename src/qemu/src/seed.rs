@@ -7,15 +7,15 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
-use vmbake_common::hint::Hint;
-use vmbake_common::message::FileError;
 
 use fatfs::{Date, DateTime, FileSystem, FormatVolumeOptions, FsOptions, Time, TimeProvider, format_volume};
 use serde_json::json;
 
 use super::scratch::{Scratch, ScratchError};
 use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
 use vmbake_common::input;
+use vmbake_common::message::FileError;
 
 /// Largest file. No provider takes a hundredth of it.
 const MAX_FILE: u64 = 16 << 20;

@@ -10,7 +10,6 @@ mod side;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use vmbake_common::message::Message;
 
 use debversion::Version;
 
@@ -21,6 +20,7 @@ pub use security::SecurityFacts;
 pub use side::{MAX_PLAN, PLAN, describe};
 use side::{Side, SideFacts};
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_image::disk::InspectError;
 
 /// Why two releases cannot be compared.

@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
 use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::tree::Tree;
 
 pub use blocks::diff_blocks;

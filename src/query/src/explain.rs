@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+
 use vmbake_common::message;
 use vmbake_common::message::{FileError, Message};
-
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};

@@ -1,9 +1,9 @@
 //! What dpkg's database in an image says: which packages are installed, and which of them own a path.
 
 use std::collections::BTreeMap;
-use vmbake_common::hint::Hint;
 
 use serde::Serialize;
+use vmbake_common::hint::Hint;
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::tree::{Kind, ROOT, Tree, TreeError};
 

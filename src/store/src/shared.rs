@@ -11,7 +11,6 @@ use std::io;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use vmbake_common::hint::Hint;
 
 use serde_json::{Value, json};
 
@@ -21,6 +20,7 @@ use crate::registry::{Access, Credentials, RegistryError, Repository};
 use crate::store::{SharedBlobs, Store, StoreError};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
+use vmbake_common::hint::Hint;
 use vmbake_oci::{Descriptor, InvalidReference, RepositoryName};
 
 /// What an address starts with.

@@ -1,8 +1,8 @@
 //! Why a bundle does not become an extension.
 
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
+use vmbake_common::message::FileError;
 use vmbake_disk::ext4::AuthorError;
 use vmbake_disk::squashfs::SquashfsError;
 use vmbake_disk::write::WriteError;

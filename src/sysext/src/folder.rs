@@ -8,9 +8,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use rustix::fs::{AtFlags, CWD, RenameFlags, Timespec, Timestamps};
+use vmbake_common::message::FileError;
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Kind, Metadata, Tree};
 

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
+use vmbake_common::message::FileError;
 use vmbake_disk::disk::Disk;
 use vmbake_disk::ext4::{self, VolumeOptions};
 use vmbake_disk::image::Format;

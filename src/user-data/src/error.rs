@@ -1,8 +1,8 @@
 //! Why there is no user data.
 
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
+use vmbake_common::message::Message;
 use vmbake_firstboot::env;
 use vmbake_firstboot::error::Error;
 

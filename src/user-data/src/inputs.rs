@@ -3,9 +3,9 @@
 
 use std::io::Read;
 use std::path::Path;
-use vmbake_common::message;
 
 use sigstore_verify::types::{DerCertificate, PemContent};
+use vmbake_common::message;
 use vmbake_firstboot::plan::{Format, Plan};
 use x509_cert::Certificate;
 use x509_cert::der::Decode;

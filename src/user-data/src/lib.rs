@@ -25,9 +25,9 @@ pub use template::UserDataTemplate;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_firstboot::env;
 use vmbake_firstboot::error::Error;
 use vmbake_firstboot::plan::Plan;

@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
-use vmbake_common::hint::Hint;
 
 use serde::Serialize;
 
 use crate::LaunchPermission;
+use vmbake_common::hint::Hint;
 
 use super::source::DiskSource;
 

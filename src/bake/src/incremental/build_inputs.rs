@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use vmbake_common::hint::Hint;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use vmbake_common::hint::Hint;
 use vmbake_disk::image::Format;
 
 use vmbake_common::digest::Digest;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -11,6 +10,7 @@ use serde::Deserialize;
 use crate::release::provenance::BuilderId;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 use vmbake_manifest::{Content, Proof};
 use vmbake_proof::sigstore::json;
 

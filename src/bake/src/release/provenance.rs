@@ -10,7 +10,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use vmbake_common::hint::Hint;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,6 +17,7 @@ use serde_json::{Map, Value};
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
 use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_manifest::Manifest;
 use vmbake_pin::prove::LOCAL;

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ use crate::release::sums::{Sums, SumsError, SumsKind, read_sums};
 use vmbake_common::atomic_file::{PublishError, renew_file};
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 
 /// What follows the name of a statement.
 pub(super) const PROVENANCE: &str = ".provenance.json";

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use vmbake_common::hint::Hint;
-use vmbake_common::message::FileError;
 
 use crate::incremental::checksums::Checksum;
 use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 
 /// Longest list that is read.
 pub(super) const MAX_LIST: u64 = 4 << 20;

@@ -1,9 +1,9 @@
 //! Files of sysusers.d(5) and tmpfiles.d(5): where they are, and the words of their lines.
 
 use std::collections::BTreeSet;
+
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::tree::Kind;
 
 use super::place::Target;

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::source::{Map, ReadAt, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
 

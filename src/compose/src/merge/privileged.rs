@@ -3,8 +3,8 @@
 //! A package that was chosen by name answers for its own files. Its scripts give no privileges to those of others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::tree::{Kind, Tree};
 
 use super::database::Database;

@@ -1,11 +1,11 @@
 //! The record itself: its form, and reading one that somebody may have changed.
 
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
-use serde::{Deserialize, Serialize};
 use vmbake_disk::tree::{Tree, TreeError};
 
 use super::RECORD;

@@ -24,10 +24,10 @@ pub use select::{extract, require_absent, select};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::PathBuf;
+
 use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::tree::Metadata;
 
 use vmbake_common::digest::Digest;

@@ -1,6 +1,7 @@
 //! Control files of packages (deb-control(5)), and the stanzas that dpkg makes of them: text enters, fields leave.
 
 use std::collections::BTreeSet;
+
 use vmbake_common::hint::Hint;
 
 /// Fields of the status file alone, in small letters.

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use vmbake_common::hint::Hint;
-use vmbake_common::message;
-use vmbake_common::message::Message;
 
 use super::archive::compress::{spool, spool_kept};
 use super::archive::{self, ArchiveError, ArchiveLimits, Member, MemberKind};
 use super::control::{Control, ControlFault};
+use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 use vmbake_fetch::verify::Artifact;
 use vmbake_store::store::{DecodedForm, Store};
 

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
+use vmbake_common::message::FileError;
 use vmbake_disk::image::Format;
 
 use super::CarryError;

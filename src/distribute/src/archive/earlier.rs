@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use vmbake_common::message;
 
 use serde::Deserialize;
 
 use super::CarryError;
 use super::contents::Contents;
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 use vmbake_oci::{Descriptor, RemoteName};
 use vmbake_store::registry::{RemoteManifest, Repository};
 

@@ -1,7 +1,6 @@
 //! Why an archive was not written or not read.
 
 use std::path::PathBuf;
-use vmbake_common::message::{FileError, Message};
 
 use vmbake_bake::BakeError;
 use vmbake_bake::incremental::build_inputs::BuildInputsError;
@@ -9,6 +8,7 @@ use vmbake_bake::release::sign::SignError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::{FileError, Message};
 use vmbake_manifest::ManifestError;
 use vmbake_pin::anchors::AnchorError;
 use vmbake_pin::sources::SourcesError;

@@ -5,9 +5,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
 use vmbake_common::message;
 use vmbake_common::message::FileError;
-
 use vmbake_disk::source::{ReadAt, Window};
 
 use super::CarryError;

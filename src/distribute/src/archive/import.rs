@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use vmbake_common::message::FileError;
 
 use serde::Serialize;
 
@@ -17,6 +16,7 @@ use super::staged::{StagedFolder, same_folders};
 use super::tar::TarMember;
 use super::verify::digest;
 use vmbake_common::digest::Digest;
+use vmbake_common::message::FileError;
 use vmbake_common::parallel::for_each;
 use vmbake_store::store::Store;
 

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
-use vmbake_common::message::FileError;
 
 use rustix::fs::copy_file_range;
+use vmbake_common::message::FileError;
 use vmbake_disk::source::{FileSource, ReadAt};
 
 use super::CarryError;

@@ -9,11 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::CarryError;
+use vmbake_common::message::FileError;
 use vmbake_common::ownership;
 
 /// Mode of the folder until it is published.

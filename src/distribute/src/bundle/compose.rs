@@ -5,7 +5,6 @@
 //! by the consumer's own trust anchors.
 
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use jiff::Timestamp;
 
@@ -21,6 +20,7 @@ use super::publisher::Publisher;
 use super::upgrade::BundleUpgrade;
 use super::words::real;
 use vmbake_common::catalog::Catalog;
+use vmbake_common::message::FileError;
 use vmbake_layer::Layers;
 use vmbake_manifest::{Additions, Content, ImageNeed, LayerGrants, NeedKind, PinnedBundle, Target};
 use vmbake_pin::anchors::Anchors;

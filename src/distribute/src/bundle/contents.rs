@@ -1,13 +1,13 @@
 //! A bundle whose documents and layers were read, from a folder that somebody works in or from what was packed.
 
 use std::path::Path;
-use vmbake_common::message::FileError;
 
 use serde_json::Value;
 
 use super::document::{BundleDocument, MAX_DOCUMENT};
 use super::error::BundleError;
 use vmbake_common::catalog::Catalog;
+use vmbake_common::message::FileError;
 use vmbake_layer::{Layer, Layers, without_comments};
 use vmbake_proof::sigstore::json;
 

@@ -3,7 +3,6 @@
 mod advice;
 
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use crate::archive::CarryError;
 use crate::pull::PullError;
@@ -11,6 +10,7 @@ use crate::release::DocumentError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
+use vmbake_common::message::FileError;
 use vmbake_fetch::FetchError;
 use vmbake_layer::LayerError;
 use vmbake_manifest::ManifestError;

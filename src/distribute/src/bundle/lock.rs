@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +13,7 @@ use super::error::BundleError;
 use crate::version::Version;
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::digest::Digest;
+use vmbake_common::message::FileError;
 use vmbake_oci::RemoteName;
 
 /// Its name.

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use serde::Serialize;
 
@@ -28,6 +27,7 @@ use vmbake_bake::release::key::PrivateKey;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::catalog::Root;
 use vmbake_common::digest::Digest;
+use vmbake_common::message::FileError;
 use vmbake_manifest::Proof;
 use vmbake_oci::{Descriptor, INDEX as INDEX_FILE, Index, MARKER, MARKER_FILE, REF_NAME};
 use vmbake_store::store::Store;

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use vmbake_common::message::FileError;
 
 use jiff::Timestamp;
 use tempfile::TempDir;
+use vmbake_common::message::FileError;
 use vmbake_disk::source::ReadAt;
 
 use super::contents::{BundleContents, LAYERS, SOURCES};

@@ -8,9 +8,9 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vmbake_common::message::FileError;
 
 use rustix::fs::OFlags;
+use vmbake_common::message::FileError;
 use vmbake_disk::source::ReadAt;
 
 use super::error::BundleError;

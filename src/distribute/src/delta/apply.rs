@@ -8,9 +8,9 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use vmbake_common::message;
 
 use jiff::Timestamp;
+use vmbake_common::message;
 use vmbake_disk::image::{Format, Image, Overlay};
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::write::{FileDigest, Output, Patched, patch};

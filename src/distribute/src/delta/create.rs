@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::image::Backing;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::write::{Changed, FileDigest, GroupHashes, differences, write_overlay};

@@ -1,8 +1,8 @@
 //! Why a delta was not made or not applied.
 
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
+use vmbake_common::message::Message;
 use vmbake_disk::image::{Format, ImageError};
 use vmbake_disk::write::WriteError;
 

@@ -1,9 +1,9 @@
 //! What is said of a delta, in a file beside it: which disk it belongs on, and which disk comes of it. That is what is signed.
 
 use std::path::{Path, PathBuf};
-use vmbake_common::message;
 
 use serde::{Deserialize, Serialize};
+use vmbake_common::message;
 use vmbake_disk::image::Format;
 
 use super::DeltaError;

@@ -1,12 +1,12 @@
 //! Why a release was not pulled.
 
 use std::path::PathBuf;
-use vmbake_common::message::FileError;
 
 use vmbake_bake::incremental::checksums::Checksum;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 use vmbake_store::registry::RegistryError;
 use vmbake_store::store::StoreError;
 

@@ -6,8 +6,8 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
+use vmbake_common::message::FileError;
 use vmbake_disk::source::{FileSource, ReadAt};
 
 use crate::release::chunks::is_hole;

@@ -6,9 +6,9 @@ use std::fs::{File, Permissions};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use vmbake_common::message::FileError;
 
 use rustix::fs::{CWD, FallocateFlags, RenameFlags};
+use vmbake_common::message::FileError;
 use vmbake_disk::source::FileSource;
 use vmbake_disk::write::fsverity;
 

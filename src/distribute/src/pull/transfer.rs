@@ -6,11 +6,11 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use vmbake_common::message::FileError;
 
 use crate::release::chunks::zeros;
 use vmbake_common::atomic_file::Pending;
 use vmbake_common::digest::Digest;
+use vmbake_common::message::FileError;
 use vmbake_common::parallel;
 use vmbake_common::parallel::locked;
 use vmbake_oci::Descriptor;

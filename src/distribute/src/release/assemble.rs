@@ -6,9 +6,9 @@ use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use vmbake_common::message;
 
 use jiff::Timestamp;
+use vmbake_common::message;
 use vmbake_disk::source::{FileSource, ReadAt};
 use vmbake_disk::write::fsverity;
 

@@ -1,13 +1,13 @@
 //! Why files are not a release.
 
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
 use vmbake_bake::incremental::build_inputs::BuildInputsError;
 use vmbake_bake::incremental::checksums::Checksum;
 use vmbake_bake::release::key::KeyError;
 use vmbake_bake::release::sums::SumsError;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_manifest::ManifestError;
 
 /// Why files are not a release.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use vmbake_common::message;
 
 use vmbake_bake::incremental::build_inputs::BuildInputs;
 use vmbake_bake::incremental::checksums::Checksum;
@@ -11,6 +10,7 @@ use vmbake_bake::release::sign::BUNDLE;
 use vmbake_bake::release::sums::{SumsKind, read_sums};
 use vmbake_bake::release::verify::{belongs, image_name};
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 use vmbake_manifest::Manifest;
 
 use super::error::DocumentError;

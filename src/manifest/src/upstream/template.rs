@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+
 use vmbake_common::hint::Hint;
 
 use schemars::JsonSchema;

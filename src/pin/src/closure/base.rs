@@ -1,8 +1,8 @@
 //! What the base image of a manifest has installed.
 
 use std::path::PathBuf;
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::tree::TreeError;
 

@@ -1,11 +1,11 @@
 //! Why no packages can be chosen.
 
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
 use super::Refusal;
 use crate::resolve::ResolveError;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_common::spelling::{did_you_mean, near};
 
 /// Why the packages that layers ask for cannot be chosen.

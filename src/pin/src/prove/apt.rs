@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vmbake_common::message;
 
 use jiff::Timestamp;
 
@@ -10,6 +9,7 @@ use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
 use super::{LinkError, ManifestContext, Prover, Standing, differs, same, weak};
 use crate::sources::Archive;
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 use vmbake_manifest::{ArchiveSnapshot, Dependency, Form, Proof};
 use vmbake_proof::apt::{Expect, Packages, PackagesIndex, Release};
 use vmbake_proof::openpgp::Keyring;

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use vmbake_common::message;
 
 use super::{LinkError, Prover};
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 use vmbake_manifest::{Content, Dependency, Document, Form};
 use vmbake_proof::sigstore::rekor;
 use vmbake_store::download::{DownloadError, Wanted, obtain};

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vmbake_common::message;
 
 use jiff::Timestamp;
 
@@ -10,6 +9,7 @@ use super::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::sources::Archive;
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
+use vmbake_common::message;
 use vmbake_manifest::{ArchiveSnapshot, ArtifactType, Dependency, Document, Form, Proof};
 use vmbake_proof::apt::{self, AptError, Catalogue, Expect, Package, Packages, Release, Stanza};
 use vmbake_proof::openpgp::Keyring;

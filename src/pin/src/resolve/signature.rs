@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Seek as _;
-use vmbake_common::message;
 
 use super::{ResolveError, Resolver};
 use crate::sources::{Demand, Template};
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 use vmbake_manifest::{Document, Form, Proof};
 use vmbake_proof::cosign::{self, CosignError, Detached};
 use vmbake_proof::openpgp::{FileSignature, Keyring};

@@ -4,8 +4,8 @@
 //! template of the first-boot plan is put together, which must give the same texts again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_firstboot::template::{self, Fault, Machine, Scope, Writing};
 
 use super::error::ImportError;

@@ -1,12 +1,12 @@
 //! Why a profile does not become layers.
 
 use std::path::PathBuf;
-use vmbake_common::message::Message;
 
 use crate::ProfileError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
+use vmbake_common::message::Message;
 use vmbake_common::spelling::of_path;
 use vmbake_layer::LayerError;
 

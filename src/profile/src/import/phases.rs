@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use vmbake_common::message;
 
 use super::boot_template::{Deferred, deferred};
 use super::document::settings::HARMFUL;
@@ -19,6 +18,7 @@ use crate::options::ControllerOptions;
 use crate::registries;
 use crate::schema::{Profile, SystemdUnit};
 use crate::values::Values;
+use vmbake_common::message;
 
 /// Longest value that is kept as a text in a lock; of longer ones a digest is.
 const MAX_VALUE: usize = 200;

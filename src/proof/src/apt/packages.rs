@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
-use vmbake_common::message;
 
 use debversion::Version;
 use flate2::read::MultiGzDecoder;
@@ -15,6 +14,7 @@ use super::AptError;
 use super::fields::{self, Fields};
 use super::release::{Compression, PackagesIndex};
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 
 /// Longest index that is read, as it is served: Debian's `main` has 13 MB.
 const MAX_INDEX: u64 = 128 << 20;

@@ -1,8 +1,6 @@
 //! `InRelease`: who signed it, when, and which indexes it vouches for.
 
 use std::collections::BTreeMap;
-use vmbake_common::message;
-use vmbake_common::message::Message;
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -12,6 +10,7 @@ use super::AptError;
 use super::fields::{self, Fields};
 use crate::openpgp::{CLOCK_SKEW, Clearsigned, FileSignature, Keyring};
 use vmbake_common::digest::Digest;
+use vmbake_common::message::Message;
 
 const IN_RELEASE: &str = "InRelease";
 /// The file that `Release.gpg` signs.
@@ -260,10 +259,9 @@ fn detached<'a>(
     keyring: &Keyring,
     now: Timestamp,
 ) -> Result<(&'a str, FileSignature), AptError> {
-    let signed =
-        FileSignature::verify(signature, release, keyring, now).map_err(|source| {
-            AptError::Message(Message::new("Release is not signed as it must be by Release.gpg").by(source))
-        })?;
+    let signed = FileSignature::verify(signature, release, keyring, now).map_err(|source| {
+        AptError::Message(Message::new("Release is not signed as it must be by Release.gpg").by(source))
+    })?;
     let corrupt = |_| AptError::Corrupt { file: RELEASE.to_owned(), reason: "not UTF-8".to_owned() };
     Ok((str::from_utf8(release).map_err(corrupt)?, signed))
 }

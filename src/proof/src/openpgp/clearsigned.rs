@@ -1,7 +1,6 @@
 //! Messages in the cleartext signature framework (RFC 9580, section 7).
 
 use std::io::Read as _;
-use vmbake_common::hint::Hint;
 
 use jiff::Timestamp;
 use sequoia_openpgp::parse::Parse as _;
@@ -13,6 +12,7 @@ use sequoia_openpgp::{Cert, KeyHandle};
 
 use super::keyring::{self, KeyState, Keyring};
 use super::{CLOCK_SKEW, policy, system_time};
+use vmbake_common::hint::Hint;
 
 /// Largest message that is read, in bytes: the largest InRelease of Debian has 0.3 MB. The verifier holds twice as much
 /// back until it has checked the signatures, so no unchecked text ever leaves it.

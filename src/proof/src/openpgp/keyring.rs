@@ -3,9 +3,6 @@
 use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
-use vmbake_common::hint::Hint;
-use vmbake_common::message;
-use vmbake_common::message::{FileError, Message};
 
 use jiff::Timestamp;
 use sequoia_openpgp::cert::{Cert, CertParser};
@@ -15,6 +12,9 @@ use sequoia_openpgp::types::RevocationStatus;
 use sequoia_openpgp::{Fingerprint, KeyHandle};
 
 use super::{seconds, self_signed, system_time};
+use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::{FileError, Message};
 
 use vmbake_common::input;
 

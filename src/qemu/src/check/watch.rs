@@ -8,12 +8,12 @@ use std::process::{Child, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use vmbake_common::hint::Hint;
-use vmbake_common::message::FileError;
 
 use super::console::Console;
 use super::guest::{self, GuestReport};
 use super::{Check, CheckVerdict, Judge, Monitor, State, probe};
+use vmbake_common::hint::Hint;
+use vmbake_common::message::FileError;
 use vmbake_common::progress::{self, Progress};
 
 /// Between two questions from outside.

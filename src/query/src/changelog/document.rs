@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use vmbake_common::message;
 
 use serde::Deserialize;
 
 use super::ChangelogError;
+use vmbake_common::message;
 
 use vmbake_common::input;
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use vmbake_common::message;
 
 use serde_json::Value;
+use vmbake_common::message;
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
 use super::document::{self, Parts};

@@ -1,8 +1,8 @@
 //! Comparing the contents of files as streams.
 
 use std::num::NonZeroUsize;
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::source::{Map, Sources};
 use vmbake_disk::tree::Tree;
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::image::Image;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Kind, Tree};

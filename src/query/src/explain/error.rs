@@ -1,8 +1,8 @@
 //! Why nobody can say where a path came from.
 
 use std::path::PathBuf;
-use vmbake_common::message::{FileError, Message};
 
+use vmbake_common::message::{FileError, Message};
 use vmbake_disk::tree::TreeError;
 
 use crate::packages::PackageError;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+
 use vmbake_common::hint::Hint;
 
 /// Most bytes that are unpacked: many times what boot loaders accept.

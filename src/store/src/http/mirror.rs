@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use vmbake_common::hint::Hint;
 
 use vmbake_common::address::{self, UrlCredentials};
+use vmbake_common::hint::Hint;
 
 /// Address prefixes, each with the prefix to ask in its place. The longest one that fits wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
-use vmbake_common::hint::Hint;
 
 use super::{HttpError, Retry};
+use vmbake_common::hint::Hint;
 
 /// What is asked of servers.
 #[derive(Clone, Copy, Debug)]

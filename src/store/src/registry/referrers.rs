@@ -2,12 +2,12 @@
 //! specification 1.1, "Listing Referrers" and "Referrers Tag Schema").
 
 use std::collections::BTreeMap;
-use vmbake_common::message;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use vmbake_common::digest::Digest;
+use vmbake_common::message;
 use vmbake_oci::Descriptor;
 
 use super::error::RegistryError;

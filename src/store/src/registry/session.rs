@@ -3,13 +3,13 @@
 //! Only the registry itself is answered. A server that a redirect leads to may ask for credentials as well, and gets none.
 
 use std::sync::Mutex;
-use vmbake_common::message;
 
 use base64ct::{Base64, Encoding};
 
 use crate::download::DownloadError;
 use crate::http::header::{self, HeaderName};
 use crate::http::{Client, HttpError, Request, is_same_server, scheme};
+use vmbake_common::message;
 use vmbake_common::parallel::locked;
 use vmbake_oci::RepositoryName;
 

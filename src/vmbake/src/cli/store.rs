@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use vmbake_common::hint::Hint;
 
 use clap::{Args, Subcommand};
 
@@ -13,6 +12,7 @@ use vmbake_bake::incremental::published::Sidecar;
 use vmbake_bake::incremental::record;
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
+use vmbake_common::hint::Hint;
 use vmbake_common::progress::{counted, human_bytes, remark};
 use vmbake_manifest::Manifest;
 use vmbake_store::store::{Store, StoreError};

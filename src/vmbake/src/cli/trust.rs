@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use vmbake_common::hint::Hint;
 
 use clap::Subcommand;
 use jiff::Timestamp;
@@ -14,6 +13,7 @@ use super::{Failure, Outcome, files};
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
+use vmbake_common::hint::Hint;
 use vmbake_common::input;
 use vmbake_common::progress::remark;
 use vmbake_pin::anchors::{AnchorError, Anchors};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use vmbake_common::message;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use vmbake_common::message;
 use vmbake_firstboot::env;
 use vmbake_firstboot::plan::{Format, Plan};
 

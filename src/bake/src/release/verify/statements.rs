@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use vmbake_common::hint::Hint;
-use vmbake_common::message;
-use vmbake_common::message::Message;
 
 use serde_json::Value;
 
@@ -15,6 +12,9 @@ use crate::incremental::published::Sidecar;
 use crate::release::provenance::{self, BuilderId, difference};
 use crate::release::sign::MAX_STATEMENT;
 use vmbake_common::digest::Digest;
+use vmbake_common::hint::Hint;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 use vmbake_manifest::Manifest;
 use vmbake_proof::sigstore::json;
 

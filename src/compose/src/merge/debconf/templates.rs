@@ -2,9 +2,9 @@
 //! are joined to paragraphs; lines that stand further in again stay lines, and a single dot parts paragraphs.
 
 use std::collections::BTreeMap;
-use vmbake_common::hint::Hint;
 
 use super::record::Text;
+use vmbake_common::hint::Hint;
 
 /// Largest file of templates: the largest of Debian, with 60 languages, have 1 MB.
 pub(in crate::merge) const MAX_TEMPLATES: usize = 8 << 20;

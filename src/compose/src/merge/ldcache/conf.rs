@@ -3,9 +3,9 @@
 //! come right behind it.
 
 use std::collections::BTreeSet;
+
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::tree::{InodeId, Kind, Tree, TreeError};
 
 use super::{LibraryFault, MergeError};

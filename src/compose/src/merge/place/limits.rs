@@ -2,8 +2,8 @@
 //! brought, bring a file that runs as somebody else unless the layer lists it, or a name that differs only in case.
 
 use std::collections::{BTreeMap, BTreeSet};
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::tree::{InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree, TreeError, components};
 
 use super::Target;

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use vmbake_common::message;
 
+use vmbake_common::message;
 use vmbake_disk::write::PIECE;
 
 use super::headers::Headers;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use vmbake_common::message;
-use vmbake_common::message::Message;
 
 use super::{ArchiveError, MemberFault, refused};
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 const BLOCK: usize = 512;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use vmbake_common::message;
-use vmbake_common::message::Message;
 
 use tar::EntryType;
+use vmbake_common::message;
+use vmbake_common::message::Message;
 use vmbake_disk::tree::{Metadata, Timestamp, components};
 
 use super::fields;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hasher};
-use vmbake_common::message;
 
 use super::{ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind, refused, show};
+use vmbake_common::message;
 
 /// Most directories within each other.
 const MAX_DEPTH: usize = 128;

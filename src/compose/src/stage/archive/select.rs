@@ -1,9 +1,9 @@
 //! Which members of an archive are installed, and where.
 
 use std::collections::BTreeMap;
+
 use vmbake_common::message;
 use vmbake_common::message::Message;
-
 use vmbake_disk::tree::{Metadata, components};
 
 use super::{ArchiveError, Member, MemberFault, MemberKind, refused};

@@ -9,8 +9,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use vmbake_common::message;
-use vmbake_common::message::Message;
 
 use rawzip::time::{UtcDateTime, ZipDateTimeKind};
 use rawzip::{
@@ -22,6 +20,8 @@ use tar::{Builder, EntryType, Header};
 use super::compress::no_spool;
 use super::members::{MAX_PATH, check_target, clean};
 use super::{ArchiveError, ArchiveLimits, MemberFault, refused, show};
+use vmbake_common::message;
+use vmbake_common::message::Message;
 
 /// Type bits of a mode, and those of the supported types (inode(7)).
 const TYPE: u32 = 0o170_000;

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
-use vmbake_common::hint::Hint;
-use vmbake_common::message::FileError;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::{Failure, Outcome};
+use vmbake_common::hint::Hint;
 use vmbake_common::input;
+use vmbake_common::message::FileError;
 use vmbake_proof::apt::{Expect, Package, Packages, PackagesIndex, Release};
 use vmbake_proof::openpgp::Keyring;
 

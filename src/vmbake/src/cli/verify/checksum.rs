@@ -1,12 +1,12 @@
 //! `vmbake verify checksum`: a file against a checksum file.
 
 use std::path::PathBuf;
-use vmbake_common::hint::Hint;
-use vmbake_common::message;
-use vmbake_common::message::{FileError, Message};
 
 use super::super::{Failure, Outcome};
+use vmbake_common::hint::Hint;
 use vmbake_common::input;
+use vmbake_common::message;
+use vmbake_common::message::{FileError, Message};
 use vmbake_proof::checksum::{self, Algorithm};
 
 const EXAMPLES: &str = "\
