@@ -277,6 +277,14 @@ fn bash_scripts_have_conditionals() {
 }
 
 #[test]
+fn an_array_with_a_parenthesis_in_it_is_a_syntax_error() {
+    for source in ["a=(x ((1))y)", "a=(((1)))", "a=(x (y))", "a=(- ("] {
+        let found = error(&format!("#!/bin/bash\n{source}\n")).kind;
+        assert!(matches!(found, ErrorKind::Syntax { .. }), "{source}: {found:?}");
+    }
+}
+
+#[test]
 fn bash_scripts_can_fail_with_any_stage_of_a_pipeline() {
     let body = "false | true; echo $?\nset -o pipefail\nfalse | true; echo $?\n(exit 3) | false | true; echo $?\ntrue | cat; echo $?\n\
                 if echo a | grep b | cat; then echo y; else echo n; fi\nset +o pipefail\nfalse | true; echo $?\nset -eo pipefail\nfalse | true\necho unreached\n";

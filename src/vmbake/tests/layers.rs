@@ -313,7 +313,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""units": {"mask": ["x.service"]}, "remove": [¦"/etc/systemd/system/x.service"]"#,
-        "is removed after unit \"x.service\" is masked there",
+        "\"/etc/systemd/system/x.service\" is removed after unit \"x.service\" is masked there",
     ),
     (
         r#""files": {¦"/etc/systemd/network/10-x.conf": {"content": ""}}"#,

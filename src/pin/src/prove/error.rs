@@ -25,7 +25,11 @@ pub struct ProveError {
     pub source: Box<LinkError>,
 }
 
-impl Hint for ProveError {}
+impl Hint for ProveError {
+    fn inner(&self) -> Option<&(dyn Hint + 'static)> {
+        Some(&*self.source)
+    }
+}
 
 /// The link that is missing between an entry and who answers for it.
 #[derive(Debug, thiserror::Error)]

@@ -96,7 +96,7 @@ impl<'s> Reader<'s> {
                     return Ok(elements);
                 }
                 Some(b'[') => elements.extend(self.element()?),
-                Some(byte) if !Stop::Word.is_at(byte) || self.followed_by(b'(') => {
+                Some(byte) if !Stop::Word.is_at(byte) || (matches!(byte, b'<' | b'>') && self.followed_by(b'(')) => {
                     self.name_before_brace = false;
                     let word = self.word()?;
                     let values = self.expand_braces(word)?;
