@@ -4,14 +4,14 @@ README.md describes the format. Whatever it does not know is an error: a word sp
 """
 
 import importlib
-import pathlib
 import re
 from typing import NamedTuple
 
 import yaml
 
-HERE = pathlib.Path(__file__).resolve().parent
-FOLDER = HERE / "cases"
+from harness.paths import CASES, HARNESS
+
+FOLDER = CASES
 FIRMWARES = ("bios", "uefi", "direct")
 # Keys of a case: type, and the default; what has none must be there.
 KEYS = {
@@ -77,11 +77,11 @@ def load(name, folder=FOLDER):
 
 
 def function(name):
-    """The Python function that a case calls `module.function`, of a module in this folder or in checks/."""
+    """The Python function that a case calls `module.function`, of a module of the harness."""
     module, _, last = name.rpartition(".")
-    if not any((folder / f"{module}.py").is_file() for folder in (HERE, HERE / "checks")):
+    if not (HARNESS / f"{module}.py").is_file():
         raise Refused(f"ask: no module for {name!r}")
-    found = getattr(importlib.import_module(module), last, None)
+    found = getattr(importlib.import_module(f"harness.{module}"), last, None)
     if not callable(found):
         raise Refused(f"ask: no function {name!r}")
     return found

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """mutations.py [--only nspawn|qemu|image] FOLDER…: makes the faults of mutations.yaml, and judges the judges. The folders have the images.
 
 Each fault must have exactly those checks fail that it names, and the same scenario must have none fail before there is any fault. What does not
@@ -16,20 +16,17 @@ import sys
 import tempfile
 import time
 
+import run
 import yaml
+from case import load
+
+from harness import containers, life, scenarios
+from harness import node as asks
+from harness.paths import ROOT
+from harness.report import case, failures, skip
+from harness.vm import call
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "checks"))
-import containers  # noqa: E402
-import life  # noqa: E402
-import node as asks  # noqa: E402
-import run  # noqa: E402
-import scenarios  # noqa: E402
-from case import load  # noqa: E402
-from vm import call  # noqa: E402
-
-from report import case, failures, skip  # noqa: E402
-
 # Those of qemu need its network.
 SCENARIOS = {"nspawn": {function.__name__: function for function in (scenarios.first_boot, scenarios.certificates, scenarios.second_boot)},
              "qemu": {function.__name__: function for function in (asks.trusted, containers.baked, asks.quiet)}}
@@ -143,7 +140,7 @@ def main():
     parser.add_argument("images", type=pathlib.Path, nargs="+")
     parser.add_argument("--only", choices=[*SCENARIOS, "image"])
     # What run.py wants to know of a case.
-    parser.set_defaults(slow=4, keep=False, work="/var/tmp", logs=HERE.parent / "dist/logs")
+    parser.set_defaults(slow=4, keep=False, work="/var/tmp", logs=ROOT / "dist/logs")
     options = parser.parse_args()
     faults = yaml.safe_load((HERE / "mutations.yaml").read_text())
     if options.only in (None, "nspawn") and os.getuid() != 0:

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """powercut.py [--points N] [--seed N] IMAGE: cuts the power in the middle of a first boot, at random points; the next boot makes it good.
 
 A first boot is stopped when cloud-init has written the data of the machine, and its state kept: memory and disk. It goes on from there
@@ -22,14 +22,12 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "checks"))
-import scenarios  # noqa: E402
-from node import Node  # noqa: E402
-from steps import ENVIRONMENT, left  # noqa: E402
-from vm import PATIENCE, call  # noqa: E402
+from steps import ENVIRONMENT, left
 
-from report import case, failures  # noqa: E402
+from harness import scenarios
+from harness.node import Node
+from harness.report import case, failures
+from harness.vm import PATIENCE, call
 
 # What differs from one first boot to the next: keys of hosts, copies that passwd's tools keep, records and comments with times. And what
 # cloud-init's own user has: useradd syncs no file, and is not called again for a user who is there.

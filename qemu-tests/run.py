@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """run.py [options]: boots baked images in qemu and judges them, by the cases in cases/NAME.yaml.
 
 Prints `SECONDS CASE CHECK ok|FAIL` as each check ends, or `skipped: REASON`, and what a failed one said; then a line for each case.
@@ -16,17 +16,15 @@ import tempfile
 import threading
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "checks"))
-import steps  # noqa: E402
-from case import Refused, load, names  # noqa: E402
-from node import machine  # noqa: E402
-from vm import power_cut  # noqa: E402
+import steps
+from case import Refused, load, names
 
-from report import note_skipped  # noqa: E402
-from shell import Lost, slowness  # noqa: E402
+from harness.node import machine
+from harness.paths import ROOT
+from harness.report import note_skipped
+from harness.shell import Lost, slowness
+from harness.vm import power_cut
 
-ROOT = HERE.parent
 KEPT = ("*.log", "*.pcap")
 printing = threading.Lock()
 
@@ -134,7 +132,7 @@ def image(case, folders):
     for path in paths:
         if path.exists():
             return path
-    raise Refused(f"{case.name}: no image {name} in {', '.join(map(str, folders))}\nhint: `make qemu-test-all` bakes what the cases need")
+    raise Refused(f"{case.name}: no image {name} in {', '.join(map(str, folders))}\nhint: `make test-boot-all` bakes what the cases need")
 
 
 def main():

@@ -4,9 +4,8 @@ import os
 import re
 import subprocess
 
-from vm import VMBAKE, call
-
-from shell import Lost
+from harness.shell import Lost
+from harness.vm import VMBAKE, call
 
 ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 

@@ -1,5 +1,5 @@
 //! base-image DISK ROOTFS_TAR UUID OUT: fills the root partition of the raw disk DISK with the files of ROOTFS_TAR, in an
-//! ext4 file system of that UUID, and writes the result as qcow2. This is how `qemu-tests/base/build.sh` makes a base
+//! ext4 file system of that UUID, and writes the result as qcow2. This is how `tools/base-image/build.sh` makes a base
 //! image as an ordinary user.
 
 use std::fs::File;

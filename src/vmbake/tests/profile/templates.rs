@@ -1,4 +1,4 @@
-//! Templates: those with known results, and hostile ones. `qemu-tests/checks/templates.py` asks Go itself about many more.
+//! Templates: those with known results, and hostile ones. `tests/templates.py` asks Go itself about many more.
 
 use super::Desk;
 

@@ -1,5 +1,5 @@
 //! Templates that a server fills: which placeholders there are, what is checked, and how long the longest values are. Go's
-//! text/template fills them in `qemu-tests/checks/fleet.py`.
+//! text/template fills them in `tests/harness/fleet.py`.
 
 use super::*;
 use vmbake_common::hint::Hint;

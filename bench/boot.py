@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""boot.py VMBAKE BASE [RUNS]: how long a node of the control plane takes until it is configured: the image in target/kinds, beside the base
+image with a script as user data that downloads the same artifacts from this host, verifies and installs them (cases/download-user-data.sh).
+
+Both boot the same way in the same kind of machine. The ratios mean something; the seconds depend on the host.
+"""
+
+import hashlib
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import kinds
+
+from harness import first_boot, nstance
+from harness.node import Node
+from harness.paths import CASES, TESTS
+from harness.report import case, failures
+from harness.upstream import bake
+
+PORT = 8080
+# A download and an installation below emulation.
+LONG = 20 * 60
+CONFIGURED = r"vmbake-firstboot: configured knc\b"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        """The machine's log is enough."""
+
+
+def site(vmbake, work):
+    """What the script downloads: files with their digests. Returns the folder and the digest of the list."""
+    folder = work / "download"
+    folder.mkdir()
+    kinds.site(folder)
+    subprocess.run(["tar", "-C", kinds.ROOT, "-cf", folder / "layers.tar", "layers"], check=True)
+    shutil.copy(TESTS / "install.sh", folder)
+    # What a bake makes of the layers: the plan, the defaults, configuration that is the same everywhere.
+    plan, share = work / "plan", "opt/podplane/share"
+    for path in (kinds.ROOT / "layers").glob("*/files/opt/podplane/share/templates/*"):
+        first_boot.place(plan, f"{share}/templates/{path.name}", path.read_text(), 0o644)
+    first_boot.write(kinds.ROOT / "layers", plan)
+    shutil.rmtree(plan / share / "templates")
+    code, said = kinds.tell(vmbake, "cat", bake.image("knc", "amd64"), f"/{share}/firstboot.json")
+    case("the image has a plan", code == 0, said)
+    first_boot.place(plan, f"{share}/firstboot.json", said, 0o644)
+    subprocess.run(["tar", "-C", plan, "--owner=0", "--group=0", "-cf", folder / "plan.tar", *sorted(path.name for path in plan.iterdir())], check=True)
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    sums = subprocess.check_output(["sha256sum", *names], cwd=folder)
+    (folder / "SHA256SUMS").write_bytes(sums)
+    return folder, hashlib.sha256(sums).hexdigest()
+
+
+def measured(name, image, folder, server, **options):
+    """Seconds from power on, and from when the network was up, until the machine said that it is configured."""
+    heard = {}
+
+    def hear(seconds, what):
+        heard.setdefault(what, seconds)
+    with Node(image, folder, case, "knc", firmware="direct", heard=hear, size="8G", **options) as node:
+        node.guests[f"{nstance.ADDRESS}:{PORT}"] = f"127.0.0.1:{server.server_address[1]}"
+        node.boot()
+        if not re.search(CONFIGURED, node.wait(f"{CONFIGURED}|Failed to start.*cloud-final", LONG)[0]):
+            sys.exit(f"{name}: the user data failed: {node.shell('tail -n 30 /var/log/cloud-init-output.log')[1]}")
+        said = node.journal("-o", "short-monotonic", "--grep", CONFIGURED)
+        configured = float(re.search(r"^\[ *([\d.]+)\]", said, re.MULTILINE).group(1))
+        online = int(node.systemctl("show", "-P", "ActiveEnterTimestampMonotonic", "network-online.target")) / 1e6
+        ended, said = node.booted(LONG)
+        case(f"{name}: boots without a failed unit", ended and not node.failed(), said + node.systemctl("--failed"))
+        found = node.states("containerd.service", "nstance-agent.service", "fluent-bit.service")
+        case(f"{name}: services run", set(found.values()) == {("active", "enabled")}, found)
+    shutil.rmtree(folder)
+    print(f"{name:<22} power on to configured {heard['configured']:7.1f} s, network up to configured {configured - online:7.1f} s", flush=True)
+    return heard["configured"], configured - online
+
+
+def main(vmbake, base, runs="1"):
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        work = pathlib.Path(folder)
+        bake.bake(vmbake, {"amd64": base})
+        files, digest = site(vmbake, work)
+        script = work / "user-data.sh"
+        url = f"http://{nstance.ADDRESS}:{PORT}"
+        script.write_text((CASES / "download-user-data.sh").read_text().replace("@url@", url).replace("@digest@", digest))
+        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=files))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        times = [(measured("baked", bake.image("knc", "amd64"), work / "baked", server),
+                  measured("downloads, installs", base, work / "plain", server, script=script)) for _ in range(int(runs))]
+        server.shutdown()
+    for number, what in enumerate(("power on", "network up")):
+        ratio = statistics.median(plain[number] for _, plain in times) / statistics.median(baked[number] for baked, _ in times)
+        print(f"ratio, {what} to configured: {ratio:.1f}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,132 @@
+"""What tests need: the program, the base, baked images and a folder to work in. The Makefile builds the inputs before it runs pytest."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import paths, report
+
+
+def built(path, target):
+    path = pathlib.Path(path)
+    if not path.exists():
+        pytest.fail(f"{path} is missing: run `make {target}`", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def vmbake():
+    return built(paths.VMBAKE, "builder")
+
+
+@pytest.fixture(scope="session")
+def base():
+    return built(built(paths.TARGET / "base-path", "base").read_text().strip(), "base")
+
+
+@pytest.fixture(scope="session")
+def rootfs(base):
+    """The root file system that the base was made from."""
+    return built(base.parent / "rootfs.tar", "base")
+
+
+@pytest.fixture(scope="session")
+def store():
+    return built(paths.TARGET / "store", "bake")
+
+
+@pytest.fixture(scope="session")
+def name():
+    """Of the baked node, and of the files of its release."""
+    return os.environ.get("VMBAKE_TEST_NAME", "node.debian-13.amd64")
+
+
+@pytest.fixture(scope="session")
+def manifest(name):
+    return built(paths.TARGET / f"manifests/{name}.json", "manifest")
+
+
+@pytest.fixture(scope="session")
+def release(name):
+    """The folder of the baked images."""
+    folder = paths.ROOT / os.environ.get("VMBAKE_TEST_OUT", "dist")
+    built(folder / f"{name}.raw", "bake")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def baked(release, name):
+    return release / f"{name}.raw"
+
+
+@pytest.fixture(scope="session")
+def kinds():
+    """The folder of knd, knc and k3s, made from the release sites on loopback."""
+    built(paths.TARGET / "kinds/knc.debian-13.amd64.raw", "kinds-images")
+    return paths.TARGET / "kinds"
+
+
+@pytest.fixture(scope="session")
+def examples():
+    return built(paths.TARGET / "release/examples", "tools")
+
+
+@pytest.fixture
+def work():
+    """A folder for whole images; gone after the test."""
+    with tempfile.TemporaryDirectory(prefix="vmbake-test.", dir="/var/tmp") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def cases(request):
+    """Fails a test at its end if one of its cases failed: the others run all the same."""
+    report.failures.clear()
+    yield
+    if report.failures:
+        pytest.fail(f"{len(report.failures)} failed: {'; '.join(report.failures)}", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def programs(request):
+    """Skips a test whose mark `needs` names a program that is missing, or root."""
+    for mark in request.node.iter_markers("needs"):
+        for program in mark.args:
+            if os.getuid() != 0 if program == "root" else not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
+                pytest.skip(f"needs {program}")
+
+
+def debian_program(program, folder):
+    """A program of the machine, or Debian 13's from its package, or nothing."""
+    if found := os.environ.get(program.upper()) or shutil.which(program):
+        return pathlib.Path(found)
+    script = f'. "{paths.ROOT}/tools/cosign.sh"; find_program {program} "{folder}" >&2 && echo "$found"'
+    done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, text=True)
+    return pathlib.Path(done.stdout.strip()) if done.returncode == 0 else None
+
+
+def program_fixture(program):
+    @pytest.fixture(scope="session", name=program)
+    def fixture(tmp_path_factory):
+        return debian_program(program, tmp_path_factory.mktemp(program)) or pytest.skip(f"no {program}, and Debian's cannot be fetched")
+
+    return fixture
+
+
+cosign, oras = program_fixture("cosign"), program_fixture("oras")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A skipped test is listed at the end of `make test`; in CI it failed."""
+    outcome = yield
+    if outcome.skipped:
+        why = outcome.longrepr[2] if isinstance(outcome.longrepr, tuple) else str(outcome.longrepr)
+        report.note_skipped(f"{item.nodeid}: {why}")
+        if os.environ.get("CI"):
+            outcome.outcome = "failed"
+    return outcome

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""archive_mirror.py MANIFEST STORE FOLDER: lays out below FOLDER what MANIFEST pins, at HOST/PATH of its addresses, as links into STORE: what the
+archive has, and no file more. A server of it is asked in the archive's place by `--mirror https://HOST/=http://ADDRESS/HOST/`.
+"""
+
+import functools
+import http.server
+import json
+import os
+import pathlib
+import sys
+import threading
+import urllib.parse
+
+
+def lay_out(manifest, store, folder):
+    content = json.loads(pathlib.Path(manifest).read_text())["vmconfig"]
+    wanted = {entry["url"]: entry["digest"] for entry in content["dependencies"].values()}
+    wanted |= {entry["url"]: digest for digest, entry in content["evidence"].items()}
+    for url, digest in wanted.items():
+        parts = urllib.parse.urlsplit(url)
+        path = pathlib.Path(folder, parts.netloc, parts.path.lstrip("/"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(pathlib.Path(store, "blobs", *digest.split(":")).resolve(), path)
+    return len(wanted)
+
+
+class Mirror:
+    """Serves a folder on loopback, and counts what it is asked for."""
+
+    def __init__(self, folder):
+        self.asked = []
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def log_message(handler, *_):
+                self.asked.append(handler.path)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        port = self.server.server_address[1]
+        self.options = []
+        for host in sorted(pathlib.Path(folder).iterdir()):
+            self.options += ["--mirror", f"https://{host.name}/=http://127.0.0.1:{port}/{host.name}/"]
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+if __name__ == "__main__":
+    lay_out(*sys.argv[1:])

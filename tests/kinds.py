@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""kinds.py VMBAKE BASE: bakes knd and knc for amd64 and arm64, and compares knc with a node that dpkg, useradd, tar and systemctl made; then they are booted, by life.py.
+
+The artifacts come from release sites on loopback, the packages from the Debian archive. BASE has the root file system that
+it was made of beside it, as rootfs.tar. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for chroot and loop mounts.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from harness import first_boot, trees
+from harness.paths import BASE_IMAGE, HARNESS, ROOT
+from harness.report import case, failures, skip
+from harness.upstream import bake
+
+HERE = pathlib.Path(__file__).resolve().parent
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+# What may differ between a node that was installed and one that was baked: (paths, properties, reason).
+ALLOWED = [
+    ("/var/lib/container-images(/.*)?", "missing", "container images are baked; a node that is installed pulls them"),
+    ("/opt/podplane/share/vmbake-origin.json", "missing", "the record of where every path came from"),
+    ("/opt/podplane/share/firstboot.json", "missing", "the plan of the first boot is joined from the layers"),
+    ("/etc/os-release", "type", "the image says its kind and version there"),
+    ("/var/cache/ldconfig/aux-cache", "content missing mode", "ldconfig's own notes on inodes of this machine, made again by it"),
+    ("/lost[+]found", "missing", "every ext4 file system has it"),
+    ("/var/log/(dpkg|alternatives)[.]log", "missing content", "no log of making the image is in it"),
+    ("/etc/(passwd|group|shadow|gshadow|subuid|subgid)-", "missing content", "copies that useradd makes before it changes them"),
+    ("/etc/[.]pwd[.]lock", "missing", "a lock of useradd"),
+    ("/var/lib/dpkg/(status|diversions|statoverride)-old", "missing content", "copies that dpkg makes before it changes them"),
+]
+
+
+class Mount:
+    """The root file system of a raw image, read-only, or writable by a layer of memory above it."""
+
+    def __init__(self, image, folder):
+        self.folder = folder
+        (folder / "image").mkdir(parents=True)
+        first = subprocess.check_output(["sgdisk", "-i", "1", image], text=True)
+        offset = int(re.search(r"First sector: (\d+)", first).group(1)) * 512
+        run("mount", "-o", f"ro,noload,loop,offset={offset}", image, folder / "image")
+        self.root = str(folder / "image")
+
+    def writable(self):
+        top = self.folder / "top"
+        top.mkdir()
+        run("mount", "-t", "tmpfs", "tmpfs", top)
+        for name in ("upper", "work", "root"):
+            (top / name).mkdir()
+        run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={self.root},upperdir={top}/upper,workdir={top}/work", top / "root")
+        return str(top / "root")
+
+    def close(self):
+        for path in (self.folder / "top/root", self.folder / "top", self.folder / "image"):
+            if os.path.ismount(path):
+                run("umount", path)
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, **options)
+
+
+def inside(root, *command):
+    """Runs a program of the tree; returns its exit code and all that it said."""
+    environment = {"PATH": PATH, "LC_ALL": "C", "SYSTEMD_LOG_LEVEL": "warning"}
+    result = subprocess.run(["unshare", "--mount", "--net", "chroot", root, *command], env=environment, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return result.returncode, result.stdout
+
+
+def tell(vmbake, *arguments):
+    """Exit code of vmbake, and what it said."""
+    result = subprocess.run([vmbake, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return result.returncode, result.stdout
+
+
+def again(vmbake, work, base):
+    """One file of a layer is another one: what follows from it changes, and nothing else."""
+    layers = work / "layers"
+    shutil.copytree(ROOT / "layers", layers)
+    unit = "/usr/lib/systemd/system/hosts-refresh.service"
+    with open(layers / f"podplane/files{unit}", "a") as file:
+        file.write("# More.\n")
+    code, said = bake.baking(vmbake, "knd", "amd64", base, "--out", work / "again", "--layers", layers, "--override", "layers/podplane")
+    case("another file of a layer bakes", code == 0, said)
+    pair = [bake.image("knd", "amd64"), work / "again" / bake.image("knd", "amd64").name]
+    code, said = tell(vmbake, "diff", *pair)
+    changed = re.findall(r"^(\w+) (\S+):", said, re.MULTILINE)
+    expected = [("changed", "/opt/podplane/share/vmbake-origin.json"), ("changed", unit), ("layer", "podplane")]
+    case("that file, the record and the layer are all that differs", code == 1 and changed[:3] == expected and len(changed) <= 4, said)
+    code, said = tell(vmbake, "diff", pair[0], pair[0])
+    case("an image does not differ from itself", code == 0, said)
+
+
+def subset(vmbake):
+    """A knd is a knc without the control plane: knc alone is compared with an installed node."""
+    share = "/opt/podplane/share"
+    shared = {f"/etc/{name}" for name in ("passwd", "group", "shadow", "gshadow", "os-release")}
+    shared |= {f"{share}/{name}.json" for name in ("firstboot", "vmbake-origin", "vmconfig-installed")}
+    code, said = tell(vmbake, "diff", bake.image("knd", "amd64"), bake.image("knc", "amd64"), "--json")
+    # The summary follows on standard error.
+    paths = json.JSONDecoder().raw_decode(said)[0]["paths"]
+    others = {path["path"] for path in paths if path["change"] != "added"}
+    added = [path["path"] for path in paths if path["change"] == "added"]
+    plane = re.compile(r"/opt/data|.*/(netsy|kubectl|kube-(apiserver|scheduler|controller-manager))([-./].*)?")
+    case("knd is knc without the control plane", code == 1 and others == shared and added and all(map(plane.fullmatch, added)),
+         f"{sorted(others ^ shared)}\n{[path for path in added if not plane.fullmatch(path)]}")
+
+
+def explain(vmbake):
+    """The way back from a path to who signed for it."""
+    image = bake.image("knc", "amd64")
+    for path, expected in {
+        "/usr/bin/kube-apiserver": r"artifact +kube-apiserver [\s\S]*proof +cosign signature by krel-staging@[\s\S]*matches the pinned digest",
+        "/usr/local/bin/ctr": r"artifact +containerd [\s\S]*proof +sigstore bundle by https://github.com/containerd/",
+        "/usr/bin/newuidmap": r"artifact +uidmap [\s\S]*proof +archive debian, trixie [\s\S]*package +uidmap ",
+        "/opt/kubelet/etc/kubelet.yaml": r"layer +kubelet ",
+        "/opt/kubelet/etc/kubeconfig": r"layer +kubelet ",
+        "/opt/podplane/share/defaults/mutable.env": r"layer +settings ",
+        "/opt/podplane/share/firstboot.json": r"layer +vm ",
+        "/usr/bin/bash": r"base",
+    }.items():
+        code, said = tell(vmbake, "explain", image, path)
+        case(f"explain {path}", code == 0 and re.search(expected, said), said)
+
+
+def site(work, baked=bake.FOLDER / "amd64"):
+    """The artifacts of the manifest in `baked`, a folder of bake.py, by name, for install.sh."""
+    folder = work / "site"
+    folder.mkdir()
+    manifest = baked / f"manifests/{bake.target('knc', 'amd64')}.json"
+    content = json.loads(manifest.read_text())["vmconfig"]
+    for name, artifact in content["dependencies"].items():
+        algorithm, hexadecimal = artifact["digest"].split(":")
+        suffix = ".deb" if artifact["type"] == "deb" else ""
+        shutil.copy(baked / f"store/blobs/{algorithm}/{hexadecimal}", folder / f"{name}{suffix}")
+    shutil.copy(manifest, folder / "manifest.json")
+    [image] = content["images"]
+    (folder / "pause").write_text(image["image"])
+    shutil.copy(ROOT / "target/firstboot/amd64/firstboot", folder / "firstboot")
+    return folder
+
+
+def compare(work, rootfs):
+    """The baked tree beside one that was installed; then what the tools of the node say of it."""
+    installed, target = work / "installed", bake.target("knc", "amd64")
+    installed.mkdir()
+    run("tar", "-C", installed, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", rootfs)
+    run(HERE / "install.sh", installed, site(work), ROOT / "layers", env={**os.environ, "SOURCE_DATE_EPOCH": bake.EPOCH})
+    first_boot.write(ROOT / "layers", installed)
+    mount = Mount(bake.image("knc", "amd64"), work / "mounted")
+    try:
+        different = trees.judge(str(installed), mount.root, ALLOWED, ("installed", "baked"))
+        case(f"{target} is what dpkg, useradd, tar and systemctl make", different == 0, f"{different} differences")
+        tools(target, str(installed), mount.writable())
+    finally:
+        mount.close()
+        shutil.rmtree(installed)
+
+
+def tools(target, installed, baked):
+    for command in (["dpkg", "--audit"], ["dpkg", "--verify"]):
+        code, said = inside(baked, *command)
+        case(f"{target}: {' '.join(command)} has nothing to say", code == 0 and not said, said)
+    code, said = inside(baked, "apt-get", "check")
+    case(f"{target}: apt-get check", code == 0, said)
+    for command in (["ldconfig", "-p"], ["systemctl", "list-unit-files", "--no-pager", "--no-legend"]):
+        one, two = inside(installed, *command), inside(baked, *command)
+        case(f"{target}: {' '.join(command)} as on an installed node", one == two and one[0] == 0, f"{one[1]}\n---\n{two[1]}")
+    layers = [path.name for path in sorted(ROOT.glob("layers/*/files/**/systemd/system/*"))]
+    units = [name for name in layers if os.path.exists(f"{baked}/usr/lib/systemd/system/{name}") or os.path.exists(f"{baked}/etc/systemd/system/{name}")]
+    code, said = inside(baked, "systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units)
+    case(f"{target}: systemd-analyze verify of {len(units)} units", code == 0 and not said and len(units) > 8, said)
+
+
+def main(vmbake, base):
+    if os.getuid() != 0:
+        return skip("needs root")
+    foreign = subprocess.check_output([BASE_IMAGE / "foreign.sh", "arm64"], text=True).strip()
+    bases = {"amd64": base, "arm64": foreign}
+    try:
+        bake.bake(vmbake, bases)
+        case("knd and knc bake for amd64 and arm64", True)
+    except bake.Failed as failed:
+        case("knd and knc bake for amd64 and arm64", False, failed)
+        return 1
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        work = pathlib.Path(folder)
+        again(vmbake, work, bases["amd64"])
+        explain(vmbake)
+        subset(vmbake)
+        compare(work, pathlib.Path(base).parent / "rootfs.tar")
+        nodes = [bake.image(kind, "amd64") for kind in ("knc", "knd")]
+        case("knc and knd live", subprocess.run([HARNESS / "life.py", *nodes], check=False).returncode == 0)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

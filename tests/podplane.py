@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""podplane.py VMBAKE BASE: bakes knc with zlib clusters, makes its manifest for Podplane's command line, and downloads by that from a server on loopback.
+
+The server has the two files that the manifest names, and nothing else. What is downloaded goes through the checks that the command line makes,
+the disk is read by a reader that knows zlib alone, and the node is started below systemd-nspawn by scripts as the command line renders them.
+Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for loop mounts.
+"""
+
+import functools
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.request
+
+from harness import life, zlib_qcow2
+from harness.report import case, failures, skip
+from harness.upstream import bake
+
+ARCH = "amd64"
+LENGTHS = {"sha256": 64, "sha512": 128}
+
+
+def run(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves these files of a folder by their names below /images/, and writes down what was asked for."""
+
+    def __init__(self, folder, names):
+        self.asked = []
+        handler = functools.partial(Handler, directory=folder)
+        super().__init__(("127.0.0.1", 0), handler)
+        self.names, self.url = names, f"http://127.0.0.1:{self.server_address[1]}/images"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        name = self.path.removeprefix("/images/")
+        if name not in self.server.names:
+            return self.send_error(404)
+        self.path = f"/{name}"
+        return super().do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+def is_stub(name, dependency):
+    return name == "vmconfig" and not dependency["url"] and not dependency["digest"]
+
+
+def download(manifest, folder):
+    """What the command line downloads: {name: file}. Raises ValueError where it would refuse the manifest."""
+    config, found = manifest["vmconfig"], {}
+    for name, item in [("os-image", config["os"]["image"]), *config["dependencies"].items()]:
+        if is_stub(name, item):
+            continue
+        algorithm, _, digest = item["digest"].partition(":")
+        if LENGTHS.get(algorithm) != len(digest) or not item["url"] or item["size"] <= 0 or not item["version"]:
+            raise ValueError(f"{name}: {item}")
+        target = folder / name / item["version"] / item["url"].rsplit("/", 1)[1]
+        target.parent.mkdir(parents=True)
+        hashed = hashlib.new(algorithm)
+        with urllib.request.urlopen(item["url"]) as answer, open(target, "wb") as file:
+            while part := answer.read(1 << 20):
+                hashed.update(part)
+                file.write(part)
+        if hashed.hexdigest() != digest or target.stat().st_size != item["size"]:
+            raise ValueError(f"{name}: {hashed.hexdigest()}, {target.stat().st_size} bytes, not {item}")
+        found[name] = target
+    for image in config["images"]:
+        if not image["image"] or not image["digest"] or image["size"] <= 0 or image.keys() - {"image", "digest", "size", "platform", "index"}:
+            raise ValueError(f"image: {image}")
+    return found
+
+
+def boot_files(raw, boot, work):
+    """Kernel and initial RAM disk as the command line reads them out of the disk, by debugfs: whether they are those of the manifest."""
+    for name in ("kernel", "initrd"):
+        entry = boot[name]
+        listed = subprocess.check_output(["sgdisk", "-i", str(entry["partition"]), raw], text=True)
+        begin = int(re.search(r"First sector: (\d+)", listed).group(1)) * 512
+        subprocess.run(["debugfs", "-R", f"dump {entry['path']} {work / name}", f"{raw}?offset={begin}"], check=True, capture_output=True)
+        found = "sha256:" + hashlib.sha256((work / name).read_bytes()).hexdigest()
+        case(f"{name}: what the manifest says of it", found == entry["digest"] and entry["partition"] > 0, (found, entry))
+    case("command line of the kernel", "root=" in boot["cmdline"], boot["cmdline"])
+
+
+def make(vmbake, image, url, *more):
+    return run(vmbake, "podplane", "manifest", image, "--url", url, *more)
+
+
+def refusals(vmbake, image, work):
+    """What is not fit for the command line is refused, and nothing is written."""
+    out = work / "refused.json"
+    for name, path, url, expected in (
+            ("a raw image", bake.image("knc", ARCH), "https://a.example", "expected a qcow2 image, found a raw one"),
+            ("another address", image, "file:///images", "expected an http:// or https:// URL")):
+        code, _, said = make(vmbake, path, url, "--out", out)
+        case(f"refused: {name}", code == 1 and expected in said and not out.exists(), said)
+    sidecar = image.with_suffix(".json")
+    kept = sidecar.read_bytes()
+    sidecar.write_bytes(kept.replace(b'"version": "dev"', b'"version": "1"'))
+    code, _, said = make(vmbake, image, "https://a.example", "--out", out)
+    case("refused: the manifest of another image", code == 1 and "expected the manifest of" in said and not out.exists(), said)
+    sidecar.write_bytes(kept)
+
+
+def check(vmbake, work):
+    out = work / "out"
+    code, said = bake.baking(vmbake, "knc", ARCH, bake.base, "--out", out, "--format", "qcow2", "--compression", "zlib")
+    case("a bake with zlib clusters", code == 0, said)
+    image = out / f"{bake.target('knc', ARCH)}.qcow2"
+    server = Server(str(out), {image.name, image.with_suffix(".json").name})
+    name = f"vmconfig_knc_{bake.OS}_{ARCH}.json"
+    code, printed, said = make(vmbake, image, server.url + "/")
+    text = (out / name).read_bytes() if (out / name).exists() else b""
+    case("the manifest is written next to the image", code == 0 and printed.endswith(f"  {out / name}\n") and not said, printed + said)
+    case("an existing one stays", make(vmbake, image, server.url)[0] == 1)
+    make(vmbake, image, server.url, "--force")
+    case("a second one is the same, byte for byte", (out / name).read_bytes() == text)
+    manifest = json.loads(text)
+    case("sorted, two spaces, one newline", text.decode() == json.dumps(manifest, indent=2, sort_keys=True) + "\n", text.decode())
+    stub = manifest["vmconfig"]["dependencies"].get("vmconfig", {})
+    case("vmconfig is a stub", is_stub("vmconfig", stub), stub)
+
+    found = download(manifest, work / "cache")
+    case("two files are downloaded, each once", sorted(server.asked) == sorted(f"/images/{one}" for one in server.names), server.asked)
+    case("a machine downloads one", sorted(found) == ["os-image", "vmbake-manifest"], found)
+    server.shutdown()
+    raw = work / "knc.raw"
+    compressed, plain = zlib_qcow2.to_raw(found["os-image"], raw)
+    case("a reader that knows only zlib reads the disk", compressed > 1000, (compressed, plain))
+    code, printed, said = run("cmp", raw, bake.image("knc", ARCH))
+    case("it is the disk of the raw image", code == 0, printed + said)
+    code, printed, said = run("qemu-img", "check", "-f", "qcow2", found["os-image"])
+    case("qemu-img finds no fault", code == 0 and "No errors" in printed and "leak" not in printed, printed + said)
+    boot_files(raw, manifest["vmconfig"]["os"]["boot"], work)
+    refusals(vmbake, image, work)
+
+    # With a download in /opt/podplane/artifacts.
+    life.judge([raw], ["script", "handed"])
+
+
+def main(vmbake, base):
+    if os.getuid() != 0:
+        return skip("needs root")
+    vmbake = pathlib.Path(vmbake).resolve()
+    bake.bake(vmbake, {ARCH: base})
+    bake.base = base
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
+        check(vmbake, pathlib.Path(work))
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

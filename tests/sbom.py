@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""sbom.py VMBAKE OUT STORE MODULES: the bills of materials of a baked image are valid and true.
+
+spdx-tools and cyclonedx-python-lib judge the form, packageurl each package URL, dpkg-query the list of packages, python-debian and
+license-expression the licences; how trivy and grype find the distribution and source packages is written down here from their
+sources. The files of the image come from debugfs. The modules are installed into MODULES, pinned with their digests. Prints `ok: NAME`
+or `FAIL: NAME` for each; exit status 1 if one failed.
+"""
+
+import collections
+import hashlib
+import json
+import logging
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+from harness.paths import ROOT
+from harness.report import case, failures
+
+NAME = "node.debian-13.amd64"
+# What Debian calls otherwise than SPDX, written down a second time.
+DEBIAN = {"expat": "MIT", "artistic": "Artistic-1.0-Perl", "artistic-2": "Artistic-2.0", "cc0": "CC0-1.0", "apache-2": "Apache-2.0", "mpl-2": "MPL-2.0", "psf-2": "PSF-2.0"}
+GNU = re.compile(r"(GFDL-NIV|GFDL|AGPL|LGPL|GPL)-?v?([0-9]+(?:\.[0-9]+)?)(\+|-or-later|-only)?", re.IGNORECASE)
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def files_of(image, folder):
+    """dpkg's database and the documents of the packages, out of the root partition, by debugfs."""
+    table = json.loads(run("/usr/sbin/sfdisk", "--json", image))["partitiontable"]
+    root = next(part for part in table["partitions"] if part["node"].endswith("raw1"))
+    offset = root["start"] * table.get("sectorsize", 512)
+    for path in ["/var/lib/dpkg", "/usr/share/doc"]:
+        subprocess.run(["/usr/sbin/debugfs", "-R", f"rdump {path} {folder}", f"{image}?offset={offset}"], check=True, capture_output=True)
+
+
+def cyclonedx(what, text):
+    """CycloneDX, by the schema and the library of its project."""
+    from cyclonedx.model.bom import Bom
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+    case(f"{what}: the schema of CycloneDX 1.6 holds", error is None, error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bom = Bom.from_json(json.loads(text))
+        case(f"{what}: cyclonedx-python-lib reads it, and each dependency is there", bom.validate(), bom)
+
+
+def program():
+    """That of vmbake itself, which a release of the program has: every crate of the registry has a licence and the digest of Cargo.lock."""
+    text = run(ROOT / "tools/release/sbom.py")
+    cyclonedx("vmbake", text)
+    components = json.loads(text)["components"]
+    bare = [one["name"] for one in components if "licenses" not in one or ("hashes" not in one and not one["name"].startswith("vmbake-"))]
+    case(f"vmbake: each of {len(components)} crates has its licence and digest", len(components) > 100 and not bare, bare)
+
+
+def valid(out):
+    """Both forms, by the libraries of their projects."""
+    from packageurl import PackageURL
+    from spdx_tools.spdx.parser.parse_anything import parse_file
+    from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+
+    spdx, cdx = out / f"{NAME}.spdx.json", out / f"{NAME}.cdx.json"
+    found = validate_full_spdx_document(parse_file(str(spdx)))
+    case("spdx-tools finds the SPDX document valid", not found, found[:5])
+    cyclonedx("the image", cdx.read_text())
+    locators = [ref["referenceLocator"] for package in json.loads(spdx.read_text())["packages"] for ref in package.get("externalRefs", [])]
+    odd = [purl for purl in locators if PackageURL.from_string(purl).to_string() != purl]
+    case("packageurl has each package URL in the same form", locators and not odd, odd)
+    components = json.loads(cdx.read_text())["components"]
+    case("both have the same package URLs", {c["purl"] for c in components if "purl" in c} <= set(locators), "")
+
+
+def files(vmbake, image):
+    """Every file, on demand: all are there with the digests that hashlib has. The libraries need minutes for so many: they get a few."""
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+    from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
+    from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+
+    spdx = json.loads(run(vmbake, "sbom", image, "--files"))
+    cdx = json.loads(run(vmbake, "sbom", image, "--files", "--format", "cyclonedx-1.6"))
+    listed = [json.loads(line) for line in run(vmbake, "ls", image, "/", "--recursive", "--json").splitlines()]
+    regular = {entry.get("escaped_path", entry["path"].replace("\\", "\\x5c")) for entry in listed if entry["type"] == "regular file"}
+    named = {file["fileName"].removeprefix(".") for file in spdx["files"]}
+    components = {component["name"] for component in cdx["components"] if component["type"] == "file"}
+    case(f"all {len(regular)} files are listed", named == regular == components, named ^ regular)
+    digests = {file["SPDXID"]: {sum["algorithm"]: sum["checksumValue"] for sum in file["checksums"]} for file in spdx["files"]}
+    code = hashlib.sha1("".join(sorted(found["SHA1"] for found in digests.values())).encode()).hexdigest()
+    said = spdx["packages"][0]["packageVerificationCode"]["packageVerificationCodeValue"]
+    case("hashlib has the same verification code", said == code, (said, code))
+    wrong = []
+    for file in spdx["files"][:: len(spdx["files"]) // 20]:
+        content = subprocess.run([vmbake, "cat", "--escaped", image, file["fileName"][1:]], check=True, capture_output=True).stdout
+        if digests[file["SPDXID"]] != {"SHA1": hashlib.sha1(content).hexdigest(), "SHA256": hashlib.sha256(content).hexdigest()}:
+            wrong.append(file["fileName"])
+    case("hashlib has the same digests of 20 files", not wrong, wrong)
+    few = {file["SPDXID"] for file in spdx["files"][:20]}
+    spdx["files"] = spdx["files"][:20]
+    spdx["relationships"] = [one for one in spdx["relationships"] if not one["relatedSpdxElement"].startswith("SPDXRef-File-") or one["relatedSpdxElement"] in few]
+    found = validate_full_spdx_document(JsonLikeDictParser().parse(spdx))
+    case("spdx-tools finds a document with files valid", not found, found[:5])
+    cdx["components"] = [one for one in cdx["components"] if one["type"] != "file" or f"SPDXRef-{one['bom-ref']}" in few]
+    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(cdx))
+    case("the schema of CycloneDX holds with files", error is None, error)
+
+
+def packages(spdx, cdx, image):
+    """The packages, by dpkg-query, and what trivy and grype ask for: trivy/pkg/sbom/spdx/unmarshal.go, syft/format/internal/spdxutil."""
+    fields = ["Package", "Version", "Architecture", "source:Package", "source:Version", "db:Status-Abbrev"]
+    rows = run("dpkg-query", f"--admindir={image}/dpkg", "--show", "--showformat", "\\t".join(f"${{{field}}}" for field in fields) + "\\n")
+    rows = [row.split("\t") for row in rows.splitlines()]
+    expected = {tuple(row[:5]) for row in rows if row[5][1] not in "nc"}
+    named = [package for package in spdx["packages"] if package.get("sourceInfo", "").startswith("built package from: ")]
+    found = set()
+    for package in named:
+        purl = package["externalRefs"][0]["referenceLocator"]
+        source, version = package["sourceInfo"].removeprefix("built package from: ").split(" ")
+        found.add((package["name"], package["versionInfo"], re.search(r"[?&]arch=([^&]*)", purl)[1], source, version))
+    case("dpkg-query lists the same packages, with the same sources", expected and found == expected, found ^ expected)
+    systems = [package for package in spdx["packages"] if package["SPDXID"].startswith("SPDXRef-OperatingSystem")]
+    case("trivy finds one distribution", [(s["name"], s["versionInfo"]) for s in systems] == [("debian", "13")], systems)
+    purls = [ref for package in named for ref in package["externalRefs"]]
+    right = all(ref["referenceCategory"] == "PACKAGE-MANAGER" and "distro=debian-13" in ref["referenceLocator"] for ref in purls)
+    case("grype finds the distribution of each package", right and len(purls) == len(named), purls[:3])
+    system = [c for c in cdx["components"] if c["type"] == "operating-system"]
+    case("CycloneDX has the distribution", [(s["name"], s["version"]) for s in system] == [("debian", "13")], system)
+    libraries = {c["bom-ref"]: {p["name"]: p["value"] for p in c.get("properties", [])} for c in cdx["components"]}
+    trivy = set()
+    for package in named:
+        said = {key.removeprefix("aquasecurity:trivy:"): value for key, value in libraries[package["SPDXID"].removeprefix("SPDXRef-")].items()}
+        epoch, revision = said.get("SrcEpoch"), said.get("SrcRelease")
+        version = (f"{epoch}:" if epoch else "") + said["SrcVersion"] + (f"-{revision}" if revision else "")
+        trivy.add((package["name"], said["SrcName"], version))
+    case("trivy finds the same sources in CycloneDX", trivy == {(row[0], row[3], row[4]) for row in expected}, trivy)
+
+
+def of_base(vmbake):
+    """Names and versions of the packages that the base image has, by its own dpkg database."""
+    path = pathlib.Path("target/base-path").read_text().strip()
+    stanzas = run(vmbake, "cat", path, "/var/lib/dpkg/status").split("\n\n")
+    fields = [dict(re.findall(r"^(Package|Version): (.*)$", stanza, re.MULTILINE)) for stanza in stanzas]
+    return {(found["Package"], found["Version"]) for found in fields if "Version" in found}
+
+
+def digests(vmbake, spdx, manifest, store):
+    """Debs that were installed have their digests, and the base's have none."""
+    entries, base = manifest["vmconfig"]["dependencies"], of_base(vmbake)
+    # What the base has in the pinned version is not installed again.
+    pinned = {entry["digest"].removeprefix("sha256:") for name, entry in entries.items() if (name, entry["version"]) not in base}
+    named = {p["name"]: p["checksums"][0]["checksumValue"] for p in spdx["packages"] if p.get("sourceInfo") and p.get("checksums")}
+    case("each artifact that was installed has its digest", set(named.values()) == pinned, set(named.values()) ^ pinned)
+    wrong = []
+    for name, digest in named.items():
+        blob = pathlib.Path(store, "blobs/sha256", digest)
+        content = blob.read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest or run("dpkg-deb", "--field", blob, "Package").strip() != name:
+            wrong.append(name)
+    case("dpkg-deb has the same names for these digests", named and not wrong, wrong)
+
+
+def dependencies(spdx, image):
+    """Each dependency that dpkg knows is one of the document, by python-debian."""
+    from debian.deb822 import Deb822, PkgRelation
+
+    with open(f"{image}/dpkg/status", encoding="utf-8") as file:
+        status = {stanza["Package"]: stanza for stanza in Deb822.iter_paragraphs(file)}
+    provided = {name: {name} | {relation[0]["name"] for relation in PkgRelation.parse_relations(s.get("Provides", "")) if relation[0]["name"]}
+                for name, s in status.items()}
+    names = {package["SPDXID"]: package["name"] for package in spdx["packages"]}
+    edges = collections.defaultdict(set)
+    for relation in spdx["relationships"]:
+        if relation["relationshipType"] == "DEPENDS_ON":
+            edges[names[relation["spdxElementId"]]].add(names[relation["relatedSpdxElement"]])
+    lacking, groups = [], 0
+    for name, stanza in status.items():
+        reached = set().union(*(provided[target] for target in edges[name]), set())
+        for field in ["Depends", "Pre-Depends"]:
+            for group in PkgRelation.parse_relations(stanza.get(field, "")):
+                wanted = {relation["name"] for relation in group}
+                if stanza["Status"].endswith(" installed") and "" not in wanted:
+                    groups += 1
+                    lacking += [] if wanted & reached else [(name, wanted)]
+    case(f"all {groups} dependencies are there", groups > 100 and not lacking, lacking)
+
+
+def atoms(synopsis, index):
+    """The licences of a synopsis, in small letters."""
+    for atom in re.split(r"\s*,?\s+(?:and/or|and|or)\s+|,\s+|\s*\|\s*", synopsis.strip(), flags=re.IGNORECASE):
+        plain = " ".join(atom.split())
+        licence, _, exception = plain.partition(" with ")
+        known = plain.lower() in DEBIAN and DEBIAN[plain.lower()]
+        if exception and (parts := (next(atoms(licence, index)), exception.lower().replace(" exception", "-exception"))):
+            if all(part in index for part in parts):
+                yield from parts
+                continue
+        if found := GNU.fullmatch(plain):
+            family, version, end = found.groups()
+            version = version if "." in version else version + ".0"
+            middle = "-no-invariants" if family.upper() == "GFDL-NIV" else ""
+            spelled = f"{family.upper().removesuffix('-NIV')}-{version}{middle}-{'or-later' if end in ('+', '-or-later') else 'only'}"
+            known = spelled if spelled.lower() in index else known
+        yield (known or plain).lower()
+
+
+def licences(spdx, image):
+    """The licences, by python-debian: of all packages whose copyright file is machine-readable."""
+    from debian.copyright import Copyright, NotMachineReadableError
+    from license_expression import get_spdx_licensing
+
+    licensing = get_spdx_licensing()
+    index = {str(symbol.key).lower() for symbol in licensing.known_symbols.values()}
+    own = {info["licenseId"]: info for info in spdx["hasExtractedLicensingInfos"]}
+    compared, wrong, free = 0, [], []
+    for package in (package for package in spdx["packages"] if package.get("sourceInfo")):
+        path = pathlib.Path(image, "doc", package["name"], "copyright")
+        declared = package["licenseDeclared"]
+        if not path.exists():
+            wrong += [] if declared == "NOASSERTION" else [(package["name"], declared)]
+            continue
+        text = path.read_text(errors="replace")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                document = Copyright(text.splitlines(), strict=False)
+        except NotMachineReadableError:
+            free += [package["name"]] if declared in own and own[declared]["extractedText"] == text.strip() else [wrong.append((package["name"], declared))]
+            continue
+        said = [paragraph.license for paragraph in document.all_files_paragraphs()] + [document.header.license]
+        expected = {atom for licence in said if licence is not None and licence.synopsis for atom in atoms(licence.synopsis, index)}
+        keys = licensing.license_keys(declared) if declared != "NOASSERTION" else []
+        found = {" ".join(own[key]["name"].split()).lower() if key in own else key.lower().removesuffix("+") for key in keys}
+        expected = {atom if atom in found else atom.removesuffix("+") for atom in expected}
+        compared += 1
+        if found != expected:
+            wrong.append((package["name"], found ^ expected))
+    case(f"python-debian reads the same licences in {compared} packages, {len(free)} others have their whole text", compared >= 50 and not wrong, wrong)
+
+
+def main(vmbake, out, store):
+    # What the modules think of fields that are odd and legal.
+    logging.disable()
+    out = pathlib.Path(out)
+    spdx, cdx = [json.loads((out / f"{NAME}.{form}.json").read_text()) for form in ["spdx", "cdx"]]
+    for disk in ["raw", "qcow2"]:
+        for form, option in [("spdx", "spdx-2.3"), ("cdx", "cyclonedx-1.6")]:
+            said = run(vmbake, "sbom", out / f"{NAME}.{disk}", "--format", option)
+            case(f"vmbake sbom prints {NAME}.{form}.json of the {disk} image", said == (out / f"{NAME}.{form}.json").read_text(), said[:200])
+    program()
+    valid(out)
+    files(vmbake, out / f"{NAME}.raw")
+    with tempfile.TemporaryDirectory() as image:
+        files_of(out / f"{NAME}.raw", image)
+        packages(spdx, cdx, image)
+        dependencies(spdx, image)
+        licences(spdx, image)
+    digests(vmbake, spdx, json.loads((out / f"{NAME}.json").read_text()), store)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""shared.py VMBAKE BASE MANIFEST STORE: the machines of a CI fleet, each a process with an empty store, behind which is one registry (Debian's docker-registry).
+What one has downloaded no other downloads again, ten at once get in nobody's way, `plan` says before what is to be done, and garbage collection
+of the registry takes nothing away. The archive is a mirror on loopback, which counts. Prints `ok: NAME` or `FAIL: NAME`; exit status 1 if one failed.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness.archive_mirror import Mirror, lay_out
+from harness.report import case, failures
+
+SHARDS = 10
+# What the user has set counts in none of these.
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("VMBAKE_")}
+
+
+class Registry:
+    """Debian's registry, with its files below a folder."""
+
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.config = folder / "registry.yml"
+        self.config.write_text(f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {folder}/registry\nhttp:\n  addr: {self.address}\n")
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(["docker-registry", "serve", self.config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        host, port = self.address.split(":")
+        while self.process.poll() is None:
+            try:
+                socket.create_connection((host, int(port))).close()
+                return
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+        sys.exit("docker-registry does not start")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def collect_garbage(self):
+        self.stop()
+        command = ["docker-registry", "garbage-collect", "--delete-untagged", self.config]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.start()
+        return ran
+
+
+class Fleet:
+    """Machines that have one manifest in common."""
+
+    def __init__(self, vmbake, base, manifest, folder, registry, mirror):
+        self.vmbake, self.base, self.manifest, self.folder = vmbake, base, manifest, folder
+        self.shared, self.mirror = ["--shared", f"oci://{registry.address}/vmbake/store"], mirror
+
+    def start(self, store, command, *options, shared=True):
+        here = [self.vmbake, command, "node", "--manifest", self.manifest, "--store", self.folder / store, *(self.shared if shared else []), *options]
+        return subprocess.Popen(list(map(str, here)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=CLEAN)
+
+    def run(self, *arguments, **more):
+        process = self.start(*arguments, **more)
+        said, complaints = process.communicate()
+        return process.returncode, said, complaints
+
+    def fetch(self, store, *options):
+        return self.run(store, "fetch", *self.mirror.options, *options)
+
+    def plan(self, store):
+        status, said, complaints = self.run(store, "plan", "--base", self.base, "--out", self.folder / "out", "--json")
+        return json.loads(said) if status == 0 else complaints
+
+
+def spares(fleet, files):
+    status, _, said = fleet.fetch("first", "--shared-write")
+    case("the first machine downloads everything once", status == 0 and len(fleet.mirror.asked) == files, f"{fleet.mirror.asked} {said}")
+    fleet.mirror.asked.clear()
+    status, _, said = fleet.fetch("second")
+    case("the second one downloads nothing", status == 0 and not fleet.mirror.asked, f"{fleet.mirror.asked} {said}")
+    shutil.rmtree(fleet.folder / "second")
+
+
+def shards(fleet, files):
+    """All at once, first with nothing in the registry."""
+    for what, at_most in [("an empty registry", SHARDS * files), ("a full one", 0)]:
+        running = [fleet.start(f"shard{number}", "fetch", "--shared-write", *fleet.mirror.options) for number in range(SHARDS)]
+        said = [process.communicate()[1] for process in running]
+        bad = [text for process, text in zip(running, said) if process.returncode or "shared store" in text]
+        case(f"{SHARDS} machines at once with {what}: none fails, {len(fleet.mirror.asked)} downloads", not bad and len(fleet.mirror.asked) <= at_most, bad[:2])
+        fleet.mirror.asked.clear()
+        for number in range(SHARDS):
+            shutil.rmtree(fleet.folder / f"shard{number}")
+
+
+def planned(fleet, files):
+    plan = fleet.plan("planned")
+    image = plan["images"][0] if isinstance(plan, dict) else {}
+    case("plan tells what an empty store lacks", image.get("state") == "bake" and image["fetch"]["files"] == files and image["fetch"]["bytes"] > 10 << 20, plan)
+    matrix = ({"include": [{"kind": "node", "os": "debian-13", "arch": "amd64"}]}, [{"KIND": ["node"], "OS": ["debian-13"], "ARCH": ["amd64"]}])
+    case("plan gives the matrix of GitHub and GitLab", (plan["github"], plan["gitlab"]) == matrix, plan)
+    # The archive is gone: everything comes from the registry.
+    fleet.mirror.close()
+    status, _, said = fleet.fetch("planned")
+    case("a machine bakes from the registry when the archive is gone", status == 0, said)
+    case("plan tells that nothing is missing", fleet.plan("planned")["images"][0]["fetch"] == {"bytes": 0, "container_images": 0, "files": 0}, fleet.plan("planned"))
+    out = fleet.folder / "out"
+    bake = ["--base", fleet.base, "--out", out, "--offline"]
+    status, _, said = fleet.run("planned", "bake", *bake)
+    case("it bakes", status == 0, said)
+    plan = fleet.plan("planned")
+    case("plan tells that the image is unchanged", plan["images"][0]["state"] == "unchanged" and plan["github"] == {"include": []} and plan["gitlab"] == [], plan)
+    alone = fleet.folder / "alone"
+    status, _, said = fleet.run(fleet.folder.parent / "none", "bake", "--base", fleet.base, "--out", alone, "--offline")
+    case("--offline does not ask the shared store", status == 1 and "is not in the store" in said, said)
+
+
+def main(vmbake, base, manifest, store):
+    vmbake, base, manifest, store = (pathlib.Path(path).resolve() for path in (vmbake, base, manifest, store))
+    with tempfile.TemporaryDirectory(prefix="shared.", dir="/var/tmp") as folder:
+        folder = pathlib.Path(folder)
+        files = lay_out(manifest, store, folder / "mirror")
+        registry, mirror = Registry(folder), Mirror(folder / "mirror")
+        try:
+            fleet = Fleet(vmbake, base, manifest, folder / "machines", registry, mirror)
+            shards(fleet, files)
+            registry.stop()
+            shutil.rmtree(folder / "registry")
+            registry.start()
+            spares(fleet, files)
+            ran = registry.collect_garbage()
+            gone = [line for line in ran.stdout.splitlines() if "eligible for deletion" in line and not line.startswith("0 ")]
+            case("garbage collection of the registry takes nothing away", ran.returncode == 0 and all(" 0 blobs" in line for line in gone), ran.stdout)
+            planned(fleet, files)
+        finally:
+            registry.stop()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,72 @@
+"""Checks that are programs of their own: each prints what it finds and exits with 0 if all of it is right."""
+
+import shlex
+import subprocess
+
+import pytest
+
+from harness.paths import ROOT
+
+INPUTS = ("vmbake", "base", "rootfs", "store", "manifest", "release", "baked", "kinds", "examples", "name")
+IN_TEST = {
+    "firstboot": "tests/firstboot.sh",
+    "upstream": "tests/upstream.py {vmbake}",
+    "cosign": "tests/cosign.sh {vmbake}",
+    "judge": "tests/judge.sh {release}/{name}",
+    "format": "tests/format.py",
+    "traffic": "tests/harness/traffic.py",
+    "sign": "tests/sign.sh {vmbake} {release} {name} {store}",
+    "registry": "tests/registry.sh {vmbake} {baked}",
+    "bundles": "tests/bundles.sh {vmbake} {base} {manifest} {store}",
+    "sysext": "tests/sysext.py {vmbake} {baked}",
+    "profiles": "tests/profiles.py {vmbake} {base} {store}",
+    "aws": "tests/crosscheck.py && tests/publish.py {vmbake}",
+    "docs": "tests/docs.py {vmbake} {release} {store}",
+    "examples": "tests/examples.py {vmbake} {base} {store}",
+    "sbom": "tests/sbom.py {vmbake} {release} {store}",
+    "report": "tests/report_page.py {vmbake} {release} target/report",
+    "bases": "tests/bases.py {vmbake} {base} {manifest} {store} --quick",
+    "dpkg": "tests/dpkg.sh {rootfs} {manifest} {baked} {store}",
+    "templates": "tests/templates.py {vmbake}",
+    "mounts": "tests/mounts.sh {vmbake}",
+    "reproducible": "tests/repro.sh {vmbake} {base} {manifest} {store}",
+    "rebuild": "tests/rebuild.sh {vmbake} {base} {release} {name} {store}",
+    "shared": "tests/shared.py {vmbake} {base} {manifest} {store}",
+    "refuse": "tests/refuse.sh {vmbake} {base} {manifest} {store}",
+    "offline": "tests/offline.sh {vmbake} {base} {manifest} {store}",
+    "archive": "tests/archive.py {vmbake} {base} {manifest} {store} {release} manifests/sources.json",
+    "preflight": "tests/preflight.py {vmbake} {baked}",
+}
+# Machines, and nodes below systemd-nspawn: they mostly wait, or keep one core busy.
+BOOT = {
+    "knc": "qemu-tests/run.py --case knc --images {kinds}",
+    "kinds": "tests/kinds.py {vmbake} {base}",
+    "docker-load": "tests/docker_load.py {kinds}/knc.debian-13.amd64.raw",
+    "podplane": "tests/podplane.py {vmbake} {base}",
+}
+SLOW = {
+    "aws-all": "tests/crosscheck.py && tests/publish.py {vmbake} --all",
+    "bases-all": "tests/bases.py {vmbake} {base} {manifest} {store}",
+    "closure": "tests/closure.py {examples}/closure",
+    "convert": "tests/convert.py {vmbake} {release}/{name}",
+    "dev-sync": "tests/dev_sync.py {vmbake} {kinds}/knd.debian-13.amd64.raw",
+    "docker-daemon": "tests/docker_load.py {kinds}/knc.debian-13.amd64.raw --daemon",
+    "packages": "tests/packages.py {vmbake} {base} {rootfs} --list tests/packages.list --list tests/packages.drawn",
+    "recipe": "tests/recipe.py {vmbake} {manifest} {base} {store}",
+    "revision": "tests/revision.py {vmbake} {examples}/base-image {base} {rootfs} {manifest} {store}",
+    "scripts": "tests/scripts.py {examples}/trace {rootfs}",
+    "upgrade": "tests/upgrade.py {vmbake} {base} {rootfs}",
+    "vendors": "tests/vendors.py {vmbake} {base} {rootfs}",
+    "volumes": "tests/volumes.py {examples}/tree",
+}
+
+
+def parameters():
+    for programs, marks in ((IN_TEST, ()), (BOOT, pytest.mark.boot), (SLOW, pytest.mark.slow)):
+        yield from (pytest.param(command, id=name, marks=marks) for name, command in programs.items())
+
+
+@pytest.mark.parametrize("command", list(parameters()))
+def test_program(command, request):
+    values = {key: shlex.quote(str(request.getfixturevalue(key))) for key in INPUTS if f"{{{key}}}" in command}
+    assert subprocess.run(command.format(**values), shell=True, cwd=ROOT).returncode == 0
