@@ -38,7 +38,7 @@ pytest   := umask 022 && $(python) pytest --quiet
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
 .PHONY: help setup venv firstboot builder tools base manifest bake kinds-images check lint test test-all test-e2e test-boot test-boot-all test-mutations test-features reproducible \
-	compare-shells fuzz fuzz-compare bench bench-% dist dist-test dist-repro reference update-manifests update-trust advisories integration
+	compare-shells fuzz fuzz-compare bench dist dist-test dist-repro reference update-manifests update-trust advisories integration
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18

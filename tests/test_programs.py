@@ -11,10 +11,6 @@ INPUTS = ("vmbake", "base", "rootfs", "store", "manifest", "release", "baked", "
 IN_TEST = {
     "firstboot": "tests/firstboot.sh",
     "upstream": "tests/upstream.py {vmbake}",
-    "cosign": "tests/cosign.sh {vmbake}",
-    "judge": "tests/judge.sh {release}/{name}",
-    "format": "tests/format.py",
-    "traffic": "tests/harness/traffic.py",
     "sign": "tests/sign.sh {vmbake} {release} {name} {store}",
     "registry": "tests/registry.sh {vmbake} {baked}",
     "bundles": "tests/bundles.sh {vmbake} {base} {manifest} {store}",
@@ -33,9 +29,7 @@ IN_TEST = {
     "rebuild": "tests/rebuild.sh {vmbake} {base} {release} {name} {store}",
     "shared": "tests/shared.py {vmbake} {base} {manifest} {store}",
     "refuse": "tests/refuse.sh {vmbake} {base} {manifest} {store}",
-    "offline": "tests/offline.sh {vmbake} {base} {manifest} {store}",
     "archive": "tests/archive.py {vmbake} {base} {manifest} {store} {release} manifests/sources.json",
-    "preflight": "tests/preflight.py {vmbake} {baked}",
 }
 # Machines, and nodes below systemd-nspawn: they mostly wait, or keep one core busy.
 BOOT = {
@@ -48,7 +42,6 @@ SLOW = {
     "aws-all": "tests/crosscheck.py && tests/publish.py {vmbake} --all",
     "bases-all": "tests/bases.py {vmbake} {base} {manifest} {store}",
     "closure": "tests/closure.py {examples}/closure",
-    "convert": "tests/convert.py {vmbake} {release}/{name}",
     "dev-sync": "tests/dev_sync.py {vmbake} {kinds}/knd.debian-13.amd64.raw",
     "docker-daemon": "tests/docker_load.py {kinds}/knc.debian-13.amd64.raw --daemon",
     "packages": "tests/packages.py {vmbake} {base} {rootfs} --list tests/packages.list --list tests/packages.drawn",

@@ -48,7 +48,7 @@ def main() -> None:
     drawn = PICTURE.sub(lambda _: picture(crates()), page, count=1)
     if "--check" in sys.argv[1:]:
         if drawn != page:
-            sys.exit("docs/architecture.md: the picture of the crates is not that of Cargo.toml: make graph")
+            sys.exit("docs/architecture.md: the picture of the crates is not that of Cargo.toml: make reference")
     else:
         PAGE.write_text(drawn)
 

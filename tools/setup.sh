@@ -21,9 +21,10 @@ done
 [ -e /usr/share/OVMF/OVMF_CODE.fd ] || [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing+=(ovmf)
 [ -e /usr/share/AAVMF/AAVMF_CODE.fd ] || missing+=(qemu-efi-aarch64)
 # The tests run Debian's python3, whatever else is called python3 here.
-for module in cryptography jinja2 jsonschema pip yaml; do
+for module in jinja2 jsonschema pip yaml; do
     /usr/bin/python3 -c "import $module" 2>/dev/null || missing+=("python3-$module")
 done
+/usr/bin/python3 -c "import ensurepip" 2>/dev/null || missing+=(python3-venv)
 # Go's sources as libraries: the judge of templates.
 for library in semver sprig; do
     [ -e "/usr/share/gocode/src/github.com/Masterminds/$library" ] || missing+=("golang-github-masterminds-$library-dev")

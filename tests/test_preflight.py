@@ -1,39 +1,29 @@
-#!/usr/bin/env python3
-"""preflight.py VMBAKE IMAGE: what `vmbake preflight aws` says of a copy of a baked node that lacks one thing at a time.
+"""What `vmbake preflight aws` says of a copy of a baked node that lacks one thing at a time.
 
-IMAGE is raw. The copy is changed in place, its files by debugfs, judged, and changed back. Each fault must be noticed by its check and by no
-other, and the node itself passes. What only another initramfs would break is in the tests of the builder. The blocks that a snapshot takes are put together as
-EBS would, with noise wherever it need not keep anything, and e2fsck, fsck.vfat, sgdisk and `vmbake diff` judge the disk. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
+The copy is changed in place, its files by debugfs, judged, and changed back. Each fault must be noticed by its check and by no other, and the node itself
+passes. What only another initramfs would break is in the tests of the builder. The blocks that a snapshot takes are put together as EBS would, with noise
+wherever it need not keep anything, and e2fsck, fsck.vfat, sgdisk and `vmbake diff` judge the disk.
 """
 
 import base64
 import hashlib
 import json
-import pathlib
 import random
-import shutil
-import subprocess
-import sys
-import tempfile
 
-from harness.report import case, failures, skip
+import pytest
+
+from harness.report import case
+from harness.run import must, run
 
 SECTOR = 512
 WARNINGS = {"xen-blkfront", "console", "grow-root"}
 
 
-def run(*command, check=True):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if check and done.returncode != 0:
-        raise RuntimeError(f"{command}: {done.returncode}\n{done.stdout}{done.stderr}")
-    return done
-
-
 class Node:
     def __init__(self, vmbake, image, work):
         self.vmbake, self.work, self.copy = vmbake, work, work / "node.raw"
-        run("cp", "--sparse=always", image, self.copy)
-        self.parts = {part["number"]: part for part in json.loads(run(vmbake, "inspect", image, "--json").stdout)["partitions"]}
+        must("cp", "--sparse=always", image, self.copy)
+        self.parts = {part["number"]: part for part in json.loads(must(vmbake, "inspect", image, "--json"))["partitions"]}
 
     def root(self, *requests):
         """Has debugfs change the root file system."""
@@ -44,7 +34,7 @@ class Node:
                 raise RuntimeError(f"{request}: {said}")
 
     def text(self, path):
-        return run(self.vmbake, "cat", self.copy, path).stdout
+        return must(self.vmbake, "cat", self.copy, path)
 
     def write(self, path, text):
         file = self.work / "text"
@@ -52,7 +42,7 @@ class Node:
         self.root(f"write {file} {path}")
 
     def bad(self):
-        done = run(self.vmbake, "preflight", "aws", self.copy, "--json", check=False)
+        done = run(self.vmbake, "preflight", "aws", self.copy, "--json")
         found = json.loads(done.stdout)
         return {check["check"]: (check["status"], check["evidence"]) for check in found["checks"] if check["status"] != "ok"}, done.returncode, found
 
@@ -111,7 +101,7 @@ def faults(node):
     node.zeroed("partition-table", "the first header is gone", (SECTOR, SECTOR))
     node.zeroed("partition-table", "the second header is gone", (size - SECTOR, SECTOR))
     node.zeroed("boot-mode", "nothing starts it", (node.parts[14]["start"], SECTOR), (node.parts[15]["start"], 1 << 20))
-    kernel = next(line.split()[-1] for line in run(node.vmbake, "ls", node.copy, "/boot").stdout.splitlines() if "/vmlinuz-" in line)
+    kernel = next(line.split()[-1] for line in must(node.vmbake, "ls", node.copy, "/boot").splitlines() if "/vmlinuz-" in line)
     modules = f"/usr/lib/modules/{kernel.split('vmlinuz-')[1]}"
     node.edited("nvme", f"{modules}/modules.builtin", "nvme/host/nvme.ko", "nvme/host/nvme-other.ko")
     node.edited("ext4", f"{modules}/modules.builtin", "ext4/ext4.ko", "ext4/other.ko")
@@ -132,10 +122,10 @@ class Snapshot:
     def __init__(self, vmbake, image, path, parent=None):
         options = ["--parent", parent.image] if parent else ["--snapshot"]
         self.image, self.path = image, path
-        self.said = json.loads(run(vmbake, "preflight", "aws", image, "--json", *options).stdout)["snapshot"]
+        self.said = json.loads(must(vmbake, "preflight", "aws", image, "--json", *options))["snapshot"]
         length, blocks = self.said["block_size"], self.said["blocks"]
         if parent:
-            run("cp", "--sparse=always", parent.path, path)
+            must("cp", "--sparse=always", parent.path, path)
         else:
             noise, size = random.Random(1).randbytes(length), self.said["volume_size"] << 30
             with open(path, "wb") as disk:
@@ -159,17 +149,17 @@ class Snapshot:
 
     def judged(self, what, vmbake, parts, work):
         case(f"{what}: every checksum is that of its block", not self.wrong and self.sums, self.wrong)
-        checked = run("e2fsck", "-fn", f"{self.path}?offset={parts[1]['start']}", check=False)
+        checked = run("e2fsck", "-fn", f"{self.path}?offset={parts[1]['start']}")
         case(f"{what}: e2fsck is content", checked.returncode == 0, checked.stdout)
         esp = work / "esp"
         with open(self.path, "rb") as disk:
             disk.seek(parts[15]["start"])
             esp.write_bytes(disk.read(parts[15]["size"]))
-        checked = run("fsck.vfat", "-n", esp, check=False)
+        checked = run("fsck.vfat", "-n", esp)
         case(f"{what}: fsck.vfat is content", checked.returncode == 0, checked.stdout)
-        checked = run("sgdisk", "--verify", self.path, check=False)
+        checked = run("sgdisk", "--verify", self.path)
         case(f"{what}: sgdisk is content", "No problems found" in checked.stdout, checked.stdout)
-        checked = run(vmbake, "diff", "--times", self.image, self.path, check=False)
+        checked = run(vmbake, "diff", "--times", self.image, self.path)
         case(f"{what}: its files are those of the image", checked.returncode == 0, checked.stdout)
 
 
@@ -182,7 +172,7 @@ def snapshots(node):
     total = first.said["volume_size"] << 11
     case("and most of what is free is left out", first.said["used_blocks"] + left_out == total and left_out > total // 2, first.said["left_out"])
     changed = work / "changed.raw"
-    run("cp", "--sparse=always", node.copy, changed)
+    must("cp", "--sparse=always", node.copy, changed)
     (work / "large").write_bytes(random.Random(2).randbytes(20 << 20))
     for request in (f"write {work / 'large'} /large", "rm /usr/bin/perl"):
         said = run("debugfs", "-w", "-R", request, f"{changed}?offset={node.parts[1]['start']}").stderr.splitlines()[1:]
@@ -193,22 +183,13 @@ def snapshots(node):
     case("which is sent what changed", 40 <= len(second.said["blocks"]) <= 60, len(second.said["blocks"]))
 
 
-def main():
-    vmbake, image = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    for tool in "debugfs", "e2fsck", "fsck.vfat", "sgdisk":
-        if not shutil.which(tool):
-            return skip(f"{tool} is not installed")
-    with tempfile.TemporaryDirectory() as work:
-        node = Node(vmbake, image, pathlib.Path(work))
-        found, code, said = node.bad()
-        case("the baked node passes", not found and code == 0, found)
-        case("it starts by UEFI and BIOS, on x86_64", (said["architecture"], said["boot_mode"]) == ("x86_64", "uefi-preferred"), said)
-        faults(node)
-        found, code, _ = node.bad()
-        case("changed back, it passes again", not found and code == 0, found)
-        snapshots(node)
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+@pytest.mark.needs("debugfs", "e2fsck", "fsck.vfat", "sgdisk")
+def test_preflight(vmbake, baked, work):
+    node = Node(vmbake, baked, work)
+    found, code, said = node.bad()
+    case("the baked node passes", not found and code == 0, found)
+    case("it starts by UEFI and BIOS, on x86_64", (said["architecture"], said["boot_mode"]) == ("x86_64", "uefi-preferred"), said)
+    faults(node)
+    found, code, _ = node.bad()
+    case("changed back, it passes again", not found and code == 0, found)
+    snapshots(node)

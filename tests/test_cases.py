@@ -1,14 +1,7 @@
-#!/usr/bin/env python3
-"""format.py: the format of cases refuses what it does not know, and takes every case that is there. Boots nothing.
-
-Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
-"""
-
-import pathlib
-import sys
-import tempfile
+"""The format of cases refuses what it does not know, and takes every case that is there. Boots nothing."""
 
 import case
+import pytest
 
 GOOD = "about: a\nimage: node\nbudget: 9\nsteps:\n- boot\n- check: {a: 'true'}\n"
 # What is wrong: the text that replaces a part of GOOD, and a part of what is said.
@@ -37,34 +30,19 @@ WRONG = {
 }
 
 
-def refused(folder, text):
-    """What is said against the text of a case."""
-    (folder / "a.yaml").write_text(text)
-    return loaded("a", folder)
+def test_good_case(tmp_path):
+    (tmp_path / "a.yaml").write_text(GOOD)
+    case.load("a", tmp_path)
 
 
-def loaded(name, folder):
-    """What is said against a case, or None."""
-    try:
-        case.load(name, folder)
-    except case.Refused as error:
-        return str(error)
-    return None
+@pytest.mark.parametrize(("old", "new", "said"), WRONG.values(), ids=WRONG)
+def test_refused(tmp_path, old, new, said):
+    (tmp_path / "a.yaml").write_text(GOOD.replace(old, new))
+    with pytest.raises(case.Refused) as refused:
+        case.load("a", tmp_path)
+    assert said in str(refused.value)
 
 
-def main():
-    failures = 0
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        found = {"a good one": (refused(folder, GOOD), None)}
-        found |= {name: (refused(folder, GOOD.replace(old, new)), part) for name, (old, new, part) in WRONG.items()}
-    found |= {f"cases/{name}.yaml": (loaded(name, case.FOLDER), None) for name in case.names()}
-    for name, (said, part) in found.items():
-        ok = said is None if part is None else said is not None and part in said
-        failures += not ok
-        print(f"{'ok' if ok else 'FAIL'}: {name}" + ("" if ok else f"\n{said}"))
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+@pytest.mark.parametrize("name", case.names())
+def test_case_is_accepted(name):
+    case.load(name)

@@ -1,0 +1,38 @@
+"""An offline bake opens no socket but local ones, and one that lacks an artifact fails instead of asking for it."""
+
+import re
+
+import pytest
+
+from harness.run import run
+
+pytestmark = pytest.mark.needs("strace")
+
+
+@pytest.fixture
+def bake(vmbake, base, manifest):
+    return [vmbake, "bake", "node", "--base", base, "--manifest", manifest]
+
+
+def traced(work, *command):
+    """The process, and its calls about the network."""
+    done = run("strace", "-f", "-qq", "-e", "trace=network", "-o", work / "trace", *command)
+    return done, (work / "trace").read_text()
+
+
+def test_offline_bake_opens_no_socket(bake, store, work):
+    done, calls = traced(work, *bake, "--offline", "--store", store, "--out", work / "out", "--format", "raw")
+    assert done.returncode == 0, done.stderr
+    assert not [line for line in calls.splitlines() if "AF_UNIX" not in line and re.search("socket|connect|send|recv|bind", line)]
+
+
+def test_trace_sees_sockets_of_an_online_bake(bake, work):
+    done, calls = traced(work, *bake, "--store", work / "empty", "--out", work / "out", "--format", "raw", "--mirror", "https://ftp.debian.org/=http://127.0.0.1:1/")
+    assert done.returncode != 0
+    assert "AF_INET" in calls
+
+
+def test_missing_artifact_stops_an_offline_bake(bake, work):
+    done = run(*bake, "--offline", "--store", work / "empty", "--out", work / "out")
+    assert done.returncode == 1
+    assert "is not in the store" in done.stdout + done.stderr
