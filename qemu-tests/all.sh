@@ -9,9 +9,8 @@ make="make --no-print-directory"
 
 $make bake KIND=node ARCH=arm64 BASE=
 command -v dockerd >/dev/null || apt-get -qq install -y --no-install-recommends docker.io
-pytest --quiet -k 'revision or docker-daemon'
+pytest --quiet -k 'revision or docker-daemon or merges_extensions'
 tests/bundles.sh "$vmbake" "$base" "$manifest" "$store" --boot
-tests/sysext.py "$vmbake" "$OUT/$node.raw" --boot
 tests/docs.py "$vmbake" "$OUT" "$store" --boot docs/bundles.md
 tests/profiles.py "$vmbake" "$base" "$store" --boot
 tests/dev_sync.py --qemu "$vmbake" "target/kinds/knd.$OS.amd64.raw"

@@ -14,9 +14,8 @@ IN_TEST = {
     "sign": "tests/sign.sh {vmbake} {release} {name} {store}",
     "registry": "tests/registry.sh {vmbake} {baked}",
     "bundles": "tests/bundles.sh {vmbake} {base} {manifest} {store}",
-    "sysext": "tests/sysext.py {vmbake} {baked}",
     "profiles": "tests/profiles.py {vmbake} {base} {store}",
-    "aws": "tests/crosscheck.py && tests/publish.py {vmbake}",
+    "aws": "tests/publish.py {vmbake}",
     "docs": "tests/docs.py {vmbake} {release} {store}",
     "examples": "tests/examples.py {vmbake} {base} {store}",
     "sbom": "tests/sbom.py {vmbake} {release} {store}",
@@ -27,9 +26,7 @@ IN_TEST = {
     "mounts": "tests/mounts.sh {vmbake}",
     "reproducible": "tests/repro.sh {vmbake} {base} {manifest} {store}",
     "rebuild": "tests/rebuild.sh {vmbake} {base} {release} {name} {store}",
-    "shared": "tests/shared.py {vmbake} {base} {manifest} {store}",
     "refuse": "tests/refuse.sh {vmbake} {base} {manifest} {store}",
-    "archive": "tests/archive.py {vmbake} {base} {manifest} {store} {release} manifests/sources.json",
 }
 # Machines, and nodes below systemd-nspawn: they mostly wait, or keep one core busy.
 BOOT = {
@@ -39,7 +36,7 @@ BOOT = {
     "podplane": "tests/podplane.py {vmbake} {base}",
 }
 SLOW = {
-    "aws-all": "tests/crosscheck.py && tests/publish.py {vmbake} --all",
+    "aws-all": "tests/publish.py {vmbake} --all",
     "bases-all": "tests/bases.py {vmbake} {base} {manifest} {store}",
     "closure": "tests/closure.py {examples}/closure",
     "dev-sync": "tests/dev_sync.py {vmbake} {kinds}/knd.debian-13.amd64.raw",

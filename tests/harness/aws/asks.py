@@ -6,7 +6,6 @@ import json
 import pathlib
 import subprocess
 import time
-import traceback
 import urllib.request
 
 from harness.report import case
@@ -14,16 +13,6 @@ from harness.report import case
 HERE = pathlib.Path(__file__).resolve().parent
 ACCOUNT, BLOCK = "123456789012", 524288
 REGION = "eu-central-1"
-
-
-def run(aws, parts):
-    """Asks each part of a fresh stand-in. One that cannot go on is a case that failed, and the next one goes on."""
-    for part in parts:
-        aws.control("reset")
-        try:
-            part(aws)
-        except Exception:
-            case(f"{part.__name__} goes on to its end", False, traceback.format_exc())
 
 
 class Standin:

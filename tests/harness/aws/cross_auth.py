@@ -6,17 +6,13 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_aws-signing.html, and
 import datetime
 import unittest.mock
 
-from harness.aws.asks import ACCOUNT, BLOCK, REGION, case, checksum, content, refused, run
+from harness.aws.asks import ACCOUNT, BLOCK, REGION, case, checksum, content, refused
 
 SNAPSHOTS = f"arn:aws:ec2:{REGION}::snapshot/*"
 # What each service says to a key that is not there, to a wrong signature, and to a key that expired.
 UNKNOWN = {"ebs": (403, "UnrecognizedClientException"), "ec2": (401, "AuthFailure"), "ssm": (400, "UnrecognizedClientException"), "sts": (403, "InvalidClientTokenId")}
 WRONG = {"ebs": (403, "InvalidSignatureException"), "ec2": (401, "AuthFailure"), "ssm": (400, "InvalidSignatureException"), "sts": (403, "SignatureDoesNotMatch")}
 EXPIRED = {"ebs": (403, "ExpiredTokenException"), "ec2": (400, "RequestExpired"), "ssm": (400, "ExpiredTokenException"), "sts": (403, "ExpiredToken")}
-
-
-def check(aws):
-    run(aws, (signatures, altered, expiring, policies, conditions, keys_of_kms))
 
 
 def simple(aws, service, key):
@@ -197,3 +193,6 @@ def keys_of_kms(aws):
     refused("so does a put", wanted, without.put_snapshot_block, **block)
     actions = ["kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:CreateGrant", "kms:Decrypt"]
     case("with them it is allowed", aws.client("ebs", key=keyed(aws, ebs, statement("Allow", actions, key))).put_snapshot_block(**block)["Checksum"] == checksum(content(0)))
+
+
+PARTS = (signatures, altered, expiring, policies, conditions, keys_of_kms)

@@ -6,15 +6,11 @@ https://docs.aws.amazon.com/ebs/latest/APIReference/ and https://docs.aws.amazon
 import hashlib
 import time
 
-from harness.aws.asks import BLOCK, case, checksum, content, linear, refused, run, until
+from harness.aws.asks import BLOCK, case, checksum, content, linear, refused, until
 
 INVALID = (400, "ValidationException")
 CONFLICT = (409, "ConflictException")
 LIMIT = 2048  # Blocks of a volume of 1 GiB.
-
-
-def check(aws):
-    run(aws, (writing, tokens, completing, parents, changes, pages, expiry, visibility, states, encryption, faults))
 
 
 def writing(aws):
@@ -260,3 +256,6 @@ def faults(aws):
     aws.knobs()
     case("a volume with noise has the blocks, and the same noise each time", first == second and first[:BLOCK] == content(0) and len(set(first[2 * BLOCK:])) > 200)
     case("a volume without noise has zeros there", aws.raw(name, 3)[2 * BLOCK:] == bytes(BLOCK))
+
+
+PARTS = (writing, tokens, completing, parents, changes, pages, expiry, visibility, states, encryption, faults)

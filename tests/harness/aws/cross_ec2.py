@@ -5,15 +5,11 @@ https://docs.aws.amazon.com/AWSEC2/latest/APIReference/ and https://docs.aws.ama
 
 import datetime
 
-from harness.aws.asks import REGION, case, content, refused, run
+from harness.aws.asks import REGION, case, content, refused
 
 OTHER = "eu-west-1"
 FRIEND = "210987654321"
 NO_IMAGE = (400, "InvalidAMIID.NotFound")
-
-
-def check(aws):
-    run(aws, (registering, listing, deprecation, sharing, public, copies, copied_keys, deleting, dry_runs, parameters, throttling))
 
 
 def described(aws, image, region=REGION):
@@ -278,3 +274,6 @@ def throttling(aws):
     refused("SSM throttles by 400", (400, "ThrottlingException"), aws.client("ssm").get_parameter, Name="/x")
     aws.knobs(every={"RegisterImage": {"n": 1, "status": 500, "code": "InternalError"}})
     refused("a failure of EC2 is 500", (500, "InternalError"), aws.image, name="fails", snapshot="snap-0123456789abcdef0")
+
+
+PARTS = (registering, listing, deprecation, sharing, public, copies, copied_keys, deleting, dry_runs, parameters, throttling)

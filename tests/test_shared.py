@@ -1,21 +1,19 @@
-#!/usr/bin/env python3
-"""shared.py VMBAKE BASE MANIFEST STORE: the machines of a CI fleet, each a process with an empty store, behind which is one registry (Debian's docker-registry).
-What one has downloaded no other downloads again, ten at once get in nobody's way, `plan` says before what is to be done, and garbage collection
-of the registry takes nothing away. The archive is a mirror on loopback, which counts. Prints `ok: NAME` or `FAIL: NAME`; exit status 1 if one failed.
+"""The machines of a CI fleet, each a process with an empty store, behind which is one registry (Debian's docker-registry).
+
+What one has downloaded no other downloads again, ten at once get in nobody's way, `plan` says before what is to be done, and garbage collection of the
+registry takes nothing away. The archive is a mirror on loopback, which counts.
 """
 
 import json
 import os
-import pathlib
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
 from harness.archive_mirror import Mirror, lay_out
-from harness.report import case, failures
+from harness.report import case
 
 SHARDS = 10
 # What the user has set counts in none of these.
@@ -123,27 +121,19 @@ def planned(fleet, files):
     case("--offline does not ask the shared store", status == 1 and "is not in the store" in said, said)
 
 
-def main(vmbake, base, manifest, store):
-    vmbake, base, manifest, store = (pathlib.Path(path).resolve() for path in (vmbake, base, manifest, store))
-    with tempfile.TemporaryDirectory(prefix="shared.", dir="/var/tmp") as folder:
-        folder = pathlib.Path(folder)
-        files = lay_out(manifest, store, folder / "mirror")
-        registry, mirror = Registry(folder), Mirror(folder / "mirror")
-        try:
-            fleet = Fleet(vmbake, base, manifest, folder / "machines", registry, mirror)
-            shards(fleet, files)
-            registry.stop()
-            shutil.rmtree(folder / "registry")
-            registry.start()
-            spares(fleet, files)
-            ran = registry.collect_garbage()
-            gone = [line for line in ran.stdout.splitlines() if "eligible for deletion" in line and not line.startswith("0 ")]
-            case("garbage collection of the registry takes nothing away", ran.returncode == 0 and all(" 0 blobs" in line for line in gone), ran.stdout)
-            planned(fleet, files)
-        finally:
-            registry.stop()
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def test_shared(vmbake, base, manifest, store, work):
+    files = lay_out(manifest, store, work / "mirror")
+    registry, mirror = Registry(work), Mirror(work / "mirror")
+    try:
+        fleet = Fleet(vmbake, base, manifest, work / "machines", registry, mirror)
+        shards(fleet, files)
+        registry.stop()
+        shutil.rmtree(work / "registry")
+        registry.start()
+        spares(fleet, files)
+        ran = registry.collect_garbage()
+        gone = [line for line in ran.stdout.splitlines() if "eligible for deletion" in line and not line.startswith("0 ")]
+        case("garbage collection of the registry takes nothing away", ran.returncode == 0 and all(" 0 blobs" in line for line in gone), ran.stdout)
+        planned(fleet, files)
+    finally:
+        registry.stop()

@@ -1,16 +1,13 @@
-#!/usr/bin/env python3
-"""sysext.py VMBAKE IMAGE [--boot]: makes extensions of a bundle in each form, and asks e2fsck, unsquashfs, veritysetup and systemd-dissect about them.
-With --boot a machine of IMAGE merges them, ignores one for another system, starts again, and takes them away. Prints `ok: NAME` or `FAIL: NAME` for each;
-exit status 1 if one failed."""
+"""Extensions of a bundle in each form, by e2fsck, unsquashfs, veritysetup and systemd-dissect. A machine merges them, ignores one for another system,
+starts again, and takes them away."""
 
 import json
-import pathlib
 import subprocess
-import sys
-import tempfile
+
+import pytest
 
 from harness.paths import ROOT
-from harness.report import case, failures
+from harness.report import case
 
 SYSTEMD = "/usr/lib/systemd/system"
 DOCUMENT = {"schema": 1, "publisher": "acme", "name": "demo", "version": "1.0.0", "description": "A service.", "os": ["debian-12", "debian-13"],
@@ -143,17 +140,21 @@ def booted(work, image):
     case("unmerge takes them away", "AFTER /usr/bin/sh" in after, after)
 
 
-def main(vmbake, image, *options):
-    with tempfile.TemporaryDirectory(prefix="sysext.", dir="/var/tmp") as folder:
-        work = Work(pathlib.Path(vmbake).resolve(), pathlib.Path(folder))
-        packed(work)
-        judged(work)
-        smaller(work)
-        protected(work)
-        if "--boot" in options:
-            booted(work, pathlib.Path(image).resolve())
-    return 1 if failures else 0
+@pytest.fixture
+def extensions(vmbake, work):
+    made = Work(vmbake, work)
+    packed(made)
+    return made
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def test_extensions(extensions):
+    judged(extensions)
+    smaller(extensions)
+    protected(extensions)
+
+
+@pytest.mark.slow
+def test_machine_merges_extensions(extensions, baked):
+    judged(extensions)
+    smaller(extensions)
+    booted(extensions, baked)
