@@ -1,5 +1,4 @@
 # Each recipe calls cargo, vmbake, pytest or a script below tools.
-
 KIND ?= node
 OS   ?= debian-13
 # arm64 is baked and booted here too: make bake ARCH=arm64; its base is made below qemu-user, which takes minutes.
@@ -19,10 +18,8 @@ vmbake   := target/release/vmbake
 manifest := target/manifests/$(name).json
 packages := target/packages
 anchored := --sources manifests/sources.json
-# Names the base image of OS and ARCH; the tests take that of Debian 13 for amd64.
 amd64    := target/base-path
 base     := $(amd64)$(filter-out .debian-13,.$(OS))$(filter-out .amd64,.$(ARCH))
-# What tests were left out, and why.
 export VMBAKE_SKIPPED := $(CURDIR)/target/skipped
 export VMBAKE_TEST_NAME := $(name)
 export VMBAKE_TEST_OUT := $(OUT)
@@ -35,7 +32,6 @@ compile  := cargo build --quiet --release -p vmbake --bin vmbake --example base-
 python   := env PATH=$(CURDIR)/target/venv/bin:$(PATH)
 pytest   := umask 022 && $(python) pytest --quiet
 
-# In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
 .PHONY: help setup venv firstboot builder tools base manifest bake kinds-images check lint test test-all test-e2e test-boot test-boot-all test-mutations test-features reproducible \
 	compare-shells fuzz fuzz-compare bench dist dist-test dist-repro reference update-manifests update-trust advisories integration
@@ -81,11 +77,9 @@ test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory test-all
 	@if [ -s $(VMBAKE_SKIPPED) ]; then echo "passed, but these were skipped:"; sed 's/^/  /' $(VMBAKE_SKIPPED); else echo "passed; nothing was skipped"; fi
-# An emulated machine keeps one core busy for minutes, and nodes in containers mostly wait: the other tests run at the same time. None of them writes to
-# the images of the kinds.
+# An emulated machine keeps one core busy for minutes: the other tests run at the same time, and none writes to the images of the kinds.
 test-all: check integration bake kinds-images venv
 	@{ $(pytest) -m 'boot and not slow'; } & boot=$$!; ($(pytest) -m 'not boot and not slow'); others=$$?; wait $$boot && exit $$others
-# Many of these tests wait for other processes, so more of them run than there are processors.
 integration: base
 	$(plain) RUST_TEST_THREADS=$$((2 * $$(nproc))) VMBAKE_TEST_BASE="$$(cat $(amd64))" cargo test --quiet --release --workspace
 test-e2e: bake kinds-images tools ## Tests of whole images against real tools and stand-ins; ONLY chooses some, also slow ones
