@@ -322,8 +322,7 @@ fn no_text_is_too_strange() {
 
 #[test]
 fn the_list_of_the_check_has_300_names_each_once() {
-    let list =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/closure.list")).unwrap();
+    let list = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/closure.list")).unwrap();
     let mut names: Vec<&str> = list.lines().collect();
     names.dedup();
     assert_eq!(names.len(), 300);

@@ -1,4 +1,4 @@
-//! The cases of `cases.json` through the program, as a user runs it. `tests/cosign.sh` asks cosign about them.
+//! The cases of `cases.json` through the program, as a user runs it. `tests/test_cosign.py` asks cosign about them.
 
 use std::process::{Command, Output};
 
