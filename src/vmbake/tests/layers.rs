@@ -317,7 +317,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""files": {¦"/etc/systemd/network/10-x.conf": {"content": ""}}"#,
-        "systemd-networkd reads only names that end with .network or .netdev or .link",
+        "\"/etc/systemd/network/10-x.conf\" is not read: systemd-networkd reads only names that end with .network or .netdev or .link",
     ),
     (r#""motd": ¦3"#, "invalid type: integer `3`, expected a string or a list of lines"),
     (r#""motd": ["a", ¦"b\nc"]"#, "line \"b\\nc\" has a line feed in it"),
