@@ -123,7 +123,7 @@ pub(super) fn dot(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
     let name = show(file).into();
     let (script, line) = (std::mem::replace(&mut shell.state.script, name), shell.state.line);
     shell.state.status = 0;
-    let loops = std::mem::take(&mut shell.state.loops);
+    let loops = shell.state.loops;
     let result = shell.eval_source(&content);
     if let Err(Stop::Fatal(error)) = result {
         return Err(Stop::Fatal(error));

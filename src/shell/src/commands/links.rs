@@ -89,7 +89,7 @@ impl Linking {
             }
         }
         let path = shell.path(place);
-        let text = if self.relative { relative(shell, source, place) } else { source.to_vec() };
+        let text = if self.relative && !source.is_empty() { relative(shell, source, place) } else { source.to_vec() };
         shell.note(&path, &text);
         if text.is_empty() {
             return fail(shell, &[b"failed to create symbolic link '", place, b"': No such file or directory"]);

@@ -97,7 +97,11 @@ impl Shell<'_> {
             }
             Operation::Alternative(_, word) => self.bash_operand(word, mode, out),
             Operation::Assign(colon, word) if is_missing(&value, *colon) => {
-                self.assign_missing(subject, word, mode, out)
+                // The assigned value is one text, also that of an array without elements.
+                let nothing = self.nothing_quoted;
+                self.assign_missing(subject, word, mode, out)?;
+                self.nothing_quoted = nothing;
+                Ok(())
             }
             Operation::Error(colon, word) if is_missing(&value, *colon) => self.missing(subject, *colon, word),
             Operation::Default(..) | Operation::Assign(..) | Operation::Error(..) => self.emit_value(value, mode, out),

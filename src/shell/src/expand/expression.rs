@@ -189,6 +189,15 @@ impl Expression<'_, '_> {
 
     /// A subscript, which bash expands as in double quotes.
     fn subscript(&mut self, name: &[u8], subscript: Vec<u8>) -> Run<Vec<u8>> {
+        let key = self.subscript_value(name, subscript)?;
+        // bash marks quoted bytes with these two, and takes them for its own marks.
+        if key.iter().any(|byte| matches!(byte, 1 | 0x7f)) {
+            return self.shell.unsupported(b"a subscript with a control character");
+        }
+        Ok(key)
+    }
+
+    fn subscript_value(&mut self, name: &[u8], subscript: Vec<u8>) -> Run<Vec<u8>> {
         let unquoted = match &subscript[..] {
             [b'"', inner @ .., b'"'] | [b'\'', inner @ .., b'\''] if self.shell.is_associative(name) => inner.to_vec(),
             _ => subscript,
