@@ -1,4 +1,4 @@
-//! Which path needs which program, and what a bake does about it. `layers/README.md` has the same table.
+//! Which path needs which program, and what a bake does about it. `docs/layer-files.md` has the same table.
 
 mod certificates;
 
@@ -221,7 +221,7 @@ mod tests {
     /// The page has the same rows, with the texts of warnings and refusals.
     #[test]
     fn the_page_has_the_table() {
-        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../layers/README.md")).unwrap();
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/layer-files.md")).unwrap();
         let table = page.split("| path | what happens |\n|---|---|\n").nth(1).unwrap();
         let lines: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
         assert_eq!(lines.len(), TABLE.len());
