@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docker_load.py IMAGE [--daemon]: packs the container images in a raw disk image as the unit in layers/README.md does, and reads the archive as
+"""docker_load.py IMAGE [--daemon]: packs the container images in a raw disk image as the unit in docs/layer-artifacts.md does, and reads the archive as
 `docker load` does: by skopeo, and with --daemon by a Docker daemon without network. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root.
 """
 
