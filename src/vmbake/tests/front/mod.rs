@@ -11,4 +11,5 @@ mod errors;
 mod read_only;
 #[cfg(all(feature = "aws", feature = "profile", feature = "qemu", feature = "report", feature = "sysext"))]
 mod snapshots;
+mod messages;
 mod progress;
