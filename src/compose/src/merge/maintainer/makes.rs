@@ -276,7 +276,7 @@ mod tests {
             ("update-rc.d a defaults >/dev/null", "enabled service a"),
             ("chown -R u:g /a; ln -sf /a /b", "`chown -R u:g /a`, `ln -sf /a /b`"),
             ("cat <<EOF\nuseradd no\nEOF\n# useradd no\necho 'useradd no'\n\"mkdir no\"", ""),
-            ("(unparseable ]] mkdir /x\nmkdir /y", "directory /y"),
+            ("(unparsable ]] mkdir /x\nmkdir /y", "directory /y"),
         ] {
             assert_eq!(Makes::of(script.as_bytes()).listed(), expected, "{script}");
         }
