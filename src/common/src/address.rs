@@ -33,12 +33,12 @@ pub fn has_userinfo(text: &str) -> bool {
     false
 }
 
-/// The same for the value of a proxy setting, which may have no scheme.
+/// As [`has_userinfo`], for the value of a proxy setting, which may have no scheme.
 pub(crate) fn proxy_has_userinfo(value: &str) -> bool {
     has_userinfo(value) || value.split([',', ' ']).any(authority_has_userinfo)
 }
 
-/// The same for a command-line argument, which may be a registry reference: `USER:PASSWORD@HOST/NAME`.
+/// As [`has_userinfo`], for a command-line argument, which may be a registry reference: `USER:PASSWORD@HOST/NAME`.
 pub fn argument_has_userinfo(text: &str) -> bool {
     let is_reference = |text: &str| {
         let found = userinfo(text).filter(|found| found.contains(':') && !found.contains('='));
@@ -60,16 +60,16 @@ fn authority_has_userinfo(text: &str) -> bool {
     userinfo(text).is_some()
 }
 
-/// The user name and password at the beginning of a text, without the `@` behind them.
+/// The user name and password at the start of a text, without the trailing `@`.
 fn userinfo(text: &str) -> Option<&str> {
     let is_end = |char: char| ENDS.contains(&char) || char.is_whitespace() || char.is_control();
     let authority = text.split(is_end).next().unwrap_or(text);
-    // The host begins behind the last one.
+    // The host follows the last `@`.
     let (userinfo, host) = authority.rsplit_once('@')?;
     (!["sha256:", "sha512:"].iter().any(|digest| host.starts_with(digest))).then_some(userinfo)
 }
 
-/// A text for messages, with `***` for the credentials of addresses.
+/// The text for use in messages, with URL credentials replaced by `***`.
 pub fn redacted(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -114,7 +114,8 @@ pub fn in_json(value: &Value, exempt: &dyn Fn(&str) -> bool) -> Option<String> {
     None
 }
 
-/// The same for the text of a document. Invalid JSON is left to the reader of the document, which has better messages.
+/// As [`in_json`], for the text of a document. Invalid JSON is left to the reader of the document, which reports it
+/// better.
 pub fn in_document(text: &[u8]) -> Option<String> {
     in_json(&serde_json::from_slice(text).ok()?, &|_| false)
 }
@@ -185,6 +186,6 @@ mod tests {
         assert_eq!(found(r#"{"proxy": ["u:p@h:1"]}"#).as_deref(), Some("/proxy/0"));
         assert_eq!(found(r#"{"HTTP_PROXY": {"default": "u:p@h:1"}}"#).as_deref(), Some("/HTTP_PROXY/default"));
         assert_eq!(found(r#"{"a": "https://h/", "b": "u:p@h"}"#), None);
-        assert_eq!(found("no JSON https://u:p@h"), None);
+        assert_eq!(found("not JSON https://u:p@h"), None);
     }
 }

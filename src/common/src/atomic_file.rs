@@ -1,8 +1,8 @@
-//! Outputs appear whole or not at all.
+//! Writes outputs atomically.
 //!
-//! A [`Pending`] file has no name while it is written, so neither an error nor a kill leaves anything behind. It is
-//! synced, linked and renamed into place when everything is done. Only regular files, and links to them, are replaced:
-//! a rename onto a device node would take the node away from every program of the host.
+//! A [`Pending`] file has no name while it is written, so neither an error nor a kill leaves a partial file. When
+//! complete, it is synced, linked and renamed into place. Only regular files and links to them are replaced: renaming
+//! onto a device node would remove the node from the host.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -15,36 +15,37 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use crate::hint::Hint;
 use crate::ownership;
 
-/// Modes of outputs, less what the umask takes: whatever it says, only their owner writes to them.
+/// File modes before the umask is applied. Even with a permissive umask, only the owner can write.
 const PUBLIC: u32 = 0o644;
 const PRIVATE: u32 = 0o600;
 
-/// Names that are tried for a finished file before it is renamed: several runs may publish one output at the same time.
+/// Maximum number of temporary names to try: several processes may publish the same output concurrently.
 const MAX_NAMES: u8 = 100;
 
-/// Why an output could not be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     #[error("{path}: already exists")]
     Exists { path: PathBuf },
-    #[error("{path}: expected a regular file or a new name for the output, found a {found}")]
+    #[error("{path}: expected a regular file or a new file name for the output, found a {found}")]
     NotFile { path: PathBuf, found: &'static str },
-    #[error("{path}: is what the output would be made of, and is not replaced")]
+    #[error("refusing to overwrite input file {path}")]
     Input { path: PathBuf },
     #[error("{path}: cannot create")]
     Create { path: PathBuf, source: std::io::Error },
     #[error("{path}: cannot write")]
     Write { path: PathBuf, source: std::io::Error },
-    #[error("{path}: cannot rename into place")]
+    #[error("{path}: cannot rename the output into place")]
     Rename { path: PathBuf, source: std::io::Error },
 }
 
 impl Hint for PublishError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Exists { .. } => "--force replaces it",
-            Self::Input { .. } => "-o names another file",
-            Self::NotFile { .. } => "choose the name of a new or regular file for the output; nothing else is replaced",
+            Self::Exists { .. } => "use --force to replace it",
+            Self::Input { .. } => "use -o to choose another output file",
+            Self::NotFile { .. } => {
+                "choose the name of a new or regular file for the output; other file types are never replaced"
+            }
             _ => return None,
         };
         Some(text.to_owned())
@@ -53,7 +54,7 @@ impl Hint for PublishError {
     crate::causes!(; Create, Write, Rename);
 }
 
-/// A file that is still being written and has no name yet.
+/// A file that is being written and has no name yet.
 #[derive(Debug)]
 pub struct Pending {
     file: File,
@@ -61,13 +62,12 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Starts the file that will be `target`. Its directory is made when missing; `target` itself must not exist
-    /// unless `force` is given.
+    /// Starts writing `target`. Creates its directory if missing; `target` itself must not exist unless `force` is set.
     pub fn create(target: &Path, force: bool) -> Result<Self, PublishError> {
         Self::with_mode(target, force, PUBLIC)
     }
 
-    /// As [`Pending::create`], for a file that nobody but its owner can read.
+    /// As [`Pending::create`], for a file that only its owner can read.
     pub fn create_private(target: &Path, force: bool) -> Result<Self, PublishError> {
         Self::with_mode(target, force, PRIVATE)
     }
@@ -90,7 +90,7 @@ impl Pending {
         &self.file
     }
 
-    /// Gives the file its name, which nothing may have.
+    /// Gives the file its name, which must be unused.
     pub fn publish_new(self) -> Result<(), PublishError> {
         let rename = |source: std::io::Error| PublishError::Rename { path: self.target.clone(), source };
         self.file.sync_all().map_err(rename)?;
@@ -100,16 +100,16 @@ impl Pending {
         }
     }
 
-    /// Gives the file its name, replacing what has it; returns it, still open.
+    /// Gives the file its name, replacing an existing file; returns it, still open.
     pub fn publish(self) -> Result<File, PublishError> {
         let rename = |source: std::io::Error| PublishError::Rename { path: self.target.clone(), source };
         self.file.sync_all().map_err(rename)?;
-        // It may have changed since the file was created.
+        // The target may have changed since the file was created.
         require_file(&self.target)?;
         // linkat(2) cannot replace a file, so the file gets a name next to the target first.
         let partial = self.link_next_to_target().map_err(rename)?;
         if let Err(source) = std::fs::rename(&partial, &self.target) {
-            // What the rename reports says more than a failure to clean up after it.
+            // A rename error takes precedence over a cleanup error.
             let _removed = std::fs::remove_file(&partial);
             return Err(rename(source));
         }
@@ -117,7 +117,7 @@ impl Pending {
         Ok(self.file)
     }
 
-    /// Gives the file a name that is free: a file of that name is the user's.
+    /// Links the file under an unused name: an existing file belongs to the user.
     fn link_next_to_target(&self) -> std::io::Result<PathBuf> {
         let (folder, name) = (directory(&self.target), file_name(&self.target));
         let mut names = (0..MAX_NAMES).map(|number| match number {
@@ -137,7 +137,7 @@ impl Pending {
     }
 }
 
-/// Fails if `target` is something other than a regular file, perhaps behind a link.
+/// Fails if `target` is not a regular file or a link to one.
 pub fn require_file(target: &Path) -> Result<(), PublishError> {
     let Ok(there) = target.metadata() else { return Ok(()) };
     let kind = there.file_type();
@@ -151,7 +151,7 @@ pub fn require_file(target: &Path) -> Result<(), PublishError> {
     Err(PublishError::NotFile { path: target.to_owned(), found })
 }
 
-/// Fails if `target` is one of the files of which it would be made, under whatever name.
+/// Fails if `target` is one of the input files, compared by inode.
 pub fn require_other<'a>(target: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), PublishError> {
     let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino()));
     let is_target = |input: &Path| matches!((identity(input), identity(target)), (Ok(a), Ok(b)) if a == b);
@@ -161,7 +161,7 @@ pub fn require_other<'a>(target: &Path, inputs: impl IntoIterator<Item = &'a Pat
     }
 }
 
-/// Writes `content` as `target`, whole or not at all.
+/// Writes `content` to `target` atomically.
 pub fn write_file(target: &Path, content: &[u8], force: bool) -> Result<(), PublishError> {
     write(target, content, force).map(drop)
 }
@@ -172,7 +172,8 @@ fn write(target: &Path, content: &[u8], force: bool) -> Result<File, PublishErro
     pending.publish()
 }
 
-/// Writes `content` as `target` unless that is a file which has it already and nobody else can write to; returns the file, open.
+/// Writes `content` to `target` unless it is a file with that content that others cannot write to; returns the file,
+/// open.
 pub fn renew_file(target: &Path, content: &[u8]) -> Result<File, PublishError> {
     if let Ok(file) = ownership::open(target)
         && ownership::own(&file, target).is_ok()
@@ -234,7 +235,7 @@ mod tests {
             }
             assert_eq!(names(dir.path()), before, "{name}");
         }
-        // What takes the name while the file is written stays, too.
+        // A file created under that name in the meantime is kept, too.
         let pending = Pending::create(&at("late"), true).unwrap();
         std::fs::create_dir(at("late")).unwrap();
         assert!(matches!(pending.publish(), Err(PublishError::NotFile { .. })));
@@ -259,7 +260,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("x.json");
         let inode = |file: &File| std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
-        // It stays open, so that no other file gets its inode.
+        // Kept open, so that its inode is not reused.
         let first = renew_file(&target, b"content").unwrap();
         assert_eq!(inode(&renew_file(&target, b"content").unwrap()), inode(&first));
         for other in [&b"contenT"[..], b"contentcontent", b""] {

@@ -1,8 +1,9 @@
-//! Where layers, sources and trust anchors are looked up: an ordered list of roots, of which what is built in comes first.
+//! Defines where layers, sources and trust anchors are looked up: an ordered list of roots, with the built-in one
+//! first.
 //!
-//! Every command merges the entries of all roots by name, and knows of each which root it is from. Equal entries are one entry.
-//! An entry that differs from that of an earlier root is refused, and so is one that demands less of a proof, unless the user
-//! overrides it by name: then the later root counts, and an [`Override`] says so.
+//! Every command merges the entries of all roots by name and records the root of each. Equal entries are merged. An
+//! entry that differs from that of an earlier root is refused, and so is one with a weaker proof requirement, unless
+//! the user overrides it by name: then the later root takes precedence, reported as an [`Override`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,26 +13,20 @@ use serde::{Serialize, Serializer};
 
 use crate::hint::Hint;
 
-/// The sorts of entries that roots have. `SORT/NAME` names one entry.
+/// The types of entries. `SORT/NAME` identifies one entry.
 pub const SORTS: [&str; 6] = ["archives", "dependencies", "images", "layers", "systems", "trust"];
 
-/// Why the entries of several roots do not go together.
+/// Why entries of several roots conflict.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     #[error("{entry}: {found} differs from {known}")]
-    Differs {
-        /// `SORT/NAME`.
-        entry: String,
-        known: Root,
-        found: Root,
-    },
-    #[error("{entry}: {found} demands less than {known}: {weaker}")]
+    Differs { entry: String, known: Root, found: Root },
+    #[error("{entry}: {found} requires a weaker proof than {known}: {weaker}")]
     Weakens {
-        /// `SORT/NAME`.
         entry: String,
         known: Root,
         found: Root,
-        /// What it demands less of a proof.
+        /// The relaxed requirement.
         weaker: String,
     },
 }
@@ -39,24 +34,24 @@ pub enum CatalogError {
 impl Hint for CatalogError {
     fn hint(&self) -> Option<String> {
         let (Self::Differs { entry, known, found } | Self::Weakens { entry, known, found, .. }) = self;
-        let without = if *known == Root::BuiltIn { "; --no-builtin leaves out what is built in" } else { "" };
-        Some(format!("`--override {entry}` takes what {found} says; another name keeps both{without}"))
+        let without = if *known == Root::BuiltIn { "; use --no-builtin to leave out the built-in entries" } else { "" };
+        Some(format!("use `--override {entry}` to accept the entry of {found}, or another name to keep both{without}"))
     }
 }
 
-/// Where entries come from.
+/// Where entries are read from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Root {
-    /// The program itself.
+    /// Compiled into the program.
     BuiltIn,
-    /// A file or directory of the user's.
+    /// A file or directory of the user.
     Path(PathBuf),
 }
 
 impl fmt::Display for Root {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BuiltIn => f.write_str("what is built in"),
+            Self::BuiltIn => f.write_str("the built-in one"),
             Self::Path(path) => write!(f, "{}", path.display()),
         }
     }
@@ -68,7 +63,7 @@ impl Serialize for Root {
     }
 }
 
-/// The roots of one kind of thing, and which of their entries the user overrides.
+/// The roots of one type of entry, and the names of entries that may be overridden.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     roots: Vec<Root>,
@@ -76,39 +71,38 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// What is built in, if it is wanted, then what is at `paths`.
+    /// The built-in entries, unless `built_in` is false, followed by those at `paths`.
     pub fn new(built_in: bool, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let roots = built_in.then_some(Root::BuiltIn).into_iter().chain(paths.into_iter().map(Root::Path));
         Self { roots: roots.collect(), overrides: BTreeSet::new() }
     }
 
-    /// What is built in, and nothing else.
+    /// The built-in entries only.
     pub fn built_in() -> Self {
         Self::new(true, [])
     }
 
-    /// What is at `path`, and nothing else.
+    /// The entries at `path` only.
     pub fn only(path: impl Into<PathBuf>) -> Self {
         Self::new(false, [path.into()])
     }
 
-    /// The same roots, of which later ones may override these entries, `SORT/NAME`.
+    /// Allows later roots to override these entries, given as `SORT/NAME`.
     #[must_use]
     pub fn overriding(self, entries: impl IntoIterator<Item = String>) -> Self {
         Self { overrides: entries.into_iter().collect(), ..self }
     }
 
-    /// The roots in their order.
     pub fn roots(&self) -> &[Root] {
         &self.roots
     }
 
-    /// The entries of later roots that may override earlier ones, `SORT/NAME`.
+    /// The entries that may be overridden, as `SORT/NAME`.
     pub fn overrides(&self) -> impl Iterator<Item = &String> {
         self.overrides.iter()
     }
 
-    /// The same with one more root behind all others.
+    /// A copy with one more root at the end.
     #[must_use]
     pub fn with(&self, path: PathBuf) -> Self {
         let mut more = self.clone();
@@ -116,8 +110,8 @@ impl Catalog {
         more
     }
 
-    /// Lets `entry` of the root `found` take the place of that of `known`, if the user has said so. `weaker` is what it demands
-    /// less of a proof.
+    /// Replaces the entry of root `known` with that of root `found` if the user allows it. `weaker` is the proof
+    /// requirement that the new entry relaxes.
     pub fn replace(
         &self,
         entry: String,
@@ -140,16 +134,15 @@ impl Default for Catalog {
     }
 }
 
-/// An entry that took the place of one of an earlier root.
+/// An entry that replaced one of an earlier root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Override {
-    /// `SORT/NAME`.
     pub entry: String,
-    /// The root whose entry no longer counts.
+    /// The root of the replaced entry.
     pub known: Root,
-    /// The root whose entry counts.
+    /// The root of the new entry.
     pub found: Root,
-    /// What it demands less of a proof.
+    /// The relaxed proof requirement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weaker: Option<String>,
 }
@@ -157,26 +150,26 @@ pub struct Override {
 impl fmt::Display for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { entry, known, found, weaker } = self;
-        write!(f, "{entry}: {found} counts instead of {known}")?;
-        weaker.iter().try_for_each(|weaker| write!(f, ", which demands more: {weaker}"))
+        write!(f, "{entry}: {found} overrides {known}")?;
+        weaker.iter().try_for_each(|weaker| write!(f, ", which requires a stronger proof: {weaker}"))
     }
 }
 
-/// What roots have by name.
+/// A type of entry that roots contain.
 pub trait Entry {
-    /// The first part of the names of such entries, one of [`SORTS`].
+    /// The first part of the names of these entries, one of [`SORTS`].
     const SORT: &'static str;
 
-    /// Whether both say the same.
+    /// Whether both entries are equal.
     fn is_same(&self, other: &Self) -> bool;
 
-    /// What this one demands less of a proof than `other`.
+    /// The proof requirement that this entry relaxes compared with `other`.
     fn weaker_than(&self, _other: &Self) -> Option<String> {
         None
     }
 }
 
-/// Entries of several roots.
+/// Merged entries of several roots.
 #[derive(Clone, Debug)]
 pub struct Entries<T> {
     entries: BTreeMap<String, (Root, T)>,
@@ -190,8 +183,8 @@ impl<T> Default for Entries<T> {
 }
 
 impl<T: Entry> Entries<T> {
-    /// Adds an entry of `root`, which comes behind the roots of those that are there already. An entry that may not take the
-    /// place of another one is left out.
+    /// Adds an entry of `root`, which must come after the roots of the existing entries. Fails if the entry may not
+    /// replace an existing one.
     pub fn add(&mut self, catalog: &Catalog, root: &Root, name: String, entry: T) -> Result<(), CatalogError> {
         if let Some((known, other)) = self.entries.get(&name) {
             if entry.is_same(other) {
@@ -204,14 +197,13 @@ impl<T: Entry> Entries<T> {
         Ok(())
     }
 
-    /// Puts an entry into the place of whatever has its name.
+    /// Inserts or replaces an entry.
     pub fn put(&mut self, root: &Root, name: String, entry: T) {
         self.entries.insert(name, (root.clone(), entry));
     }
 }
 
 impl<T> Entries<T> {
-    /// The entry of that name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.entries.get(name).map(|(_, entry)| entry)
     }
@@ -221,12 +213,12 @@ impl<T> Entries<T> {
         self.entries.iter().map(|(name, (root, entry))| (name, root, entry))
     }
 
-    /// The entries that took the place of others.
+    /// The replacements.
     pub fn overridden(&self) -> &[Override] {
         &self.overridden
     }
 
-    /// The entries with other values of the same names.
+    /// Converts the values.
     pub fn map<U>(self, change: impl Fn(T) -> U) -> Entries<U> {
         let Self { entries, overridden } = self;
         let entries = entries.into_iter().map(|(name, (root, entry))| (name, (root, change(entry)))).collect();
@@ -238,7 +230,7 @@ impl<T> Entries<T> {
 mod tests {
     use super::*;
 
-    /// A text; fewer letters demand less.
+    /// A text; fewer letters mean a weaker requirement.
     struct Word(&'static str);
 
     impl Entry for Word {
@@ -253,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Adds `second` of a user's folder behind the built-in `first`.
+    /// Adds `second` of a user's directory after the built-in `first`.
     fn merge(catalog: &Catalog, first: &'static str, second: &'static str) -> Result<Entries<Word>, CatalogError> {
         let mut merged = Entries::default();
         for (root, word) in catalog.roots().iter().zip([first, second]) {
@@ -271,16 +263,16 @@ mod tests {
         assert!(merged.overridden().is_empty());
 
         let differs = merge(&catalog, "some", "other").err().unwrap();
-        assert_eq!(differs.to_string(), "trust/a: mine differs from what is built in");
-        assert!(differs.hint().unwrap().starts_with("`--override trust/a` takes what mine says; "));
+        assert_eq!(differs.to_string(), "trust/a: mine differs from the built-in one");
+        assert!(differs.hint().unwrap().starts_with("use `--override trust/a` to accept the entry of mine, "));
         let weakens = merge(&catalog, "other", "some").err().unwrap();
-        assert_eq!(weakens.to_string(), "trust/a: mine demands less than what is built in: some");
+        assert_eq!(weakens.to_string(), "trust/a: mine requires a weaker proof than the built-in one: some");
 
         let of_another = catalog.clone().overriding(["layers/a".to_owned(), "trust/b".to_owned()]);
         assert!(merge(&of_another, "some", "other").is_err());
         let merged = merge(&catalog.overriding(["trust/a".to_owned()]), "other", "some").unwrap();
         assert_eq!(merged.get("a").unwrap().0, "some");
         let said: Vec<_> = merged.overridden().iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["trust/a: mine counts instead of what is built in, which demands more: some"]);
+        assert_eq!(said, ["trust/a: mine overrides the built-in one, which requires a stronger proof: some"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Ids for the bytes of inputs.
+//! Content IDs of inputs.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use vmbake_disk::source::{ContentId, Identified, ReadAt};
 
 use crate::digest::Digest;
 
-/// Gives the bytes of `source` an id: they are what the blob `digest`, which was proven, holds in that form. Another way to
-/// decode the same blob to other bytes is another form.
+/// Gives `source` a content ID, derived from the digest of the verified blob and the name of the decoded form. Decoding
+/// the same blob to other bytes must use another form.
 pub fn identified(source: Arc<dyn ReadAt>, digest: &Digest, form: &str) -> Arc<dyn ReadAt> {
     let id = ContentId(Sha256::digest(format!("{digest} {form}")).into());
     Arc::new(Identified::new(source, id))

@@ -14,15 +14,13 @@ use sha2::{Digest as _, Sha256, Sha512};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Digest {
-    /// SHA-256, 32 bytes.
     Sha256([u8; 32]),
-    /// SHA-512, 64 bytes.
     Sha512([u8; 64]),
 }
 
-/// A text that is no digest.
+/// An invalid digest.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is not sha256:<64 hex digits> or sha512:<128 hex digits>, in lower case")]
+#[error("invalid digest {0:?}: expected sha256:<64 hex digits> or sha512:<128 hex digits>, in lower case")]
 pub struct InvalidDigest(String);
 
 impl Hint for InvalidDigest {}
@@ -33,7 +31,7 @@ impl Digest {
         Self::Sha256(Sha256::digest(bytes).into())
     }
 
-    /// Digest with the same algorithm as this one, and the length, of everything that `input` has to give.
+    /// The digest with the same algorithm as this one, and the length, of all bytes of `input`.
     pub fn of_stream(self, mut input: impl Read) -> io::Result<(Self, u64)> {
         let mut hasher = self.hasher();
         let mut buffer = vec![0; 256 << 10];
@@ -78,19 +76,16 @@ impl Digest {
 /// A digest that is being computed.
 #[derive(Clone, Debug)]
 pub enum Hasher {
-    /// SHA-256.
     Sha256(Sha256),
-    /// SHA-512.
     Sha512(Sha512),
 }
 
 impl Hasher {
-    /// SHA-256, for content whose digest nobody has stated yet.
+    /// SHA-256, for content without an expected digest.
     pub fn sha256() -> Self {
         Self::Sha256(Sha256::new())
     }
 
-    /// Takes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::Sha256(hasher) => hasher.update(bytes),
@@ -98,7 +93,6 @@ impl Hasher {
         }
     }
 
-    /// The digest of all bytes.
     pub fn finish(self) -> Digest {
         match self {
             Self::Sha256(hasher) => Digest::Sha256(hasher.finalize().into()),
@@ -128,7 +122,7 @@ impl FromStr for Digest {
     }
 }
 
-/// Exactly `N` bytes from lower-case hexadecimal: one spelling only, so that equal digests are equal texts.
+/// Exactly `N` bytes from lower-case hexadecimal. Only one spelling is accepted, so that equal digests are equal texts.
 fn decode<const N: usize>(hex: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -1,23 +1,24 @@
-//! Text from outside, as it may be shown: names, versions and messages of images, archives, manifests, keys and servers.
+//! Escapes untrusted text for display: names, versions and messages of images, archives, manifests, keys and servers.
 //!
-//! A terminal obeys control characters, and a reader believes lines. So what comes from outside is shown without control
-//! characters (C0, DEL, C1), without line ends, and without characters that turn the direction of text, part or join it unseen: each
-//! of their bytes in UTF-8 becomes `\xNN`, and so does each byte that is no UTF-8. JSON has `\uNNNN` in their place.
+//! Terminals interpret control characters, and a line break could fake a line of output. Untrusted text is therefore
+//! shown without control characters (C0, DEL, C1), line breaks, bidirectional controls and invisible characters: each
+//! of their bytes in UTF-8 becomes `\xNN`, and so does each byte that is not valid UTF-8. JSON has `\uNNNN` in their
+//! place.
 //!
-//! What is shown to people leaves backslashes alone, since names of units have them. [`path`] escapes them too, so that
-//! [`unescape`] finds the bytes again.
+//! Text for display keeps backslashes, since names of units contain them. [`path`] escapes them too, so that
+//! [`unescape`] restores the bytes.
 
 use std::error::Error;
 
 use serde::Serialize;
 
-/// Whether a character must not reach a terminal as it is.
+/// Whether a character must be escaped.
 fn is_unsafe(char: char) -> bool {
     char.is_control()
         || matches!(char,
-            // Directions of text: marks, embeddings, overrides, isolates.
+            // Bidirectional controls: marks, embeddings, overrides, isolates.
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            // Ends of lines and paragraphs; what has no width; tags.
+            // Line and paragraph separators, zero-width characters, tags.
             | '\u{2028}' | '\u{2029}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
@@ -40,28 +41,28 @@ fn escaped(bytes: &[u8], is_escaped: impl Fn(char) -> bool) -> String {
     text
 }
 
-/// Text for one line.
+/// Escapes text for one line.
 pub fn line(text: impl AsRef<str>) -> String {
     escaped(text.as_ref().as_bytes(), is_unsafe)
 }
 
-/// A name or path, for people.
+/// Escapes a name or path for display.
 pub fn name(bytes: &[u8]) -> String {
     escaped(bytes, is_unsafe)
 }
 
-/// Text of several lines, of which each is one that we have written.
+/// Escapes text of several lines, whose line breaks are trusted.
 pub fn lines(text: &str) -> String {
     escaped(text.as_bytes(), |char| char != '\n' && is_unsafe(char))
 }
 
-/// A path as text from which [`unescape`] makes the same bytes: no two paths have the same one. The root is `/`.
+/// A path as text from which [`unescape`] restores the same bytes; the mapping is injective. The root is `/`.
 pub fn path(path: &[u8]) -> String {
     let text = escaped(path, |char| char == '\\' || is_unsafe(char));
     if text.is_empty() { "/".to_owned() } else { text }
 }
 
-/// The bytes of a text in which every backslash begins a `\xNN`; `None` for others.
+/// The bytes of a text in which every backslash starts a `\xNN`; otherwise `None`.
 pub fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     let mut parts = text.split(|byte| *byte == b'\\');
     let mut bytes = parts.next()?.to_vec();
@@ -74,17 +75,17 @@ pub fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A value as JSON over several lines, with an end of the last one.
+/// A value as pretty-printed JSON with a trailing newline.
 pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(json_text(&serde_json::to_string_pretty(value)?) + "\n")
 }
 
-/// A value as JSON on one line, with its end.
+/// A value as JSON on one line, with a trailing newline.
 pub fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(json_text(&serde_json::to_string(value)?) + "\n")
 }
 
-/// JSON that was written without any of these characters but line ends outside of strings.
+/// Escapes these characters in serialized JSON, except for line breaks outside of strings.
 fn json_text(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for char in json.chars() {

@@ -1,4 +1,4 @@
-//! What to do about an error: each error says it itself, for the `hint:` line below its message.
+//! Hints: what to do about an error, printed as the `hint:` line below its message.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -15,28 +15,28 @@ use vmbake_disk::write::WriteError;
 
 use crate::spelling::of_path;
 
-/// What to name where an image is asked for.
+/// Hint for arguments that must be disk images.
 pub const IMAGE: &str = "a disk image is a raw or qcow2 file; `vmbake bake` writes such files to dist";
 
-/// An error that knows more than its message.
+/// An error that may have a hint.
 pub trait Hint: Error {
-    /// What to do about it, in one sentence.
+    /// What to do about the error, in one sentence.
     fn hint(&self) -> Option<String> {
         None
     }
 
-    /// The error that it passes on, or its source, if that may have a hint.
+    /// The wrapped error or source whose hint applies if this error has none.
     fn inner(&self) -> Option<&(dyn Hint + 'static)> {
         None
     }
 
-    /// Whether its message has lines of its own, in which nothing from outside has any.
+    /// Whether the message has several lines. Untrusted text in it is escaped.
     fn has_lines(&self) -> bool {
         false
     }
 }
 
-/// The method `inner` of an enum: variants of a single field, those with a field `source`, and those with a field `error`.
+/// Defines the method `inner` of an enum: it covers variants with a single field, a field `source` or a field `error`.
 #[macro_export]
 macro_rules! causes {
     ($($only:ident),* $(; $($source:ident),* $(; $($error:ident),*)?)?) => {
@@ -81,13 +81,13 @@ impl Hint for std::string::FromUtf8Error {}
 impl Hint for std::io::Error {
     fn hint(&self) -> Option<String> {
         match self.kind() {
-            ErrorKind::StorageFull => Some("the file system is full: --out names another directory".to_owned()),
+            ErrorKind::StorageFull => Some("the file system is full: use --out to choose another directory".to_owned()),
             ErrorKind::PermissionDenied => Some(
-                "vmbake needs no root, but you must be allowed to read and write what it does: `ls -l` shows who may"
+                "vmbake does not need root, but needs permission to read its inputs and write its outputs: check permissions with `ls -l`"
                     .to_owned(),
             ),
             ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
-                Some("--help of the command says what belongs there".to_owned())
+                Some("see --help of the command for the expected value".to_owned())
             }
             _ => None,
         }
@@ -107,7 +107,7 @@ impl Hint for ImageError {
 
 impl Hint for AuthorError {
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::TooSmall { .. }).then(|| "--size makes the disk larger".to_owned())
+        matches!(self, Self::TooSmall { .. }).then(|| "use --size to enlarge the disk".to_owned())
     }
 }
 
@@ -119,19 +119,19 @@ impl Hint for LayoutError {
     crate::causes!(Gpt; Read);
 }
 
-/// What to do about the layout of a disk in the file `image`.
+/// The hint for an error in the partition layout of the disk `image`.
 pub fn of_layout(error: &LayoutError, image: &str) -> Option<String> {
     match error {
-        LayoutError::SeveralRoots { .. } => Some("--partition N chooses one of them".to_owned()),
-        LayoutError::NoRoot { .. } => {
-            Some(format!("--partition N chooses the partition; `vmbake inspect {image}` says what is on each"))
-        }
+        LayoutError::SeveralRoots { .. } => Some("use --partition N to choose one".to_owned()),
+        LayoutError::NoRoot { .. } => Some(format!(
+            "use --partition N to choose the partition; `vmbake inspect {image}` lists the contents of each"
+        )),
         LayoutError::NoPartition { .. } => Some(format!("`vmbake inspect {image}` lists the partitions")),
         LayoutError::Nothing => Some(format!(
-            "it may be encrypted, damaged or in another format: `qemu-img info {image}` and `file -s {image}` know more of them"
+            "the partition may be encrypted, damaged or in an unsupported format: try `qemu-img info {image}` and `file -s {image}`"
         )),
         LayoutError::Gpt(GptError::BothUnusable { .. }) => Some(format!(
-            "the file may be incomplete: compare its length with the original's; `sgdisk --verify {image}` says more of a raw one"
+            "the file may be incomplete: compare its length with the original's; for a raw disk, `sgdisk --verify {image}` reports more"
         )),
         _ => None,
     }
@@ -141,17 +141,17 @@ impl Hint for AssembleError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Mbr => {
-                "take a base with a GUID partition table, as Debian's cloud images have one; `sgdisk --mbrtogpt` makes one of a \
-             raw disk that boots by UEFI"
+                "use a base with a GUID partition table, such as a Debian cloud image; `sgdisk --mbrtogpt` \
+                converts a raw disk that boots by UEFI"
             }
             Self::NoTable { .. } => {
-                "take the image of a whole disk, such as debian-13-genericcloud-amd64.qcow2; a bare file system does not boot"
+                "use an image of a whole disk, such as debian-13-genericcloud-amd64.qcow2; a bare file system does not boot"
             }
             Self::InTheWay { .. } => {
-                "bake without --size, or remove that partition from a copy of the base: `sgdisk --delete=N COPY`"
+                "bake without --size, or delete that partition from a copy of the base: `sgdisk --delete=N COPY`"
             }
             Self::Gpt(GptError::SectorSize { .. }) => {
-                "take a base with sectors of 512 bytes, as cloud images have; vmbake only reads the other ones"
+                "use a base with 512-byte sectors, as cloud images have; other sector sizes are supported only for reading"
             }
             _ => return None,
         };

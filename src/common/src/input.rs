@@ -1,4 +1,4 @@
-//! Opens input files, and refuses pipes, devices, sockets and directories without blocking.
+//! Opens input files and refuses pipes, devices, sockets and directories without blocking.
 //!
 //! The type is checked on the open file, so the path cannot be replaced between check and read. A pipe is accepted if the path names an inherited
 //! descriptor, such as `/dev/stdin` or the `/dev/fd/63` of `<(command)`.
@@ -12,17 +12,16 @@ use std::path::Path;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-/// Largest input that is read whole where its format has no other limit, in bytes.
+/// Maximum size of an input that is read into memory, unless its format has another limit, in bytes.
 pub const MAX_INPUT: u64 = 64 << 20;
-/// Directories whose entries are descriptors of the process.
+/// Directories whose entries are file descriptors of the process.
 const DESCRIPTORS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 const STDIN: &str = "/dev/stdin";
 
-/// Something other than a regular file.
+/// A file of another type than a regular file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is {found}, not a regular file")]
 pub(crate) struct NotRegular {
-    /// Its type.
     pub(crate) found: &'static str,
 }
 
@@ -63,7 +62,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     if u64::try_from(content.len()).is_ok_and(|len| len <= limit) {
         return Ok(content);
     }
-    Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("has more than the {limit} bytes that are read")))
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than the limit of {limit} bytes")))
 }
 
 /// The type of a file, with its article.

@@ -1,4 +1,5 @@
-//! What the other crates share: digests, addresses, files that are read and replaced safely, hints, progress. Uses none of them.
+//! Shared by the other crates, and depends on none of them: digests, URLs, safe reading and replacing of files, hints,
+//! progress.
 
 pub mod address;
 pub mod atomic_file;

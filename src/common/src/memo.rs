@@ -1,16 +1,16 @@
-//! Values that several threads need and that cost something: each is made once.
+//! Caches values that are expensive to compute and needed by several threads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::parallel::locked;
 
-/// Values that are made once each, by whichever thread comes first.
+/// Computes each value once, on first use.
 pub struct Memo<T> {
     slots: Mutex<BTreeMap<String, Arc<Slot<T>>>>,
 }
 
-/// A value that is there, or that the thread which has the lock is making.
+/// `None` until the value has been computed by the thread that holds the lock.
 type Slot<T> = Mutex<Option<Arc<T>>>;
 
 impl<T> Default for Memo<T> {
@@ -20,7 +20,7 @@ impl<T> Default for Memo<T> {
 }
 
 impl<T> Memo<T> {
-    /// The value of a key; whoever asks for one that is being made waits for it. What failed is tried again.
+    /// The value of a key. Callers block while another thread computes it. Failures are not cached.
     pub fn get<E>(&self, key: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let slot = locked(&self.slots).entry(key.to_owned()).or_default().clone();
         let mut slot = locked(&slot);

@@ -1,4 +1,4 @@
-//! Errors that differ only in what they say: nothing in the program asks which one it is.
+//! Errors that differ only in their text: no code matches on them.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::hint::Hint;
 
-/// A file with which something cannot be done.
+/// A failed operation on a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: cannot {action}")]
 pub struct FileError {
@@ -29,7 +29,7 @@ impl Hint for FileError {
     }
 }
 
-/// A message, with what caused it.
+/// A message with an optional cause.
 #[derive(Debug)]
 pub struct Message {
     text: Cow<'static, str>,
@@ -41,14 +41,14 @@ impl Message {
         Self { text: text.into(), source: None }
     }
 
-    /// Adds what caused it.
+    /// Adds the cause.
     #[must_use]
     pub fn by(self, source: impl Hint + Send + Sync + 'static) -> Self {
         Self { source: Some(Box::new(source)), ..self }
     }
 }
 
-/// A [`Message`] in the form of `format!`.
+/// Creates a [`Message`] from a format string.
 #[macro_export]
 macro_rules! message {
     ($($argument:tt)*) => {

@@ -1,14 +1,15 @@
-//! Who can change a file: the one rule by which anything that was not just computed is believed.
+//! Checks who else can modify a file. Cached data are trusted only if no other user can.
 //!
-//! A file is *own* if it belongs to this user or to root and no write bit is set for group or others. The group counts as others, even a
-//! group that has one member today. With an ACL, the bits of the group are its mask, so that nobody can write whom the mode does
-//! not show. A file is *private* if it is own and the same holds of every folder above it; a folder in which others may make files,
-//! such as `/tmp`, will do if it is sticky, since what lies there then has an owner of its own who is asked for. Inside a user
-//! namespace, folders of users who have no id there, such as the host's root, count as root's; files never do.
+//! A file is *own* if it belongs to this user or to root and has no write bit for group or others. The group counts as
+//! others, even if it has a single member today. With an ACL, the group bits are its mask, so that the mode covers all
+//! other users. A file is *private* if it is own and the same holds for every directory above it; a directory writable
+//! by others, such as `/tmp`, is accepted if it is sticky, since the owner of each entry is checked. Inside a user
+//! namespace, directories of unmapped users, such as the host's root, count as root's; files never do.
 //!
-//! The bytes that come out of an own file, open, are those that went in. Only a private one is what it was when its stamp was
-//! taken. What is neither is copied before it is proven. The rule does not see who had a file open for writing before its mode or owner
-//! changed, nor other machines that write to a network file system, nor root.
+//! Bytes read from an open own file cannot be modified by others. Only for a private file does the recorded identity
+//! prove that it is unchanged. Any other file is copied before it is verified. The check does not cover processes that
+//! opened a file for writing before its mode or owner changed, other machines writing to a network file system, or
+//! root.
 
 use crate::hint::Hint;
 use std::fs::{DirBuilder, File, Metadata};
@@ -22,70 +23,47 @@ use rustix::io::Errno;
 
 use crate::input::kind;
 
-/// Write bits of group and others.
 const OTHERS: u32 = 0o022;
 
-/// In a folder with this bit only the owner of a file renames or removes it.
+/// In a directory with this bit, only the owner of a file can rename or remove it.
 const STICKY: u32 = 0o1000;
 
-/// Whatever the umask says, what is made here is written by its owner only.
+/// Directories are created writable by their owner only, regardless of the umask.
 const FOLDER_MODE: u32 = 0o755;
 
-/// What lets somebody else change a file.
+/// Why other users can modify a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exposed {
     #[error("{path} belongs to user {found}, not to user {expected} or root")]
     Owner {
-        /// The file or directory.
         path: PathBuf,
         /// The user who runs the program.
         expected: u32,
-        /// Its owner.
         found: u32,
     },
-    #[error("{path} can be written by others than its owner: its mode is {mode:04o}")]
-    Mode {
-        /// The file or directory.
-        path: PathBuf,
-        mode: u32,
-    },
+    #[error("{path} is writable by other users: its mode is {mode:04o}")]
+    Mode { path: PathBuf, mode: u32 },
     #[error("{path} is {found}, not {expected}")]
-    Kind {
-        /// The file or directory.
-        path: PathBuf,
-        /// What should.
-        expected: &'static str,
-        /// What does.
-        found: &'static str,
-    },
-    #[error("{path} has {found} names, not 1")]
-    Names {
-        /// The file or directory.
-        path: PathBuf,
-        /// How many names it has.
-        found: u64,
-    },
-    #[error("{path} is no longer the file that was opened")]
-    Moved {
-        /// The file or directory.
-        path: PathBuf,
-    },
+    Kind { path: PathBuf, expected: &'static str, found: &'static str },
+    #[error("{path} has {found} hard links, expected 1")]
+    Names { path: PathBuf, found: u64 },
+    #[error("{path} was replaced after it was opened")]
+    Moved { path: PathBuf },
     #[error("{path} cannot be examined: {reason}")]
-    Unknown {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system says instead.
-        reason: String,
-    },
+    Unknown { path: PathBuf, reason: String },
 }
 
 impl Hint for Exposed {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Mode { path, .. } => Some(format!("`chmod -R go-w {}` keeps others out", path.display())),
-            Self::Owner { .. } => Some("--store names another store; root's and your own are believed".to_owned()),
+            Self::Mode { path, .. } => {
+                Some(format!("make it writable by its owner only: `chmod -R go-w {}`", path.display()))
+            }
+            Self::Owner { .. } => {
+                Some("use --store to choose another store: only those owned by root or by you are trusted".to_owned())
+            }
             Self::Kind { path, .. } | Self::Names { path, .. } => {
-                Some(format!("somebody has put it there: find out who, then `rm {}`", path.display()))
+                Some(format!("another user may have created it: check its owner, then `rm {}`", path.display()))
             }
             Self::Moved { .. } | Self::Unknown { .. } => None,
         }
@@ -98,17 +76,18 @@ impl From<Exposed> for io::Error {
     }
 }
 
-/// Whether only this user and root can write to an open regular file.
+/// Fails unless only this user and root can write to an open regular file.
 pub fn own(file: &File, path: &Path) -> Result<(), Exposed> {
     let meta = file.metadata().map_err(|error| unknown(path, &error))?;
     regular(&meta, path)?;
     of_node(&meta, path)
 }
 
-/// Whether only this user and root can write to an open regular file, and to what leads to it; `path` is its name.
+/// Fails unless only this user and root can write to an open regular file and to the directories that lead to it;
+/// `path` is its name.
 pub fn private(file: &File, path: &Path) -> Result<(), Exposed> {
     own(file, path)?;
-    // Of all links that a path goes through, only where they lead to matters.
+    // Of the links in a path, only the target matters.
     let real = path.canonicalize().map_err(|error| unknown(path, &error))?;
     let [ours, found] =
         [file.metadata(), real.symlink_metadata()].map(|meta| meta.map_err(|error| unknown(path, &error)));
@@ -119,7 +98,8 @@ pub fn private(file: &File, path: &Path) -> Result<(), Exposed> {
     real.parent().map_or(Ok(()), folders)
 }
 
-/// Whether only this user and root can rename what is in a folder, or any folder above it. What does not exist yet is nobody's.
+/// Fails unless only this user and root can rename entries in a directory and in all directories above it. Missing
+/// directories are ignored.
 pub fn folders(folder: &Path) -> Result<(), Exposed> {
     let absolute = std::path::absolute(folder).map_err(|error| unknown(folder, &error))?;
     let existing = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
@@ -136,7 +116,7 @@ pub fn folders(folder: &Path) -> Result<(), Exposed> {
     })
 }
 
-/// Whether only this user and root can make and rename files in a folder.
+/// Fails unless only this user and root can create and rename files in a directory.
 pub fn folder(path: &Path) -> Result<(), Exposed> {
     let meta = path.metadata().map_err(|error| unknown(path, &error))?;
     if !meta.is_dir() {
@@ -146,25 +126,26 @@ pub fn folder(path: &Path) -> Result<(), Exposed> {
     of_node(&meta, path)
 }
 
-/// Makes a folder and those above it, as far as they are missing; to what is made nobody else can write.
+/// Creates a directory and missing parents, writable only by this user.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
 }
 
-/// Makes a folder if it is missing, to which nobody else can write in any case.
+/// Creates a directory if it is missing, writable only by this user.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     create_folder(path)?;
     Ok(folder(path)?)
 }
 
-/// Opens a regular file for reading: neither follows a link that has its name nor waits for whoever writes to a pipe.
+/// Opens a regular file for reading, without following symbolic links or blocking on pipes.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = open_with(File::options().read(true), path)?;
     regular(&file.metadata()?, path)?;
     Ok(file)
 }
 
-/// Opens an own file for reading and writing, made if it is missing. What somebody has put in its place is an error.
+/// Opens an own file for reading and writing, and creates it if missing. Fails on anything that another user put in its
+/// place.
 pub fn open_or_make(path: &Path) -> io::Result<File> {
     loop {
         match open_with(File::options().read(true).write(true), path) {
@@ -173,7 +154,7 @@ pub fn open_or_make(path: &Path) -> io::Result<File> {
                 let file = opened?;
                 own(&file, path)?;
                 let names = file.metadata()?.nlink();
-                // It has none when another process has just removed it.
+                // The link count is 0 if another process has just removed the file.
                 return if names > 1 {
                     Err(Exposed::Names { path: path.to_owned(), found: names }.into())
                 } else {
@@ -182,7 +163,7 @@ pub fn open_or_make(path: &Path) -> io::Result<File> {
             }
         }
         match open_with(File::options().read(true).write(true).create_new(true).mode(0o600), path) {
-            // Another process was faster. A link that leads nowhere was an error above.
+            // Another process created it first. A dangling link was an error above.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made,
         }
@@ -192,7 +173,7 @@ pub fn open_or_make(path: &Path) -> io::Result<File> {
 fn open_with(options: &mut std::fs::OpenOptions, path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     options.custom_flags(flags).open(path).map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
-        // A link; a pipe or socket, opened for writing; a folder.
+        // A symbolic link, a pipe or socket opened for writing, or a directory.
         Some(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => path
             .symlink_metadata()
             .map_or(error, |meta| regular(&meta, path).err().map_or(io::ErrorKind::Other.into(), Into::into)),
@@ -218,12 +199,12 @@ fn unknown(path: &Path, error: &io::Error) -> Exposed {
     Exposed::Unknown { path: path.to_owned(), reason: error.to_string() }
 }
 
-/// Whether this is how a user namespace shows users who have no id in it.
+/// Whether the owner is the overflow ID, which user namespaces show for unmapped users.
 fn is_unmapped(owner: u32) -> bool {
     static UNMAPPED: OnceLock<Option<u32>> = OnceLock::new();
     let unmapped = UNMAPPED.get_or_init(|| {
         let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
-        // Outside of any, every user has the own id; there the same number is somebody, or nobody in particular.
+        // Outside of user namespaces every user is mapped, so the overflow ID is an ordinary user.
         let is_all = map.split_whitespace().eq(["0", "0", "4294967295"]);
         let overflow = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()?;
         (!is_all).then_some(overflow)
@@ -241,7 +222,7 @@ mod tests {
         set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A file in a folder in a folder.
+    /// A file in a nested directory.
     fn lab() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a/b/file");
@@ -251,31 +232,31 @@ mod tests {
         (dir, file)
     }
 
-    fn judge(path: &Path) -> (bool, bool) {
+    fn check(path: &Path) -> (bool, bool) {
         let file = File::open(path).unwrap();
         (own(&file, path).is_ok(), private(&file, path).is_ok())
     }
 
     #[test]
-    fn a_file_is_private_if_nobody_else_can_write_to_it_or_to_what_leads_to_it() {
+    fn a_file_is_private_if_only_its_owner_can_write_to_it_and_its_parents() {
         let (dir, file) = lab();
-        assert_eq!(judge(&file), (true, true), "{:?}", private(&File::open(&file).unwrap(), &file));
+        assert_eq!(check(&file), (true, true), "{:?}", private(&File::open(&file).unwrap(), &file));
         for (mode, expected) in [(0o444, true), (0o600, true), (0o664, false), (0o646, false), (0o666, false)] {
             set(&file, mode);
-            assert_eq!(judge(&file), (expected, expected), "{mode:o}");
+            assert_eq!(check(&file), (expected, expected), "{mode:o}");
         }
         set(&file, 0o644);
         let above = dir.path().join("a");
         for (mode, expected) in [(0o775, false), (0o757, false), (0o777, false), (0o1777, true), (0o700, true)] {
             set(&above, mode);
-            assert_eq!(judge(&file), (true, expected), "{mode:o}");
+            assert_eq!(check(&file), (true, expected), "{mode:o}");
         }
-        // What counts is where a link leads to.
+        // The target of a link is checked.
         let link = dir.path().join("link");
         symlink(&file, &link).unwrap();
-        assert_eq!(judge(&link), (true, true));
+        assert_eq!(check(&link), (true, true));
         set(&above, 0o777);
-        assert_eq!(judge(&link), (true, false));
+        assert_eq!(check(&link), (true, false));
         let opened = File::open(&file).unwrap();
         write(dir.path().join("a/b/other"), "content").unwrap();
         std::fs::rename(dir.path().join("a/b/other"), &file).unwrap();
@@ -283,19 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_somebody_else_is_not_private() {
+    fn a_file_of_another_user_is_not_private() {
         if !rustix::process::geteuid().is_root() {
             return crate::skip::skip("only root can give a file away");
         }
         let (dir, file) = lab();
         chown(&file, Some(65534), None).unwrap();
-        assert_eq!(judge(&file), (false, false));
+        assert_eq!(check(&file), (false, false));
         chown(&file, Some(0), None).unwrap();
         chown(dir.path().join("a"), Some(65534), None).unwrap();
-        assert_eq!(judge(&file), (true, false));
-        // In a sticky folder its owner can still rename everything.
+        assert_eq!(check(&file), (true, false));
+        // In a sticky directory, its owner can still rename everything.
         set(&dir.path().join("a"), 0o1777);
-        assert_eq!(judge(&file), (true, false));
+        assert_eq!(check(&file), (true, false));
     }
 
     #[test]
@@ -327,7 +308,7 @@ mod tests {
         assert!(open_or_make(&at("new")).unwrap_err().to_string().ends_with("its mode is 0666"));
         set(&at("new"), 0o600);
         std::fs::hard_link(at("new"), at("second")).unwrap();
-        assert!(open_or_make(&at("new")).unwrap_err().to_string().ends_with("has 2 names, not 1"));
+        assert!(open_or_make(&at("new")).unwrap_err().to_string().ends_with("has 2 hard links, expected 1"));
     }
 
     #[test]

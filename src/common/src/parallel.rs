@@ -1,17 +1,17 @@
-//! Work on many items by a fixed number of threads.
+//! Parallel work on a fixed number of threads.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Applies `work` to every item, `threads` at a time; the results come in the order of the items.
+/// Applies `work` to every item on up to `threads` threads; results are in the order of the items.
 pub fn for_each<T: Send, R: Send>(items: Vec<T>, threads: NonZeroUsize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     run(items.into_iter().map(|item| (0, item)).collect(), threads, |item, _| work(item))
 }
 
-/// Does all jobs, `threads` at a time, the heaviest first, and those that they add to the queue; the results come in the order
-/// in which the jobs were given and added.
+/// Runs all jobs on up to `threads` threads, the heaviest first, including those that jobs add to the queue; results
+/// are in the order in which the jobs were added.
 pub fn run<J: Send, R: Send>(
     jobs: Vec<(u64, J)>,
     threads: NonZeroUsize,
@@ -36,7 +36,7 @@ pub fn run<J: Send, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Jobs that wait for a thread.
+/// Jobs waiting for a thread.
 #[derive(Debug)]
 pub struct Queue<J> {
     state: Mutex<State<J>>,
@@ -47,9 +47,9 @@ pub struct Queue<J> {
 struct State<J> {
     /// By weight and number, the next one first.
     waiting: BTreeMap<(Reverse<u64>, usize), J>,
-    /// Jobs there ever were.
+    /// Number of jobs ever added.
     count: usize,
-    /// Jobs that may add others.
+    /// Number of running jobs, which may add others.
     running: usize,
 }
 
@@ -60,7 +60,7 @@ impl<J> Default for State<J> {
 }
 
 impl<J> Queue<J> {
-    /// Adds a job; of those that wait the heaviest comes first, of equal ones the one that came first.
+    /// Adds a job. Waiting jobs are started by descending weight, equal ones in the order of addition.
     pub fn add(&self, weight: u64, job: J) {
         let mut state = locked(&self.state);
         let number = state.count;
@@ -69,7 +69,7 @@ impl<J> Queue<J> {
         self.changed.notify_one();
     }
 
-    /// The next job, waited for as long as others may add one.
+    /// The next job. Blocks while running jobs may still add one.
     fn next(&self) -> Option<(usize, J)> {
         let mut state = locked(&self.state);
         loop {
@@ -85,7 +85,7 @@ impl<J> Queue<J> {
     }
 }
 
-/// A job that is being done; also when it panics, its end is told.
+/// Marks a job as running until dropped, even if it panics.
 struct Running<'a, J>(&'a Queue<J>);
 
 impl<J> Drop for Running<'_, J> {
@@ -95,7 +95,7 @@ impl<J> Drop for Running<'_, J> {
     }
 }
 
-/// The content of a mutex, whether or not a thread panicked while it had it.
+/// Locks a mutex, even if a thread panicked while holding it.
 pub fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

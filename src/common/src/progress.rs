@@ -1,6 +1,4 @@
-//! What the user sees while vmbake works: events as lines or as JSON, and a bar while bytes come or go if a terminal looks on.
-//!
-//! Everything goes to stderr; stdout is for data.
+//! Progress output on stderr: events as text or JSON, and progress bars on a terminal.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -17,7 +15,7 @@ pub use event::{Event, PackageVersion, ProofCount};
 mod event;
 mod text;
 
-/// What stderr looks like.
+/// The format of stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Style {
     /// Lines, and bars on a terminal
@@ -29,10 +27,10 @@ pub enum Style {
     Json,
 }
 
-/// That of this process, which has one stderr: set before anything is said.
+/// Process-wide, since there is one stderr. Set before the first output.
 static STYLE: OnceLock<Style> = OnceLock::new();
 
-/// Chooses what stderr looks like, once; later choices do not count.
+/// Sets the format of stderr; later calls have no effect.
 pub fn choose(style: Style) {
     let _first = STYLE.set(style).is_ok();
 }
@@ -45,35 +43,36 @@ fn style() -> Style {
 #[derive(Debug, Default)]
 pub struct Progress {
     quiet: bool,
-    /// What is not said yet, while something else is reported.
+    /// Events held back while something else is reported.
     held: Mutex<Option<Vec<Event>>>,
-    /// The folder that files are written to, and the one that they are reported in, on release.
+    /// The directory that files are written to, and the one to report instead on release.
     staged: Option<(PathBuf, PathBuf)>,
 }
 
 impl Progress {
-    /// Reports to stderr. When `quiet`, it says only warnings, but whoever reads JSON gets everything.
+    /// Reports to stderr. If `quiet`, text output is limited to warnings; JSON output is always complete.
     pub fn new(quiet: bool) -> Self {
         Self { quiet, held: Mutex::default(), staged: None }
     }
 
-    /// Reports only when it is released; there are no bars before.
+    /// Holds back all events until the release, and shows no bars before.
     pub fn held(quiet: bool) -> Self {
         Self { quiet, held: Mutex::new(Some(Vec::new())), staged: None }
     }
 
-    /// Reports immediately, except files written below the folder `from`: they are reported on release, as files below `to`.
+    /// Reports immediately, except for files written below the directory `from`: they are reported on release, as files
+    /// below `to`.
     pub fn staged(from: PathBuf, to: PathBuf) -> Self {
         Self { staged: Some((from, to)), ..Self::held(false) }
     }
 
-    /// Says what was held back, and goes on at once from now on.
+    /// Reports the events held back; later events are reported immediately.
     pub fn release(&self) {
         let mut held = locked(&self.held);
         held.take().into_iter().flatten().for_each(|event| tell(&event));
     }
 
-    /// Says what happened.
+    /// Reports an event.
     pub fn tell(&self, event: Event) {
         if self.quiet && style() != Style::Json && !event.is_warning() {
             return;
@@ -92,7 +91,7 @@ impl Progress {
         }
     }
 
-    /// A count of bytes whose total nobody knows; invisible unless stderr is a terminal.
+    /// A counter for bytes of unknown total; invisible unless stderr is a terminal.
     pub fn counter(&self, name: &'static str) -> ProgressBar {
         let bar = ProgressBar::with_draw_target(None, self.target()).with_prefix(name);
         match ProgressStyle::with_template("{prefix:>9}  {binary_bytes} {binary_bytes_per_sec}") {
@@ -116,17 +115,17 @@ impl Progress {
     }
 }
 
-/// Says at once what happened. If whoever read stderr has gone, the work goes on.
+/// Reports an event immediately. If stderr has been closed, the work continues.
 pub fn tell(event: &Event) {
     let text = match style() {
         Style::Auto | Style::Plain => text::lines(event) + "\n",
-        // All of it is text and numbers.
+        // An event consists of text and numbers only.
         Style::Json => escape::json_line(event).unwrap_or_default(),
     };
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Says something beside an answer that people read, which has no control characters from outside.
+/// Prints a line next to a human-readable result. Untrusted text in it must be escaped.
 pub fn remark(text: &str) {
     tell(&Event::Remark { text: text.to_owned() });
 }
@@ -136,7 +135,7 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A number of bytes for people, in binary units.
+/// Formats a number of bytes in binary units.
 pub fn human_bytes(bytes: u64) -> String {
     HumanBytes(bytes).to_string()
 }

@@ -1,4 +1,4 @@
-//! How the clusters of qcow2 images are compressed, as arguments and documents name it.
+//! The compression of qcow2 clusters, as arguments and documents name it.
 
 use std::fmt;
 
@@ -6,19 +6,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vmbake_disk::image::ClusterCompression;
 
-/// A compression of qcow2. Documents leave the usual one out.
+/// A compression of qcow2. Documents omit the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Qcow2Compression {
-    /// Deflate, which every reader of qcow2 knows.
+    /// Deflate, supported by every reader of qcow2.
     Zlib,
-    /// Zstandard.
     #[default]
     Zstd,
 }
 
 impl Qcow2Compression {
-    /// Whether documents leave it out.
+    /// Whether it is the default, which documents omit.
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What a wrong name may have been meant to be.
+//! Suggestions for misspelled names.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
@@ -6,13 +6,13 @@ use std::path::Path;
 
 use vmbake_disk::image::quoted;
 
-/// Most names that are suggested.
+/// Maximum number of suggestions.
 const SUGGESTED: usize = 3;
 
-/// Entries of a directory among which a misspelt name is looked for.
-const MAX_BESIDE: usize = 10_000;
+/// Maximum number of directory entries searched for similar names.
+const MAX_ENTRIES: usize = 10_000;
 
-/// Known names in which a third of the characters or less are different, the nearest first; upper and lower case are the same.
+/// Known names that differ in at most a third of the characters, nearest first; case is ignored.
 pub fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let upper = |text: &str| text.to_ascii_uppercase().into_bytes();
     let name = upper(name);
@@ -23,37 +23,37 @@ pub fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<Str
     near.into_iter().take(SUGGESTED).map(|(_, other)| other.to_owned()).collect()
 }
 
-/// Asks whether one of these names was meant.
+/// The question whether one of these names was meant.
 pub fn did_you_mean(names: &[String]) -> String {
     format!("did you mean `{}`?", names.join("` or `"))
 }
 
-/// What to do about a path that leads to nothing: take what it may have been meant to be, or else the `other` advice. What is there, but
-/// cannot be read, needs another one.
+/// The hint for a path that cannot be opened: a similar name in its directory, otherwise `other`. Existing files that
+/// cannot be read get no such hint.
 pub fn of_path(path: &Path, error: &io::Error, other: &str) -> Option<String> {
     match error.kind() {
-        ErrorKind::NotFound => Some(beside(path).unwrap_or_else(|| other.to_owned())),
+        ErrorKind::NotFound => Some(similar_sibling(path).unwrap_or_else(|| other.to_owned())),
         ErrorKind::NotADirectory | ErrorKind::IsADirectory => Some(other.to_owned()),
         _ => None,
     }
 }
 
-/// Which file of that directory may have been meant.
-fn beside(path: &Path) -> Option<String> {
+/// The file in the same directory that may have been meant.
+fn similar_sibling(path: &Path) -> Option<String> {
     let folder = path.parent()?;
     let at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let names = std::fs::read_dir(at).ok()?.take(MAX_BESIDE).flatten();
+    let names = std::fs::read_dir(at).ok()?.take(MAX_ENTRIES).flatten();
     let names: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     let near = near(path.file_name().and_then(OsStr::to_str)?, names.iter().map(String::as_str));
     let near: Vec<String> = near.into_iter().map(|name| quoted(&folder.join(name))).collect();
     if near.is_empty() { None } else { Some(did_you_mean(&near)) }
 }
 
-/// How many bytes must be replaced, added and removed (Levenshtein).
+/// The Levenshtein distance in bytes.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (line, from) in (1..).zip(a) {
-        // The value above to the left.
+        // The value diagonally above.
         let mut corner = std::mem::replace(&mut row[0], line);
         for (column, to) in (1..).zip(b) {
             let replaced = corner + usize::from(from != to);

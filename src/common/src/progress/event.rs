@@ -1,4 +1,5 @@
-//! What happens, with its data. As JSON, each is an object of one line whose `event` names it; `docs/outputs.md` lists them all.
+//! Progress events with their data. In JSON, each is an object on one line whose `event` is its name; `docs/outputs.md`
+//! lists them all.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,291 +11,223 @@ use crate::catalog::Override;
 use crate::digest::Digest;
 use crate::escape;
 
-/// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// An entry of a catalog took the place of another one.
+    /// A catalog entry replaced another one.
     Override(Override),
     /// An artifact, a container image or the base image was downloaded into the store.
     Fetched {
-        /// Its name in the manifest.
         name: String,
-        /// Its version; a container image has it in its name.
+        /// Its version; for a container image, the name includes the version.
         #[serde(skip_serializing_if = "Option::is_none")]
         version: Option<String>,
-        /// Where the base image is.
+        /// The path of the base image.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "some_path")]
         path: Option<PathBuf>,
-        /// Its length.
         bytes: u64,
     },
-    /// Packages that were chosen for a layer were downloaded into the store.
+    /// Packages requested by a layer were downloaded into the store.
     FetchedPackages {
         layer: String,
-        /// How many they are.
+        /// Their number.
         packages: usize,
-        /// Their length.
+        /// Their total length.
         bytes: u64,
     },
-    /// Everything that a manifest pins is proven.
+    /// All entries that a manifest pins are verified.
     Verified {
-        /// Artifacts and container images.
+        /// The number of artifacts and container images.
         artifacts: usize,
-        /// Who answers for them, those who have signed first.
+        /// The signers and other sources of proof, signers first.
         proofs: Vec<ProofCount>,
-        /// Who answers for the base image, where one is pinned.
+        /// The proof of the base image, if one is pinned.
         #[serde(skip_serializing_if = "Option::is_none")]
         base: Option<String>,
     },
-    /// The base was copied before it was read, as others could change it.
+    /// The base was copied before reading, as other users could modify it.
     Copied {
-        /// The base.
         #[serde(serialize_with = "path_text")]
         path: PathBuf,
-        /// Who could, and how.
+        /// Which users could modify it.
         reason: String,
     },
     /// The root file system of the base was read.
     Read {
-        /// The base.
         #[serde(serialize_with = "path_text")]
         path: PathBuf,
-        /// Paths in it.
+        /// The number of paths in it.
         files: usize,
     },
-    /// The layers that the image is made of, in their order.
-    Layers {
-        /// Their names.
-        layers: Vec<String>,
-    },
+    /// The layers of the image, in order.
+    Layers { layers: Vec<String> },
     /// Packages that are not installed, since the base has them.
-    Kept {
-        /// Names and versions.
-        packages: Vec<PackageVersion>,
-    },
-    /// The ids of accounts that scripts of packages make are in a manifest.
-    PinnedAccounts {
-        manifest: String,
-        /// So many users.
-        users: u64,
-        /// So many groups.
-        groups: u64,
-    },
-    /// A file of a package that was chosen by name may do more than who runs it.
+    Kept { packages: Vec<PackageVersion> },
+    /// The IDs of users and groups created by package scripts are pinned in a manifest.
+    PinnedAccounts { manifest: String, users: u64, groups: u64 },
+    /// A file of a package requested by name has privileges that the calling user may lack.
     Privileged {
         path: String,
         /// Its mode, or that it has file capabilities.
         privilege: String,
     },
     /// A package is configured on the first boot.
-    Deferred {
-        /// Its name.
-        package: String,
-        /// Why.
-        reason: String,
-    },
-    /// The layers are one tree.
+    Deferred { package: String, reason: String },
+    /// The layers are merged into one tree.
     Merged {
-        /// Paths in it.
+        /// The number of paths in it.
         files: usize,
     },
-    /// The tree is a file system, and that a disk.
+    /// The tree was laid out as a file system on a disk.
     Authored {
         /// Bytes of data on it.
         bytes: u64,
-        /// Its length.
         disk_bytes: u64,
     },
-    /// An output is there already, as it would be written.
+    /// An existing output is up to date.
     Unchanged {
-        /// The output.
         #[serde(serialize_with = "path_text")]
         path: PathBuf,
-        /// Its length.
         bytes: u64,
     },
-    /// An output is there.
+    /// An output was written.
     Wrote {
-        /// The output.
         #[serde(serialize_with = "path_text")]
         path: PathBuf,
-        /// Its length.
         bytes: u64,
     },
-    /// An artifact or the base image is pinned.
-    Pinned {
-        manifest: String,
-        /// Its entry.
-        name: String,
-        version: String,
-        digest: Digest,
-        /// The length.
-        bytes: u64,
-    },
-    /// A package that a layer asks for is pinned, with those that it needs.
+    /// An artifact or the base image was pinned.
+    Pinned { manifest: String, name: String, version: String, digest: Digest, bytes: u64 },
+    /// A package requested by a layer was pinned with its dependencies.
     PinnedPackages {
         manifest: String,
-        /// The package.
         name: String,
         version: String,
-        /// How many are pinned for it, itself among them.
+        /// The number of packages pinned for it, including itself.
         packages: usize,
-        /// Their length.
+        /// Their total length.
         bytes: u64,
     },
-    /// A package that a layer asks for is not pinned, since the base has it.
+    /// A package requested by a layer was not pinned, since the base has it.
     HasPackage {
         manifest: String,
-        /// The package.
         name: String,
         /// The base's version.
         version: String,
     },
-    /// A newer version of a package of the base is pinned.
+    /// A newer version of a package of the base was pinned.
     Upgrades {
         manifest: String,
-        /// The package.
         name: String,
         /// The base's version.
         found: String,
-        /// The newer one.
         version: String,
-        /// Why: the packages that lead to it.
+        /// The packages that lead to it.
         reason: String,
     },
-    /// A package of the base stays, though a layer asks for newer versions of all.
-    NotUpgraded {
-        manifest: String,
-        /// The package.
-        name: String,
-        /// Why.
-        reason: String,
-    },
-    /// A container image is pinned.
+    /// A package of the base stays at its version, though a layer requests upgrades of all.
+    NotUpgraded { manifest: String, name: String, reason: String },
+    /// A container image was pinned.
     PinnedImage {
         manifest: String,
-        /// Its entry.
         name: String,
         /// The reference, with the tag.
         image: String,
         /// The digest of the platform's manifest.
         digest: Digest,
     },
-    /// A pinned entry has to be resolved again.
+    /// A pinned entry is resolved again.
     Renewing {
         manifest: String,
-        /// Its entry.
         name: String,
-        /// Why what was pinned is not proven.
+        /// Why the pinned artifact cannot be verified.
         reason: String,
     },
-    /// An entry could not be resolved; others may be.
-    Failed {
-        manifest: String,
-        /// Its entry.
-        name: String,
-        /// Why.
-        reason: String,
-    },
-    /// A snapshot is begun, or goes on.
+    /// An entry could not be resolved; the others are processed.
+    Failed { manifest: String, name: String, reason: String },
+    /// A snapshot was started or is being resumed.
     Snapshot {
         id: String,
-        /// Where it is.
         region: String,
-        /// Blocks that it takes.
+        /// The number of blocks.
         blocks: u64,
-        /// Those of them that are there already.
+        /// The number of blocks already uploaded.
         there: u64,
     },
-    /// The machine that is about to start.
+    /// The virtual machine to start.
     Machine {
         /// Its architecture, as Debian names it.
         arch: String,
-        /// What starts the system.
         firmware: String,
-        /// Its processors.
         cpus: u32,
         memory_bytes: u64,
         disk_bytes: u64,
     },
-    /// What runs the machine's processors.
+    /// The accelerator that runs the virtual CPUs.
     Accel {
-        /// KVM, else emulation.
+        /// Whether it is KVM rather than emulation.
         kvm: bool,
-        /// Why.
         reason: String,
     },
-    /// A port of this host leads into the machine.
+    /// A port of this host is forwarded to the virtual machine.
     Forward {
         /// `tcp` or `udp`.
         protocol: &'static str,
-        /// The port of 127.0.0.1.
+        /// The port on 127.0.0.1.
         host: u16,
-        /// The port of the machine.
+        /// The port of the virtual machine.
         guest: u16,
     },
-    /// The machine says how far its boot is.
+    /// The state of the boot.
     Booted {
-        /// `the machine boots`, then the state that systemd is in, such as `running` or `degraded`.
+        /// `the machine boots`, then the state of systemd, such as `running` or `degraded`.
         said: String,
     },
-    /// A check of the machine has another state than before.
+    /// The state of a check changed.
     Check {
-        /// The check, as it is written.
+        /// The check, as given.
         check: String,
         /// `ok`, `FAIL` or `LATE`.
         state: String,
-        /// The first line of what was seen.
+        /// The first line of the check's output.
         said: String,
     },
-    /// The machine did not end itself.
+    /// The machine did not shut down.
     PowerCut,
-    /// The machine ended before all checks held.
+    /// The machine ended before all checks passed.
     GaveUp {
-        /// Why.
         reason: String,
-        /// The end of what its console showed.
+        /// The end of its console output.
         console: String,
     },
-    /// Something is odd and stops nothing.
+    /// An unusual condition that is harmless.
     Note {
-        /// The file that it is about, if it is about one.
+        /// The file that it concerns, if any.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "some_path")]
         path: Option<PathBuf>,
-        /// What is odd.
         note: String,
     },
-    /// Something may be wrong, and stops nothing.
-    Warning {
-        /// What may be wrong.
-        warning: String,
-    },
-    /// A line for people beside an answer; `--json` of the command has its data.
-    Remark {
-        /// The line.
-        text: String,
-    },
-    /// The command has failed. This is the last event.
+    /// A possible problem that does not stop the command.
+    Warning { warning: String },
+    /// A line next to a human-readable result; `--json` of the command has its data.
+    Remark { text: String },
+    /// The command failed. This is the last event.
     Error {
-        /// What failed.
         message: String,
-        /// What caused that, the nearest cause first.
+        /// The causes, the nearest one first.
         causes: Vec<String>,
-        /// What to do about it.
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
 }
 
-/// Entries for which the same answer.
+/// The number of entries with the same proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProofCount {
-    /// How many they are.
     pub count: usize,
-    /// Who answers for them.
+    /// The signer or other source of the proof.
     pub by: String,
-    /// Whether a signature proves them.
+    /// Whether the proof is a signature.
     pub signed: bool,
 }
 
@@ -305,13 +238,13 @@ pub struct PackageVersion {
 }
 
 impl Event {
-    /// Whether it must be said even when nothing else is.
+    /// Whether the event is shown even if `quiet`.
     pub(super) fn is_warning(&self) -> bool {
         matches!(self, Self::Override(_) | Self::Failed { .. } | Self::Warning { .. } | Self::Error { .. })
     }
 }
 
-/// Each byte that no text can have is `\xNN`, and so is a backslash.
+/// Escapes backslashes and bytes that are not valid UTF-8 as `\xNN`.
 fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&escape::path(OsStr::as_bytes(path.as_ref())))
 }

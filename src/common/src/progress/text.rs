@@ -1,10 +1,10 @@
-//! Events as lines for people.
+//! Human-readable events.
 
 use super::event::{Event, ProofCount};
 use super::{counted, human_bytes};
 use crate::escape;
 
-/// The lines of an event, without the end of the last one.
+/// The lines of an event, without the trailing newline.
 pub(super) fn lines(event: &Event) -> String {
     let (name, detail) = match event {
         Event::Override(one) => ("override", one.to_string()),
@@ -55,18 +55,16 @@ pub(super) fn lines(event: &Event) -> String {
         Event::Upgrades { manifest, name, found, version, reason } => {
             ("upgrades", format!("{manifest} {name} {found} of the base to {version}: {reason}"))
         }
-        Event::NotUpgraded { manifest, name, reason } => {
-            ("left", format!("{manifest} {name} as the base has it: {reason}"))
-        }
+        Event::NotUpgraded { manifest, name, reason } => ("left", format!("{manifest} {name} not upgraded: {reason}")),
         Event::PinnedImage { manifest, name, image, digest } => {
             ("pinned", format!("{manifest} {name} {image}, {digest}"))
         }
         Event::Renewing { manifest, name, reason } => {
-            ("renewing", format!("{manifest} {name}: what was pinned is not proven: {reason}"))
+            ("renewing", format!("{manifest} {name}: cannot verify the pinned artifact: {reason}"))
         }
         Event::Failed { manifest, name, reason } => ("failed", format!("{manifest} {name}: {reason}")),
         Event::Snapshot { id, region, blocks, there } => {
-            let there = if *there == 0 { String::new() } else { format!(", {there} are there") };
+            let there = if *there == 0 { String::new() } else { format!(", {there} already uploaded") };
             ("snapshot", format!("{id} in {region}: {}{there}", counted(*blocks, "block")))
         }
         Event::Machine { arch, firmware, cpus, memory_bytes, disk_bytes } => {
@@ -82,21 +80,21 @@ pub(super) fn lines(event: &Event) -> String {
             let colon = if said.is_empty() { "" } else { ": " };
             ("check", format!("{state:<4} {check}{colon}{said}"))
         }
-        Event::PowerCut => ("machine", "does not shut down: its power is cut".to_owned()),
+        Event::PowerCut => ("machine", "did not shut down: powered off".to_owned()),
         Event::GaveUp { reason, console } => {
             return format!("{}\n{:>9}  {}", escape::lines(console).trim_end(), "failed", escape::line(reason));
         }
         Event::Note { path: Some(path), note } => ("note", format!("{}: {note}", path.display())),
         Event::Note { path: None, note } => return escape::line(format!("note: {note}")),
         Event::Warning { warning } => return escape::line(format!("warning: {warning}")),
-        // Whoever made these has escaped what could look like another line.
+        // The caller has escaped line breaks of untrusted text.
         Event::Remark { text } => return escape::lines(text),
         Event::Error { message, causes, hint } => return escape::lines(&error(message, causes, hint.as_deref())),
     };
     format!("{name:>9}  {}", escape::line(detail))
 }
 
-/// `10 artifacts: 9 by the Debian archive of 2026-09-12, 1 pinned by hand; the base image: …`.
+/// `10 artifacts: 9 by the Debian archive of 2026-09-12, 1 pinned manually; the base image: …`.
 fn verified(artifacts: usize, proofs: &[ProofCount], base: Option<&str>) -> String {
     let groups: Vec<String> = proofs.iter().map(|ProofCount { count, by, .. }| format!("{count} {by}")).collect();
     let mut text = counted(artifacts as u64, "artifact");
@@ -140,7 +138,7 @@ mod tests {
         let text = str::to_owned;
         let path = || PathBuf::from("d/x.raw");
         let digest = Digest::of(b"");
-        let by = text("pinned by hand");
+        let by = text("pinned manually");
         let found = || Root::Path("mine".into());
         vec![
             (
@@ -150,7 +148,7 @@ mod tests {
                     found: found(),
                     weaker: None,
                 }),
-                " override  layers/vm: mine counts instead of what is built in",
+                " override  layers/vm: mine overrides the built-in one",
                 r#"{"event":"override","entry":"layers/vm","known":"what is built in","found":"mine"}"#,
             ),
             (
@@ -160,7 +158,7 @@ mod tests {
                     found: Root::BuiltIn,
                     weaker: Some(text("w")),
                 }),
-                " override  s/x: what is built in counts instead of mine, which demands more: w",
+                " override  s/x: the built-in one overrides mine, which requires a stronger proof: w",
                 r#"{"event":"override","entry":"s/x","known":"mine","found":"what is built in","weaker":"w"}"#,
             ),
             (
@@ -179,8 +177,8 @@ mod tests {
                     proofs: vec![ProofCount { count: 1, by, signed: false }],
                     base: Some(text("b")),
                 },
-                " verified  1 artifact: 1 pinned by hand; the base image: b",
-                r#"{"event":"verified","artifacts":1,"proofs":[{"count":1,"by":"pinned by hand","signed":false}],"base":"b"}"#,
+                " verified  1 artifact: 1 pinned manually; the base image: b",
+                r#"{"event":"verified","artifacts":1,"proofs":[{"count":1,"by":"pinned manually","signed":false}],"base":"b"}"#,
             ),
             (
                 Event::Copied { path: path(), reason: text("r") },
@@ -272,7 +270,7 @@ mod tests {
             ),
             (
                 Event::NotUpgraded { manifest: text("m"), name: text("l"), reason: text("held") },
-                "     left  m l as the base has it: held",
+                "     left  m l not upgraded: held",
                 r#"{"event":"not-upgraded","manifest":"m","name":"l","reason":"held"}"#,
             ),
             (
@@ -282,7 +280,7 @@ mod tests {
             ),
             (
                 Event::Renewing { manifest: text("m"), name: text("n"), reason: text("r") },
-                " renewing  m n: what was pinned is not proven: r",
+                " renewing  m n: cannot verify the pinned artifact: r",
                 r#"{"event":"renewing","manifest":"m","name":"n","reason":"r"}"#,
             ),
             (
@@ -292,7 +290,7 @@ mod tests {
             ),
             (
                 Event::Snapshot { id: text("snap-1"), region: text("eu-central-1"), blocks: 9, there: 4 },
-                " snapshot  snap-1 in eu-central-1: 9 blocks, 4 are there",
+                " snapshot  snap-1 in eu-central-1: 9 blocks, 4 already uploaded",
                 r#"{"event":"snapshot","id":"snap-1","region":"eu-central-1","blocks":9,"there":4}"#,
             ),
             (
@@ -327,7 +325,7 @@ mod tests {
                 "    check  ok   tcp:22: s",
                 r#"{"event":"check","check":"tcp:22","state":"ok","said":"s"}"#,
             ),
-            (Event::PowerCut, "  machine  does not shut down: its power is cut", r#"{"event":"power-cut"}"#),
+            (Event::PowerCut, "  machine  did not shut down: powered off", r#"{"event":"power-cut"}"#),
             (
                 Event::GaveUp { reason: text("r"), console: text("one\ntwo\n") },
                 "one\ntwo\n   failed  r",
@@ -349,7 +347,7 @@ mod tests {
         ]
     }
 
-    /// All names of fields in a value.
+    /// All field names in a value.
     fn names(value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(fields) => fields.iter().for_each(|(name, value)| {
