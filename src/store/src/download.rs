@@ -1,8 +1,7 @@
-//! One file from the network into the store: continued where it stopped, hashed while it is written.
+//! Downloads a file into the store: resumable, hashed while it is written.
 //!
-//! What enters is an address and, mostly, the digest that its content must have; what leaves is a blob with that digest.
-//! Ranges follow RFC 9110, section 14. A server that ignores them starts over, and so does a file whose two halves turn
-//! out not to belong together.
+//! Input: URLs and usually the expected digest. Output: a blob with that digest. Ranges follow RFC 9110, section 14.
+//! The download restarts if the server ignores ranges, or if the resumed file has the wrong digest.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +12,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::digest::Hasher;
 use vmbake_common::hint::Hint;
 
-/// Bytes that are read, hashed and written at a time.
+/// Buffer size for reading, hashing and writing.
 const CHUNK: usize = 256 << 10;
 
 /// Why a file was not downloaded.
@@ -23,20 +22,15 @@ pub enum DownloadError {
     Http(#[from] HttpError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("{url}: has {found} bytes, not {expected}")]
+    #[error("{url}: expected {expected} bytes, found {found}")]
     Size {
         url: String,
-        /// The length that is asked for, in bytes.
+        /// The expected length in bytes.
         expected: u64,
         found: u64,
     },
-    #[error("{url}: has digest {found}, not {expected}")]
-    Digest {
-        url: String,
-        /// The digest that is asked for.
-        expected: Box<Digest>,
-        found: Box<Digest>,
-    },
+    #[error("{url}: expected digest {expected}, found {found}")]
+    Digest { url: String, expected: Box<Digest>, found: Box<Digest> },
 }
 
 impl Hint for DownloadError {
@@ -44,47 +38,45 @@ impl Hint for DownloadError {
 }
 
 impl DownloadError {
-    /// Whether something else than the wanted file is at that address.
+    /// Whether the URL has another file than the requested one.
     pub(super) fn is_other_file(&self) -> bool {
         matches!(self, Self::Size { .. } | Self::Digest { .. } | Self::Http(HttpError::TooLarge { .. }))
     }
 
-    /// Whether the server says that there is nothing at that address.
+    /// Whether the server reports that the file does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Http(error) if error.is_absent())
     }
 }
 
-/// A file that is to be downloaded. Its headers may have credentials, so it cannot be printed.
+/// A download request. Headers may contain credentials, so it does not implement `Debug`.
 #[derive(Clone, Default)]
 pub struct Wanted {
-    /// Where it is; the later addresses are asked when the earlier ones do not have it, or do not answer.
+    /// URLs, tried in order until one has the file.
     pub urls: Vec<String>,
-    /// Headers of the request.
     pub headers: Headers,
-    /// Its digest, unless nobody states one.
+    /// The expected digest, if known.
     pub digest: Option<Digest>,
-    /// Its length in bytes, where it is known.
+    /// The expected length in bytes, if known.
     pub size: Option<u64>,
-    /// The most it may have where it is not.
+    /// The maximum length in bytes if it is not.
     pub limit: u64,
 }
 
-/// A file that was downloaded and has the wanted digest.
+/// A downloaded file with the expected digest.
 #[derive(Debug)]
 pub struct Downloaded {
     pub digest: Digest,
-    /// Its length in bytes.
     pub size: u64,
-    /// Its content, open at the start.
+    /// Its content, positioned at the start.
     pub file: File,
-    /// Whether the store had it already.
+    /// Whether it was in the store already.
     pub was_there: bool,
 }
 
-/// Finds `wanted` in `store`, or downloads it; `progress` is told of every byte that is there, once.
+/// Finds `wanted` in `store` or downloads it; `progress` receives the number of each newly available byte once.
 ///
-/// A blob that is there already is hashed, unless it is unchanged since it was, and replaced when it is damaged.
+/// A blob in the store is hashed unless it is unchanged since the last time, and replaced if it is corrupt.
 pub fn obtain(
     client: &Client,
     store: &Store,
@@ -122,7 +114,7 @@ fn from_upstream(
     let mut refused: Option<DownloadError> = None;
     for url in &wanted.urls {
         match from_url(client, store, wanted, url, progress) {
-            // What else is there tells more than that nothing is elsewhere.
+            // Any other error is more informative than an absent file at another URL.
             Err(error) if error.is_absent() || error.is_other_file() || matches!(error, DownloadError::Http(_)) => {
                 if refused.as_ref().is_none_or(DownloadError::is_absent) {
                     refused = Some(error);
@@ -134,7 +126,7 @@ fn from_upstream(
     Err(refused.unwrap_or_else(|| HttpError::Invalid { url: String::new() }.into()))
 }
 
-/// The wanted blob, if it is in the store and is what its name says.
+/// The requested blob, if it is in the store and intact.
 fn intact(store: &Store, wanted: &Wanted) -> Result<Option<Downloaded>, StoreError> {
     let Some(digest) = wanted.digest else { return Ok(None) };
     let Some(file) = store.blob(&digest)? else { return Ok(None) };
@@ -153,7 +145,7 @@ fn from_url(
 ) -> Result<Downloaded, DownloadError> {
     let partial = match &wanted.digest {
         Some(digest) => store.partial(&digest.hex(), digest.hasher())?,
-        // What an earlier attempt left may be of another version, and no digest would tell.
+        // A partial file may be of another version, which cannot be detected without a digest.
         None => {
             let mut partial = store.partial(&format!("url-{}", Digest::of(url.as_bytes()).hex()), Hasher::sha256())?;
             partial.reset()?;
@@ -176,18 +168,18 @@ fn from_url(
     transfer.finish()
 }
 
-/// One file on its way from one address.
+/// A download from one URL.
 struct Transfer<'a> {
     client: &'a Client,
     wanted: &'a Wanted,
     url: &'a str,
     progress: &'a dyn Fn(u64),
     partial: Partial,
-    /// Whether what is there came by more than one answer.
+    /// Whether the partial file consists of several responses.
     joined: bool,
-    /// The most bytes that ever were there: what was told to `progress`.
+    /// The largest length so far, as reported to `progress`.
     most: u64,
-    /// When all of it must be there, however many answers that takes.
+    /// The deadline for all attempts together.
     deadline: Deadline,
 }
 
@@ -216,7 +208,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Receives the rest of the file; a broken connection is continued as long as attempts bring more than was ever there.
+    /// Receives the rest of the file; resumes broken connections as long as attempts make progress.
     fn receive(&mut self) -> Result<(), DownloadError> {
         let limit = self.wanted.size.unwrap_or(self.wanted.limit);
         if self.partial.len() > limit {
@@ -229,7 +221,7 @@ impl Transfer<'_> {
                 return Ok(());
             }
             match self.attempt(limit) {
-                // 416: there is nothing after what is here, so what is here is not the beginning of the file.
+                // 416: the file ends at or before this offset, so the partial file is not a prefix of it.
                 Err(DownloadError::Http(HttpError::Status { status: 416, .. })) if before > 0 => {
                     self.partial.reset()?
                 }
@@ -278,7 +270,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Tells of bytes that were never there before.
+    /// Reports bytes beyond the largest length so far.
     fn tell(&mut self) {
         let len = self.partial.len();
         if len > self.most {
@@ -288,7 +280,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Whether the body starts at byte `at` of the file: 206 with `Content-Range: bytes <at>-…`.
+/// Whether the body starts at offset `at` of the file: 206 with `Content-Range: bytes <at>-…`.
 fn continues(answer: &Answer, at: u64) -> bool {
     let range = answer.header(header::CONTENT_RANGE).and_then(|range| range.strip_prefix("bytes "));
     let start = range.and_then(|range| range.split_once('-')?.0.parse::<u64>().ok());

@@ -1,9 +1,9 @@
-//! HTTP for everything that vmbake downloads: mirrors, proxies, bounded redirects, retries, bounded waiting.
+//! The HTTP client for all downloads: mirrors, proxies, bounded redirects, retries and time limits.
 //!
-//! A [`Request`] enters, an [`Answer`] leaves: a bounded document or a stream. Nothing that leaves is trusted: the caller proves
-//! it. Proxies come from the environment (`https_proxy`, `no_proxy`, …) and the roots of TLS from the operating system, or from
-//! `SSL_CERT_FILE`. [`Retry`] says for everybody when a request is made again: after a growing pause, or after what `Retry-After`
-//! (RFC 9110, section 10.2.3) asks for.
+//! Input: a [`Request`]. Output: an [`Answer`], read as a bounded document or a stream. Nothing received is trusted:
+//! the caller verifies it. Proxies come from the environment (`https_proxy`, `no_proxy`, …), TLS roots from the
+//! operating system or `SSL_CERT_FILE`. [`Retry`] is the common retry policy: exponential back-off, or the delay in
+//! `Retry-After` (RFC 9110, section 10.2.3).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,61 +34,61 @@ mod mirror;
 mod pace;
 mod retry;
 
-/// A server that was sent something may be silent for so many times longer: it hashes and copies what it got before it answers.
+/// Factor for the idle timeout after an upload: servers hash and copy the data before they respond.
 const PATIENCE: u32 = 10;
-/// Redirects that are followed for one request. Release sites need two.
+/// Maximum number of redirects for a request. Release sites need two.
 const MAX_REDIRECTS: usize = 5;
 
-/// Why something could not be downloaded.
+/// Why an HTTP request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    #[error("{url}: not an http or https address")]
+    #[error("{url}: not an http or https URL")]
     Invalid { url: String },
-    #[error("{url}: no answer")]
+    #[error("{url}: request failed")]
     Transport { url: String, source: Box<ureq::Error> },
-    #[error("{url}: the connection broke after {received} bytes")]
+    #[error("{url}: connection lost after {received} bytes")]
     Broken {
         url: String,
-        /// Bytes of the body that came.
+        /// Bytes of the body received.
         received: u64,
         source: std::io::Error,
     },
-    #[error("{url}: the server answers {status}")]
+    #[error("{url}: the server returned status {status}")]
     Status {
         url: String,
-        /// Not 2xx.
+        /// The status, never 2xx.
         status: u16,
-        /// When to ask again, if the server says so.
+        /// The delay that the server requests, if any.
         retry_after: Option<Duration>,
-        /// What credentials the server wants, if it says so.
+        /// The authentication challenge of the server, if any.
         challenge: Option<String>,
     },
     #[error("{url}: {source}")]
     Credentials { url: String, source: UrlCredentials },
     #[error("{url}: more than {MAX_REDIRECTS} redirects")]
     Redirects { url: String },
-    #[error("{url}: redirects from https to {target}")]
+    #[error("{url}: insecure redirect from https to {target}")]
     Downgrade { url: String, target: String },
-    #[error("{url}: redirects with {status} to {target}, where a POST would become something else")]
+    #[error("{url}: redirect with status {status} to {target} would not repeat the POST request")]
     Method {
         url: String,
         /// 301, 302 or 303.
         status: u16,
         target: String,
     },
-    #[error("{url}: redirects what is secret to {target}")]
+    #[error("{url}: refusing to send a secret to redirect target {target}")]
     Elsewhere { url: String, target: String },
-    #[error("{url}: more than {limit} bytes")]
+    #[error("{url}: larger than the limit of {limit} bytes")]
     TooLarge {
         url: String,
-        /// The most bytes that it may have.
+        /// The maximum length in bytes.
         limit: u64,
     },
-    #[error("{url}: only {bytes} bytes came in {seconds:.1} seconds")]
+    #[error("{url}: too slow: received {bytes} bytes in {seconds:.1} seconds")]
     Slow {
         url: String,
         bytes: u64,
-        /// How long they were waited for.
+        /// The time spent waiting for them.
         seconds: f32,
     },
     #[error("{url}: not complete after {seconds:.1} seconds")]
@@ -99,10 +99,10 @@ impl Hint for HttpError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Status { url, status: 403 | 429, .. } if url.contains("github") => {
-                "GITHUB_TOKEN raises the limit of GitHub's API, which is 60 requests an hour without it"
+                "set GITHUB_TOKEN to raise the rate limit of GitHub's API, which is 60 requests an hour without it"
             }
             Self::Transport { .. } | Self::Broken { .. } | Self::Slow { .. } | Self::Deadline { .. } => {
-                "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities"
+                "use --mirror PREFIX=URL for a mirror, https_proxy for a proxy, SSL_CERT_FILE for additional certificate authorities"
             }
             _ => return None,
         };
@@ -113,19 +113,19 @@ impl Hint for HttpError {
 }
 
 impl HttpError {
-    /// Whether the same request may succeed a little later.
+    /// Whether a retry may succeed.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Transport { source, .. } => !matches!(**source, ureq::Error::Tls(_) | ureq::Error::Rustls(_)),
             Self::Broken { .. } | Self::Slow { .. } => true,
-            // Some answer so to whoever asks too often, and say when to ask again.
+            // Some servers use this status for rate limits, and state the delay.
             Self::Status { status: 403, retry_after, .. } => retry_after.is_some(),
             Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504),
             _ => false,
         }
     }
 
-    /// Whether nobody can have seen the request: there was no connection.
+    /// Whether the request certainly did not reach the server: there was no connection.
     pub fn is_unsent(&self) -> bool {
         match self {
             Self::Invalid { .. } | Self::Credentials { .. } => true,
@@ -140,13 +140,13 @@ impl HttpError {
         }
     }
 
-    /// Whether the server says that there is nothing at that address.
+    /// Whether the server reports that the file does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Status { status: 404 | 410, .. })
     }
 }
 
-/// An HTTP client; cheap to share between threads, and to clone.
+/// An HTTP client; cheap to clone and to share between threads.
 #[derive(Clone, Debug)]
 pub struct Client {
     agent: Agent,
@@ -156,12 +156,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that asks `mirrors` in place of the addresses they stand for.
+    /// A client that uses `mirrors` for the URLs that they cover.
     pub fn new(mirrors: Mirrors) -> Self {
         Self::with_limits(mirrors, Limits::default())
     }
 
-    /// A client that asks other things of servers.
+    /// A client with other time limits.
     pub fn with_limits(mirrors: Mirrors, limits: Limits) -> Self {
         let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = TlsConfig::builder()
@@ -179,12 +179,12 @@ impl Client {
             .user_agent(concat!("vmbake/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        // One that was read from a file may end with a newline, which no header can have.
+        // A token read from a file may end with a newline, which is invalid in a header.
         let token = std::env::var("GITHUB_TOKEN").ok().map(|token| token.trim().to_owned());
         Self { agent, mirrors, github_token: token.filter(|token| !token.is_empty()), limits }
     }
 
-    /// What it asks of servers.
+    /// The time limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -194,7 +194,7 @@ impl Client {
         self.send(&Request::get(url), |answer| answer.read(limit))
     }
 
-    /// What `read` makes of the answer, which is a document; asks again when that may help.
+    /// Sends a request for a document and passes the response to `read`; retries temporary failures.
     pub fn send<T>(
         &self,
         request: &Request<'_>,
@@ -203,7 +203,7 @@ impl Client {
         self.send_within(request, self.limits.document, read)
     }
 
-    /// The same, with another time for all attempts together.
+    /// As [`Client::send`], with another time limit for all attempts together.
     pub fn send_within<T>(
         &self,
         request: &Request<'_>,
@@ -214,12 +214,13 @@ impl Client {
         self.limits.retry.run(|| read(self.send_once(request, deadline)?))
     }
 
-    /// The address that is asked in place of `url`.
+    /// The URL requested in place of `url`.
     pub fn address(&self, url: &str) -> String {
         self.mirrors.map(url)
     }
 
-    /// The start of the answer, whose body must be there at the deadline: makes one request and follows its redirects.
+    /// Sends a request once, follows redirects and returns the start of the response. The body must be complete by the
+    /// deadline.
     pub fn send_once(&self, request: &Request<'_>, deadline: Deadline) -> Result<Answer, HttpError> {
         let mirrored = |url: &str| if request.mirrors { self.mirrors.map(url) } else { url.to_owned() };
         let mut next = mirrored(request.url);
@@ -237,7 +238,7 @@ impl Client {
         Err(HttpError::Redirects { url: request.url.to_owned() })
     }
 
-    /// Makes one request. What is sent has as much time as a slow line needs, and a server some more to put it away.
+    /// Sends one request. The time limit for uploads allows for a slow connection and for processing by the server.
     fn exchange(&self, request: http::Request<Payload<'_>>) -> Result<http::Response<ureq::Body>, ureq::Error> {
         let (mut parts, payload) = request.into_parts();
         let Some(mut reader) = payload.reader() else { return self.agent.run(http::Request::from_parts(parts, ())) };
@@ -265,18 +266,18 @@ fn parse(url: &str) -> Result<Uri, HttpError> {
     }
 }
 
-/// Whether a text is an http or https address with a host.
+/// Whether a text is an http or https URL with a host.
 pub fn is_address(url: &str) -> bool {
     parse(url).is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()))
 }
 
-/// The host of an address that is asked without TLS, without the brackets of IPv6; `None` for any other text.
+/// The host of a plain HTTP URL, without the brackets of IPv6; `None` for any other text.
 pub fn plain_host(url: &str) -> Option<String> {
     let uri = parse(url).ok().filter(|uri| uri.scheme_str() == Some("http"))?;
     Some(uri.host()?.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase())
 }
 
-/// Whether two addresses are of one server: what one may see, the other may.
+/// Whether two URLs are of the same server, and may receive the same credentials.
 pub(crate) fn is_same_server(one: &str, other: &str) -> bool {
     match (parse(one), parse(other)) {
         (Ok(one), Ok(other)) => hops::place(&one) == hops::place(&other),
@@ -284,12 +285,12 @@ pub(crate) fn is_same_server(one: &str, other: &str) -> bool {
     }
 }
 
-/// What a `Location` in an answer from `url` stands for; it may not leave TLS.
+/// Resolves a `Location` header in a response from `url`; refuses a downgrade from TLS.
 pub(crate) fn located(url: &str, location: &str) -> Result<String, HttpError> {
     hops::reference_target(&parse(url)?, location)
 }
 
-/// The scheme that a reference starts with, if it has one; the case of its letters does not matter (RFC 3986, section 3.1).
+/// The scheme of a URI reference, if it has one; its case does not matter (RFC 3986, section 3.1).
 pub(crate) fn scheme(reference: &str) -> Option<String> {
     let (scheme, _) = reference.split_once(':')?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -1,7 +1,7 @@
-//! Bytes from elsewhere: addresses and digests enter, files in the store leave.
+//! Network access and the store: URLs and digests are the input, files in the store the output.
 //!
-//! What comes is hashed while it comes and has the digest that was asked for; whether that is the right digest is for
-//! `vmbake-pin` to say. Only this crate opens sockets.
+//! Downloads are hashed as they arrive and checked against the expected digest; `vmbake-pin` decides which digest is
+//! expected. Only this crate opens sockets.
 
 pub mod download;
 pub mod http;

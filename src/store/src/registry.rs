@@ -1,9 +1,9 @@
-//! The client of registries: a repository and the user's credentials enter, manifests and blobs go both ways (OCI distribution
-//! specification 1.1).
+//! The registry client: reads and writes manifests and blobs of a repository with the user's credentials (OCI
+//! distribution specification 1.1).
 //!
-//! Every document and blob is checked against the digest that led to it before it is used. A tag proves nothing: the digest that it
-//! stands for is pinned when it is first seen. Credentials go to the registry that they are for and to the token server that it names,
-//! never over plain HTTP if the registry is asked over TLS, and never to where a redirect or an upload leads.
+//! Every document and blob is checked against its expected digest before use. A tag is not proof: its digest is pinned
+//! on first use. Credentials are sent only to the registry that they are for and to the token server that it names,
+//! never over plain HTTP if the registry uses TLS, and never to the target of a redirect or upload.
 
 pub mod credentials;
 mod challenge;

@@ -1,10 +1,12 @@
-//! A repository of a registry as the store that a fleet shares: blobs, and nothing that was made of them.
+//! A shared store in a registry repository: blobs only, no caches.
 //!
-//! A blob is there under its own digest. A manifest with the tag `sha256-<hex>` names it, so that garbage collection of the registry keeps it; a
-//! SHA-512, which registries need not know, has the tag `sha512-` and the first 120 digits, and its manifest leads to the SHA-256. Everything is hashed on
-//! arrival: whoever can write there can waste time, and nothing else.
+//! A blob is stored under its digest. A manifest with the tag `sha256-<hex>` refers to it, so that the registry does
+//! not garbage-collect it. For SHA-512, which registries may not support, the tag is `sha512-` and the first 120
+//! digits, and its manifest refers to the SHA-256. Everything is hashed on arrival: a malicious writer can only waste
+//! time.
 //!
-//! What is not there is a miss. A registry that does not answer, or answers wrongly, is told of once and left alone; so is one that takes nothing.
+//! Missing blobs are cache misses. If the registry is unreachable, returns invalid data or rejects writes, that is
+//! reported once and the registry is no longer used.
 
 use std::fs::File;
 use std::io;
@@ -23,19 +25,19 @@ use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 use vmbake_oci::{Descriptor, InvalidReference, RepositoryName};
 
-/// What an address starts with.
+/// Prefix of the name.
 const SCHEME: &str = "oci://";
-/// Type of the manifest of a blob.
+/// Artifact type of the manifest of a blob.
 const ARTIFACT: &str = "application/vnd.vmbake.blob.v1";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-/// Type and content of a config that says nothing (image specification 1.1, "Guidance for an Empty Descriptor").
+/// Media type and content of an empty config (image specification 1.1, "Guidance for an Empty Descriptor").
 const EMPTY: (&str, &[u8]) = ("application/vnd.oci.empty.v1+json", b"{}");
-/// Type of a blob.
+/// Media type of a blob.
 const BYTES: &str = "application/octet-stream";
-/// Digits of a SHA-512 in a tag, which has at most 128 characters.
+/// Number of SHA-512 digits in a tag, which has at most 128 characters.
 const DIGITS: usize = 120;
 
-/// A store that is worth asking is near: one that is slower than this is slower than most upstreams.
+/// A useful shared store is close: with less throughput than this, most upstreams are faster.
 const LIMITS: Limits = Limits {
     silence: Duration::from_secs(10),
     window: Duration::from_secs(10),
@@ -45,18 +47,19 @@ const LIMITS: Limits = Limits {
     retry: Retry { attempts: 3, first_pause: Duration::from_millis(250), max_pause: Duration::from_secs(2) },
 };
 
-/// How often an upload is tried while other machines upload the same blob, and the pause before the second try, which doubles each time.
+/// Attempts to upload a blob that other machines upload at the same time, and the delay before the second attempt,
+/// which doubles each time.
 const ATTEMPTS: usize = 5;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(300);
 
-/// Where a shared store is: `oci://HOST/REPOSITORY`.
+/// The location of a shared store: `oci://HOST/REPOSITORY`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedName(RepositoryName);
 
-/// A text that names no shared store.
+/// An invalid name of a shared store.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSharedName {
-    #[error("{0:?} does not start with oci://")]
+    #[error("invalid shared store {0:?}: expected oci://HOST/REPOSITORY")]
     Scheme(String),
     #[error(transparent)]
     Repository(#[from] InvalidReference),
@@ -78,17 +81,17 @@ impl FromStr for SharedName {
 #[derive(Debug)]
 pub struct SharedStore {
     repository: Repository,
-    /// Whether what upstreams gave is offered to it.
+    /// Whether to offer downloads from upstreams to it.
     writes: bool,
-    /// Called with what the user should know.
+    /// Reports warnings.
     warn: fn(String),
-    /// Whether it was found out that asking, or offering, is in vain.
+    /// Whether reads or writes are disabled after a failure.
     mute: AtomicBool,
     full: AtomicBool,
 }
 
 impl SharedStore {
-    /// The store at `name`; `mirrors` may say that it is elsewhere, and `warn` is told what goes wrong.
+    /// The store at `name`; `mirrors` apply to it, and `warn` reports failures.
     pub fn new(name: SharedName, mirrors: Mirrors, credentials: &Credentials, writes: bool, warn: fn(String)) -> Self {
         let client = Client::with_limits(mirrors, LIMITS);
         let access = if writes { Access::Push } else { Access::Pull };
@@ -96,7 +99,7 @@ impl SharedStore {
         Self { repository, writes, warn, mute: AtomicBool::new(false), full: AtomicBool::new(false) }
     }
 
-    /// Where the blob stands in the registry, by its SHA-256.
+    /// Looks up the SHA-256 under which the registry has the blob.
     fn find(&self, digest: &Digest) -> Result<Digest, RegistryError> {
         if matches!(digest, Digest::Sha256(_)) {
             return Ok(*digest);
@@ -111,7 +114,7 @@ impl SharedStore {
     fn get(&self, store: &Store, digest: &Digest, size: Option<u64>, limit: u64) -> Result<(), RegistryError> {
         let place = self.find(digest)?;
         let blob = Descriptor::new(BYTES, *digest, size.unwrap_or_default());
-        // What comes is not offered to where it comes from.
+        // A blob from the shared store is not offered back to it.
         self.repository.obtain_at(&store.alone(), &blob, &place, limit).map(drop)
     }
 
@@ -148,14 +151,14 @@ impl SharedBlobs for SharedStore {
         }
         match self.get(store, digest, size, limit) {
             Ok(()) => return true,
-            // What fails on disk here is told by whoever tries next.
+            // Local I/O errors are reported by the next operation.
             Err(error) if error.is_absent() || matches!(error, RegistryError::Download(DownloadError::Store(_))) => {}
-            // Another blob may be right.
+            // Other blobs may be correct.
             Err(error) if is_other_file(&error) => {
-                (self.warn)(format!("the shared store gave something else: {}", escape::chain(&error)));
+                (self.warn)(format!("the shared store returned a wrong blob: {}", escape::chain(&error)));
             }
             Err(error) if !self.mute.swap(true, Ordering::Relaxed) => {
-                (self.warn)(format!("the shared store is left out: {}", escape::chain(&error)));
+                (self.warn)(format!("the shared store is disabled: {}", escape::chain(&error)));
             }
             Err(_) => {}
         }
@@ -178,12 +181,12 @@ impl SharedBlobs for SharedStore {
         if let Err(error) = put
             && !self.full.swap(true, Ordering::Relaxed)
         {
-            (self.warn)(format!("the shared store takes nothing more: {}", escape::chain(&error)));
+            (self.warn)(format!("the shared store is no longer written to: {}", escape::chain(&error)));
         }
     }
 }
 
-/// Whether the registry has something else under that name.
+/// Whether the registry has another file under that digest.
 fn is_other_file(error: &RegistryError) -> bool {
     match error {
         RegistryError::Digest { .. } | RegistryError::Header { .. } | RegistryError::TooLarge { .. } => true,
@@ -192,20 +195,20 @@ fn is_other_file(error: &RegistryError) -> bool {
     }
 }
 
-/// Whether another machine may be uploading the same blob: the registry of the distribution project then finds a blob half linked, or, with status
-/// 500, a link that is still empty.
+/// Whether another machine may be uploading the same blob: the registry of the distribution project then reports a blob
+/// that is not linked yet, or status 500 for an empty link.
 fn is_contended(error: &RegistryError) -> bool {
     let RegistryError::Download(DownloadError::Http(error)) = error else { return false };
     matches!(error, HttpError::Status { status: 400 | 404 | 409 | 500, .. })
 }
 
-/// The tag of the manifest that keeps a blob.
+/// The tag of the manifest that refers to a blob.
 fn tag(digest: &Digest) -> String {
     let hex = digest.hex();
     format!("{}-{}", digest.algorithm(), hex.get(..DIGITS).unwrap_or(&hex))
 }
 
-/// The SHA-256 of a file of `len` bytes, whose position stays.
+/// The SHA-256 of a file of `len` bytes; its position is unchanged.
 fn sha256(file: &File, len: u64) -> io::Result<Digest> {
     let content = Payload::Range { file, offset: 0, len }.reader();
     Ok(Digest::of(b"").of_stream(content.unwrap_or_else(|| Box::new(io::empty())))?.0)

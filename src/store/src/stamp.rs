@@ -1,9 +1,10 @@
-//! What the system says of a file, by which it is known again without being read, and records of that.
+//! File identities: metadata by which an unchanged file is recognized without reading it, and cached records about
+//! files.
 //!
-//! Length, device, inode and both times are the same only if nobody has written to the file: as git and cargo do it. Nothing in a
-//! store is synced, so after a power cut a file may have its length and times but not its bytes: a stamp holds until the
-//! machine is started again. Both are believed only of private files (see [`vmbake_common::ownership`]): another user who may write could change
-//! bytes through a mapping and leave the times as they are, or let a record speak of bytes that nobody has proven.
+//! As in git and cargo, a file with the same length, device, inode and timestamps is unchanged. The store is not
+//! synced, so after a power failure a file may have its metadata but not its content: an identity is valid until the
+//! next boot. Both are trusted only for private files (see [`vmbake_common::ownership`]): another user with write
+//! access could modify bytes through a mapping without changing the timestamps, or forge a record.
 
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Read, Write};
@@ -15,17 +16,16 @@ use serde::{Deserialize, Serialize};
 
 use vmbake_common::ownership;
 
-/// The most by which a file's times may be behind the clock: FAT counts two seconds at a time.
+/// Maximum delay of file timestamps behind the clock: FAT has a resolution of two seconds.
 const COARSE: Duration = Duration::from_secs(4);
 
-/// The most by which the times that a file system of Linux gives are behind the clock: a tick of a kernel that counts 100 a second,
-/// twice.
+/// Maximum delay of the timestamps of Linux file systems: twice the tick of a kernel with 100 Hz.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Changes whenever the machine starts.
+/// Changes with each boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// How a file was found.
+/// The identity of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     pub(crate) device: u64,
@@ -38,7 +38,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Of an open regular file; `None` where the system does not tell enough.
+    /// The identity of an open regular file; `None` if the metadata are insufficient.
     pub fn of(file: &File) -> io::Result<Option<Self>> {
         let meta = file.metadata()?;
         let boot = std::fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned();
@@ -52,53 +52,54 @@ impl Stamp {
         }))
     }
 
-    /// Of the file that is open as `path`, if it is private: of another one a stamp proves nothing.
+    /// The identity of the file open as `path`, if it is private: for any other file it proves nothing.
     pub fn of_private(file: &File, path: &Path) -> Option<Self> {
         ownership::private(file, path).ok()?;
         Self::of(file).ok()?
     }
 
-    /// Whether a change from now on may leave the file both of its times, and so this stamp: git calls such a file racily clean.
+    /// Whether a later change may leave the timestamps, and so the identity, unchanged: git calls such a file racily
+    /// clean.
     pub(crate) fn is_racily_clean(&self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let limit = i64::try_from(now.saturating_sub(COARSE).as_secs()).unwrap_or_default();
         self.mtime.0 >= limit || self.ctime.0 >= limit
     }
 
-    /// Of a file that nobody else writes and that is not racily clean from now on: its modification time is set back, so that no
-    /// other change gives it the same.
+    /// The identity of a file that only this process writes and that is not racily clean: its modification time is set
+    /// back, so that no later change can have the same.
     pub(crate) fn backdated(file: &File) -> io::Result<Option<Self>> {
         let before = SystemTime::now().checked_sub(2 * COARSE).ok_or(io::ErrorKind::InvalidData)?;
         file.set_modified(before)?;
         Self::of(file)
     }
 
-    /// Waits until every change from now on gives the file another time, as far as the file system is one of Linux.
+    /// Waits until any later change gives the file another timestamp, on Linux file systems.
     pub fn wait(&self) {
         let (secs, nanos) = self.ctime;
         let since = Duration::new(u64::try_from(secs).unwrap_or_default(), u32::try_from(nanos).unwrap_or_default());
         if let Ok(age) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since) {
-            // Nothing tells when the file system's clock goes on but time itself.
+            // The clock of the file system cannot be queried.
             std::thread::sleep(TICK.saturating_sub(age));
         }
     }
 }
 
-/// Opens a record that only this user, or root, can have written.
+/// Opens a record that only this user or root can have written.
 pub fn open_record(path: &Path) -> Option<File> {
     let file = ownership::open(path).ok()?;
     ownership::private(&file, path).ok()?;
     Some(file)
 }
 
-/// The whole of a record that this user has written.
+/// Reads a record that only this user can have written.
 pub fn read_record(path: &Path) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     open_record(path)?.read_to_end(&mut content).ok()?;
     Some(content)
 }
 
-/// Writes a record whole or not at all; without it the next run does again what it stands for.
+/// Writes a record atomically. Failures are ignored: without the record, the next run repeats the work.
 pub fn write_record(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     let Some(folder) = target.parent() else { return };
     let written = || -> io::Result<()> {
@@ -110,7 +111,7 @@ pub fn write_record(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::R
         out.into_inner()?.persist(target)?;
         Ok(())
     };
-    // A store that is read-only or full: what an old record says is over.
+    // The store is read-only or full: an old record is no longer valid.
     if written().is_err() {
         let _gone = std::fs::remove_file(target);
     }

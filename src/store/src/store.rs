@@ -1,9 +1,9 @@
 //! The content-addressed store of artifacts: `blobs/<algorithm>/<hex>`, as in an OCI image layout.
 //!
-//! A blob gets its name only after its digest was computed while it was written, and is never changed. Whoever reads one
-//! computes the digest again, unless the file is the very one that was hashed before (`seen/`). What blobs are decoded to is
-//! kept too (`decoded/`). Any number of processes of a user may share a store: what is being written is a locked file below
-//! `partial/`, and only garbage collection keeps others out. Who else can write to it decides how far it is believed (`standing`).
+//! A blob is hashed while it is written, named after its digest when complete, and never changed. Readers hash it
+//! again, unless the file is known to be unchanged (`seen/`). Decoded forms of blobs are cached (`decoded/`). Processes
+//! of a user may share a store: files being written are locked below `partial/`, and only garbage collection needs
+//! exclusive access. The permissions of the store decide how far it is trusted (`standing`).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -33,15 +33,15 @@ mod seen;
 mod shared;
 mod standing;
 
-/// Folder of the records of bakes.
+/// Directory of the records of bakes.
 pub const BAKES: &str = "bakes";
-/// Folder of the verdicts that are remembered.
+/// Directory of cached verification results.
 pub const VERDICTS: &str = "verdicts";
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("neither HOME nor XDG_CACHE_HOME is set")]
+    #[error("cannot locate the store: neither HOME nor XDG_CACHE_HOME is set")]
     NoHome,
     #[error("{path}: cannot read the store")]
     Read { path: PathBuf, source: std::io::Error },
@@ -49,18 +49,18 @@ pub enum StoreError {
     Write { path: PathBuf, source: std::io::Error },
     #[error("{digest} is not in the store {path}")]
     Absent { digest: Box<Digest>, path: PathBuf },
-    #[error("{path}: is not a directory, and so no store")]
+    #[error("{path}: cannot be used as a store: not a directory")]
     NotFolder { path: PathBuf },
-    #[error("{path}: others can write to this store: {exposed}")]
+    #[error("{path}: the store is writable by other users: {exposed}")]
     Exposed { path: PathBuf, exposed: Exposed },
 }
 
 impl Hint for StoreError {
     fn hint(&self) -> Option<String> {
         let exposed = match self {
-            Self::NoHome => return Some("--store names a directory for it".to_owned()),
-            Self::Absent { .. } => return Some("`vmbake fetch KIND` brings what a manifest pins".to_owned()),
-            Self::NotFolder { .. } => return Some("--store names a directory".to_owned()),
+            Self::NoHome => return Some("use --store to choose a directory".to_owned()),
+            Self::Absent { .. } => return Some("`vmbake fetch KIND` downloads what a manifest pins".to_owned()),
+            Self::NotFolder { .. } => return Some("use --store to choose a directory".to_owned()),
             Self::Exposed { exposed, .. } => Some(exposed),
             Self::Read { source, .. } | Self::Write { source, .. } => {
                 source.get_ref().and_then(|error| error.downcast_ref())
@@ -70,7 +70,10 @@ impl Hint for StoreError {
         let hint = exposed.hint()?;
         Some(match self {
             Self::Exposed { path, exposed: Exposed::Mode { .. } } => {
-                format!("{hint}; then `vmbake store verify --store {}`, as what it says may be false", path.display())
+                format!(
+                    "{hint}; then run `vmbake store verify --store {}`, as its contents may have been tampered with",
+                    path.display()
+                )
             }
             _ => hint,
         })
@@ -80,7 +83,7 @@ impl Hint for StoreError {
 }
 
 impl StoreError {
-    /// Whether it is only that this user may not write there.
+    /// Whether the cause is only that this user may not write there.
     fn is_read_only(&self) -> bool {
         let Self::Write { source, .. } = self else { return false };
         source.get_ref().is_none()
@@ -89,7 +92,7 @@ impl StoreError {
 }
 
 const READ_ONLY: &str =
-    "the store is read-only to you: what is complete in it is used as it is; --store names one that takes more";
+    "the store is read-only for you: only complete blobs in it can be used; use --store to choose a writable one";
 
 /// A store in a directory.
 #[derive(Clone, Debug)]
@@ -99,13 +102,13 @@ pub struct Store {
     shared: Option<Arc<dyn SharedBlobs>>,
 }
 
-/// Keeps garbage collection away while it lives.
+/// A shared lock that blocks garbage collection until dropped.
 #[derive(Debug)]
 pub struct Shared(#[allow(dead_code, reason = "held for its lock")] File);
 
 impl Store {
-    /// The store at `root`, or the user's own: `$XDG_CACHE_HOME/vmbake/store`, by default below `~/.cache`. One that others can
-    /// write to is refused, unless it is read-only to this user.
+    /// The store at `root`, or the user's own: `$XDG_CACHE_HOME/vmbake/store`, by default below `~/.cache`. A store
+    /// that others can write to is refused, unless it is read-only for this user.
     pub fn open(root: Option<PathBuf>) -> Result<Self, StoreError> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let default = || {
@@ -120,47 +123,47 @@ impl Store {
         Ok(Self { root, standing, shared: None })
     }
 
-    /// The same store, behind which there is another one.
+    /// The same store, backed by a shared store.
     pub fn sharing(self, shared: Arc<dyn SharedBlobs>) -> Self {
         Self { shared: Some(shared), ..self }
     }
 
-    /// The store behind this one.
+    /// The shared store behind this one.
     pub(super) fn shared(&self) -> Option<&dyn SharedBlobs> {
         self.shared.as_deref()
     }
 
-    /// This store alone.
+    /// This store without the shared one.
     pub(super) fn alone(&self) -> Self {
         Self { shared: None, ..self.clone() }
     }
 
-    /// The same store, of which only blobs are used: each is hashed and decoded again, and nothing but blobs is kept.
+    /// The same store without caches: blobs are hashed and decoded again on each use, and only blobs are stored.
     pub fn without_caches(self) -> Self {
         Self { standing: Standing::Uncached, ..self }
     }
 
-    /// Whether more is believed than blobs that were just hashed.
+    /// Whether caches are trusted.
     pub fn is_believed(&self) -> bool {
         self.standing == Standing::Believed
     }
 
-    /// Why nothing is believed but blobs that were just hashed, where nobody has asked for that.
+    /// Why caches are not trusted, unless they were disabled by request.
     pub fn exposed(&self) -> Option<&Exposed> {
         if let Standing::Exposed(exposed) = &self.standing { Some(exposed) } else { None }
     }
 
-    /// Where the blob of that digest stands, or would stand.
+    /// The path of a blob, whether or not it exists.
     pub fn path(&self, digest: &Digest) -> PathBuf {
         self.root.join("blobs").join(digest.algorithm()).join(digest.hex())
     }
 
-    /// The store's directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The blob of that digest, opened but not checked; `None` where it is missing. What others could still change is copied.
+    /// The blob of that digest, opened but not verified; `None` if it is missing. A file that others could modify is
+    /// copied.
     pub fn blob(&self, digest: &Digest) -> Result<Option<File>, StoreError> {
         let path = self.path(digest);
         match ownership::open(&path) {
@@ -173,7 +176,7 @@ impl Store {
         }
     }
 
-    /// Keeps a small document; returns its SHA-256.
+    /// Stores a small document; returns its SHA-256.
     pub fn insert(&self, content: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(content);
         let mut partial = self.partial(&digest.hex(), digest.hasher())?;
@@ -183,24 +186,24 @@ impl Store {
         Ok(digest)
     }
 
-    /// Takes a blob out whose content is not what its name says.
+    /// Removes a corrupt blob.
     pub fn discard(&self, digest: &Digest) -> Result<(), StoreError> {
         remove(&self.path(digest))
     }
 
-    /// Starts or continues a blob; `key` names it among those in progress. Waits while another process writes it.
+    /// Starts or resumes a blob; `key` identifies it among those in progress. Blocks while another process writes it.
     pub fn partial(&self, key: &str, hasher: Hasher) -> Result<Partial, StoreError> {
         Partial::open(self, key, hasher)
     }
 
-    /// Keeps garbage collection away as long as the result lives.
+    /// Blocks garbage collection until the result is dropped.
     pub fn share(&self) -> Result<Shared, StoreError> {
         let file = self.lock_file()?;
         file.lock_shared().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
         Ok(Shared(file))
     }
 
-    /// As [`Store::share`]; `None` where this user cannot write to the store, and so cannot lock it.
+    /// As [`Store::share`]; `None` if this user cannot write to the store, and so cannot lock it.
     pub fn share_if_writable(&self) -> Result<Option<Shared>, StoreError> {
         match self.share() {
             Err(error) if error.is_read_only() => Ok(None),
@@ -208,15 +211,15 @@ impl Store {
         }
     }
 
-    /// Hashes every blob and removes those that are not what their names say; `threads` at a time. All that is known without
-    /// reading is forgotten: decoded forms, which files were hashed before, and what was baked.
+    /// Hashes every blob on up to `threads` threads and removes the corrupt ones. Clears all caches: decoded forms,
+    /// file identities and records of bakes.
     pub fn verify(&self, threads: std::num::NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
         maintain::verify(self, threads)
     }
 
-    /// Removes everything but the blobs that `keep` names, and the files that are `stale`; or only tells what it would remove.
+    /// Removes all blobs except those in `keep`, and the files in `stale`; in a dry run, only lists them.
     ///
-    /// Both are asked when nobody else uses the store any more: what others pin while they are waited for stays too.
+    /// Both are evaluated under the exclusive lock, so that entries pinned while waiting for it are kept.
     pub fn collect_garbage<E: From<StoreError>>(
         &self,
         keep: impl FnOnce() -> Result<BTreeSet<Digest>, E>,
@@ -232,13 +235,13 @@ impl Store {
         Ok(maintain::collect(self, &keep, stale(self), dry_run)?)
     }
 
-    /// Digest of the running program, which may have been replaced under its name; `None` where the system does not tell.
+    /// Digest of the running program, even if its file has been replaced; `None` if the system does not support that.
     pub fn running_program(&self) -> Option<Digest> {
         let file = File::open("/proc/self/exe").ok()?;
         Some(self.digest(&std::env::current_exe().ok()?, &file, &Digest::of(b"")).ok()?.0)
     }
 
-    /// Lists an image that was pulled in the store's `index.json`.
+    /// Lists a pulled image in the store's `index.json`.
     pub fn list_image(&self, reference: &str, root: &Descriptor) -> Result<(), StoreError> {
         layout::list(self, reference, root)
     }
@@ -254,7 +257,7 @@ fn create_dir(path: &Path) -> Result<(), StoreError> {
     ownership::make_folder(path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
 }
 
-/// Every file of a folder, sorted by path; none where it is missing.
+/// Every file of a directory, sorted by path; empty if it is missing.
 fn files(folder: PathBuf) -> Result<Vec<PathBuf>, StoreError> {
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
@@ -269,7 +272,7 @@ fn files(folder: PathBuf) -> Result<Vec<PathBuf>, StoreError> {
 
 fn remove(path: &Path) -> Result<(), StoreError> {
     let removed = match std::fs::remove_file(path) {
-        // Nothing in a store is a folder where a file is looked for.
+        // A store has no directories in the place of files.
         Err(source) if source.kind() == std::io::ErrorKind::IsADirectory => std::fs::remove_dir_all(path),
         result => result,
     };

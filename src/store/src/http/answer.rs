@@ -1,4 +1,4 @@
-//! The start of an answer, whose body is still to be read.
+//! The start of a response, with its body still to be read.
 
 use std::io::Read;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use ureq::http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use super::pace::{Deadline, Paced, broken};
 use super::{HttpError, Limits};
 
-/// An answer with a status of success.
+/// A response with a 2xx status.
 #[derive(Debug)]
 pub struct Answer {
-    /// Where it came from, after mirrors and redirects.
+    /// The final URL, after mirrors and redirects.
     pub url: String,
-    /// Its status; 2xx always.
+    /// The status, always 2xx.
     pub status: StatusCode,
     headers: HeaderMap,
     body: ureq::Body,
@@ -22,7 +22,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Every status but 2xx is an error.
+    /// Converts every status but 2xx to an error.
     pub(super) fn new(
         url: String,
         response: Response<ureq::Body>,
@@ -36,7 +36,7 @@ impl Answer {
         }
     }
 
-    /// The body, without limit to its length: the reader counts.
+    /// The body, without a length limit: the reader counts.
     pub fn into_reader(self) -> impl Read {
         Paced::new(self.body.into_with_config().limit(u64::MAX).reader(), self.limits, self.deadline)
     }
@@ -60,30 +60,30 @@ impl Answer {
     }
 }
 
-/// What GitHub's registry says, with status 403 and no header, to whoever asks too much in too short a time.
+/// GitHub's registry reports its secondary rate limit with status 403 and this text, without a header.
 const SECONDARY_LIMIT: &str = "secondary rate limit";
-/// How long it wants to be left alone then, unless it says so.
+/// The delay for the secondary rate limit, if the response states none.
 const SECONDARY_PAUSE: Duration = Duration::from_secs(60);
-/// As much of a refusal is read.
+/// Maximum length of an error body that is read.
 const MAX_REFUSAL: u64 = 4 << 10;
 
-/// What a status other than 2xx means.
+/// Converts a status other than 2xx to an error.
 fn refused(url: String, status: StatusCode, headers: &HeaderMap, body: ureq::Body) -> HttpError {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let retry_after = text(header::RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
     let is_limited = || status == StatusCode::FORBIDDEN && says(body, SECONDARY_LIMIT);
     let retry_after = retry_after.or_else(|| is_limited().then_some(SECONDARY_PAUSE));
-    // A registry may offer several ways, each in a header of its own.
+    // A registry may offer several schemes, each in a separate header.
     let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     let challenge = challenges.max_by_key(|value| value.to_ascii_lowercase().starts_with("bearer "));
     HttpError::Status { url, status: status.as_u16(), retry_after, challenge: challenge.map(str::to_owned) }
 }
 
-/// Whether the start of a refusal has these words.
+/// Whether the start of an error body contains these words.
 fn says(body: ureq::Body, words: &str) -> bool {
     let mut text = Vec::new();
     let read = body.into_with_config().limit(MAX_REFUSAL).reader().read_to_end(&mut text);
-    // What is longer than the limit counts as far as it was read.
+    // A longer text is cut at the limit.
     let _ = read;
     String::from_utf8_lossy(&text).contains(words)
 }

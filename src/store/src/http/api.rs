@@ -1,6 +1,7 @@
-//! A client of an API: one exchange at a time, whose answer has a status and a bounded body whatever it says. Repeating is the caller's.
+//! An HTTP client for APIs: a single exchange whose response has a status and a bounded body. Retries are up to the
+//! caller.
 //!
-//! No mirror, redirect or token of the user takes part: what is sent may be signed for exactly that address.
+//! Mirrors, redirects and the user's tokens are not used: requests may be signed for exactly one URL.
 
 use std::io::Read;
 use std::net::IpAddr;
@@ -11,18 +12,18 @@ use ureq::http::{self, HeaderMap, Method, Uri, header};
 
 use super::{Client, HttpError, Request, parse};
 
-/// What is asked of the servers of an API.
+/// Limits for servers of an API.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiLimits {
-    /// Connections that are kept alive.
+    /// Maximum number of idle connections.
     pub connections: usize,
-    /// How long making a connection may take.
+    /// Connect timeout.
     pub connect: Duration,
-    /// A server that is silent for this long is gone.
+    /// Timeout for waiting for the server to send.
     pub silence: Duration,
-    /// One that takes nothing for this long is gone, too. Connections that share a slow line wait for each other.
+    /// Timeout for waiting for the server to receive. Connections that share a slow line wait for each other.
     pub sending: Duration,
-    /// The longest that an exchange may take.
+    /// Timeout of the whole exchange.
     pub exchange: Duration,
 }
 
@@ -34,7 +35,7 @@ impl Default for ApiLimits {
     }
 }
 
-/// An answer, whatever its status.
+/// A response with any status.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -43,7 +44,6 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Whether the status is 2xx.
     pub fn is_success(&self) -> bool {
         matches!(self.status, 200..=299)
     }
@@ -53,22 +53,22 @@ impl Reply {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// How long the server wants to be left alone, in seconds; a date is not understood.
+    /// The delay in seconds that the server requests; dates are not supported.
     pub fn retry_after(&self) -> Option<Duration> {
         self.header(header::RETRY_AFTER.as_str())?.parse().ok().map(Duration::from_secs)
     }
 }
 
-/// A client of an API; cheap to share between threads, and to clone.
+/// A client of an API; cheap to clone and to share between threads.
 #[derive(Clone, Debug)]
 pub struct Api {
     agent: Agent,
-    /// Without a proxy, for what no proxy reaches.
+    /// Without a proxy, for link-local addresses.
     direct: Agent,
 }
 
 impl Client {
-    /// A client of an API, with the same proxies and roots of TLS.
+    /// A client of an API, with the same proxies and TLS roots.
     pub fn api(&self, limits: ApiLimits) -> Api {
         let base = self.agent.config();
         let agent = |config: ureq::config::ConfigBuilder<ureq::typestate::AgentScope>| {
@@ -93,7 +93,7 @@ impl Client {
 }
 
 impl Api {
-    /// Makes a request, and reads an answer of at most `limit` bytes. Errors name the address without its query.
+    /// Sends a request and reads a response of at most `limit` bytes. Errors contain the URL without its query.
     pub fn send(&self, request: &Request<'_>, limit: u64) -> Result<Reply, HttpError> {
         let uri = parse(request.url)?;
         let url = request.url.split('?').next().unwrap_or_default().to_owned();
@@ -122,12 +122,12 @@ impl Api {
     }
 }
 
-/// Whether a request of this method has a body, if only an empty one.
+/// Whether a request with this method has a body, perhaps an empty one.
 fn has_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-/// Whether an address is of the machine's own link, such as that of an instance's metadata.
+/// Whether an address is link-local, such as that of an instance's metadata service.
 fn is_link_local(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     match host.parse() {

@@ -1,20 +1,20 @@
-//! The requests that one request becomes when it is redirected: who gets credentials, and what stays of a POST.
+//! A redirect chain: which requests get credentials, and which redirects a POST may follow.
 
 use ureq::http::{self, Method, Response, StatusCode, Uri, header};
 
 use super::{HttpError, Payload, Request};
 
-/// Host of the API that takes `GITHUB_TOKEN`, whose limit for anonymous requests is 60 an hour.
+/// Host of the API that accepts `GITHUB_TOKEN`; its rate limit for anonymous requests is 60 an hour.
 const GITHUB_API: &str = "api.github.com";
 
-/// A request on its way.
+/// A request and the redirects followed so far.
 pub(super) struct Hops<'a> {
     made: &'a Request<'a>,
-    /// The token for requests that are made to GitHub's API.
+    /// The token for requests to GitHub's API.
     github_token: Option<&'a str>,
-    /// Where the request was made to.
+    /// The URL of the original request.
     first: Uri,
-    /// Whether a redirect has led to another place since: whoever made that one chose all that came after it.
+    /// Whether a redirect has left the original server: later targets are chosen by another party.
     strayed: bool,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Hops<'a> {
         Self { made, github_token, first, strayed: false }
     }
 
-    /// The request to make at `uri`. `Authorization` and the token go only where the request was made to in the first place.
+    /// The request for `uri`. `Authorization` and the token are sent only to the server of the original request.
     pub(super) fn request(&mut self, uri: &Uri) -> Result<http::Request<Payload<'a>>, HttpError> {
         self.strayed |= place(uri) != place(&self.first);
         if self.strayed && self.made.confined {
@@ -41,10 +41,10 @@ impl<'a> Hops<'a> {
         request.body(self.made.payload).map_err(|_| HttpError::Invalid { url: uri.to_string() })
     }
 
-    /// Where an answer leads to; `None` if it is the last one.
+    /// The target of the next redirect; `None` for the final response.
     ///
-    /// 307 and 308 repeat the request as it is. 303 asks for a GET, and 301 and 302 leave it open (RFC 9110, sections 15.4.2 to 15.4.4):
-    /// a POST or PUT that they answer is refused, since no answer to another question is wanted.
+    /// 307 and 308 repeat the request. 303 requires a GET, and 301 and 302 permit one (RFC 9110, sections 15.4.2 to
+    /// 15.4.4): a POST or PUT is not turned into a GET, but refused.
     pub(super) fn next<B>(&self, from: &Uri, response: &Response<B>) -> Result<Option<String>, HttpError> {
         let Some(target) = redirect_target(from, response)? else { return Ok(None) };
         let repeats = matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
@@ -55,7 +55,7 @@ impl<'a> Hops<'a> {
     }
 }
 
-/// What has to be the same for two addresses to be of one server: scheme, host and port.
+/// Scheme, host and port: equal for two URLs of the same server.
 pub(super) fn place(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
     let scheme = uri.scheme_str();
     let usual = scheme.map(|scheme| if scheme == "https" { 443 } else { 80 });
@@ -66,7 +66,7 @@ fn is_github_api(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https") && uri.host() == Some(GITHUB_API)
 }
 
-/// Where a 3xx answer points to (RFC 9110, section 15.4); `None` for every other answer.
+/// The target of a 3xx response (RFC 9110, section 15.4); `None` for any other response.
 fn redirect_target<B>(from: &Uri, response: &Response<B>) -> Result<Option<String>, HttpError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -77,7 +77,7 @@ fn redirect_target<B>(from: &Uri, response: &Response<B>) -> Result<Option<Strin
     reference_target(from, target).map(Some)
 }
 
-/// What a `Location` in an answer from `from` stands for. It may not leave TLS.
+/// Resolves a `Location` header in a response from `from`; refuses a downgrade from TLS.
 pub(super) fn reference_target(from: &Uri, target: &str) -> Result<String, HttpError> {
     let url = from.to_string();
     let (Some(own), Some(authority)) = (from.scheme_str(), from.authority()) else {
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// What `Authorization` each of the requests has that are made to these addresses, one after the other.
+    /// The `Authorization` headers of consecutive requests to these URLs.
     fn credentials(token: Option<&str>, made: &Request<'_>, hops: &[&str]) -> Vec<String> {
         let hops: Vec<Uri> = hops.iter().map(|url| url.parse().unwrap()).collect();
         let mut made = Hops::new(hops[0].clone(), made, token);

@@ -1,4 +1,4 @@
-//! Mirrors: other places for everything below an address.
+//! Mirrors: replacement URLs for URL prefixes.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 use vmbake_common::address::{self, UrlCredentials};
 use vmbake_common::hint::Hint;
 
-/// Address prefixes, each with the prefix to ask in its place. The longest one that fits wins.
+/// URL prefixes with their replacements. The longest matching prefix applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mirrors {
     map: BTreeMap<String, String>,
 }
 
-/// A text that is no mirror.
+/// An invalid mirror.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMirror {
-    #[error("{0:?} is not PREFIX=URL with two http or https addresses that end with '/'")]
+    #[error("invalid mirror {0:?}: expected PREFIX=URL with two http or https URLs that end with '/'")]
     Form(String),
     #[error("{0}")]
     Credentials(UrlCredentials),
@@ -24,19 +24,19 @@ pub enum InvalidMirror {
 impl Hint for InvalidMirror {}
 
 impl Mirrors {
-    /// Adds a mirror, in place of an earlier one of the same prefix.
+    /// Adds a mirror, replacing an earlier one for the same prefix.
     pub fn insert(&mut self, mirror: Mirror) {
         self.map.insert(mirror.prefix, mirror.target);
     }
 
-    /// Adds a mirror unless there is one for some part of that address already.
+    /// Adds a mirror unless a shorter or equal prefix has one already.
     pub fn insert_default(&mut self, mirror: Mirror) {
         if !self.map.keys().any(|prefix| mirror.prefix.starts_with(prefix.as_str())) {
             self.insert(mirror);
         }
     }
 
-    /// The address to ask in place of `url`.
+    /// The URL to request in place of `url`.
     pub fn map(&self, url: &str) -> String {
         let longest = self.map.iter().rev().filter_map(|(prefix, target)| Some((target, url.strip_prefix(prefix)?)));
         match longest.min_by_key(|(_, rest)| rest.len()) {
@@ -46,7 +46,7 @@ impl Mirrors {
     }
 }
 
-/// One mirror, written `PREFIX=URL`.
+/// A mirror, written `PREFIX=URL`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
     prefix: String,
@@ -54,8 +54,8 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// What stands below `prefix` is asked for below `target`. A missing `/` at their ends is added: `https://a.example`
-    /// must not fit `https://a.example.org/`.
+    /// Maps URLs that start with `prefix` to `target`. A missing `/` at their ends is added, since `https://a.example`
+    /// must not match `https://a.example.org/`.
     pub fn new(prefix: &str, target: &str) -> Result<Self, InvalidMirror> {
         if [prefix, target].into_iter().any(address::has_userinfo) {
             return Err(InvalidMirror::Credentials(UrlCredentials));

@@ -1,7 +1,7 @@
-//! How slow a server may be: silence, a least rate, and a time for all attempts together.
+//! Time limits: an idle timeout, a minimum throughput, and a deadline for all attempts together.
 //!
-//! A server that sends a byte now and then is never silent and never done. The rate counts only the time that was spent waiting for
-//! the server, so that a busy machine or a slow disk here is not taken for a slow server.
+//! A server that sends a byte now and then never hits the idle timeout. The throughput counts only time spent waiting
+//! for the server, so that a busy host or a slow disk is not mistaken for a slow server.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
@@ -9,27 +9,27 @@ use std::time::{Duration, Instant};
 use super::{HttpError, Retry};
 use vmbake_common::hint::Hint;
 
-/// What is asked of servers.
+/// Time limits for servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// A server that is silent for this long is gone.
+    /// Idle timeout.
     pub silence: Duration,
-    /// Waiting for a body is judged each time that it has taken this long.
+    /// The interval of waiting time over which the throughput is measured.
     pub window: Duration,
-    /// Bytes a second that must have come within it: fewer, and the connection counts as broken.
+    /// Minimum throughput in bytes a second: below it, the connection counts as broken.
     pub least_rate: u64,
-    /// The longest that a document may take, all attempts and pauses together.
+    /// Time limit for a document, including retries and delays.
     pub document: Duration,
-    /// The same of an artifact.
+    /// Time limit for an artifact.
     pub artifact: Duration,
-    /// When a request that failed is made again.
+    /// The retry policy.
     pub retry: Retry,
 }
 
 impl Default for Limits {
-    /// Half a minute outlasts what load balancers and proxies wait for their own servers. The rate is that of a line on which the
-    /// artifacts of a kind, 650 MB, would take two days; they fit into six hours at 30 KB a second, and the largest document, 16 MiB,
-    /// into half an hour at 9 KB.
+    /// Half a minute exceeds the usual timeouts of load balancers and proxies for their servers. At the minimum
+    /// throughput, the artifacts of a kind, 650 MB, would take two days; at 30 KB a second they take six hours, and the
+    /// largest document, 16 MiB, takes half an hour at 9 KB.
     fn default() -> Self {
         Self {
             silence: Duration::from_secs(30),
@@ -42,7 +42,6 @@ impl Default for Limits {
     }
 }
 
-/// When something has to be there.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     end: Instant,
@@ -50,12 +49,11 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// That long from now.
     pub fn after(allowed: Duration) -> Self {
         Self { end: Instant::now() + allowed, allowed }
     }
 
-    /// Fails once it has passed.
+    /// Fails if it has passed.
     pub fn check(&self, url: &str) -> Result<(), HttpError> {
         match Instant::now() < self.end {
             true => Ok(()),
@@ -64,7 +62,7 @@ impl Deadline {
     }
 }
 
-/// Why a body was given up. It passes as the inside of an [`io::Error`].
+/// Why reading a body was aborted. It is wrapped in an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
 enum GivenUp {
     #[error("too slow")]
@@ -75,12 +73,12 @@ enum GivenUp {
 
 impl Hint for GivenUp {}
 
-/// A body that is judged while it is read.
+/// A reader that enforces the minimum throughput and the deadline.
 pub(super) struct Paced<R> {
     inner: R,
     limits: Limits,
     deadline: Deadline,
-    /// Bytes that came in this window, and how long they were waited for.
+    /// Bytes received in this interval, and the time spent waiting for them.
     bytes: u64,
     waited: Duration,
 }
@@ -119,7 +117,7 @@ impl<R: Read> Read for Paced<R> {
     }
 }
 
-/// What it means that a body could not be read on after `received` bytes.
+/// The error for a body that failed after `received` bytes.
 pub(crate) fn broken(url: &str, received: u64, source: io::Error) -> HttpError {
     let url = url.to_owned();
     match source.get_ref().and_then(|inner| inner.downcast_ref()) {

@@ -1,18 +1,18 @@
-//! Asking again: how often, and after which pause.
+//! The retry policy: number of attempts and delays.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use super::HttpError;
 
-/// When a request that failed is made again. Everybody who asks a server follows this.
+/// When a failed request is repeated. All clients use this policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
-    /// Failures in a row of which the last one is final.
+    /// Number of consecutive failures after which the request fails.
     pub attempts: u32,
-    /// Pause after the first failure; it doubles with each further one.
+    /// Delay after the first failure; it doubles with each further one.
     pub first_pause: Duration,
-    /// The longest pause that a server may ask for. One that wants more will not answer soon.
+    /// Maximum delay that a server may request. A longer one counts as a failure.
     pub max_pause: Duration,
 }
 
@@ -23,7 +23,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Runs `request` again after temporary failures.
+    /// Repeats `request` after temporary failures.
     pub fn run<T>(&self, mut request: impl FnMut() -> Result<T, HttpError>) -> Result<T, HttpError> {
         let mut failures = self.failures(0);
         loop {
@@ -34,26 +34,26 @@ impl Retry {
         }
     }
 
-    /// Counts the failures of a download of which `received` bytes are there.
+    /// Starts counting the failures of a download with `received` bytes available.
     pub fn failures(&self, received: u64) -> Failures {
         Failures { policy: *self, in_a_row: 0, most: received }
     }
 }
 
-/// The failures of one request, and what it brought all the same.
+/// The failures of a request and its progress despite them.
 #[derive(Debug)]
 pub struct Failures {
     policy: Retry,
     in_a_row: u32,
-    /// The most bytes that ever were there.
+    /// The largest length so far.
     most: u64,
 }
 
 impl Failures {
-    /// Counts a failure and waits until the request may be made again; returns the error if it is final.
+    /// Counts a failure and waits for the delay; returns the error if it is final.
     ///
-    /// The count starts anew when more was `received` than was ever there. A server that makes every attempt start over would else be
-    /// asked for ever, and so would one that is too slow.
+    /// The count is reset if the length in `received` exceeds the largest one so far. Otherwise a server that makes
+    /// every attempt start over, or is too slow, would be retried forever.
     pub fn wait(&mut self, error: HttpError, received: u64) -> Result<(), HttpError> {
         if !error.is_temporary() {
             return Err(error);
@@ -69,7 +69,7 @@ impl Failures {
         Ok(())
     }
 
-    /// How long to wait: what the server asks for, else longer after each failure.
+    /// The delay: as requested by the server, otherwise with exponential back-off.
     fn pause(&self, error: &HttpError) -> Duration {
         let asked = match error {
             HttpError::Status { retry_after, .. } => *retry_after,
@@ -80,7 +80,7 @@ impl Failures {
     }
 }
 
-/// Up to a quarter of a pause more, so that those who failed together do not ask again together.
+/// Adds up to a quarter, so that clients that failed together do not retry together.
 fn spread(pause: Duration) -> Duration {
     let quarter = u64::try_from(pause.as_millis() / 4).unwrap_or(0);
     Duration::from_millis(RandomState::new().hash_one(0_u8).checked_rem(quarter).unwrap_or(0))

@@ -1,21 +1,20 @@
-//! What a registry asks for and what a token server answers: `WWW-Authenticate: Bearer …` or `Basic …` (distribution project, token
-//! specification; RFC 7617).
+//! Authentication challenges and token responses: `WWW-Authenticate: Bearer …` or `Basic …` (distribution project,
+//! token specification; RFC 7617).
 
 use serde::Deserialize;
 
-/// Largest answer of a token server that is read.
+/// Maximum length of a token response.
 pub(super) const MAX_TOKEN: u64 = 1 << 20;
 
-/// What a registry asks for.
+/// An authentication challenge.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// Name and password, with each request.
+    /// Name and password with each request.
     Basic,
-    /// A token.
     Bearer(TokenServer),
 }
 
-/// Where a token is to be had, and what for.
+/// A token server and the parameters of the request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TokenServer {
     pub(super) realm: String,
@@ -24,7 +23,7 @@ pub(super) struct TokenServer {
 }
 
 impl Challenge {
-    /// Reads the header (RFC 9110, section 11.6.1); `None` where it asks for something else.
+    /// Parses the header (RFC 9110, section 11.6.1); `None` for an unsupported scheme.
     pub(super) fn parse(header: &str) -> Option<Self> {
         let (scheme, mut rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {
@@ -52,15 +51,15 @@ impl Challenge {
 }
 
 impl TokenServer {
-    /// Where a token for `scopes` is to be had; what the registry asks for counts if there are none.
+    /// The URL for a token with `scopes`, or with the scope of the challenge if there are none.
     pub(super) fn url(&self, scopes: &[String]) -> String {
         let separator = if self.realm.contains('?') { '&' } else { '?' };
         format!("{}{separator}{}", self.realm, self.query(scopes).join("&"))
     }
 
-    /// What has to be posted for a token that an identity token opens (distribution project, "OAuth2").
+    /// The form to post for exchanging an identity token for an access token (distribution project, "OAuth2").
     pub(super) fn form(&self, scopes: &[String], identity: &str) -> String {
-        // One parameter has all scopes there.
+        // The form has one parameter for all scopes.
         let scopes = if scopes.is_empty() { Vec::new() } else { vec![scopes.join(" ")] };
         let mut fields = vec!["grant_type=refresh_token".to_owned(), "client_id=vmbake".to_owned()];
         fields.extend(self.query(&scopes));
@@ -88,7 +87,7 @@ pub(super) fn escaped(value: &str) -> String {
     })
 }
 
-/// The token in the answer of a token server. It becomes a header, so it must be visible ASCII.
+/// The token in a token response. It is used in a header, so it must be visible ASCII.
 pub(super) fn parse_token(answer: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Answer {

@@ -1,8 +1,9 @@
-//! The user's credentials for registries: the files of docker and podman, and the programs that they name, are asked for a host.
+//! The user's registry credentials: from the files of docker and podman, and from the credential helpers that they
+//! configure.
 //!
-//! Looked at in this order: `$REGISTRY_AUTH_FILE`, `$DOCKER_CONFIG/config.json`, `$XDG_RUNTIME_DIR/containers/auth.json`,
-//! `$XDG_CONFIG_HOME/containers/auth.json`, `~/.config/containers/auth.json`, `~/.docker/config.json`. The first that has credentials
-//! counts. Nothing of them is in a message or in what is printed for debugging.
+//! Searched in this order: `$REGISTRY_AUTH_FILE`, `$DOCKER_CONFIG/config.json`,
+//! `$XDG_RUNTIME_DIR/containers/auth.json`, `$XDG_CONFIG_HOME/containers/auth.json`, `~/.config/containers/auth.json`,
+//! `~/.docker/config.json`. The first match applies. Messages and debug output never contain credentials.
 
 use std::env;
 use std::fmt;
@@ -16,11 +17,11 @@ use vmbake_common::hint::Hint;
 use vmbake_common::input;
 use vmbake_oci::RepositoryName;
 
-/// Longest file that is read.
+/// Maximum length of a credentials file.
 const MAX_FILE: u64 = 1 << 20;
-/// What helpers say of a host that they do not know.
+/// The output of credential helpers for an unknown host.
 const UNKNOWN: &str = "credentials not found";
-/// Names under which the files have Docker Hub.
+/// Names of Docker Hub in the files.
 const DOCKER_HUB: [&str; 2] = ["https://index.docker.io/v1/", "docker.io"];
 
 /// Why credentials cannot be used.
@@ -32,7 +33,7 @@ pub enum CredentialError {
     Unusable {
         path: PathBuf,
         host: String,
-        /// What is wrong; it quotes nothing of the file.
+        /// The problem, without quoting the file.
         reason: String,
     },
 }
@@ -41,14 +42,14 @@ impl Hint for CredentialError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } => None,
-            Self::Unusable { host, .. } => Some(format!("log in once more, as by `docker login {host}`")),
+            Self::Unusable { host, .. } => Some(format!("log in again: `docker login {host}`")),
         }
     }
 
     vmbake_common::causes!(; Read);
 }
 
-/// Something that is not printed, and wiped after its use.
+/// A secret that is never printed and is wiped on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Secret(pub(super) Zeroizing<String>);
 
@@ -64,35 +65,35 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What a user shows to a registry.
+/// Credentials for a registry.
 #[derive(Clone, Debug)]
 pub(super) enum Credential {
     Password {
         user: String,
         password: Secret,
     },
-    /// A token that opens tokens (distribution project, "OAuth2").
+    /// An identity token (distribution project, "OAuth2").
     Identity(Secret),
 }
 
-/// Where credentials are looked for.
+/// The files to search for credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     files: Vec<PathBuf>,
 }
 
 impl Credentials {
-    /// Nowhere.
+    /// No files.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// In these files, in this order.
+    /// These files, in this order.
     pub fn in_files(files: Vec<PathBuf>) -> Self {
         Self { files }
     }
 
-    /// Where docker and podman keep those of the user who runs this.
+    /// The files of docker and podman for the current user.
     pub fn of_user() -> Self {
         let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let below = |name: &str, rest: &str| variable(name).map(|folder| folder.join(rest));
@@ -107,7 +108,7 @@ impl Credentials {
         Self::in_files(files.into_iter().flatten().collect())
     }
 
-    /// What there is for a repository of `host`, which is the registry that is asked in the end.
+    /// The credentials for a repository of `host`, the registry after mirrors.
     pub(super) fn of(&self, host: &str, name: &RepositoryName) -> Result<Option<Credential>, CredentialError> {
         for path in &self.files {
             let text = match read(path) {
@@ -115,7 +116,7 @@ impl Credentials {
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
                 Err(source) => return Err(CredentialError::Read { path: path.clone(), source }),
             };
-            // Only podman's files have entries for repositories; helpers of docker would be asked for each name.
+            // Only podman's files have entries for repositories; docker's helpers would be called for each name.
             let is_podman = path.file_name().is_none_or(|file| file != "config.json");
             for server in servers(host, name).into_iter().filter(|server| is_podman || !is_repository(server, host)) {
                 match get_credential_from_reader(text.as_slice(), &server) {
@@ -133,20 +134,20 @@ impl Credentials {
     }
 }
 
-/// A file of at most [`MAX_FILE`] bytes; of a longer one, so many.
+/// Reads at most [`MAX_FILE`] bytes of a file.
 fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut text = Zeroizing::new(Vec::new());
     input::open(path)?.take(MAX_FILE).read_to_end(&mut text)?;
     Ok(text)
 }
 
-/// The names that files may have for a repository, the closest one first.
+/// The possible keys for a repository in the files, most specific first.
 fn servers(host: &str, name: &RepositoryName) -> Vec<String> {
     if host == "registry-1.docker.io" {
         return DOCKER_HUB.map(str::to_owned).to_vec();
     }
     let mut servers = Vec::new();
-    // A mirror need not have the same names.
+    // A mirror may use other repository names.
     if host == name.host() {
         let mut path = Some(name.name());
         while let Some(name) = path {
@@ -162,7 +163,8 @@ fn is_repository(server: &str, host: &str) -> bool {
     server.strip_prefix(host).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// What is wrong; `None` where there are just none. A helper may print what it should not, so its output is left out.
+/// The problem in an error; `None` if there are just no credentials. The output of a helper is omitted, since it may
+/// contain secrets.
 fn fault(error: &CredentialRetrievalError) -> Option<String> {
     match error {
         CredentialRetrievalError::NoCredentialConfigured => None,
@@ -171,7 +173,7 @@ fn fault(error: &CredentialRetrievalError) -> Option<String> {
         {
             None
         }
-        CredentialRetrievalError::HelperFailure { helper, .. } => Some(format!("{helper} fails")),
+        CredentialRetrievalError::HelperFailure { helper, .. } => Some(format!("{helper} failed")),
         other => Some(other.to_string()),
     }
 }

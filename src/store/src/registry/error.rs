@@ -1,4 +1,4 @@
-//! Why a registry was not asked, or did not answer as it should.
+//! Errors of the registry client.
 
 use crate::download::DownloadError;
 use crate::http::HttpError;
@@ -10,7 +10,7 @@ use vmbake_oci::{InvalidPlatform, InvalidReference};
 
 use super::credentials::CredentialError;
 
-/// Why nothing was pulled or pushed.
+/// Why a pull or push failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error(transparent)]
@@ -19,14 +19,14 @@ pub enum RegistryError {
     Platform(#[from] InvalidPlatform),
     #[error(transparent)]
     Download(#[from] DownloadError),
-    #[error("{url}: the answer has digest {found}, its header says {stated}")]
+    #[error("{url}: the response has digest {found}, but its header states {stated}")]
     Header {
         url: String,
         /// `Docker-Content-Digest`.
         stated: String,
         found: Box<Digest>,
     },
-    #[error("{url}: asks for credentials in a way that is not understood: {challenge:?}")]
+    #[error("{url}: unsupported authentication challenge {challenge:?}")]
     Challenge {
         url: String,
         /// `WWW-Authenticate`.
@@ -34,26 +34,20 @@ pub enum RegistryError {
     },
     #[error(transparent)]
     Credentials(#[from] CredentialError),
-    #[error("{url}: wants credentials, and there are none for {host}")]
+    #[error("{url}: authentication required, but there are no credentials for {host}")]
     NoCredentials { url: String, host: String },
-    #[error("{url}: the credentials for {host} do not suffice")]
+    #[error("{url}: the credentials for {host} were rejected")]
     Denied { url: String, host: String },
-    #[error("{url}: the answer has no usable {what}")]
+    #[error("{url}: the response has no valid {what}")]
     Answer { url: String, what: &'static str },
-    #[error("{url}: has digest {found}, not {expected}")]
-    Digest {
-        url: String,
-        /// The digest that it should have.
-        expected: Box<Digest>,
-        found: Box<Digest>,
-    },
-    #[error("{image}: {digest} has {size} bytes, more than the {limit} that it may have")]
+    #[error("{url}: expected digest {expected}, found {found}")]
+    Digest { url: String, expected: Box<Digest>, found: Box<Digest> },
+    #[error("{image}: {digest} has {size} bytes, more than the limit of {limit}")]
     TooLarge {
         image: String,
         digest: Box<Digest>,
-        /// Its length in bytes, as its descriptor says.
+        /// The length in its descriptor, in bytes.
         size: u64,
-        /// The most that it may have.
         limit: u64,
     },
     #[error(transparent)]
@@ -63,9 +57,9 @@ pub enum RegistryError {
 impl Hint for RegistryError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NoCredentials { host, .. } | Self::Denied { host, .. } => Some(format!(
-                "`docker login {host}`, `podman login {host}` and `oras login {host}` keep credentials where vmbake finds them"
-            )),
+            Self::NoCredentials { host, .. } | Self::Denied { host, .. } => {
+                Some(format!("log in with `docker login {host}`, `podman login {host}` or `oras login {host}`"))
+            }
             _ => None,
         }
     }
@@ -86,7 +80,7 @@ impl From<StoreError> for RegistryError {
 }
 
 impl RegistryError {
-    /// Whether the registry says that there is no such thing.
+    /// Whether the registry reports that the object does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Download(error) if error.is_absent())
     }

@@ -1,4 +1,4 @@
-//! Pulling container images: a reference enters, proven blobs in the store leave.
+//! Pulls container images: from a reference to verified blobs in the store.
 
 use crate::http::Client;
 use crate::store::Store;
@@ -11,10 +11,10 @@ use super::credentials::Credentials;
 use super::error::RegistryError;
 use super::repository::{Access, Repository};
 
-/// Largest layer that is pulled.
+/// Maximum size of a layer.
 const MAX_LAYER: u64 = 16 << 30;
 
-/// Resolves a reference with a tag and pulls the image of a platform.
+/// Resolves a reference with a tag and pulls the image for a platform.
 pub fn pull_tag(
     client: &Client,
     store: &Store,
@@ -34,7 +34,7 @@ pub fn pull_tag(
     })
 }
 
-/// Pulls a pinned image; tells how many bytes it has.
+/// Pulls a pinned image; returns its length in bytes.
 pub fn pull_pinned(client: &Client, store: &Store, pinned: &ContainerImage) -> Result<u64, RegistryError> {
     let pull = Pull::new(client, store, pinned.image.parse()?);
     let image = pull.pull(pinned.index, &pinned.platform.parse()?)?;
@@ -45,7 +45,7 @@ pub fn pull_pinned(client: &Client, store: &Store, pinned: &ContainerImage) -> R
     Ok(image.blobs().map(|blob| blob.size).sum())
 }
 
-/// The blobs of a pinned image, as far as the store has the documents that name them.
+/// The blobs of a pinned image, as far as the store has the documents that list them.
 pub fn blobs(store: &Store, pinned: &ContainerImage) -> Vec<Digest> {
     let Ok(platform) = pinned.platform.parse() else { return Vec::new() };
     let read = |blob: &Descriptor| match store.blob(&blob.digest) {
@@ -57,7 +57,7 @@ pub fn blobs(store: &Store, pinned: &ContainerImage) -> Vec<Digest> {
     image.map(|image| image.blobs().map(|blob| blob.digest).collect()).unwrap_or_default()
 }
 
-/// An image of a registry, and the store that it is pulled into.
+/// An image of a registry and its target store.
 struct Pull<'a> {
     repository: Repository,
     store: &'a Store,
@@ -75,16 +75,16 @@ impl<'a> Pull<'a> {
         RegistryError::Message(message!("{}: not a usable image", self.reference).by(source))
     }
 
-    /// Asks what the tag stands for, and keeps that document.
+    /// Resolves the tag and stores the document.
     fn resolve(&self) -> Result<Digest, RegistryError> {
         let found = self.repository.manifest(&self.reference.tag)?;
         Ok(self.store.insert(&found.bytes)?)
     }
 
-    /// Pulls everything that the index leads to for a platform, and lists it in the store's layout.
+    /// Pulls the image for a platform from the index, and lists it in the store's layout.
     fn pull(&self, index: Digest, platform: &Platform) -> Result<Image, RegistryError> {
         let read = |blob: &Descriptor| {
-            // A config is a blob, an index or a manifest is not.
+            // A config is a blob; an index or a manifest is not.
             let is_blob = blob.media_type == MediaType::Config;
             let document = match is_blob {
                 true => self.repository.obtain(self.store, blob, MAX_DOCUMENT),

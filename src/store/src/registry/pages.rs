@@ -1,4 +1,4 @@
-//! Lists that a registry gives page by page: what is attached to a manifest, and the tags of a repository (distribution specification 1.1,
+//! Paginated lists of a registry: referrers of a manifest and tags of a repository (distribution specification 1.1,
 //! "Listing Tags").
 
 use serde::Deserialize;
@@ -9,18 +9,18 @@ use vmbake_oci::{MAX_DOCUMENT, is_tag};
 use super::error::RegistryError;
 use super::repository::Repository;
 
-/// Pages of a list that are asked for.
+/// Maximum number of pages.
 const MAX_PAGES: usize = 32;
 
 /// A page of the list of tags.
 #[derive(Deserialize)]
 struct TagList {
-    /// A repository without tags may have `null` here.
+    /// May be `null` for a repository without tags.
     tags: Option<Vec<String>>,
 }
 
 impl Repository {
-    /// The tags of the repository, as the registry lists them. What each stands for, it may change at any time.
+    /// The tags of the repository as listed by the registry. It may change their targets at any time.
     pub fn tags(&self) -> Result<Vec<String>, RegistryError> {
         let mut found = Vec::new();
         self.pages(self.url("tags/list"), |url, bytes| {
@@ -33,7 +33,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Gives each page of a list, and its address, to `each`.
+    /// Passes each page of a list with its URL to `each`.
     pub(super) fn pages(
         &self,
         first: String,
@@ -57,7 +57,7 @@ impl Repository {
     }
 }
 
-/// Where the list goes on (RFC 8288).
+/// The URL of the next page (RFC 8288).
 fn next_page(link: &str) -> Option<String> {
     let is_next = |link: &&str| link.contains("rel=\"next\"") || link.contains("rel=next");
     let (_, rest) = link.split(',').find(is_next)?.split_once('<')?;

@@ -1,4 +1,4 @@
-//! What is attached to a manifest: lists of referrers, by the registry's own list or by a tag where it has none (distribution
+//! Attachments of a manifest: from the registry's referrers API, or from the referrers tag if it has none (distribution
 //! specification 1.1, "Listing Referrers" and "Referrers Tag Schema").
 
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use vmbake_oci::Descriptor;
 use super::error::RegistryError;
 use super::repository::Repository;
 
-/// Type of lists.
+/// Media type of lists.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// How often a list is written again because others wrote it at the same time.
+/// Maximum number of attempts to update a list that others update concurrently.
 const MAX_ATTEMPTS: usize = 5;
 
 /// A list of referrers.
@@ -25,13 +25,13 @@ struct ReferrerList {
     schema_version: u32,
     media_type: Option<String>,
     manifests: Vec<Descriptor>,
-    /// What else others have put there stays.
+    /// Other fields are preserved.
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
 }
 
 impl Repository {
-    /// The manifests that are attached to `subject`. Who attached them, nobody has checked.
+    /// The manifests attached to `subject`. Nothing verifies their origin.
     pub fn referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
         match self.listed(subject) {
             Err(error) if error.is_absent() => Ok(self.tagged(subject)?.manifests),
@@ -39,8 +39,8 @@ impl Repository {
         }
     }
 
-    /// Attaches a manifest whose `subject` is that one, and whose blobs are there. `entry` is its entry in lists, with type and
-    /// annotations.
+    /// Attaches a manifest to its `subject`. Its blobs must have been pushed. `entry` is its descriptor in lists, with
+    /// type and annotations.
     pub fn attach(
         &self,
         subject: &Digest,
@@ -61,12 +61,12 @@ impl Repository {
             self.put_manifest(&fallback(subject), INDEX, &text)?;
         }
         Err(RegistryError::Message(message!(
-            "{}: others change it at the same time, and what was added does not stay",
+            "{}: lost an update race with other writers of the referrers list",
             self.url(&format!("manifests/{}", fallback(subject)))
         )))
     }
 
-    /// The registry's own list.
+    /// The list of the referrers API.
     fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
         let url = self.url(&format!("referrers/{subject}"));
         let mut found = Vec::new();
@@ -77,7 +77,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// The list below a tag; an empty one where there is none.
+    /// The list at the referrers tag; empty if the tag does not exist.
     fn tagged(&self, subject: &Digest) -> Result<ReferrerList, RegistryError> {
         match self.manifest(&fallback(subject)) {
             Ok(found) => self.parse(&found.bytes, &fallback(subject)),
@@ -100,7 +100,7 @@ impl Repository {
     }
 }
 
-/// The tag with the list of a registry that has none of its own.
+/// The referrers tag of a manifest, for registries without the referrers API.
 fn fallback(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm(), subject.hex()).chars().take(128).collect()
 }

@@ -1,4 +1,4 @@
-//! A repository of a registry: what there is in it, and manifests in both directions (distribution specification 1.1, "Pull" and
+//! A repository of a registry: reads and writes manifests and blobs (distribution specification 1.1, "Pull" and
 //! "Push").
 
 use crate::download::{DownloadError, Downloaded, Wanted, obtain};
@@ -12,32 +12,31 @@ use super::credentials::Credentials;
 use super::error::RegistryError;
 use super::session::Session;
 
-/// The header in which a registry states the digest of what it sends.
+/// The header that states the digest of a response.
 pub(super) const DIGEST_HEADER: HeaderName = HeaderName::from_static("docker-content-digest");
-/// The header in which a registry says that it lists a manifest among the referrers of its subject.
+/// The header that confirms that a registry with referrers API has listed a manifest.
 pub(super) const SUBJECT_HEADER: HeaderName = HeaderName::from_static("oci-subject");
 
-/// What is done with a repository, and so what a token must be good for.
+/// The operations that a token must permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is read.
     Pull,
-    /// It is written, too.
+    /// Read and write.
     Push,
 }
 
-/// A manifest or index as a registry gave it.
+/// A manifest or index as sent by the registry.
 #[derive(Clone, Debug)]
 pub struct RemoteManifest {
-    /// Its digest, which was computed.
+    /// Its computed digest.
     pub digest: Digest,
-    /// What the registry says it is.
+    /// The media type stated by the registry.
     pub media_type: String,
-    /// Its bytes, at most [`MAX_DOCUMENT`].
+    /// Its content, at most [`MAX_DOCUMENT`] bytes.
     pub bytes: Vec<u8>,
 }
 
-/// One repository. Threads may share it; they share its tokens.
+/// A repository. Threads may share it and its tokens.
 #[derive(Debug)]
 pub struct Repository {
     pub(super) client: Client,
@@ -47,13 +46,13 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The repository of that name. Nothing is asked before it is used; a registry on this machine is asked without TLS.
+    /// Creates a client for a repository without connecting. A registry on localhost uses plain HTTP.
     pub fn new(client: &Client, credentials: &Credentials, name: RepositoryName, access: Access) -> Self {
         let plain_http = name.is_local();
         Self::with_transport(client, credentials, name, access, plain_http)
     }
 
-    /// The same, without TLS if `plain_http`.
+    /// As [`Repository::new`], with plain HTTP if `plain_http` is set.
     pub fn with_transport(
         client: &Client,
         credentials: &Credentials,
@@ -63,7 +62,7 @@ impl Repository {
     ) -> Self {
         let base = name.base(plain_http);
         let scopes = match access {
-            // What the registry asks for will do.
+            // The scope of the challenge suffices.
             Access::Pull => Vec::new(),
             Access::Push => vec![format!("repository:{}:pull,push", name.name())],
         };
@@ -71,17 +70,16 @@ impl Repository {
         Self { client: client.clone(), session, name, base }
     }
 
-    /// What it is called.
     pub fn name(&self) -> &RepositoryName {
         &self.name
     }
 
-    /// The address of a part of it.
+    /// The URL of an API endpoint.
     pub(super) fn url(&self, rest: &str) -> String {
         format!("{}/{rest}", self.base)
     }
 
-    /// A manifest or index by its tag or digest, which is checked.
+    /// A manifest or index by tag or digest, with its digest checked.
     pub fn manifest(&self, reference: &str) -> Result<RemoteManifest, RegistryError> {
         let url = self.url(&format!("manifests/{reference}"));
         let (bytes, stated, media_type) = self.ask(&url, |answer| {
@@ -95,7 +93,7 @@ impl Repository {
             return Err(RegistryError::Digest { url, expected: Box::new(expected), found: Box::new(digest) });
         }
         match stated {
-            // A registry may state it in SHA-512.
+            // A registry may state a SHA-512 digest.
             Some(stated) if stated.starts_with("sha256:") && wanted.is_none() && stated != digest.to_string() => {
                 Err(RegistryError::Header { url, stated, found: Box::new(digest) })
             }
@@ -103,30 +101,28 @@ impl Repository {
         }
     }
 
-    /// The digest of what a tag stands for, if there is such a tag.
+    /// The digest of a tag, if the tag exists.
     pub fn tag(&self, tag: &str) -> Result<Option<Digest>, RegistryError> {
         let url = self.url(&format!("manifests/{tag}"));
         let stated = self.head(&url, |answer| Ok(answer.header(DIGEST_HEADER).and_then(|text| text.parse().ok())));
         match stated {
             Ok(Some(digest)) => Ok(Some(digest)),
-            // Not every registry states it.
+            // Some registries do not state it.
             Ok(None) => Ok(Some(self.manifest(tag)?.digest)),
             Err(error) if error.is_absent() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether a blob is there.
     pub fn has_blob(&self, digest: &Digest) -> Result<bool, RegistryError> {
         self.exists(&format!("blobs/{digest}"))
     }
 
-    /// Whether a manifest is there.
     pub fn has_manifest(&self, digest: &Digest) -> Result<bool, RegistryError> {
         self.exists(&format!("manifests/{digest}"))
     }
 
-    /// A whole blob of that digest in memory, if it has at most `limit` bytes.
+    /// Reads a blob with that digest and at most `limit` bytes into memory.
     pub fn read_blob(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, RegistryError> {
         let bytes = self.stream_blob(digest, |answer| answer.read(limit))?;
         let found = digest_of(&bytes, Some(digest));
@@ -139,7 +135,7 @@ impl Repository {
         }
     }
 
-    /// What `read` makes of a blob, whose bytes nobody has checked yet; it is called again when the connection breaks.
+    /// Passes the unverified content of a blob to `read`, which is called again after a lost connection.
     pub fn stream_blob<T>(
         &self,
         digest: &Digest,
@@ -148,12 +144,12 @@ impl Repository {
         self.ask(&self.url(&format!("blobs/{digest}")), read)
     }
 
-    /// A blob in the store, downloaded if it is not there; it has the digest and length of its descriptor.
+    /// Downloads a blob into the store unless it is there; verifies the digest and length in its descriptor.
     pub fn obtain(&self, store: &Store, blob: &Descriptor, limit: u64) -> Result<Downloaded, RegistryError> {
         self.obtain_at(store, blob, &blob.digest, limit)
     }
 
-    /// The same of a blob that the registry has under the digest `place`, in another algorithm.
+    /// As [`Repository::obtain`], for a blob that the registry has under `place`, a digest of another algorithm.
     pub fn obtain_at(
         &self,
         store: &Store,
@@ -164,7 +160,7 @@ impl Repository {
         self.obtain_from(store, blob, &format!("blobs/{place}"), limit)
     }
 
-    /// The same of a manifest or an index.
+    /// As [`Repository::obtain`], for a manifest or index.
     pub fn obtain_manifest(&self, store: &Store, document: &Descriptor) -> Result<Downloaded, RegistryError> {
         self.obtain_from(store, document, &format!("manifests/{}", document.digest), MAX_DOCUMENT)
     }
@@ -176,7 +172,7 @@ impl Repository {
         rest: &str,
         limit: u64,
     ) -> Result<Downloaded, RegistryError> {
-        // Its descriptor says how long it is, and may have been made up by the registry.
+        // The registry states the length in the descriptor, so it is not trusted.
         if blob.size > limit {
             let (image, digest) = (self.name.to_string(), Box::new(blob.digest));
             return Err(RegistryError::TooLarge { image, digest, size: blob.size, limit });
@@ -194,8 +190,8 @@ impl Repository {
         })
     }
 
-    /// Puts a manifest or an index at a tag or at its digest. Its blobs must be there. Tells whether the registry lists it among the
-    /// referrers of its subject.
+    /// Pushes a manifest or index to a tag or digest. Its blobs must have been pushed. Returns whether the registry has
+    /// listed it among the referrers of its subject.
     pub(super) fn put(&self, reference: &str, media_type: &str, bytes: &[u8]) -> Result<bool, RegistryError> {
         let url = self.url(&format!("manifests/{reference}"));
         let digest = digest_of(bytes, reference.parse().ok().as_ref());
@@ -215,7 +211,7 @@ impl Repository {
         }
     }
 
-    /// Puts a manifest or an index at a tag or at its digest. All that it names must be there.
+    /// Pushes a manifest or index to a tag or digest. Everything that it refers to must have been pushed.
     pub fn put_manifest(&self, reference: &str, media_type: &str, bytes: &[u8]) -> Result<(), RegistryError> {
         self.put(reference, media_type, bytes).map(drop)
     }
@@ -243,7 +239,7 @@ impl Repository {
     }
 }
 
-/// The digest of bytes, in the algorithm of the one that they should have.
+/// The digest of bytes, with the algorithm of the expected digest.
 fn digest_of(bytes: &[u8], wanted: Option<&Digest>) -> Digest {
     let Some(wanted) = wanted else { return Digest::of(bytes) };
     let mut hasher = wanted.hasher();

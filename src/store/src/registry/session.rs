@@ -1,6 +1,6 @@
-//! Who asks: a challenge of a registry and the user's credentials enter, the `Authorization` of the next request leaves.
+//! Authentication: answers challenges of a registry with the user's credentials.
 //!
-//! Only the registry itself is answered. A server that a redirect leads to may ask for credentials as well, and gets none.
+//! Only challenges of the registry itself are answered, never those of a redirect target.
 
 use std::sync::Mutex;
 
@@ -17,27 +17,27 @@ use super::challenge::{Challenge, MAX_TOKEN, TokenServer, parse_token};
 use super::credentials::{Credential, Credentials, Secret};
 use super::error::RegistryError;
 
-/// How often one request may be made with another token.
+/// Maximum number of new tokens per request.
 const MAX_RENEWALS: usize = 2;
-/// Type of what is posted to a token server.
+/// Media type of requests to a token server.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What a registry knows of the user.
+/// The authentication state for a registry.
 #[derive(Debug)]
 pub(super) struct Session {
     client: Client,
     credentials: Credentials,
     name: RepositoryName,
-    /// Some address of the registry, after mirrors.
+    /// A URL of the registry, after mirrors.
     place: String,
-    /// What tokens must be good for.
+    /// The required scopes.
     scopes: Vec<String>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Looked for once, when the registry asks.
+    /// Looked up once, on the first challenge.
     credential: Option<Option<Credential>>,
     authorization: Option<Secret>,
 }
@@ -54,7 +54,7 @@ impl Session {
         Self { client, credentials, name, place, scopes, state: Mutex::default() }
     }
 
-    /// Makes a request with the headers that it needs to be allowed; again if they have expired.
+    /// Sends a request with authorization; repeats it after the authorization has expired.
     pub(super) fn authorized<T>(
         &self,
         request: impl Fn(&[(HeaderName, String)]) -> Result<T, DownloadError>,
@@ -79,10 +79,10 @@ impl Session {
         }
     }
 
-    /// What replaces `used`, which the registry did not take.
+    /// Replaces an authorization `used` that the registry rejected.
     fn renewed(&self, used: Option<Secret>, url: &str, challenge: String) -> Result<Secret, RegistryError> {
         let mut state = locked(&self.state);
-        // Another thread may have been faster.
+        // Another thread may have renewed it.
         if let Some(newer) = state.authorization.clone().filter(|newer| Some(newer) != used.as_ref()) {
             return Ok(newer);
         }
@@ -111,13 +111,11 @@ impl Session {
     ) -> Result<Secret, RegistryError> {
         let url = self.name.to_string();
         if is_downgrade(asked, &server.realm) {
-            return Err(RegistryError::Message(message!(
-                "{url}: wants a token that is not to be had over HTTPS: {challenge:?}"
-            )));
+            return Err(RegistryError::Message(message!("{url}: token endpoint does not use HTTPS: {challenge:?}")));
         }
         let wanted = server.url(&self.scopes);
         let form;
-        // The registry says where that is: what is the user's for others must not go there.
+        // The registry chooses the token server, so the user's other tokens must not be sent to it.
         let request = match credential {
             None => Request::get(&wanted),
             Some(Credential::Password { user, password }) => {
@@ -151,20 +149,20 @@ impl Session {
         }
     }
 
-    /// The registry that is asked, with its port where it has one.
+    /// The host of the registry, with its port if any.
     fn host(&self) -> &str {
         let rest = self.place.split_once("://").map_or(self.place.as_str(), |(_, rest)| rest);
         rest.split('/').next().unwrap_or_default()
     }
 }
 
-/// Name and password as a header has them (RFC 7617).
+/// A Basic authorization header (RFC 7617).
 fn basic(user: &str, password: &Secret) -> Secret {
     let pair = Secret::new(format!("{user}:{}", *password.0));
     Secret::new(format!("Basic {}", Base64::encode_string(pair.0.as_bytes())))
 }
 
-/// Whether a registry that was asked over TLS wants its token to be had without.
+/// Whether a registry with TLS names a token server without TLS.
 fn is_downgrade(asked: &str, realm: &str) -> bool {
     let is_tls = |url: &str| scheme(url).as_deref() == Some("https");
     is_tls(asked) && !is_tls(realm)

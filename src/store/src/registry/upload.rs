@@ -1,5 +1,5 @@
-//! Blobs to a registry: there already, mounted from another repository, or sent in one piece (distribution specification 1.1, "Pushing
-//! Blobs"). Not every registry takes pieces, and some only small ones.
+//! Uploads of blobs: existing, mounted from another repository, or sent in one request (distribution specification 1.1,
+//! "Pushing Blobs"). Chunked uploads are not supported by every registry.
 
 use crate::download::DownloadError;
 use crate::http::{Answer, Deadline, Payload, Request, header, is_same_server, located};
@@ -9,29 +9,29 @@ use super::challenge::escaped;
 use super::error::RegistryError;
 use super::repository::Repository;
 
-/// Type of all blobs on their way.
+/// Media type of all uploads.
 const BYTES: &str = "application/octet-stream";
 
-/// How a blob came to be there.
+/// How a blob got into the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It was.
+    /// It existed.
     There,
-    /// The registry had it in the other repository.
+    /// It was mounted from the other repository.
     Mounted,
     Sent,
 }
 
-/// What a registry answers to the start of an upload.
+/// The response to the start of an upload.
 enum Start {
     Mounted,
-    /// Where the bytes go to.
+    /// The upload URL.
     Upload(String),
 }
 
 impl Repository {
-    /// Sees to it that a blob is there. Its bytes must have that digest, which the registry checks; `other` is the name of a
-    /// repository of the same registry that may have it.
+    /// Uploads a blob unless it exists. The registry checks the digest; `other` is a repository of the same registry
+    /// from which the blob may be mounted.
     pub fn put_blob(
         &self,
         digest: &Digest,
@@ -44,7 +44,7 @@ impl Repository {
         }
     }
 
-    /// The same, without looking whether it is there.
+    /// As [`Repository::put_blob`], without checking whether the blob exists.
     pub fn send_blob(
         &self,
         digest: &Digest,
@@ -53,7 +53,7 @@ impl Repository {
     ) -> Result<Arrival, RegistryError> {
         let deadline = Deadline::after(self.client.limits().artifact);
         let mut failures = self.client.limits().retry.failures(0);
-        // An upload that failed cannot be sent to the same place again.
+        // A failed upload cannot be continued at the same URL.
         loop {
             match self.upload(digest, payload, other, deadline) {
                 Err(RegistryError::Download(DownloadError::Http(error))) => failures.wait(error, 0)?,
@@ -75,7 +75,7 @@ impl Repository {
         };
         let separator = if target.contains('?') { '&' } else { '?' };
         let url = format!("{target}{separator}digest={}", escaped(&digest.to_string()));
-        // The registry says where, so no mirror may change it, and another server gets no credentials.
+        // The registry chooses the URL: mirrors do not apply, and another server gets no credentials.
         let put = Request::put(&url, payload).header(header::CONTENT_TYPE, BYTES).without_mirrors();
         let is_own = is_same_server(&url, &self.client.address(&self.url("")));
         match is_own {
@@ -98,7 +98,7 @@ impl Repository {
         match (status, location) {
             (201, _) if other.is_some() => Ok(Start::Mounted),
             (202, Some(location)) => Ok(Start::Upload(located(&from, &location)?)),
-            _ => Err(RegistryError::Answer { url, what: "place for an upload" }),
+            _ => Err(RegistryError::Answer { url, what: "upload location" }),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Decoded forms of blobs: the tar of a compressed archive, the raw disk of a qcow2 base. Made once, used in place.
+//! Cached decoded forms of blobs: the tar of a compressed archive, the raw disk of a qcow2 base.
 //!
-//! `decoded/<digest of the blob>.<form>` gets its name when it is complete, and then a record of how the system describes it,
-//! `<name>.json`. Only what is still described so is used: what was touched, cut, copied or left by a kill is made
-//! again. Two processes that want the same form make it once. In a store that cannot be written, forms are files
-//! without a name, and so they are where it is not believed.
+//! `decoded/<digest of the blob>.<form>` is named when it is complete, followed by `<name>.json` with its file
+//! identity. Only an unchanged file is used: one that was modified, truncated, copied or left by a killed process is
+//! decoded again. Concurrent processes decode a form once. In a read-only or untrusted store, forms are unnamed
+//! temporary files.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,10 +14,11 @@ use crate::stamp::{Stamp, read_record, write_record};
 use vmbake_common::digest::Digest;
 use vmbake_common::ownership;
 
-/// Folder of the store.
+/// Directory in the store.
 pub(super) const FOLDER: &str = "decoded";
 
-/// What a blob was decoded to. The number grows when the same blob would give other bytes, or would be refused.
+/// A decoded form of a blob. Increase the number when the same blob would be decoded to other bytes, or would be
+/// refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodedForm {
     /// The archive inside a compressed one.
@@ -35,7 +36,7 @@ pub enum DecodedForm {
 impl DecodedForm {
     const ALL: [Self; 5] = [Self::Tar, Self::Zip, Self::File, Self::DebData, Self::Disk];
 
-    /// The end of its files' names.
+    /// The suffix of the file names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tar => "tar-1",
@@ -47,27 +48,27 @@ impl DecodedForm {
     }
 }
 
-/// A decoded form that is there, or the place to make it.
+/// A cached decoded form, or a file to decode to.
 #[derive(Debug)]
 pub enum Decoded {
-    /// It is there.
+    /// It is cached.
     Found(File),
-    /// It must be made.
+    /// It must be decoded.
     Missing(Spool),
 }
 
-/// A file that becomes a decoded form when it is complete; dropped before, it is gone.
+/// A file that becomes a decoded form when complete; otherwise it is deleted on drop.
 #[derive(Debug)]
 pub struct Spool {
     file: File,
-    /// Its name until it is complete, and then.
+    /// Its temporary and final name.
     names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Store {
-    /// The decoded form of a blob, or an empty file to make it in. Waits while another process makes it.
+    /// The decoded form of a blob, or an empty file to decode to. Blocks while another process decodes it.
     ///
-    /// Only for blobs whose digest was proven: that is what the name says.
+    /// Only for blobs with a verified digest, since the name states the digest.
     pub fn decoded(&self, blob: &Digest, form: DecodedForm) -> std::io::Result<Decoded> {
         let target = self.form(blob, form);
         if !self.is_believed() {
@@ -78,16 +79,16 @@ impl Store {
         }
         let Ok((file, path)) = self.start(&target) else { return Spool::unnamed().map(Decoded::Missing) };
         let spool = Spool { file, names: Some((path, target.clone())) };
-        // Another process may have made it while this one waited for the lock.
+        // Another process may have decoded it while this one waited for the lock.
         Ok(intact(&target).map_or_else(|| Decoded::Missing(spool), Decoded::Found))
     }
 
-    /// Whether the store has that decoded form, as it was made.
+    /// Whether the store has that decoded form, unchanged.
     pub fn has_decoded(&self, blob: &Digest, form: DecodedForm) -> bool {
         intact(&self.form(blob, form)).is_some()
     }
 
-    /// Where the decoded form of a blob stands, or would stand.
+    /// The path of the decoded form of a blob, whether or not it exists.
     pub fn form(&self, blob: &Digest, form: DecodedForm) -> PathBuf {
         self.root.join(FOLDER).join(format!("{}.{}", blob.hex(), form.name()))
     }
@@ -98,7 +99,7 @@ impl Store {
         [self.root.join("partial"), self.root.join(FOLDER)].iter().try_for_each(|folder| create_dir(folder))?;
         let write = |source| StoreError::Write { path: path.clone(), source };
         let file = partial::lock(&path).map_err(write)?;
-        // Of an empty file this would have ext4 write all of it when it is closed.
+        // For a file truncated to zero, ext4 would flush all data on close.
         if file.metadata().map_err(write)?.len() > 0 {
             file.set_len(0).map_err(write)?;
         }
@@ -112,7 +113,6 @@ impl Spool {
         Ok(Self { file: tempfile::tempfile()?, names: None })
     }
 
-    /// The file to write.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -122,7 +122,7 @@ impl Spool {
         self.names.is_some()
     }
 
-    /// It is complete: keeps it for the next time, if that is possible.
+    /// Keeps the complete file in the store, if possible.
     pub fn keep(mut self) -> std::io::Result<File> {
         let file = self.file.try_clone()?;
         if let Some((path, target)) = self.names.take()
@@ -142,14 +142,15 @@ impl Drop for Spool {
     }
 }
 
-/// The record comes last and speaks of the file that has the name then: one that replaced it in between is not believed.
+/// The record is written last and describes the file that has the name by then: a file that replaces it in between is
+/// not trusted.
 fn publish(file: &File, path: &Path, target: &Path) -> std::io::Result<()> {
     std::fs::rename(path, target)?;
     file.set_permissions(Permissions::from_mode(0o444))?;
     if let Some(stamp) = Stamp::backdated(file)? {
         write_record(&record(target), |out| Ok(serde_json::to_writer(out, &stamp)?));
     }
-    // Whoever waits for the name looks for the record.
+    // Processes that wait for the lock look for the record.
     file.unlock()
 }
 
@@ -159,14 +160,14 @@ fn record(target: &Path) -> PathBuf {
     name.into()
 }
 
-/// The file, if it is as it was when it was made.
+/// The file, if it is unchanged since it was decoded.
 fn intact(target: &Path) -> Option<File> {
     let stamp: Stamp = serde_json::from_slice(&read_record(&record(target))?).ok()?;
     let file = ownership::open(target).ok()?;
     (Stamp::of_private(&file, target)? == stamp).then_some(file)
 }
 
-/// Files of decoded forms whose blob is not among those kept, or that no bake would use any more.
+/// Decoded forms whose blob is not among those kept, or whose version is outdated.
 pub(super) fn needless(store: &Store, keep: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
     let mut paths = files(store.root.join(FOLDER))?;
     paths.retain(|path| {

@@ -1,5 +1,5 @@
-//! The store as an OCI image layout: `oci-layout` and `index.json` list the images that were pulled into it, so that other
-//! tools find them (OCI image specification 1.1, image layout).
+//! The store as an OCI image layout: `oci-layout` and `index.json` list the pulled images, so that other tools find
+//! them (OCI image specification 1.1, image layout).
 
 use std::collections::BTreeSet;
 use std::io::BufReader;
@@ -10,7 +10,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::ownership;
 use vmbake_oci::{Descriptor, INDEX, Index, MARKER, MARKER_FILE, REF_NAME};
 
-/// Lists an image under its reference, in place of an earlier one.
+/// Lists an image under its reference, replacing an earlier one.
 pub(super) fn list(store: &Store, reference: &str, root: &Descriptor) -> Result<(), StoreError> {
     change(store, |images| {
         images.retain(|image| image.annotations.get(REF_NAME).is_none_or(|name| name != reference));
@@ -20,7 +20,7 @@ pub(super) fn list(store: &Store, reference: &str, root: &Descriptor) -> Result<
     })
 }
 
-/// Takes the images out that are not among `keep`.
+/// Removes the images that are not among `keep`.
 pub(super) fn retain(store: &Store, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
     if !store.root.join(INDEX).exists() {
         return Ok(());
@@ -34,7 +34,7 @@ fn change(store: &Store, change: impl FnOnce(&mut Vec<Descriptor>)) -> Result<()
     let write = |source| StoreError::Write { path: path.clone(), source };
     let lock = ownership::open_or_make(&store.root.join("index.lock")).map_err(write)?;
     lock.lock().map_err(write)?;
-    // What cannot be read is made anew: it only lists what is in the store.
+    // An unreadable index is created anew: it only lists what is in the store.
     let old =
         ownership::open(&path).ok().and_then(|file| serde_json::from_reader::<_, Index>(BufReader::new(file)).ok());
     let mut images = old.map(|index| index.manifests).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Checking a whole store, and taking out what nobody needs.
+//! Verification and garbage collection of a store.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -12,20 +12,18 @@ use vmbake_common::parallel::for_each;
 
 use super::{BAKES, Store, StoreError, VERDICTS, decoded, files, remove, seen};
 
-/// A blob that is not what its name says; it has been removed.
+/// A corrupt blob that has been removed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Corrupt {
-    /// Where it was.
     pub path: PathBuf,
-    /// Digest of what was in it; `None` where that is no regular file, or the name no digest.
+    /// Digest of its content; `None` if it was not a regular file or had an invalid name.
     pub found: Option<Digest>,
 }
 
-/// What garbage collection removed, or would remove.
+/// The result of a garbage collection or its dry run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Garbage {
     pub files: Vec<PathBuf>,
-    /// Their length in bytes.
     pub bytes: u64,
 }
 
@@ -82,7 +80,7 @@ pub(super) fn collect(
     Ok(garbage)
 }
 
-/// Every file below `blobs/`, with the digest that its name states, sorted by path.
+/// Every file below `blobs/`, with the digest in its name, sorted by path.
 fn blobs(store: &Store) -> Result<Vec<(PathBuf, Option<Digest>)>, StoreError> {
     let mut found = Vec::new();
     for algorithm in ["sha256", "sha512"] {
@@ -134,7 +132,7 @@ mod tests {
                 let store = &store;
                 move || store.collect_garbage(keep, |_| Vec::new(), false).unwrap()
             });
-            // Time for the collector to begin to wait; were it late, the test would pass all the same.
+            // Lets the collector start waiting; if it is late, the test passes nevertheless.
             std::thread::sleep(std::time::Duration::from_millis(200));
             let digest = store.insert(b"new").unwrap();
             pinned.lock().unwrap().insert(digest);

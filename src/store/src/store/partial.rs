@@ -1,4 +1,4 @@
-//! A blob that is being written.
+//! Blobs in progress.
 
 use std::fs::{File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
@@ -11,10 +11,10 @@ use vmbake_common::ownership;
 
 use super::{Store, StoreError, create_dir};
 
-/// A blob in progress: a file that only this process writes, and the digest of what is in it.
+/// A blob in progress: a locked file and the digest of its content.
 ///
-/// Dropping it keeps what was written, so that the next attempt continues there. Nothing is synced to the disk: a blob
-/// that a power cut damages is found by its digest when it is used.
+/// Dropping it keeps the data, so that the next attempt resumes there. Nothing is synced to the disk: a blob damaged by
+/// a power failure is detected by its digest on use.
 #[derive(Debug)]
 pub struct Partial {
     store: Store,
@@ -37,7 +37,7 @@ impl Partial {
         Ok(partial)
     }
 
-    /// Hashes what an earlier attempt left.
+    /// Hashes the data of an earlier attempt.
     fn resume(&mut self) -> Result<(), StoreError> {
         let mut reader = &self.file;
         let mut sink = HashWriter(&mut self.hasher);
@@ -46,17 +46,16 @@ impl Partial {
         Ok(())
     }
 
-    /// Bytes that are there already.
+    /// Bytes written so far.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether nothing is there yet.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Forgets what is there.
+    /// Discards the data.
     pub fn reset(&mut self) -> Result<(), StoreError> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
         emptied.map_err(|source| StoreError::Write { path: self.path.clone(), source })?;
@@ -64,7 +63,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Appends bytes, and hashes them on the way.
+    /// Appends and hashes bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.file.write_all(bytes).map_err(|source| StoreError::Write { path: self.path.clone(), source })?;
         self.hasher.update(bytes);
@@ -72,20 +71,20 @@ impl Partial {
         Ok(())
     }
 
-    /// The digest of what is there.
+    /// The digest of the data so far.
     pub fn digest(&self) -> Digest {
         self.hasher.clone().finish()
     }
 
-    /// Takes away what is there, which nobody needs any more.
+    /// Deletes a file that is no longer needed.
     pub fn discard(self) -> Result<(), StoreError> {
         super::remove(&self.path)
     }
 
-    /// Gives the blob its name, which is its digest; returns it with the file, open at its start.
+    /// Names the blob after its digest; returns the digest and the file, positioned at the start.
     ///
-    /// The lock ends here: whoever waits for it must not wait until the last reader has closed the file. The file becomes
-    /// read-only last, since one that kept its old name could never be continued.
+    /// The lock is released here, so that other processes do not wait until the last reader closes the file. The file
+    /// becomes read-only last: a read-only file under its old name could never be resumed.
     pub fn publish(mut self) -> Result<(Digest, File), StoreError> {
         let digest = self.digest();
         let target = self.store.path(&digest);
@@ -102,8 +101,8 @@ impl Partial {
     }
 }
 
-/// Opens the file, which nobody else may be able to write, and waits for its lock. Whoever had the lock before may have renamed or removed the file meanwhile: then
-/// the lock is on something that nobody will find again, and a new file is made.
+/// Opens the file, which must not be writable by others, and waits for its lock. The previous holder of the lock may
+/// have renamed or removed the file: then the lock is on an unlinked file, and a new file is created.
 pub fn lock(path: &std::path::Path) -> std::io::Result<File> {
     loop {
         let file = ownership::open_or_make(path)?;
@@ -155,7 +154,7 @@ mod tests {
         let store = Store::open(Some(dir.path().to_owned())).unwrap();
         let mut partial = store.partial("k", Hasher::sha256()).unwrap();
         partial.write(b"content").unwrap();
-        // Something that cannot be replaced has its name.
+        // A directory, which cannot be replaced, has the name.
         std::fs::create_dir_all(store.path(&partial.digest()).join("x")).unwrap();
         assert!(partial.publish().is_err());
         let mode = std::fs::metadata(dir.path().join("partial/k")).unwrap().permissions().mode();

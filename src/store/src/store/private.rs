@@ -1,4 +1,4 @@
-//! Copies of files that others could still change, so that the bytes which are proven are those which are used.
+//! Copies of files that others could modify, so that the verified bytes are the bytes used.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,17 +10,17 @@ use super::Store;
 use vmbake_common::ownership::{self, Exposed, own};
 
 impl Store {
-    /// `file`, open at its start, or a copy of it that nobody else can write, and then the reason for that.
+    /// Returns `file`, open at its start, or a copy that others cannot modify, with the reason for copying.
     pub fn private(&self, path: &Path, file: File) -> io::Result<(File, Option<Exposed>)> {
         match own(&file, path) {
-            // What is no file has no bytes to copy: whoever reads it refuses it.
+            // A file of another type cannot be copied; the reader refuses it.
             Ok(()) | Err(Exposed::Kind { .. }) => Ok((file, None)),
             Err(exposed) => Ok((self.copy(file)?, Some(exposed))),
         }
     }
 
-    /// Copies to a file without a name: where the store is, as that is where room for large files was made, else to the
-    /// directory of temporary files.
+    /// Copies to an unnamed file in the store, where space for large files is expected, otherwise in the directory for
+    /// temporary files.
     fn copy(&self, mut file: File) -> io::Result<File> {
         let folder = self.root.join("partial");
         let mut named = || {
@@ -35,7 +35,7 @@ impl Store {
     }
 }
 
-/// Copies the whole of a file, with holes for zeros, and goes back to the start of both.
+/// Copies a file, with holes for zeros, and rewinds both.
 fn fill(file: &mut File, copy: &mut File) -> io::Result<()> {
     file.rewind()?;
     let mut buffer = vec![0; PIECE];

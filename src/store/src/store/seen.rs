@@ -1,8 +1,7 @@
-//! Digests of files that were hashed before: a file enters that nobody has changed since, its digest leaves without one byte
-//! having been read.
+//! Cached digests of files: returns the digest of an unchanged file without reading it.
 //!
-//! A record, `seen/<device>-<inode>`, is written after the file was hashed. A record that cannot be read or written only costs
-//! the time to hash again.
+//! The record `seen/<device>-<inode>` is written after the file was hashed. If a record cannot be read or written, the
+//! file is hashed again.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -15,13 +14,13 @@ use crate::stamp::{Stamp, read_record, write_record};
 use vmbake_common::digest::Digest;
 use vmbake_common::ownership;
 
-/// Folder of the store.
+/// Directory in the store.
 pub(super) const FOLDER: &str = "seen";
 
-/// Files of fewer bytes are hashed faster than their record is read.
+/// Smaller files are hashed faster than their record is read.
 const WORTH: u64 = 256 << 10;
 
-/// What is noted of a file.
+/// The cached record of a file.
 #[derive(Serialize, Deserialize)]
 struct Record {
     path: PathBuf,
@@ -30,8 +29,8 @@ struct Record {
 }
 
 impl Store {
-    /// The digest of `file`, open at its start and left there, with the algorithm of `like`, and its length in bytes. The
-    /// file is read unless it is private, was hashed before and has not changed since.
+    /// The digest of `file`, which must be at its start and stays there, with the algorithm of `like`, and its length
+    /// in bytes. The file is read unless it is private and unchanged since it was hashed.
     pub fn digest(&self, path: &Path, mut file: &File, like: &Digest) -> io::Result<(Digest, u64)> {
         let private = || Stamp::of_private(file, path).filter(|stamp| stamp.len >= WORTH);
         let before = if self.is_believed() { private() } else { None };
@@ -47,7 +46,7 @@ impl Store {
         Ok((digest, len))
     }
 
-    /// Notes that `file`, which nobody else writes, was hashed while it was written.
+    /// Records the digest of a file of this process, which was hashed while it was written.
     pub(super) fn note_own(&self, path: &Path, file: &File, digest: Digest) {
         if self.is_believed()
             && let Ok(Some(stamp)) = Stamp::backdated(file)
@@ -74,7 +73,7 @@ impl Store {
     }
 }
 
-/// Records of files that are gone or have changed.
+/// Records of files that are missing or have changed.
 pub(super) fn stale(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
     let mut records = files(store.root.join(FOLDER))?;
     records.retain(|record| {
@@ -91,7 +90,7 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::{FileExt, PermissionsExt};
 
-    /// A store with a blob that is worth a record.
+    /// A store with a blob that is large enough for a record.
     fn store(dir: &Path) -> (Store, Digest, PathBuf) {
         let store = Store::open(Some(dir.to_owned())).unwrap();
         let digest = store.insert(&vec![7; 300 << 10]).unwrap();
@@ -104,13 +103,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (store, digest, path) = store(dir.path());
         let [record] = &files(dir.path().join("seen")).unwrap()[..] else { panic!("one record") };
-        // What the record says is believed, so the file is not read.
+        // The record is trusted, so the file is not read.
         let text = std::fs::read_to_string(record).unwrap();
         let other = Digest::of(b"other");
         std::fs::write(record, text.replace(&digest.to_string(), &other.to_string())).unwrap();
         let file = File::open(&path).unwrap();
         assert_eq!(store.digest(&path, &file, &digest).unwrap(), (other, 300 << 10));
-        // Another algorithm is not what was noted.
+        // The record has another algorithm.
         let sha512 = Digest::Sha512([0; 64]);
         assert_eq!(store.digest(&path, &file, &sha512).unwrap().0.algorithm(), "sha512");
         std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();

@@ -1,8 +1,9 @@
-//! How far a store is believed: by who else can write to it.
+//! How far a store is trusted, derived from its permissions.
 //!
-//! What a store says without being hashed is only as good as the folders that it is in. One that others can write to is refused, as
-//! they could plant files there; if this user cannot write to it either, its blobs are as good as any file from somewhere. Where others
-//! can only replace the store as a whole, because a folder above it is theirs too, its blobs are used and written as well.
+//! Caches in a store are only as trustworthy as its directories are protected. A store that others can write to is
+//! refused, as they could plant files; if this user cannot write to it either, its blobs are treated like those from
+//! any untrusted location. If others can only replace the store as a whole, through a parent directory, blobs are read
+//! and written, too.
 
 use std::iter;
 use std::path::Path;
@@ -12,18 +13,18 @@ use rustix::fs::{Access, AtFlags, CWD};
 use super::StoreError;
 use vmbake_common::ownership::{self, Exposed};
 
-/// The folders in a store that blobs and records are in.
+/// The directories of a store that contain blobs and records.
 const FOLDERS: [&str; 8] =
     ["blobs", "blobs/sha256", "blobs/sha512", "partial", "seen", "decoded", super::BAKES, super::VERDICTS];
 
-/// What is used of a store.
+/// The trusted parts of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Everything.
+    /// Blobs and caches.
     Believed,
-    /// Blobs, each hashed, for this reason.
+    /// Blobs only, hashed on each use, for this reason.
     Exposed(Exposed),
-    /// Blobs, each hashed, as it was asked for.
+    /// Blobs only, hashed on each use, by request.
     Uncached,
 }
 
@@ -41,7 +42,7 @@ impl Standing {
     }
 }
 
-/// What the system does not tell counts as writable.
+/// Unknown permissions count as writable.
 fn is_writable(folder: &Path) -> bool {
     use rustix::io::Errno;
     let can = rustix::fs::accessat(CWD, folder, Access::WRITE_OK, AtFlags::EACCESS);
