@@ -1,4 +1,4 @@
-//! Why the artifacts are not complete.
+//! Errors of fetching.
 
 use std::path::PathBuf;
 
@@ -10,27 +10,27 @@ use vmbake_pin::prove::{LOCAL, ProveError};
 use vmbake_store::download::DownloadError;
 use vmbake_store::store::StoreError;
 
-/// Why the artifacts are not complete.
+/// Why an artifact or the base image is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     #[error("{name} {version} is not in the store: {path} is missing (from {url})")]
     Missing {
         name: String,
         version: String,
-        /// Where it would come from.
+        /// Its upstream URL.
         url: String,
         path: PathBuf,
     },
     #[error("the manifest of {name} pins no base image")]
     NoBase { name: String },
-    #[error("the manifest pins {url} as base image, a file that only the user has")]
+    #[error("the manifest pins {url} as the base image, which is a local file")]
     LocalBase {
-        /// What the manifest says of it.
+        /// The URL in the manifest.
         url: String,
     },
     #[error("{path}: cannot open the base image")]
     OpenBase { path: PathBuf, source: std::io::Error },
-    #[error("{name}: cannot be downloaded")]
+    #[error("{name}: download failed")]
     Download { name: String, source: DownloadError },
     #[error(transparent)]
     Prove(#[from] ProveError),
@@ -46,18 +46,18 @@ impl Hint for FetchError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Missing { url, .. } if url.starts_with(LOCAL) => {
-                "it is a file of a layer: --layers names the directory of the layer that has it"
+                "the file belongs to a layer: use --layers to name the directory that contains the layer"
             }
             Self::Missing { .. } => {
-                "`vmbake fetch` downloads it, and so does a bake that is not --offline; --store names another store"
+                "download it with `vmbake fetch` or a bake without --offline, or use --store to name another store"
             }
-            Self::LocalBase { .. } => "--base names the file",
+            Self::LocalBase { .. } => "use --base to name the file",
             Self::OpenBase { path, source } => {
-                let other = "--base takes a disk image, such as debian-13-genericcloud-amd64.qcow2; without it a bake takes the \
-                             one that the manifest pins";
+                let other = "use --base to name a disk image, such as debian-13-genericcloud-amd64.qcow2; without \
+                    it, a bake uses the pinned base image";
                 return of_path(path, source, other);
             }
-            Self::NoBase { .. } => "--base names a disk image; `vmbake update` pins the published one",
+            Self::NoBase { .. } => "use --base to name a disk image; `vmbake update` pins the published one",
             _ => return None,
         };
         Some(text.to_owned())

@@ -1,5 +1,5 @@
-//! The container images of a manifest: their blobs are checked like every artifact, and laid out as an OCI image layout (OCI image
-//! specification 1.1). Pinned images enter, files leave whose contents are blobs of the store, each hashed on the way.
+//! The container images of a manifest: verifies their blobs and lays them out as an OCI image layout (OCI image
+//! specification 1.1). Blobs are hashed as they are read.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,19 +23,20 @@ use vmbake_pin::prove::{ProveError, Prover, Standing};
 use vmbake_store::registry::pull_pinned;
 use vmbake_store::store::{Store, StoreError};
 
-/// The list of images in an archive of `docker save`, which `docker load` reads; Docker up to 24 ignores `index.json`.
+/// The list of images in an archive of `docker save`, as read by `docker load`; Docker up to version 24 ignores
+/// `index.json`.
 const DOCKER_ARCHIVE_LIST: &str = "manifest.json";
 /// Annotation with containerd's name of an image.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
-/// Why the images cannot be laid out.
+/// Why container images cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
-    #[error("{image}: not complete in the store")]
+    #[error("{image}: incomplete in the store")]
     Unusable { image: String, source: Box<OciError> },
-    #[error("{image}: bad platform")]
+    #[error("{image}: invalid platform")]
     Platform { image: String, source: InvalidPlatform },
-    #[error("cannot write the index of the images")]
+    #[error("cannot write the index of the container images")]
     Write(#[source] serde_json::Error),
     #[error(transparent)]
     Message(#[from] Message),
@@ -43,25 +44,25 @@ pub enum ImagesError {
 
 impl Hint for ImagesError {
     fn hint(&self) -> Option<String> {
-        let text = "`vmbake fetch` downloads container images, and so does a bake that is not --offline";
+        let text = "download it with `vmbake fetch` or a bake without --offline";
         matches!(self, Self::Unusable { .. }).then(|| text.to_owned())
     }
 
     vmbake_common::causes!(Message; Unusable, Platform);
 }
 
-/// A file of the layout, by its path there.
+/// A file of the layout, with its path there.
 pub struct LayoutFile {
     pub source: Arc<dyn ReadAt>,
     pub len: u64,
-    /// The image that it belongs to, with the digest that the manifest pins; the files of the layout itself have none.
+    /// The image of the file and its pinned digest; `None` for files of the layout itself.
     pub image: Option<(String, Digest)>,
 }
 
-/// A container image whose every blob is the one that the manifest leads to; made only by [`check`](super::verify::check).
+/// A container image with verified blobs; created only by [`check`](super::verify::check).
 pub struct VerifiedImage {
-    /// Its entry in `index.json`. That is the platform's manifest and not the index it was found by, which names platforms whose
-    /// blobs are not there.
+    /// Its entry in `index.json`: the platform's manifest, since the original index lists platforms whose blobs are
+    /// missing.
     entry: Descriptor,
     docker: DockerEntry,
     files: BTreeMap<String, LayoutFile>,
@@ -73,20 +74,20 @@ pub struct VerifiedImage {
 struct DockerEntry {
     config: String,
     repo_tags: [String; 1],
-    /// The lowest one first.
+    /// From bottom to top.
     layers: Vec<String>,
 }
 
-/// A layout whose every byte is proven; made only by [`lay_out`].
+/// A layout of verified files; created only by [`lay_out`].
 pub struct Layout {
     pub files: BTreeMap<String, LayoutFile>,
 }
 
-/// Lays images out.
+/// Lays out images.
 pub fn lay_out(images: Vec<VerifiedImage>) -> Result<Layout, ImagesError> {
     if images.is_empty() {
         return Err(ImagesError::Message(Message::new(
-            "the manifest pins no container image, but a layer wants to bring them",
+            "a layer includes container images, but the manifest pins none",
         )));
     }
     let (mut files, mut index, mut docker) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -105,7 +106,8 @@ pub fn lay_out(images: Vec<VerifiedImage>) -> Result<Layout, ImagesError> {
     Ok(Layout { files })
 }
 
-/// Proves a container image, pulled where that is possible; returns who answers for it, and how many bytes it has if it was pulled.
+/// Verifies a container image, after pulling it if there is a client; returns its proof, and its length in bytes if it
+/// was pulled.
 pub(super) fn pull(
     content: &Content,
     image: &ContainerImage,
@@ -115,18 +117,19 @@ pub(super) fn pull(
     let name = || image.image.clone();
     let was_there = is_complete(supply.store, image);
     let pulled = supply.client.map(|client| pull_pinned(client, supply.store, image)).transpose();
-    let pulled = pulled.map_err(|source| FetchError::Message(message!("{}: cannot be pulled", name()).by(source)))?;
+    let pulled =
+        pulled.map_err(|source| FetchError::Message(message!("{}: cannot pull the image", name()).by(source)))?;
     let standing = prover.image(content, image);
     let standing = standing.map_err(|source| ProveError { name: name(), source: Box::new(source) })?;
     Ok((standing, pulled.filter(|_| !was_there)))
 }
 
-/// Checks every blob of one image.
+/// Verifies every blob of one image.
 pub(super) fn check(pinned: &ContainerImage, store: &Store) -> Result<VerifiedImage, ImagesError> {
     let name = || pinned.image.clone();
     let unusable = |source| ImagesError::Unusable { image: name(), source: Box::new(source) };
     let platform = pinned.platform.parse().map_err(|source| ImagesError::Platform { image: name(), source })?;
-    // What the look-up was given, it has proven.
+    // The documents passed to the lookup have been verified.
     let documents = RefCell::new(BTreeMap::new());
     let image = Image::find(pinned.index, &platform, &|blob| {
         let bytes = read_document(blob, open(store, blob)?)?;
@@ -137,7 +140,7 @@ pub(super) fn check(pinned: &ContainerImage, store: &Store) -> Result<VerifiedIm
     if image.manifest.digest != pinned.digest {
         let (expected, found) = (Box::new(pinned.digest), Box::new(image.manifest.digest));
         return Err(ImagesError::Message(message!(
-            "{}: its index leads to {found}, the manifest pins {expected}",
+            "{}: the index refers to {found}, but the manifest pins {expected}",
             name()
         )));
     }

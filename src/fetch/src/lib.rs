@@ -1,7 +1,7 @@
-//! Brings every artifact and container image of a manifest into the store: [`Manifest`] in, [`Fetched`] out.
+//! Downloads the artifacts and container images of a manifest into the store: [`Manifest`] in, [`Fetched`] out.
 //!
-//! What is in the store already is not downloaded again, unless it is damaged. Offline nothing is downloaded at all, and an
-//! artifact that is not in the store stops the bake with its name and its address.
+//! Intact files in the store are not downloaded again. Offline, nothing is downloaded, and an artifact missing from the
+//! store is an error with its name and URL.
 
 pub mod images;
 pub mod local;
@@ -33,37 +33,35 @@ pub use error::FetchError;
 /// Name of the base image in messages.
 const BASE: &str = "the base image";
 
-/// Where artifacts come from, and what must prove them.
+/// Where artifacts come from, and the required proofs.
 pub struct Supply<'a> {
-    /// Where they are kept.
     pub store: &'a Store,
-    /// What proof each must have, and where copies of what has left its place are.
+    /// The required proofs, and mirrors for artifacts that have left their original URL.
     pub sources: &'a Sources,
-    /// Whom to believe.
+    /// The trust anchors.
     pub anchors: &'a Anchors,
-    /// Downloads them; `None` offline.
+    /// The HTTP client; `None` when offline.
     pub client: Option<&'a Client>,
-    /// Downloads at the same time.
+    /// Number of concurrent downloads.
     pub threads: NonZeroUsize,
 }
 
-/// An artifact in the store.
 #[derive(Debug)]
 pub(crate) struct FetchedArtifact {
     pub(crate) name: String,
     pub(crate) dependency: Dependency,
     pub(crate) path: PathBuf,
     pub(crate) file: File,
-    /// Whether this process has hashed it: then nobody has to do so again.
+    /// Whether this process has hashed it, so that hashing it again is unnecessary.
     pub(crate) hashed: bool,
-    /// Whether the store did not have it before.
+    /// Whether it was downloaded now.
     pub(crate) is_new: bool,
-    /// Where it is from, if a source knows it, and its architecture: what it must say of itself when its digest is proven.
+    /// Its source, if known, and architecture: the program must match them.
     pub(crate) program: Option<(Upstream, String)>,
 }
 
 impl FetchedArtifact {
-    /// Fails unless a proven file is the program that its source demands.
+    /// Fails unless a verified file is the program that its source requires.
     pub(crate) fn check_program(&self) -> Result<(), ProgramError> {
         match &self.program {
             Some((upstream, arch)) => program::check(upstream, &self.dependency.version, arch, &self.file),
@@ -72,38 +70,37 @@ impl FetchedArtifact {
     }
 }
 
-/// All that a manifest pins but the base image, in the store; made only by [`fetch`].
+/// Everything that a manifest pins except the base image, in the store; created only by [`fetch`].
 #[derive(Debug)]
 pub struct Fetched {
-    /// The artifacts, open.
+    /// The opened artifacts.
     pub(crate) artifacts: Vec<FetchedArtifact>,
     pub(crate) images: Vec<ContainerImage>,
-    /// Who answers for all of them, and for the base image that is pinned.
+    /// The proofs of all artifacts, and of the pinned base image.
     pub verdict: Verdict,
 }
 
 impl<'a> Supply<'a> {
-    /// Proves entries of manifests with the evidence that is there or can be had.
+    /// A prover that uses stored evidence and can download more.
     pub fn prover(&self) -> Prover<'a> {
         Prover::new(self.store, self.sources, self.anchors, self.client)
     }
 }
 
-/// What is fetched of a manifest.
+/// A pinned entry to fetch.
 enum Entry<'a> {
     Artifact(&'a str, &'a Dependency),
     Image(&'a ContainerImage),
 }
 
-/// An entry in the store.
 enum Done {
     Artifact(Box<FetchedArtifact>),
-    /// The documents of an image prove it, and come first.
+    /// An image is verified by its documents, which are fetched first.
     Image(Box<ContainerImage>, Standing),
 }
 
-/// Proves the digests that `manifest` pins, opens every artifact and finds every container image, downloaded where that is needed
-/// and possible.
+/// Verifies the digests that `manifest` pins, opens every artifact and locates every container image, after downloading
+/// what is missing.
 pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<Fetched, FetchError> {
     let prover = supply.prover();
     let mut verdict = prover.all(manifest)?;
@@ -133,7 +130,7 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
     Ok(Fetched { artifacts, images, verdict })
 }
 
-/// Brings one entry, with an event if it was downloaded.
+/// Fetches one entry and reports a download.
 fn bring(
     entry: Entry<'_>,
     content: &Content,
@@ -157,7 +154,7 @@ fn bring(
     })
 }
 
-/// A line for the downloaded packages of each layer: there may be hundreds of them.
+/// One event for the downloaded packages of each layer: there may be hundreds of them.
 fn packages(artifacts: &[FetchedArtifact]) -> impl Iterator<Item = Event> {
     let mut of: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
     let new = artifacts.iter().filter(|artifact| artifact.is_new).map(|artifact| &artifact.dependency);
@@ -169,21 +166,20 @@ fn packages(artifacts: &[FetchedArtifact]) -> impl Iterator<Item = Event> {
     of.into_iter().map(|(layer, (packages, bytes))| Event::FetchedPackages { layer: layer.to_owned(), packages, bytes })
 }
 
-/// A base image that is there.
+/// An available base image.
 #[derive(Debug)]
 pub struct FetchedBase {
-    /// Where it is.
     pub path: PathBuf,
     pub(crate) file: File,
-    /// What the manifest says of it.
+    /// Its entry in the manifest.
     pub(crate) pinned: Option<Dependency>,
-    /// Whether this process has hashed it: then nobody has to do so again.
+    /// Whether this process has hashed it, so that hashing it again is unnecessary.
     pub(crate) hashed: bool,
-    /// Whether it was downloaded: the store did not have it before.
+    /// Whether it was downloaded now.
     pub is_new: bool,
 }
 
-/// Finds the base image that `manifest` pins, downloaded where that is needed and possible.
+/// Locates the base image that `manifest` pins, after downloading it if it is missing.
 pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
     let Some(image) = &manifest.content().os.image else { return Err(FetchError::NoBase { name: manifest.name() }) };
     if image.url.starts_with(LOCAL) {
@@ -196,7 +192,7 @@ pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress)
     Ok(FetchedBase { path, file, pinned: Some(dependency), hashed, is_new })
 }
 
-/// Opens a base image that somebody has brought, for which the same is pinned.
+/// Opens a base image given by the user, which must match a pinned one.
 pub fn open_base_file(manifest: &Manifest, path: &Path) -> Result<FetchedBase, FetchError> {
     let pinned = manifest.content().os.image.clone();
     let path = path.to_owned();
@@ -206,8 +202,7 @@ pub fn open_base_file(manifest: &Manifest, path: &Path) -> Result<FetchedBase, F
     }
 }
 
-/// Every blob that a manifest needs, as far as the store knows: artifacts, the base image, evidence, and what the indexes
-/// of container images lead to.
+/// Every blob of a manifest known to the store: artifacts, the base image, evidence, and the blobs of container images.
 pub fn blobs(manifest: &Manifest, store: &Store) -> Vec<Digest> {
     let content = manifest.content();
     let mut blobs = Vec::new();
@@ -271,7 +266,7 @@ fn file(
             let found = found.map_err(|source| FetchError::Download { name: name.to_owned(), source })?;
             let fetched = fetched(found.file, true, !found.was_there);
             fetched.check_program().map_err(|source| {
-                FetchError::Message(message!("{name}: is not the program that its source demands").by(source))
+                FetchError::Message(message!("{name}: not the program that its source requires").by(source))
             })?;
             Ok(fetched)
         }
@@ -287,8 +282,8 @@ fn file(
     }
 }
 
-/// The artifact's address, and those of copies: a package leaves its archive when a newer one comes, and is found in the
-/// state that the archive had when the package was pinned.
+/// The artifact's URL and those of copies: a package that was replaced in its archive is still available in the
+/// snapshot from when it was pinned.
 fn urls(dependency: &Dependency, sources: &Sources) -> Vec<String> {
     let mut urls = vec![dependency.url.clone()];
     if let Some(Proof::Apt { archive, date, .. }) = &dependency.proof

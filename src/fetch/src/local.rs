@@ -1,4 +1,4 @@
-//! Files of layers' own directories: they enter the store, from which they are installed as artifacts are.
+//! Files from layer directories: copied into the store, from which they are installed like artifacts.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use vmbake_common::hint::Hint;
 use vmbake_common::input;
 use vmbake_store::store::{Store, StoreError};
 
-/// Bytes that are copied at a time.
+/// Buffer size for copying.
 const CHUNK: usize = 1 << 20;
 
-/// Why a file of a layer cannot be taken.
+/// Why a file of a layer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalFileError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: has digest {found}, and had {expected} when the layer was read")]
+    #[error("{path}: file changed during the run: expected digest {expected}, found {found}")]
     Changed { path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -25,7 +25,9 @@ pub enum LocalFileError {
 impl Hint for LocalFileError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Changed { .. } => Some("run the command again when nothing writes to the file".to_owned()),
+            Self::Changed { .. } => {
+                Some("run the command again when no other program is writing to the file".to_owned())
+            }
             Self::Store(error) => error.hint(),
             Self::Read { .. } => None,
         }
@@ -34,7 +36,7 @@ impl Hint for LocalFileError {
     vmbake_common::causes!(Store; Read);
 }
 
-/// Copies files with their digests into the store, unless it has them.
+/// Copies files with the given digests into the store.
 pub fn keep(files: impl IntoIterator<Item = (PathBuf, Digest)>, store: &Store) -> Result<(), LocalFileError> {
     for (path, expected) in files {
         if store.blob(&expected)?.is_some() {

@@ -1,8 +1,8 @@
-//! Checks inputs against their pinned lengths and digests: what was fetched enters, [`Verified`] leaves.
+//! Verifies fetched inputs against their pinned lengths and digests: returns [`Verified`].
 //!
-//! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Private files that
-//! were hashed before and have not been touched since are not hashed again. A base that others can write to is copied before it is
-//! checked, so that what is checked is what is read later.
+//! Only this module creates these types, and decoders accept no others, so unverified data cannot be decoded. Unchanged
+//! private files are not hashed again. A base image that others can write to is copied first, so that the verified
+//! bytes are the bytes read later.
 
 use std::fs::File;
 use std::io;
@@ -27,16 +27,16 @@ use vmbake_store::store::Store;
 /// Name of the base image in messages.
 const BASE: &str = "the base image";
 
-/// Why an artifact is refused.
+/// Why an input was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     #[error("{path}: cannot read {name}")]
     Read { name: String, path: PathBuf, source: std::io::Error },
-    #[error("{path}: {name} has {found} bytes, the manifest says {expected}")]
+    #[error("{path}: {name} has {found} bytes, expected {expected} according to the manifest")]
     Size { name: String, path: PathBuf, expected: u64, found: u64 },
-    #[error("{path}: {name} has digest {found}, the manifest says {expected}")]
+    #[error("{path}: {name} has digest {found}, expected {expected} according to the manifest")]
     Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
-    #[error("{path}: the base image is unusable")]
+    #[error("{path}: cannot use the base image")]
     Image { path: PathBuf, source: ImageError },
     #[error(transparent)]
     Container(#[from] ImagesError),
@@ -48,11 +48,12 @@ impl Hint for VerifyError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Digest { name, path, .. } | Self::Size { name, path, .. } if name == BASE => Some(format!(
-                "`vmbake update KIND --image {}` pins this file; the pinned image may be the same disk in another format",
+                "use `vmbake update KIND --image {}` to pin this file; the pinned image may be the same disk in another format",
                 escape::name(path.as_os_str().as_encoded_bytes())
             )),
             Self::Digest { .. } | Self::Size { .. } => Some(
-                "`vmbake fetch` replaces what is damaged in the store; else the manifest is of another file".to_owned(),
+                "use `vmbake fetch` to replace corrupt files in the store; otherwise the manifest is for another file"
+                    .to_owned(),
             ),
             _ => None,
         }
@@ -61,7 +62,7 @@ impl Hint for VerifyError {
     vmbake_common::causes!(Container, Message; Read, Image);
 }
 
-/// An artifact whose bytes are those that the manifest pins, open at its start.
+/// An artifact with the pinned digest, positioned at its start.
 #[derive(Debug)]
 pub struct Artifact {
     name: String,
@@ -70,23 +71,21 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Its name in the manifest.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the manifest says of it.
+    /// Its entry in the manifest.
     pub fn dependency(&self) -> &Dependency {
         &self.dependency
     }
 
-    /// Its content.
     pub fn file(&self) -> &File {
         &self.file
     }
 }
 
-/// A base image whose bytes are those that the manifest pins, where it pins any.
+/// A base image, with the pinned digest if one is pinned.
 #[derive(Debug)]
 pub struct Base {
     path: PathBuf,
@@ -96,40 +95,37 @@ pub struct Base {
 }
 
 impl Base {
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Digest of the file: the pinned one, where one is pinned.
+    /// Digest of the file.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Why it was copied, where others could change it.
+    /// Why it was copied, if others could modify it.
     pub fn copied(&self) -> Option<&Exposed> {
         self.copied.as_ref()
     }
 
-    /// Its disk.
     pub fn image(&self) -> Arc<Image> {
         Arc::clone(&self.image)
     }
 }
 
-/// All that an image is made of; made only by [`check`].
+/// All verified inputs of an image; created only by [`check`].
 pub struct Verified {
-    /// The artifacts, in the order in which they came.
+    /// The artifacts, in the order in which they were fetched.
     pub artifacts: Vec<Artifact>,
     /// The container images, in the same order.
     pub images: Vec<VerifiedImage>,
-    /// The base image.
     pub base: Base,
 }
 
-/// Checks the base, the artifacts and the container images on up to `threads` threads.
+/// Verifies the base image, the artifacts and the container images on up to `threads` threads.
 ///
-/// Of several refusals the same is returned whichever thread met it first: the base's, then that of the first artifact, then that of
+/// Which error is returned does not depend on scheduling: that of the base image, then of the first artifact, then of
 /// the first image.
 pub fn check(
     fetched: Fetched,
@@ -141,7 +137,7 @@ pub fn check(
     jobs.extend(
         fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(Box::new(artifact)))),
     );
-    // Only their documents tell how large they are.
+    // Their lengths are known only from their documents.
     jobs.extend(fetched.images.into_iter().map(|image| (u64::MAX, Job::Image(Box::new(image)))));
     let (mut base, mut artifacts, mut images) = (None, Vec::new(), Vec::new());
     for done in run(jobs, threads, |job, _| job.check(store)) {
@@ -154,11 +150,11 @@ pub fn check(
     Ok(Verified {
         artifacts,
         images,
-        base: base.ok_or(VerifyError::Message(Message::new("a thread stopped before the base image was checked")))?,
+        base: base.ok_or(VerifyError::Message(Message::new("worker thread ended before verifying the base image")))?,
     })
 }
 
-/// Checks the artifacts alone, for what has no base. Container images are left out.
+/// Verifies the artifacts only, without base and container images.
 pub fn check_artifacts(fetched: Fetched, store: &Store, threads: NonZeroUsize) -> Result<Vec<Artifact>, VerifyError> {
     let jobs = fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, artifact)).collect();
     run(jobs, threads, |artifact, _| check_artifact(artifact, store)).into_iter().collect()
@@ -188,14 +184,14 @@ impl Job {
     }
 }
 
-/// Checks one artifact, unless fetching it has.
+/// Verifies an artifact, unless that was done while fetching it.
 fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, VerifyError> {
     if !artifact.hashed {
         check_file(&artifact.name, &artifact.path, &artifact.file, &artifact.dependency, store)?;
         if let Err(source) = artifact.check_program() {
             let (name, path) = (artifact.name, artifact.path);
             return Err(VerifyError::Message(
-                message!("{}: {name} is not the program that its source demands", path.display()).by(source),
+                message!("{}: {name} is not the program that its source requires", path.display()).by(source),
             ));
         }
     }
@@ -203,7 +199,7 @@ fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, 
     Ok(Artifact { name, dependency, file })
 }
 
-/// Checks the base image, unless fetching it has.
+/// Verifies the base image, unless that was done while fetching it.
 fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     let FetchedBase { path, file, pinned, hashed, .. } = base;
     let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
@@ -218,13 +214,13 @@ fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     let image = image.map_err(|source| VerifyError::Image { path: path.clone(), source })?;
     let digest = match &pinned {
         Some(pinned) => pinned.digest,
-        // Nobody has said what it is; the image is one of what it was today.
+        // No digest is pinned: the current one is recorded.
         None => store.digest(&path, &file, &Digest::of(b"")).map_err(read)?.0,
     };
     Ok(Base { path, image: Arc::new(image), digest, copied })
 }
 
-/// Checks one open file against what is pinned of it, and leaves it at its start.
+/// Verifies an open file against its pinned length and digest, and rewinds it.
 fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: &Store) -> Result<(), VerifyError> {
     check_len(name, path, file, pinned)?;
     let read = |source: io::Error| VerifyError::Read { name: name.to_owned(), path: path.to_owned(), source };
@@ -240,7 +236,7 @@ fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: 
     Ok(())
 }
 
-/// Compares the length of an open file with what is pinned of it.
+/// Compares the length of an open file with the pinned one.
 fn check_len(name: &str, path: &Path, file: &File, pinned: &Dependency) -> Result<(), VerifyError> {
     let (name, path) = (name.to_owned(), path.to_owned());
     match file.metadata() {
