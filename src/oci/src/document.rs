@@ -17,28 +17,28 @@ const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+j
 const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
 
-/// Types of document that a registry is asked for.
+/// Media types requested from a registry.
 pub const ACCEPT: [&str; 4] = [INDEX, DOCKER_LIST, MANIFEST, DOCKER_MANIFEST];
 
-/// Who defined a type of document.
+/// The specification that defines a media type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// The OCI image specification.
     Oci,
-    /// Docker, before it.
+    /// Docker's own, older than OCI.
     Docker,
 }
 
-/// How a layer is compressed.
+/// Compression of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerType {
-    /// Not at all.
+    /// Uncompressed.
     Tar,
     Gzip,
     Zstd,
 }
 
-/// What a descriptor points to; a text that is unknown is kept.
+/// The media type of a descriptor; unknown ones are preserved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum MediaType {
@@ -90,18 +90,16 @@ impl fmt::Display for MediaType {
     }
 }
 
-/// A reference to a blob, with its length. The fields are sorted, and so is what is written.
+/// A reference to a blob. The fields are sorted, as they are in the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What else is said of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// What kind of artifact a manifest is of.
+    /// The artifact type of a manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     pub digest: Digest,
-    /// What it is.
     pub media_type: MediaType,
     /// The platform of an image, in an index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +108,7 @@ pub struct Descriptor {
     pub size: u64,
 }
 
-/// The platform of an image, as an index says it.
+/// The platform of an image in an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PlatformEntry {
     pub(super) os: String,
@@ -120,13 +118,13 @@ pub(super) struct PlatformEntry {
 }
 
 impl Descriptor {
-    /// The image that a document describes, with these annotations.
+    /// Adds annotations to the descriptor of an image.
     pub fn annotated(&self, annotations: &[(&str, &str)]) -> Self {
         let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         Self { annotations, platform: None, ..self.clone() }
     }
 
-    /// The same, for a platform.
+    /// Sets the platform.
     #[must_use]
     pub fn of_platform(self, os: &str, architecture: &str) -> Self {
         let platform = PlatformEntry { os: os.to_owned(), architecture: architecture.to_owned(), variant: None };
@@ -138,19 +136,18 @@ impl Descriptor {
         self.platform.as_ref().map(|platform| (platform.os.as_str(), platform.architecture.as_str()))
     }
 
-    /// A document of which only the digest is known.
+    /// The descriptor of a document of which only the digest is known.
     pub fn unknown(digest: Digest) -> Self {
         let media_type = MediaType::Other(String::new());
         Self { media_type, digest, size: 0, platform: None, artifact_type: None, annotations: BTreeMap::new() }
     }
 
-    /// A blob that is there.
     pub fn new(media_type: &str, digest: Digest, size: u64) -> Self {
         Self { media_type: media_type.to_owned().into(), size, ..Self::unknown(digest) }
     }
 }
 
-/// The part of a config that says what the image is.
+/// The fields of a config that identify the image.
 #[derive(Debug, Deserialize)]
 pub(super) struct Config {
     pub(super) os: String,
@@ -181,7 +178,7 @@ pub(super) struct Manifest {
     pub(super) layers: Vec<Descriptor>,
 }
 
-/// Both kinds of document at once, so that one which claims to be both is noticed.
+/// The fields of both types of document, so that one that claims to be both is detected.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Either {
@@ -197,7 +194,7 @@ struct Either {
 }
 
 impl Document {
-    /// Reads an index or a manifest, which must be what its descriptor says.
+    /// Parses an index or a manifest, whose type must match its descriptor.
     pub(super) fn parse(descriptor: &Descriptor, bytes: &[u8]) -> Result<Self, OciError> {
         let digest = || Box::new(descriptor.digest);
         let either: Either =
@@ -211,7 +208,7 @@ impl Document {
             stated => Some(stated.clone()),
         };
         if either.media_type.is_some() && either.media_type != expected {
-            return Err(invalid("mediaType is not the one that its descriptor states"));
+            return Err(invalid("mediaType differs from that in its descriptor"));
         }
         match (either.manifests, either.config, either.layers, expected) {
             (Some(manifests), None, None, Some(MediaType::Index(flavour))) => {
@@ -227,7 +224,7 @@ impl Document {
             (_, _, _, Some(other @ MediaType::Other(_))) => {
                 Err(OciError::MediaType { digest: digest(), found: other.to_string() })
             }
-            _ => Err(invalid("is neither an index nor a manifest")),
+            _ => Err(invalid("neither an index nor a manifest")),
         }
     }
 

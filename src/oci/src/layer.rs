@@ -1,4 +1,4 @@
-//! Layers: what is stored, and then what it unpacks to.
+//! Verification of layers: the stored blob and its uncompressed content.
 
 use std::io::{self, Read, Seek};
 
@@ -9,13 +9,13 @@ use super::document::{Descriptor, LayerType, MediaType};
 use vmbake_common::digest::Digest;
 use vmbake_common::message;
 
-/// The most that a layer may unpack to: what does not end is an attack.
+/// Maximum uncompressed size of a layer, against decompression bombs.
 const MAX_CONTENT: u64 = 64 << 30;
 
-/// Checks that `input` has the digest and length of `layer`, and that its content has digest `diff_id`; tells the length
+/// Verifies that `input` has the digest and length of `layer`, and its content the digest `diff_id`; returns the length
 /// of the content.
 ///
-/// It is read twice: no decoder sees a byte before the digest of all of them holds.
+/// The input is read twice, so that decoders receive verified data only.
 pub fn check_layer(layer: &Descriptor, diff_id: &Digest, mut input: impl Read + Seek) -> Result<u64, OciError> {
     let digest = || Box::new(layer.digest);
     let failed = |source: io::Error| OciError::Blob { digest: digest(), source: source.into() };
@@ -41,7 +41,7 @@ pub fn check_layer(layer: &Descriptor, diff_id: &Digest, mut input: impl Read + 
     if found != *diff_id {
         let (expected, found) = (Box::new(*diff_id), Box::new(found));
         return Err(OciError::Message(message!(
-            "{}: its content has digest {found}, the config says {expected}",
+            "{}: uncompressed content has digest {found}, but the config states {expected}",
             digest()
         )));
     }
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that tell whether they were read once or again.
+    /// Test data for a single or repeated read.
     struct Once<'a> {
         inner: Cursor<&'a [u8]>,
         rewound: &'a mut bool,

@@ -1,11 +1,11 @@
 //! OCI images: index, platform manifest, config and layers by their digests (OCI image specification 1.1).
 //!
-//! A digest and a platform enter, and a way to read blobs; what leaves is an [`Image`] whose documents are those that their
-//! descriptors name. The layers are named but not read: [`check_layer`] proves each. Docker's manifest lists and manifests
-//! (image manifest version 2, schema 2) are read too.
+//! Given a digest, a platform and a function that reads blobs, returns an [`Image`] with verified documents. The layers
+//! are listed but not read: [`check_layer`] verifies each. Docker's manifest lists and manifests (image manifest
+//! version 2, schema 2) are supported, too.
 //!
-//! Stricter than the specification: a document that is an index and a manifest at once is refused, and so is a platform
-//! that two entries of an index have, or a layer of a type that is not known.
+//! Stricter than the specification: a document that is both an index and a manifest is refused, and so are an index
+//! with two entries for the platform and a layer of an unknown type.
 
 use std::io::Read;
 
@@ -29,64 +29,43 @@ mod layout;
 mod platform;
 mod reference;
 
-/// Largest document that is read, in bytes; registries need not store larger ones (distribution specification 1.1).
+/// Maximum size of a document in bytes; registries need not store larger ones (distribution specification 1.1).
 pub const MAX_DOCUMENT: u64 = 4 << 20;
-/// Indexes that may point to each other before a manifest comes.
+/// Maximum nesting of indexes.
 const MAX_DEPTH: usize = 4;
 
-/// Why an image is refused.
+/// Why an image was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum OciError {
     #[error("{digest}: cannot read the blob")]
-    Blob {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    #[error("{digest}: is missing")]
-    Absent {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-    },
-    #[error("{digest}: has digest {found}")]
+    Blob { digest: Box<Digest>, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("{digest}: missing")]
+    Absent { digest: Box<Digest> },
+    #[error("{digest}: digest mismatch: found {found}")]
     Digest {
-        /// The digest that is asked for.
+        /// The expected digest.
         digest: Box<Digest>,
         found: Box<Digest>,
     },
-    #[error("{digest}: has {found} bytes, its descriptor says {expected}")]
+    #[error("{digest}: {found} bytes, but its descriptor states {expected}")]
     Size {
-        /// Digest of the document or blob.
         digest: Box<Digest>,
-        /// The length that its descriptor states.
+        /// The length stated in its descriptor.
         expected: u64,
         found: u64,
     },
-    #[error("{digest}: {len} bytes, more than the {MAX_DOCUMENT} of a document")]
+    #[error("{digest}: {len} bytes, more than the limit of {MAX_DOCUMENT} for a document")]
     TooLarge {
-        /// Digest of the document or blob.
         digest: Box<Digest>,
         /// Its length in bytes.
         len: u64,
     },
-    #[error("{digest}: not a valid document")]
-    Syntax {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-        source: serde_json::Error,
-    },
+    #[error("{digest}: invalid document")]
+    Syntax { digest: Box<Digest>, source: serde_json::Error },
     #[error("{digest}: {reason}")]
-    Invalid {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-        reason: String,
-    },
-    #[error("{digest}: media type {found:?} is not supported")]
-    MediaType {
-        /// Digest of the document or blob.
-        digest: Box<Digest>,
-        found: String,
-    },
+    Invalid { digest: Box<Digest>, reason: String },
+    #[error("{digest}: unsupported media type {found:?}")]
+    MediaType { digest: Box<Digest>, found: String },
     #[error(transparent)]
     Message(#[from] Message),
 }
@@ -95,25 +74,24 @@ impl Hint for OciError {
     vmbake_common::causes!(Message);
 }
 
-/// The image of one platform; made only by [`Image::find`].
+/// The image of one platform; created only by [`Image::find`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// The document that was asked for: an index, or the manifest itself.
+    /// The requested document: an index, or the manifest itself.
     pub root: Descriptor,
-    /// The indexes on the way, the outermost one first.
+    /// The indexes that lead to it, the outermost one first.
     pub indexes: Vec<Descriptor>,
-    /// The manifest of the platform.
     pub manifest: Descriptor,
     pub config: Descriptor,
-    /// Its layers, the lowest one first, each with the digest of its uncompressed content.
+    /// Its layers from bottom to top, each with the digest of its uncompressed content.
     pub layers: Vec<(Descriptor, Digest)>,
 }
 
-/// Reads the blob of a descriptor; the length of the root's is not known, and zero.
+/// Reads the blob of a descriptor; the length of the root is unknown and given as 0.
 pub type Reader<'a> = dyn Fn(&Descriptor) -> Result<Vec<u8>, OciError> + 'a;
 
 impl Image {
-    /// Follows `root` to the image of a platform.
+    /// Resolves `root` to the image for a platform.
     pub fn find(root: Digest, platform: &Platform, read: &Reader<'_>) -> Result<Self, OciError> {
         let mut next = Descriptor::unknown(root);
         let mut indexes = Vec::new();
@@ -134,7 +112,7 @@ impl Image {
                 }
             }
         }
-        let reason = format!("more than {MAX_DEPTH} indexes point to each other");
+        let reason = format!("more than {MAX_DEPTH} nested indexes");
         Err(OciError::Invalid { digest: Box::new(root), reason })
     }
 
@@ -144,7 +122,7 @@ impl Image {
     }
 }
 
-/// The bytes of a document, if they are those that its descriptor names.
+/// The content of a document, verified against its descriptor.
 fn verified(descriptor: &Descriptor, read: &Reader<'_>) -> Result<Vec<u8>, OciError> {
     let digest = || Box::new(descriptor.digest);
     if descriptor.size > MAX_DOCUMENT {
@@ -166,7 +144,7 @@ fn verified(descriptor: &Descriptor, read: &Reader<'_>) -> Result<Vec<u8>, OciEr
     }
 }
 
-/// Reads the config and joins its digests of uncompressed layers with the manifest's layers.
+/// Reads the config and pairs its digests of uncompressed layers with the manifest's layers.
 fn config_layers(
     config: &Descriptor,
     layers: Vec<Descriptor>,
@@ -181,11 +159,11 @@ fn config_layers(
         .map_err(|source| OciError::Syntax { digest: digest(), source })?;
     if !platform.is(&parsed.os, &parsed.architecture, parsed.variant.as_deref()) {
         let found = format!("{}/{}", parsed.os, parsed.architecture);
-        return Err(OciError::Message(message!("{}: is for {found}, not for {platform}", digest())));
+        return Err(OciError::Message(message!("{}: image for {found}, expected {platform}", digest())));
     }
     let diff_ids = parsed.rootfs.diff_ids;
     if diff_ids.len() != layers.len() {
-        let reason = format!("has {} layers, the manifest has {}", diff_ids.len(), layers.len());
+        let reason = format!("{} layers, but the manifest has {}", diff_ids.len(), layers.len());
         return Err(OciError::Invalid { digest: digest(), reason });
     }
     if let Some(layer) = layers.iter().find(|layer| !matches!(layer.media_type, MediaType::Layer(_))) {
@@ -195,7 +173,7 @@ fn config_layers(
     Ok(layers.into_iter().zip(diff_ids).collect())
 }
 
-/// All that a reader has to give, if it is at most a document's length.
+/// Reads a document, which must not exceed the maximum size.
 pub fn read_document(descriptor: &Descriptor, input: impl Read) -> Result<Vec<u8>, OciError> {
     let mut bytes = Vec::new();
     match input.take(MAX_DOCUMENT + 1).read_to_end(&mut bytes) {

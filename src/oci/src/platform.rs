@@ -1,4 +1,4 @@
-//! Which of an index's images is the wanted one.
+//! Selects the image for a platform from an index.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::message;
 
-/// A platform: operating system, architecture and, where it matters, variant.
+/// A platform: operating system, architecture and optional variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Platform {
     os: String,
@@ -17,9 +17,9 @@ pub struct Platform {
     variant: Option<String>,
 }
 
-/// A text that is no platform.
+/// An invalid platform.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is not OS/ARCH or OS/ARCH/VARIANT, such as linux/amd64")]
+#[error("invalid platform {0:?}: expected OS/ARCH or OS/ARCH/VARIANT, such as linux/amd64")]
 pub struct InvalidPlatform(String);
 
 impl Hint for InvalidPlatform {}
@@ -49,16 +49,16 @@ impl fmt::Display for Platform {
 }
 
 impl Platform {
-    /// Whether an image with these names runs there. A platform without a variant takes every one.
+    /// Whether an image for these names runs on the platform. A platform without a variant accepts every variant.
     pub(super) fn is(&self, os: &str, architecture: &str, variant: Option<&str>) -> bool {
-        // Every 64-bit ARM image is of version 8 (OCI image index, platform variants).
+        // A 64-bit ARM image without a variant is of version 8 (OCI image index, platform variants).
         let normal =
             |variant: Option<&str>| variant.filter(|v| architecture != "arm64" || *v != "v8").map(str::to_owned);
         let same_variant = self.variant.is_none() || normal(self.variant.as_deref()) == normal(variant);
         self.os == os && self.architecture == architecture && same_variant
     }
 
-    /// The one entry of an index for this platform.
+    /// The only entry of an index for this platform.
     pub(super) fn choose(&self, index: &Digest, entries: Vec<Descriptor>) -> Result<Descriptor, OciError> {
         let digest = || Box::new(*index);
         let mut others = Vec::new();
@@ -68,7 +68,7 @@ impl Platform {
                 Some(platform) if self.is(&platform.os, &platform.architecture, platform.variant.as_deref()) => {
                     fitting.push(entry);
                 }
-                // Attestations are stored beside images as entries for unknown/unknown.
+                // Attestations are stored as entries for unknown/unknown.
                 Some(platform) if platform.os != "unknown" => {
                     others.push(format!("{}/{}", platform.os, platform.architecture));
                 }
@@ -79,9 +79,9 @@ impl Platform {
             1 => Ok(fitting.swap_remove(0)),
             0 => {
                 let found = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
-                Err(OciError::Message(message!("{}: has no image for {}, only for {found}", digest(), self)))
+                Err(OciError::Message(message!("{}: no image for {}, only for {found}", digest(), self)))
             }
-            _ => Err(OciError::Message(message!("{}: has more than one image for {}", digest(), self))),
+            _ => Err(OciError::Message(message!("{}: more than one image for {}", digest(), self))),
         }
     }
 }

@@ -7,34 +7,33 @@ use vmbake_common::address;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 
-/// A repository of a registry, taken apart.
+/// A parsed repository name of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryName {
     host: String,
     name: String,
 }
 
-/// A reference with a tag, taken apart.
+/// A parsed reference with a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     pub repository: RepositoryName,
     pub tag: String,
 }
 
-/// A repository with a tag, a digest, both or none.
+/// A repository with optional tag and digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteName {
-    /// Where it is.
     pub repository: RepositoryName,
-    /// The tag, which may be moved.
+    /// The tag, which is mutable.
     pub tag: Option<String>,
-    /// The digest, which may not.
+    /// The digest, which is immutable.
     pub digest: Option<Digest>,
 }
 
-/// A text that is no reference.
+/// An invalid reference.
 #[derive(Debug, thiserror::Error)]
-#[error("{text:?} is not {form}")]
+#[error("invalid reference {text:?}: expected {form}")]
 pub struct InvalidReference {
     text: String,
     form: &'static str,
@@ -48,7 +47,7 @@ impl InvalidReference {
     }
 }
 
-/// A text for messages. The part before an `@` may be credentials, unless a digest follows.
+/// The text for messages. The part before an `@` may be credentials, unless a digest follows.
 fn shown(text: &str) -> String {
     match text.rsplit_once('@') {
         Some((_, rest)) if !rest.starts_with("sha") => format!("***@{rest}"),
@@ -112,7 +111,7 @@ impl FromStr for RemoteName {
     }
 }
 
-/// Whether a text may be a tag.
+/// Whether a text is a valid tag.
 pub fn is_tag(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         && text.len() <= 128
@@ -145,20 +144,20 @@ impl RepositoryName {
         &self.name
     }
 
-    /// The registry, with its port where one is named.
+    /// The registry with its port, if any.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Whether the registry is on this machine. Such ones are asked without TLS, as by docker and oras.
+    /// Whether the registry is on localhost. As in docker and oras, plain HTTP is used for it.
     pub fn is_local(&self) -> bool {
         let host = self.host.strip_prefix("[::1]").map(|_| "localhost");
         let host = host.or_else(|| self.host.split(':').next()).unwrap_or_default();
         host == "localhost" || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// One spelling for all that name the same server and repository: lower case, without a dot at the end of the host, zeros
-    /// before the port, the ports of HTTP and HTTPS, and the second name of Docker Hub.
+    /// Normalized name, equal for all spellings of the same server and repository: lower case, without a trailing dot
+    /// of the host, leading zeros of the port, default ports, and the alternative name of Docker Hub.
     pub fn canonical(&self) -> String {
         let host = self.host.to_ascii_lowercase();
         let (host, port) = match host.rsplit_once(':') {
@@ -177,7 +176,7 @@ impl RepositoryName {
         }
     }
 
-    /// The address below which its parts are. Docker Hub answers under another name than the one that references have.
+    /// The base URL of its API. Docker Hub uses another host name than references do.
     pub fn base(&self, plain_http: bool) -> String {
         let host = if self.host == "docker.io" { "registry-1.docker.io" } else { &self.host };
         let scheme = if plain_http { "http" } else { "https" };
