@@ -1,12 +1,12 @@
-//! The chain of an apt repository: InRelease, Packages, deb.
+//! The apt chain: InRelease, Packages, deb.
 //!
-//! A signed `InRelease` (or a `Release` with its signature `Release.gpg`), a keyring and a time enter ([`Release::verify`]); it names the indexes of packages by length
-//! and digest, an index that agrees ([`Packages::read`]) names the packages, and a file that agrees with its entry
-//! ([`Package::check`]) is proven. Formats: deb822(5) and the repository format of the Debian wiki
-//! (DebianRepository/Format).
+//! Given a signed `InRelease` (or a `Release` with its signature `Release.gpg`), a keyring and a time,
+//! [`Release::verify`] returns the indexes of packages with length and digest. A matching index ([`Packages::read`])
+//! lists the packages, and a file that matches its entry ([`Package::check`]) is verified. Formats: deb822(5) and the
+//! repository format of the Debian wiki (DebianRepository/Format).
 //!
-//! Stricter than apt: a field twice, or a field of the wrong form, is an error wherever it is used; only SHA-256 and
-//! SHA-512 count; a signature of a known key that does not hold condemns the file (see [`super::openpgp`]).
+//! Stricter than apt: a duplicate or malformed field is an error wherever it is used; only SHA-256 and SHA-512 are
+//! accepted; a bad signature by a known key invalidates the file (see [`super::openpgp`]).
 
 use jiff::Timestamp;
 use vmbake_common::hint::Hint;
@@ -23,47 +23,44 @@ mod fields;
 mod packages;
 mod release;
 
-/// Why a repository, an index or a package is not believed.
+/// Why a repository, an index or a package was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum AptError {
-    #[error("InRelease is not signed as it must be")]
-    Signature {
-        /// What the check of signatures says.
-        source: OpenPgpError,
-    },
+    #[error("InRelease: signature verification failed")]
+    Signature { source: OpenPgpError },
     #[error("{file}: corrupt: {reason}")]
     Corrupt { file: String, reason: String },
-    #[error("{file}: field {field} is missing")]
+    #[error("{file}: missing field {field}")]
     Missing { file: String, field: &'static str },
-    #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
+    #[error("{file}: neither SHA256 nor SHA512, and weaker digests are not accepted")]
     Weak { file: String },
-    #[error("{file}: is for suite {suite} and codename {codename}, not for {expected}")]
+    #[error("{file}: is for suite {suite} and codename {codename}, expected {expected}")]
     Suite { file: &'static str, expected: String, suite: String, codename: String },
-    #[error("{file}: its Date {date} is after the time of the check, {now}")]
+    #[error("{file}: Date {date} is in the future, the time of the check is {now}")]
     Future { file: &'static str, date: Timestamp, now: Timestamp },
-    #[error("{file}: its Date {date} is older than {previous}, which was seen before")]
+    #[error("{file}: Date {date} is older than {previous}, the date of a release seen before")]
     Older { file: &'static str, date: Timestamp, previous: Timestamp },
-    #[error("{file}: was valid until {until}, and now is {now}")]
+    #[error("{file}: expired: valid until {until}, the time of the check is {now}")]
     Stale { file: &'static str, until: Timestamp, now: Timestamp },
-    #[error("{file}: its Date {date} is more than {days} days ago, and now is {now}")]
+    #[error("{file}: Date {date} is more than {days} days old, the time of the check is {now}")]
     Aged {
         file: &'static str,
         date: Timestamp,
-        /// How many days it may have.
+        /// The maximum age in days.
         days: u16,
         now: Timestamp,
     },
     #[error("{file}: does not list {index}")]
     NoIndex {
         file: &'static str,
-        /// Path of the index without its compression.
+        /// Path of the index without the suffix of its compression.
         index: String,
     },
     #[error("{file}: cannot read")]
     Read { file: String, source: std::io::Error },
     #[error("{file}: {found} bytes, expected {expected}")]
     Size { file: String, expected: u64, found: u64 },
-    #[error("{file}: {what} of {len} bytes, more than the {limit} that are allowed")]
+    #[error("{file}: {what} of {len} bytes, more than the limit of {limit}")]
     TooLarge {
         file: String,
         what: &'static str,
@@ -71,7 +68,7 @@ pub enum AptError {
         len: u64,
         limit: u64,
     },
-    #[error("{file}: no package {package}")]
+    #[error("{file}: package {package} not found")]
     NoPackage { file: String, package: String },
     #[error("{file}: path {path:?} leaves the repository")]
     Path { file: String, path: String },

@@ -1,13 +1,12 @@
-//! Checksum files beside artifacts, as `sha256sum` and `sha512sum` write them (GNU coreutils manual, section 6.4).
+//! Checksum files of artifacts, as `sha256sum` and `sha512sum` write them (GNU coreutils manual, section 6.4).
 //!
-//! The text of a file and the name of an artifact enter, the digest that the file states for that name leaves. Forms:
-//! a digest alone, when nothing else is in the file; `HEX  NAME` and `HEX *NAME`, one or many lines; `SHA256 (NAME) = HEX`
-//! of `--tag` and BSD. Lines that begin with `#` are comments. The text may stand in a cleartext signature of OpenPGP
-//! (RFC 9580, section 7), which is *not* checked.
+//! Returns the digest that a checksum file states for an artifact. Forms: a digest alone, if the file has nothing else;
+//! `HEX  NAME` and `HEX *NAME`, one or many lines; `SHA256 (NAME) = HEX` of `--tag` and BSD. Lines that start with `#`
+//! are comments. The text may be inside an OpenPGP cleartext signature (RFC 9580, section 7), which is *not* verified.
 //!
-//! Stricter than coreutils: a line of any other form condemns the file, so that an error page is never read as a list; a
-//! name must be the artifact's exactly, but for a leading `./`; two digests for one name are refused; only SHA-256 and
-//! SHA-512 count.
+//! Stricter than coreutils: a line of any other form invalidates the file, so that an error page is never read as a
+//! list; names must match exactly, except for a leading `./`; two digests for one name are refused; only SHA-256 and
+//! SHA-512 are accepted.
 
 use std::collections::BTreeSet;
 
@@ -16,30 +15,29 @@ use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
 
-/// Longest file that is believed to be a list of checksums; the largest known ones have 200 KB.
+/// Maximum length of a checksum file; the largest known ones have 200 KB.
 pub const MAX_LEN: usize = 4 << 20;
 
 const BEGIN: &str = "-----BEGIN PGP SIGNED MESSAGE-----";
 const END: &str = "-----BEGIN PGP SIGNATURE-----";
 
-/// Why a checksum file proves nothing.
+/// Why a checksum file was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ChecksumError {
-    #[error("{len} bytes, more than the {MAX_LEN} of a list of checksums")]
+    #[error("{len} bytes, more than the limit of {MAX_LEN} for a checksum file")]
     TooLarge {
         /// Its length in bytes.
         len: usize,
     },
-    #[error("byte {offset} is no text")]
+    #[error("not a text file: invalid character at byte {offset}")]
     Binary {
-        /// Where the first other byte is.
+        /// Offset of the first invalid byte.
         offset: usize,
     },
-    #[error("line {line} is no checksum: {text:?}")]
+    #[error("line {line} is not a valid checksum: {text:?}")]
     Malformed {
-        /// The line, counted from 1.
+        /// The line number, from 1.
         line: usize,
-        /// The line.
         text: String,
     },
     #[error(transparent)]
@@ -50,12 +48,9 @@ impl Hint for ChecksumError {
     vmbake_common::causes!(Message);
 }
 
-/// An algorithm that a checksum may be of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Algorithm {
-    /// SHA-256.
     Sha256,
-    /// SHA-512.
     Sha512,
 }
 
@@ -68,38 +63,38 @@ impl std::fmt::Display for Algorithm {
     }
 }
 
-/// A line of the file.
+/// A parsed line.
 struct Line<'a> {
     hex: &'a str,
     /// `None` for a digest alone.
     name: Option<&'a str>,
 }
 
-/// The digest that `text` states for the file `name`; the stronger one where it states two of different algorithms.
+/// The digest that `text` states for the file `name`; the strongest one if there are several algorithms.
 pub fn find(text: &[u8], name: &str, algorithm: Option<Algorithm>) -> Result<Digest, ChecksumError> {
     let lines = lines(checked(text)?)?;
     let found: Vec<&str> = match lines[..] {
-        [] => return Err(ChecksumError::Message(Message::new("is empty"))),
+        [] => return Err(ChecksumError::Message(Message::new("empty file"))),
         [Line { hex, name: None }] => vec![hex],
         _ => lines.iter().filter(|line| line.name == Some(name)).map(|line| line.hex).collect(),
     };
     let missing = || name.to_owned();
     if found.is_empty() {
-        return Err(ChecksumError::Message(message!("does not name {}", missing())));
+        return Err(ChecksumError::Message(message!("no checksum for {}", missing())));
     }
     let digests: BTreeSet<Digest> = found.iter().filter_map(|hex| digest(hex)).collect();
     if digests.is_empty() {
         let bits = |hex: &&str| format!("digests of {} bits", hex.len() * 4);
         let algorithms = found.iter().map(bits).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
         return Err(ChecksumError::Message(message!(
-            "has only {algorithms} for {}: SHA-256 or SHA-512 is needed",
+            "only {algorithms} for {}, but SHA-256 or SHA-512 is required",
             missing()
         )));
     }
     let of = |algorithm: Algorithm| {
         let mut same = digests.iter().filter(|digest| digest.algorithm() == algorithm.to_string());
         match (same.next(), same.next()) {
-            (Some(_), Some(_)) => Err(ChecksumError::Message(message!("has two different digests for {}", missing()))),
+            (Some(_), Some(_)) => Err(ChecksumError::Message(message!("two different digests for {}", missing()))),
             (found, _) => Ok(found.copied()),
         }
     };
@@ -110,7 +105,7 @@ pub fn find(text: &[u8], name: &str, algorithm: Option<Algorithm>) -> Result<Dig
         Some(Algorithm::Sha512) => sha512,
     };
     let wanted = algorithm.unwrap_or(Algorithm::Sha256);
-    chosen.ok_or_else(|| ChecksumError::Message(message!("has no {wanted} for {}", missing())))
+    chosen.ok_or_else(|| ChecksumError::Message(message!("no {wanted} checksum for {}", missing())))
 }
 
 fn checked(text: &[u8]) -> Result<&str, ChecksumError> {
@@ -123,7 +118,7 @@ fn checked(text: &[u8]) -> Result<&str, ChecksumError> {
     std::str::from_utf8(text).map_err(|error| ChecksumError::Binary { offset: error.valid_up_to() })
 }
 
-/// The lines that are neither empty nor comments, without the envelope of a cleartext signature.
+/// The lines that are neither empty nor comments, without the framing of a cleartext signature.
 fn lines(text: &str) -> Result<Vec<Line<'_>>, ChecksumError> {
     let mut numbered = text.lines().map(str::trim_end).enumerate();
     let signed = text.starts_with(BEGIN);
@@ -143,7 +138,7 @@ fn lines(text: &str) -> Result<Vec<Line<'_>>, ChecksumError> {
         let malformed = || ChecksumError::Malformed { line: index + 1, text: line.chars().take(80).collect() };
         lines.push(parse(line).ok_or_else(malformed)?);
     }
-    // A digest without a name says of which file it is only if there is no other.
+    // A digest without a name is unambiguous only in a file with a single digest.
     match lines.iter().position(|line| line.name.is_none()) {
         Some(at) if lines.len() > 1 => Err(ChecksumError::Malformed { line: at + 1, text: lines[at].hex.to_owned() }),
         _ => Ok(lines),
@@ -216,20 +211,20 @@ mod tests {
     #[test]
     fn everything_else_is_refused() {
         for (text, expected) in [
-            (String::new(), "is empty"),
-            ("\n \n".to_owned(), "is empty"),
-            (format!("#{A}  a.tgz\n"), "is empty"),
-            (format!(" # not a comment\n{A}  a.tgz\n"), "line 1 is no checksum"),
-            ("<html>Not Found</html>".to_owned(), "line 1 is no checksum"),
-            (format!("{A}  a.tgz\n<html>"), "line 2 is no checksum"),
-            (format!("{B}  b.tgz\n"), "does not name a.tgz"),
-            (format!("{B}  a.tgz.asc\n{B}  x/a.tgz\n"), "does not name a.tgz"),
+            (String::new(), "empty file"),
+            ("\n \n".to_owned(), "empty file"),
+            (format!("#{A}  a.tgz\n"), "empty file"),
+            (format!(" # not a comment\n{A}  a.tgz\n"), "line 1 is not a valid checksum"),
+            ("<html>Not Found</html>".to_owned(), "line 1 is not a valid checksum"),
+            (format!("{A}  a.tgz\n<html>"), "line 2 is not a valid checksum"),
+            (format!("{B}  b.tgz\n"), "no checksum for a.tgz"),
+            (format!("{B}  a.tgz.asc\n{B}  x/a.tgz\n"), "no checksum for a.tgz"),
             (A[..40].to_owned(), "digests of 160 bits"),
             (format!("{}  a.tgz", &A[..32]), "digests of 128 bits"),
-            (format!("{A}\n{B}\n"), "line 1 is no checksum"),
+            (format!("{A}\n{B}\n"), "line 1 is not a valid checksum"),
             (format!("{A}  a.tgz\n{B}  a.tgz\n"), "two different digests"),
-            (format!("{A}  a.tgz\0"), "byte 71 is no text"),
-            (A[..62].to_owned(), "line 1 is no checksum"),
+            (format!("{A}  a.tgz\0"), "invalid character at byte 71"),
+            (A[..62].to_owned(), "line 1 is not a valid checksum"),
         ] {
             let error = find_a(&text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text:?}: {error}");

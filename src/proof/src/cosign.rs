@@ -1,14 +1,14 @@
-//! Signatures of cosign that were published without a bundle: `.sig` and `.cert` beside the file.
+//! Signatures of cosign without a bundle: a `.sig` and a `.cert` file.
 //!
-//! The two files, the answer of a transparency log, the digests of the artifact, a policy, a trusted root and a time
-//! enter; who signed it and when leaves. `.sig` is base64 of the signature; `.cert` is PEM, or base64 of PEM as on
-//! dl.k8s.io, of one certificate.
+//! Verifies both files with the response of a transparency log, the digests of the artifact, a policy, a trusted root
+//! and a time; returns the signer and the time of signing. `.sig` is the signature in base64; `.cert` is a single
+//! certificate in PEM, or base64 of PEM as on dl.k8s.io.
 //!
-//! With an entry of the log the three become a bundle that [`super::sigstore`] verifies; it is the evidence that makes
-//! the signature verifiable offline from then on. An entry that is given must hold. Without one the signature is
-//! refused, unless the policy allows that; then everything but the time is checked, as of the certificate's first
-//! second, and the result has neither time nor log index nor bundle: nothing says when it was signed, so neither that
-//! the certificate was still valid then.
+//! With a log entry, they are converted to a bundle that [`super::sigstore`] verifies; it is the evidence for later
+//! offline verification. An invalid entry is an error. Without an entry, the signature is refused unless the policy
+//! allows it; then everything except the time is checked, as of the start of the certificate's validity, and the result
+//! has neither time nor log index nor bundle: the time of signing is unknown, and the certificate may have expired by
+//! then.
 
 use jiff::Timestamp;
 use sigstore_verify::VerificationPolicy;
@@ -29,29 +29,28 @@ use vmbake_common::digest::Digest;
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
-/// What a signature must prove.
+/// The requirements for a signature.
 #[derive(Clone, Copy, Debug)]
 pub struct DetachedPolicy<'a> {
     /// Subject alternative name of the certificate, compared byte by byte.
     pub identity: &'a str,
     /// OIDC issuer of the certificate, compared byte by byte.
     pub issuer: &'a str,
-    /// Whether a signature without an entry of the log is believed, though nothing proves when it was made.
+    /// Whether to accept a signature without a log entry, whose time is unproven.
     pub allow_no_log: bool,
-    /// Time of the check.
     pub now: Timestamp,
 }
 
-/// Why a signature is not believed.
+/// Why a signature was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum CosignError {
-    #[error("signature is corrupt: {reason}")]
+    #[error("corrupt signature: {reason}")]
     Signature { reason: String },
-    #[error("certificate is corrupt: {reason}")]
+    #[error("corrupt certificate: {reason}")]
     Certificate { reason: String },
-    #[error("log entry cannot be used")]
+    #[error("invalid log entry")]
     Entry { source: RekorError },
-    #[error("the log entry is of another signature or certificate")]
+    #[error("the log entry is for another signature or certificate")]
     OtherEntry,
     #[error(transparent)]
     Sigstore(#[from] SigstoreError),
@@ -63,7 +62,7 @@ impl Hint for CosignError {
     vmbake_common::causes!(Sigstore, Message; Entry);
 }
 
-/// A signature and the certificate of its key.
+/// A signature and its certificate.
 #[derive(Clone, Debug)]
 pub struct Detached {
     signature: SignatureBytes,
@@ -71,26 +70,26 @@ pub struct Detached {
 }
 
 impl Detached {
-    /// Reads the contents of `.sig` and `.cert`.
+    /// Parses the contents of `.sig` and `.cert`.
     pub fn parse(signature: &[u8], certificate: &[u8]) -> Result<Self, CosignError> {
         let text = std::str::from_utf8(signature.trim_ascii());
         let text = text.map_err(|error| CosignError::Signature { reason: error.to_string() })?;
         let signature = SignatureBytes::from_base64(text);
         let signature = signature.map_err(|error| CosignError::Signature { reason: error.to_string() })?;
         if signature.is_empty() {
-            return Err(CosignError::Signature { reason: "it is empty".to_owned() });
+            return Err(CosignError::Signature { reason: "empty file".to_owned() });
         }
         let certificate = parse_certificate(certificate).map_err(|reason| CosignError::Certificate { reason })?;
         Ok(Self { signature, certificate })
     }
 
-    /// The entry of this signature and certificate among those of an answer of the log. Others may have logged anything
-    /// under the digest of the artifact, so an answer without such an entry is no error.
+    /// The entry for this signature and certificate in a response of the log. A response without one is not an error:
+    /// the log may contain other entries for the same digest, which anyone can add.
     pub fn find(&self, answer: &[u8]) -> Result<Option<LoggedEntry>, RekorError> {
         Ok(LoggedEntry::parse(answer)?.into_iter().find(|entry| entry.is_of(&self.signature, &self.certificate)))
     }
 
-    /// Proves an artifact, known by its SHA-256, with the answer of the log for this signature, if there is one.
+    /// Verifies the signature over an artifact with the given SHA-256, and the log entry if there is one.
     pub fn verify(
         &self,
         artifact: &[Digest],
@@ -103,9 +102,9 @@ impl Detached {
         let entry = self.find(answer).map_err(|source| CosignError::Entry { source })?;
         let entry = entry.ok_or(CosignError::OtherEntry)?.to_bundle_entry();
         let bundle = self.bundle(&sha256, entry.map_err(|source| CosignError::Entry { source })?);
-        let bundle = bundle
-            .to_json()
-            .map_err(|error| CosignError::Message(message!("log entry and signature make no bundle: {error}")))?;
+        let bundle = bundle.to_json().map_err(|error| {
+            CosignError::Message(message!("cannot create a bundle from log entry and signature: {error}"))
+        })?;
         let policy = sigstore::BundlePolicy {
             signer: Signer::Certificate { identity: policy.identity.to_owned(), issuer: policy.issuer.to_owned() },
             predicate_type: None,
@@ -122,7 +121,7 @@ impl Detached {
         root: &SigstoreRoot,
     ) -> Result<Proven, CosignError> {
         if !policy.allow_no_log {
-            return Err(CosignError::Message(Message::new("no log entry proves when the signature was made")));
+            return Err(CosignError::Message(Message::new("no log entry proves the time of signing")));
         }
         certificate::check(&self.certificate)?;
         let expected = VerificationPolicy::new(policy.identity, policy.issuer);
@@ -139,7 +138,8 @@ impl Detached {
         })
     }
 
-    /// Version 0.3 where the log has proven inclusion, as it does today; with a mere promise only version 0.1 is valid.
+    /// Version 0.3 if the entry has an inclusion proof, as logs provide today; version 0.1 for an inclusion promise
+    /// only.
     fn bundle(&self, sha256: &Sha256Hash, entry: TransparencyLogEntry) -> Bundle {
         let (media_type, content) = match entry.inclusion_proof {
             Some(_) => {
@@ -162,7 +162,7 @@ impl Detached {
     }
 }
 
-/// One certificate and nothing else: of several, or of text around it, a reader may pick what another does not see.
+/// Parses a single certificate without surrounding text: parsers could disagree on which of several applies.
 fn parse_certificate(bytes: &[u8]) -> Result<DerCertificate, String> {
     let text =
         |bytes: &[u8]| std::str::from_utf8(bytes.trim_ascii()).map(str::to_owned).map_err(|error| error.to_string());
@@ -172,7 +172,7 @@ fn parse_certificate(bytes: &[u8]) -> Result<DerCertificate, String> {
         pem = text(decoded.as_bytes())?;
     }
     if !pem.starts_with(BEGIN) || !pem.ends_with(END) || pem.matches("-----BEGIN").count() != 1 {
-        return Err("it is not one PEM certificate alone".to_owned());
+        return Err("expected exactly one PEM certificate".to_owned());
     }
     DerCertificate::from_pem(&pem).map_err(|error| error.to_string())
 }

@@ -1,7 +1,7 @@
-//! The verification chains: what ties the digest of an artifact to a key or an authority that is pinned in `trust/`.
+//! The verification chains: from pinned keys and authorities in `trust/` to the digest of an artifact.
 //!
-//! Nothing here opens a socket, reads a clock or knows where a file came from: bytes, trust anchors and the time of the
-//! check enter, and what was proven leaves, or the reason why not.
+//! Does not open sockets or read the clock, and does not know the origin of files: takes bytes, trust anchors and the
+//! time of the check, and returns the proof or the reason for the rejection.
 
 pub mod openpgp;
 pub mod apt;

@@ -1,8 +1,9 @@
-//! OpenPGP (RFC 9580): a keyring and a clearsigned message, or a file with a detached signature, enter; the signed text and the signers leave.
+//! OpenPGP (RFC 9580): verifies a clearsigned message or a detached signature with a keyring; returns the signed text
+//! and the signers.
 //!
-//! Stricter than the specification and than gpg: nothing may stand outside the signed block, every key must be alive
-//! at the time of the check (not only when it signed) and never revoked since, and a signature of a known key that does not
-//! hold condemns the message even where another one holds. Signatures of unknown keys say nothing, good or bad.
+//! Stricter than the specification and gpg: no text is allowed outside the signed block, a key must be valid at the
+//! time of the check (not only when it signed) and must never have been revoked, and a bad signature by a known key
+//! invalidates the message even if another one is good. Signatures by unknown keys are ignored.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,20 +19,20 @@ mod clearsigned;
 mod detached;
 mod keyring;
 
-/// Seconds of 2026-01-01: what counts as weak is judged at least as of then. An older time of the check must not bring
-/// MD5, SHA-1 and short keys back.
+/// Seconds of 2026-01-01: algorithms that were weak by then are always weak. An older time of the check must not
+/// re-enable MD5, SHA-1 and short keys.
 const WEAKNESS_AS_OF: i64 = 1_767_225_600;
 
-/// How far the clock of a signer may be ahead of ours.
+/// Tolerance for a signer's clock that is ahead.
 pub const CLOCK_SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
-/// Which algorithms are strong enough at `now`.
+/// The algorithms accepted at `now`.
 fn policy(now: Timestamp) -> StandardPolicy<'static> {
     StandardPolicy::at(seconds(now.as_second().max(WEAKNESS_AS_OF)))
 }
 
-/// Which algorithms are strong enough at `now` for what the owner of a key says of it. Keyrings are pinned with all their bytes, so that only another
-/// statement with the digest of this one could take its place: SHA-1 still rules that out. A signature over a file or message needs more.
+/// The algorithms accepted at `now` for self-signatures. Keyrings are pinned byte by byte, so an attack needs a second
+/// preimage, which is infeasible even for SHA-1. Signatures over files and messages require collision resistance.
 fn self_signed(now: Timestamp) -> StandardPolicy<'static> {
     let mut policy = policy(now);
     policy.accept_hash_property(HashAlgorithm::SHA1, HashAlgoSecurity::SecondPreImageResistance);

@@ -1,9 +1,10 @@
-//! What a program says of itself, where the proof of its digest leaves open which program it is.
+//! The identity of a program, where the proof of its digest does not determine which program it is.
 //!
-//! A signature over a file by itself binds neither name, nor version, nor architecture: an old program, or another one of the same
-//! signer, has one too. A file whose digest is proven enters; it is refused unless it is made for the architecture, as its ELF header
-//! says, and is the main package of the version that `sources.json` demands, as Go's linker noted. Nobody but the signer could have
-//! written either of them, so both are as good as the proof of the digest, and worth nothing without it.
+//! A signature over a file covers neither name, version nor architecture: it exists for old versions and for other
+//! programs of the same signer, too. A verified file is therefore refused unless its ELF header states the right
+//! architecture, and the build information of Go's linker states the main package and version required in
+//! `sources.json`. Both are covered by the signature, so they are as trustworthy as the digest, and worthless without
+//! it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,16 +19,16 @@ use vmbake_image::elf::{BuildInfo, Elf, ElfError, Machine};
 use vmbake_manifest::ArtifactType;
 use vmbake_manifest::upstream::{Program, Undefined, Upstream};
 
-/// Why a file is not the program that was asked for.
+/// Why a file is not the expected program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    #[error("no readable program")]
+    #[error("cannot parse the program")]
     Elf(#[source] ElfError),
-    #[error("its main package is {found}, not {expected}")]
+    #[error("main package is {found}, expected {expected}")]
     Package { found: String, expected: String },
-    #[error("{package} of version {found}, not {expected}")]
+    #[error("{package} has version {found}, expected {expected}")]
     Version { package: String, found: String, expected: String },
-    #[error("`program` of its source cannot be applied")]
+    #[error("cannot evaluate `program` of its source")]
     Template(#[source] Undefined),
     #[error(transparent)]
     Message(#[from] Message),
@@ -35,18 +36,19 @@ pub enum ProgramError {
 
 impl Hint for ProgramError {
     fn hint(&self) -> Option<String> {
-        let text = "a signature does not say for which program and version it is, so that somebody may have put another one there: \
-                    tell upstream; if its releases have changed, correct `program` in sources.json";
+        let text = "the signature does not cover name and version, so this may be a substituted file: report it to \
+            upstream; if its releases have changed, correct `program` in sources.json";
         matches!(self, Self::Package { .. } | Self::Version { .. }).then(|| text.to_owned())
     }
 
     vmbake_common::causes!(Elf, Template, Message);
 }
 
-/// Fails unless `file`, an artifact of `upstream` whose digest is proven, is the program of this version and architecture.
+/// Fails unless `file`, an artifact of `upstream` with a verified digest, is the program of this version and
+/// architecture.
 ///
-/// Only artifacts of type `binary` are looked at. One that is no ELF file, such as a script, is for every architecture; it is refused
-/// where the source demands a program.
+/// Checks artifacts of type `binary` only. A file other than ELF, such as a script, matches every architecture; it is
+/// refused if the source requires a program.
 pub fn check(upstream: &Upstream, version: &str, arch: &str, file: &File) -> Result<(), ProgramError> {
     if upstream.kind != ArtifactType::Binary {
         return Ok(());
@@ -62,7 +64,7 @@ pub fn check(upstream: &Upstream, version: &str, arch: &str, file: &File) -> Res
     if let (Some(elf), Some(expected)) = (elf, Machine::of_arch(arch))
         && elf.machine != expected
     {
-        return Err(ProgramError::Message(message!("a program for {}, not for {expected}", elf.machine)));
+        return Err(ProgramError::Message(message!("program for {}, expected {expected}", elf.machine)));
     }
     match &upstream.program {
         Some(program) => {
@@ -76,7 +78,7 @@ pub fn check(upstream: &Upstream, version: &str, arch: &str, file: &File) -> Res
 fn is_that_program(program: &Program, version: &str, arch: &str, info: Option<BuildInfo>) -> Result<(), ProgramError> {
     let expected = program.package.clone();
     let info = info.ok_or_else(|| {
-        ProgramError::Message(message!("no program of Go, so that nothing says that it is {expected}"))
+        ProgramError::Message(message!("not a Go program, so its identity cannot be checked: expected {expected}"))
     })?;
     if info.package != expected {
         return Err(ProgramError::Package { found: info.package, expected });

@@ -1,23 +1,23 @@
-//! Sigstore bundles: who signed a file with a short-lived certificate, and where that is on public record.
+//! Sigstore bundles: signatures with a short-lived certificate and an entry in a transparency log.
 //!
-//! A file of bundles, the digests of an artifact, a policy, a trusted root and a time enter ([`verify`]); who signed it
-//! and when leaves ([`Proven`]), or why that is not proven. Formats: sigstore protobuf-specs, bundle 0.1 to 0.3 and
-//! trusted root 0.1; DSSE 1.0 with in-toto statements 0.1 and 1. A file holds one bundle, or one a line: the first that
-//! proves the artifact is the one that counts.
+//! [`verify`] takes a file of bundles, the digests of an artifact, a policy, a trusted root and a time; returns the
+//! signer and the time of signing ([`Proven`]), or the reason for the rejection. Formats: sigstore protobuf-specs,
+//! bundle 0.1 to 0.3 and trusted root 0.1; DSSE 1.0 with in-toto statements 0.1 and 1. A file holds one bundle, or one
+//! per line: the first that proves the artifact applies.
 //!
-//! What holds afterwards: the certificate leads to an authority of the root and was valid at every signed time; its
-//! signed certificate timestamp, the inclusion proof or promise of each log entry, the checkpoint, the timestamps and
-//! the signature verify; identity and issuer are exactly those of the policy; the entry in the log is of this
-//! signature, certificate and digest; the signature is over the artifact, or over a statement that has its digest as a
-//! subject. The crate sigstore-verify does this part.
+//! Guarantees: the certificate chains to an authority of the root and was valid at every signed time; its signed
+//! certificate timestamp, the inclusion proof or promise of each log entry, the checkpoint, the timestamps and the
+//! signature verify; identity and issuer are exactly those of the policy; the log entry is for this signature,
+//! certificate and digest; the signature is over the artifact, or over a statement with its digest as a subject. The
+//! crate sigstore-verify does this part.
 //!
-//! Stricter than that crate, and done here: no JSON object has a key twice, and no bundle states two alternatives at
-//! once (`bundle`); the certificate has exactly one name and does not contradict itself (`certificate`); type, predicate
-//! type, subjects and, if asked for, the subject's name are checked (`statement`).
+//! Stricter than that crate, and checked here: no JSON object has duplicate keys, and no bundle contains two
+//! alternatives (`bundle`); the certificate has exactly one name and is consistent (`certificate`); type, predicate
+//! type, subjects and, if requested, the subject's name match (`statement`).
 //!
-//! The time of the check bounds signed times from above: none may lie after it. The crate compares them with the
-//! machine's clock as well, so a time of the check in the future allows nothing that the clock does not allow. Nothing
-//! expires by it: certificates live for minutes, and what was signed while they were valid stays signed.
+//! The time of the check is an upper bound: no signed time may be later. The crate also compares them with the
+//! machine's clock, so a future time of the check does not relax anything. Nothing expires: certificates are valid for
+//! minutes, and signatures made within them stay valid.
 
 use jiff::Timestamp;
 use sigstore_verify::trust_root::TrustedRoot;
@@ -40,17 +40,17 @@ pub(super) mod unlogged;
 pub use error::SigstoreError;
 use statement::Stated;
 
-/// Longest file of bundles that is worth reading: those of releases with a hundred files have a few hundred KB.
+/// Maximum size of a file of bundles: those of releases with a hundred files have a few hundred KB.
 pub const MAX_BUNDLES: u64 = 16 << 20;
 
-/// A trusted root: the authorities and logs that are believed.
+/// A trusted root: trusted authorities and logs.
 pub struct SigstoreRoot {
     verifier: Verifier,
     pub(super) json: String,
 }
 
 impl SigstoreRoot {
-    /// Reads `trusted_root.json`.
+    /// Parses `trusted_root.json`.
     pub fn parse(bytes: &[u8]) -> Result<Self, SigstoreError> {
         let invalid = |reason: String| SigstoreError::Root { reason };
         let json = std::str::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
@@ -63,19 +63,19 @@ impl SigstoreRoot {
 /// File of `trust/` with the authorities and logs of sigstore.
 pub const ROOT: &str = "sigstore-root.json";
 
-/// Whose signature is wanted.
+/// The required signer.
 #[derive(Clone, Debug)]
 pub enum Signer {
-    /// A certificate of sigstore's for this identity.
+    /// A sigstore certificate for this identity.
     Certificate {
         /// Subject alternative name, compared byte by byte.
         identity: String,
         /// OIDC issuer, compared byte by byte.
         issuer: String,
     },
-    /// A key that the user knows; a log must have seen the signature.
+    /// A known key; the signature must be in a log.
     Key(PublicKey),
-    /// A key that the user knows, and nobody need have seen the signature.
+    /// A known key; the signature need not be in a log.
     KeyWithoutLog(PublicKey),
 }
 
@@ -84,14 +84,14 @@ pub enum Signer {
 pub struct PublicKey(DerPublicKey);
 
 impl PublicKey {
-    /// Reads `-----BEGIN PUBLIC KEY-----`.
+    /// Parses `-----BEGIN PUBLIC KEY-----`.
     pub fn from_pem(bytes: &[u8]) -> Result<Self, SigstoreError> {
         let invalid = |reason: String| SigstoreError::Key { reason };
         let text = std::str::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
         DerPublicKey::from_pem(text).map(Self).map_err(|error| invalid(error.to_string()))
     }
 
-    /// Fails unless the key is of ECDSA with P-256: others sign only with a log.
+    /// Fails unless it is an ECDSA P-256 key: other keys require a log.
     pub fn require_p256(self) -> Result<Self, SigstoreError> {
         keyed::check_key(&self.0).map(|()| self)
     }
@@ -102,39 +102,37 @@ impl PublicKey {
     }
 }
 
-/// What a bundle must prove.
+/// The requirements for a bundle.
 #[derive(Clone, Debug)]
 pub struct BundlePolicy<'a> {
-    /// Who must have signed.
     pub signer: Signer,
-    /// `predicateType` that the in-toto statement must have; a bare signature has none and is then refused.
+    /// Required `predicateType` of the in-toto statement; a bare signature has none and is then refused.
     pub predicate_type: Option<&'a str>,
-    /// Name that the subject with the artifact's digest must have; a bare signature has none and is then refused.
+    /// Required name of the subject with the artifact's digest; a bare signature has none and is then refused.
     pub subject_name: Option<&'a str>,
-    /// Time of the check.
     pub now: Timestamp,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proven {
-    /// Subject alternative name of the certificate; none where a key signed.
+    /// Subject alternative name of the certificate; `None` if a key signed.
     pub identity: Option<String>,
-    /// OIDC issuer of the certificate; none where a key signed.
+    /// OIDC issuer of the certificate; `None` if a key signed.
     pub issuer: Option<String>,
-    /// Index in the transparency log, where the log has signed for it.
+    /// Index in the transparency log, if the log signed it.
     pub log_index: Option<u64>,
-    /// The earliest time at which a log or a timestamp authority saw the signature.
+    /// The earliest time at which a log or a timestamp authority recorded the signature.
     pub signed: Option<Timestamp>,
-    /// What kind of statement was signed; none if the artifact itself was.
+    /// Type of the signed statement; `None` if the artifact itself was signed.
     pub predicate_type: Option<String>,
-    /// The bytes of the bundle that proved it: evidence to keep.
+    /// The bundle that proves it: evidence to keep.
     pub bundle: Option<Vec<u8>>,
-    /// The statement that was signed; none if the artifact itself was.
+    /// The signed statement; `None` if the artifact itself was signed.
     pub statement: Option<Vec<u8>>,
 }
 
 impl Proven {
-    /// The record for the manifest, with the documents that prove it; none where a key signed.
+    /// The record for the manifest, with the evidence; `None` if a key signed.
     pub fn record(&self, evidence: Vec<Digest>) -> Option<Signed> {
         Some(Signed {
             identity: self.identity.clone()?,
@@ -146,7 +144,7 @@ impl Proven {
     }
 }
 
-/// Proves an artifact, known by its digests (SHA-256, and SHA-512 if subjects may have nothing else), with one of the
+/// Verifies an artifact, given by its digests (SHA-256, and SHA-512 if subjects may have nothing else), with one of the
 /// bundles of a file.
 pub fn verify(
     bundles: &[u8],
@@ -171,7 +169,7 @@ pub fn verify(
     }
 }
 
-/// What the bundle says is looked at before whether it holds: that is cheaper, and tells which bundle was meant.
+/// Checks the contents of a bundle before its signatures: that is cheaper, and tells which bundle was meant.
 fn verify_one(
     bytes: &[u8],
     artifact: &[Digest],
@@ -225,14 +223,14 @@ pub(super) fn refused(error: sigstore_verify::Error) -> SigstoreError {
             found: actual.map(|name| name.as_str().to_owned()),
         },
         sigstore_verify::Error::IssuerMismatch { expected, actual } => SigstoreError::Message(message!(
-            "identity vouched for by {:?}, expected {expected:?}",
+            "identity issued by {:?}, expected {expected:?}",
             actual.as_deref().unwrap_or("nobody")
         )),
         error => SigstoreError::Refused { source: Box::new(error) },
     }
 }
 
-/// Rekor v1 signs an entry's index with the promise only, Rekor v2 with the checkpoint.
+/// In Rekor v1 only the promise signs the index of an entry, in Rekor v2 only the checkpoint.
 fn log_index(bundle: &Bundle) -> Option<u64> {
     let entries = &bundle.verification_material.tlog_entries;
     let signed_for = entries

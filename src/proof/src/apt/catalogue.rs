@@ -1,7 +1,7 @@
-//! All packages of an index, as far as their relations go: what may be chosen from.
+//! All packages of an index with their relations, for dependency resolution.
 //!
-//! A verified index enters, or the status file of a base image; packages by name, and by what they provide, leave. Debian's `main`
-//! has 57 MB of text, of which the 25 MB of fields that matter here are kept.
+//! Reads a verified index, or the status file of a base image; finds packages by name and by what they provide.
+//! Debian's `main` has 57 MB of text, of which 25 MB of relevant fields are kept.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -12,7 +12,7 @@ use super::packages::{Package, each_line, entry, not_text, verified};
 use super::release::PackagesIndex;
 use vmbake_manifest::relation;
 
-/// The fields that are kept. The first ones are relations, in the order in which apt reads them.
+/// The fields to keep. Relations come first, in the order in which apt reads them.
 const KEPT: [&str; 19] = [
     "Pre-Depends",
     "Depends",
@@ -34,30 +34,29 @@ const KEPT: [&str; 19] = [
     "Status",
     "Filename",
 ];
-/// How many of them are relations.
+/// The number of relations among them.
 const RELATIONS: usize = 9;
-/// More of them, which say what the file is.
+/// Additional fields, which identify the file.
 const FILE: [&str; 3] = ["Size", "SHA256", "SHA512"];
 
-/// The packages of an index, or of a base image.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     /// The kept fields of all stanzas.
     text: String,
     stanzas: Vec<Range<usize>>,
-    /// Stanzas by the name of the package, and by what it provides.
+    /// Stanzas by package name, and by provided name.
     named: HashMap<Box<str>, Vec<usize>>,
     provided: HashMap<Box<str>, Vec<usize>>,
 }
 
-/// One package of a catalogue.
+/// A package of a catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stanza<'a> {
     text: &'a str,
 }
 
 impl Catalogue {
-    /// Reads an index that a release vouches for; packages for other architectures are left out.
+    /// Reads an index listed in a verified release, without packages for other architectures.
     pub fn read(index: &PackagesIndex, input: impl Read) -> Result<Self, AptError> {
         let bytes = verified(index, input)?;
         let mut builder = Builder::default();
@@ -70,7 +69,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Reads the text of an index for `arch` that nobody has signed. For checks against apt, and for fuzzers.
+    /// Reads the text of an unsigned index for `arch`, for comparisons with apt and for fuzzers.
     #[doc(hidden)]
     pub fn unsigned(text: &str, arch: &str) -> Self {
         let mut catalogue = Builder::read(text);
@@ -78,7 +77,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// Reads the text of dpkg's status file, of which only what is installed counts.
+    /// Reads the text of dpkg's status file, without packages that are not installed.
     pub fn installed(status: &str) -> Self {
         let mut catalogue = Builder::read(status);
         let is_there =
@@ -91,7 +90,7 @@ impl Catalogue {
         self.list(|stanza| stanza.get("Architecture").is_some_and(|found| found == arch || found == "all"));
     }
 
-    /// Makes the lists of the stanzas that count.
+    /// Indexes the stanzas accepted by `counts`.
     fn list(&mut self, counts: impl Fn(Stanza<'_>) -> bool) {
         for (number, range) in self.stanzas.iter().enumerate() {
             let Some(stanza) = self.text.get(range.clone()).map(|text| Stanza { text }) else { continue };
@@ -131,8 +130,8 @@ impl Catalogue {
         ranges.filter_map(|range| Some(Stanza { text: self.text.get(range.clone())? }))
     }
 
-    /// Where a package is first mentioned, as a name or in a relation: apt numbers packages in that order. To it, what stands before
-    /// `:any` is another one.
+    /// Where a package is first mentioned, as a name or in a relation: apt numbers packages in that order. It counts a
+    /// name with `:any` as another package.
     pub fn first_mention(&self, name: &str) -> Option<usize> {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
         let bytes = self.text.as_bytes();
@@ -169,12 +168,12 @@ impl<'a> Stanza<'a> {
         None
     }
 
-    /// Its groups of relations; a field that cannot be read is one that has none which any package satisfies.
+    /// Its groups of relations; an invalid field yields a group that no package satisfies.
     pub fn groups(self, field: &str) -> Option<Vec<Vec<relation::Relation>>> {
         relation::groups(self.get(field).unwrap_or_default())
     }
 
-    /// What the index `index`, from which it is, says of its file.
+    /// The file of the package, as listed in its index `index`.
     pub fn package(self, index: &PackagesIndex) -> Result<Package, AptError> {
         let missing = || AptError::Missing { file: index.path.clone(), field: "Architecture" };
         entry(index, self.text)?.ok_or_else(missing)
@@ -191,7 +190,7 @@ fn push(lists: &mut HashMap<Box<str>, Vec<usize>>, name: &str, number: usize) {
     }
 }
 
-/// A catalogue, line by line.
+/// Builds a catalogue line by line.
 #[derive(Default)]
 struct Builder {
     text: Vec<u8>,
@@ -231,7 +230,7 @@ impl Builder {
         }
     }
 
-    /// `None` where it is no text.
+    /// `None` if the input is not valid text.
     fn finish(self) -> Option<Catalogue> {
         let Self { text, stanzas, .. } = self;
         let mut text = String::from_utf8(text).ok()?;

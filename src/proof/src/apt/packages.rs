@@ -1,7 +1,7 @@
-//! An index of packages, and the entries of it that are wanted.
+//! Indexes of packages.
 //!
-//! The index is hashed as it is, and only if it is the signed one does a decompressor see it. Its stanzas, 60,000 and
-//! 55 MB of them for Debian's `main`, are looked at one by one, and only those of wanted packages are kept.
+//! The index is hashed as served, and decompressed only if the digest matches. Of its stanzas, 60,000 with 55 MB for
+//! Debian's `main`, only those of requested packages are kept.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
@@ -16,28 +16,26 @@ use super::release::{Compression, PackagesIndex};
 use vmbake_common::digest::Digest;
 use vmbake_common::message;
 
-/// Longest index that is read, as it is served: Debian's `main` has 13 MB.
+/// Maximum size of an index as served: Debian's `main` has 13 MB.
 const MAX_INDEX: u64 = 128 << 20;
-/// Longest content of an index: Debian's `main` has 57 MB.
+/// Maximum size of a decompressed index: Debian's `main` has 57 MB.
 const MAX_CONTENT: u64 = 512 << 20;
 
-/// One package of an index.
+/// A package of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// Its name.
     pub package: String,
     pub version: Version,
     /// Its architecture, which may be `all`.
     pub arch: String,
-    /// Where it is, below the repository: relative, and without `..`.
+    /// Its path below the repository: relative and without `..`.
     pub filename: String,
     /// Length of the file in bytes.
     pub size: u64,
-    /// Digest of the file.
     pub digest: Digest,
 }
 
-/// The wanted packages of a verified index; made only by [`Packages::read`].
+/// The requested packages of a verified index; created only by [`Packages::read`].
 #[derive(Clone, Debug)]
 pub struct Packages {
     file: String,
@@ -45,7 +43,7 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Reads an index that `release` vouches for, and keeps the packages named in `wanted`.
+    /// Reads an index listed in a verified release, and keeps the packages named in `wanted`.
     pub fn read(index: &PackagesIndex, input: impl Read, wanted: &[&str]) -> Result<Self, AptError> {
         let bytes = verified(index, input)?;
         let mut packages: Vec<Package> = Vec::new();
@@ -64,7 +62,7 @@ impl Packages {
         found.ok_or_else(|| AptError::NoPackage { file: self.file.clone(), package: package.to_owned() })
     }
 
-    /// That version of a package, written exactly so.
+    /// The package with exactly this version string.
     pub fn version(&self, package: &str, version: &str) -> Result<&Package, AptError> {
         let same = |entry: &&Package| entry.package == package && entry.version.to_string() == version;
         let missing = || AptError::NoPackage { file: self.file.clone(), package: format!("{package} {version}") };
@@ -73,7 +71,7 @@ impl Packages {
 }
 
 impl Package {
-    /// Checks a file against the entry; `file` names it in messages.
+    /// Verifies a file against the entry; `file` is its name in messages.
     pub fn check(&self, file: &str, input: impl Read) -> Result<(), AptError> {
         let read = |source| AptError::Read { file: file.to_owned(), source };
         let (found, len) = self.digest.of_stream(input.take(self.size.saturating_add(1))).map_err(read)?;
@@ -81,7 +79,7 @@ impl Package {
     }
 }
 
-/// The bytes of an index, if they are those that the archive signed.
+/// The bytes of an index, verified against the release.
 pub(super) fn verified(index: &PackagesIndex, input: impl Read) -> Result<Vec<u8>, AptError> {
     let file = || index.path.clone();
     if index.size > MAX_INDEX {
@@ -100,12 +98,12 @@ fn agree(file: &str, expected: (u64, Digest), found: (u64, Digest)) -> Result<()
         return Err(AptError::Size { file: file(), expected: expected.0, found: found.0 });
     }
     if found.1 != expected.1 {
-        return Err(AptError::Message(message!("{}: digest {}, expected {}", file(), found.1, expected.1)));
+        return Err(AptError::Message(message!("{}: expected digest {}, found {}", file(), found.1, expected.1)));
     }
     Ok(())
 }
 
-/// Calls `found` with every stanza that is of a wanted package.
+/// Calls `found` with the stanzas of requested packages.
 fn stanzas(
     index: &PackagesIndex,
     bytes: &[u8],
@@ -174,7 +172,7 @@ fn package_name(line: &[u8]) -> Option<&[u8]> {
     name.eq_ignore_ascii_case(b"Package:").then(|| value.trim_ascii())
 }
 
-/// What a stanza says; nothing, if it is for another architecture.
+/// Parses a stanza; `None` if it is for another architecture.
 pub(super) fn entry(index: &PackagesIndex, text: &str) -> Result<Option<Package>, AptError> {
     let fields = Fields::only(&index.path, text)?;
     let arch = fields.need("Architecture")?;
@@ -202,13 +200,13 @@ pub(super) fn entry(index: &PackagesIndex, text: &str) -> Result<Option<Package>
     }))
 }
 
-/// Adds an entry. The same version twice is one entry, unless the two are different files.
+/// Adds an entry. Identical duplicates are merged; the same version with another digest is an error.
 fn add(packages: &mut Vec<Package>, package: Package, index: &PackagesIndex) -> Result<(), AptError> {
     let same = |known: &&Package| known.package == package.package && known.version == package.version;
     match packages.iter().find(same) {
         Some(known) if known.digest != package.digest => Err(AptError::Corrupt {
             file: index.path.clone(),
-            reason: format!("{} {} occurs twice, with other digests", package.package, package.version),
+            reason: format!("{} {} is listed twice, with different digests", package.package, package.version),
         }),
         Some(_) => Ok(()),
         None => {

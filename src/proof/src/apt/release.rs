@@ -1,4 +1,4 @@
-//! `InRelease`: who signed it, when, and which indexes it vouches for.
+//! `InRelease`: signers, date and the indexes that it lists.
 
 use std::collections::BTreeMap;
 
@@ -21,21 +21,21 @@ pub fn is_flat(suite: &str) -> bool {
     suite.ends_with('/')
 }
 
-/// What an `InRelease` is measured against.
+/// The requirements for an `InRelease`.
 #[derive(Clone, Copy, Debug)]
 pub struct Expect<'a> {
-    /// The suite or codename that was asked for. That of a flat archive is a directory, which its `InRelease` does not name.
+    /// The expected suite or codename. For a flat archive it is a directory, which its `InRelease` does not name.
     pub suite: &'a str,
-    /// The time of the check. `Date` may be [`CLOCK_SKEW`] ahead of it; apt allows ten seconds.
+    /// The time of the check. `Date` may be up to [`CLOCK_SKEW`] later; apt allows ten seconds.
     pub now: Timestamp,
-    /// `Date` of the newest `InRelease` that was seen of this suite: an older one is a replay.
+    /// `Date` of the newest known `InRelease` of this suite: an older one is a replay.
     pub previous: Option<Timestamp>,
 }
 
-/// A verified `InRelease` or `Release`; made only by [`Release::verify`] and its siblings.
+/// A verified `InRelease` or `Release`; created only by [`Release::verify`] and its variants.
 #[derive(Clone, Debug)]
 pub struct Release {
-    /// Name of the file that was read, for errors.
+    /// Name of the file, for errors.
     file: &'static str,
     suite: String,
     date: Timestamp,
@@ -52,19 +52,16 @@ struct Listed {
     digest: Digest,
 }
 
-/// How an index is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// With gzip.
     Gz,
     Xz,
-    /// Not at all.
     None,
 }
 
 impl Compression {
-    /// In the order of preference. gzip decompresses three times as fast as xz, which matters more than a third of the
-    /// length; plain indexes come last, since they are five times as long and most archives do not serve them.
+    /// In order of preference. gzip decompresses three times as fast as xz, which outweighs the larger download; plain
+    /// indexes come last, since they are five times as long and most archives do not serve them.
     const ALL: [Self; 3] = [Self::Gz, Self::Xz, Self::None];
 
     fn suffix(self) -> &'static str {
@@ -76,22 +73,21 @@ impl Compression {
     }
 }
 
-/// One form of an index of packages.
+/// A file of an index of packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackagesIndex {
-    /// Where it is, below `dists/<suite>/`.
+    /// Its path below `dists/<suite>/`.
     pub path: String,
-    /// Where it is by its digest, below `dists/<suite>/`: to be preferred where the archive offers it, since what is
-    /// at `path` may be of the next update already.
+    /// Its path by digest, below `dists/<suite>/`: preferred if the archive has it, since the file at `path` may be
+    /// replaced during an update.
     pub by_hash: Option<String>,
     /// Its length in bytes.
     pub size: u64,
     pub digest: Digest,
-    /// How it is compressed.
     pub compression: Compression,
     /// Architecture of its packages.
     pub arch: String,
-    /// Length of its content, where the archive says it.
+    /// Its decompressed length, if the release lists it.
     pub content_size: Option<u64>,
 }
 
@@ -104,7 +100,8 @@ impl Release {
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
-    /// Verifies a `Release` by its detached signature `Release.gpg`, which older archives have in place of an `InRelease`.
+    /// Verifies a `Release` with its detached signature `Release.gpg`, which older archives have instead of an
+    /// `InRelease`.
     pub fn verify_detached(
         release: &[u8],
         signature: &[u8],
@@ -116,14 +113,15 @@ impl Release {
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
-    /// Verifies an `InRelease` from a snapshot as of a past time. `Valid-Until` is not enforced: snapshots serve it unchanged.
+    /// Verifies an `InRelease` from a snapshot as of a past time. `Valid-Until` is not enforced: snapshots serve it
+    /// unchanged.
     pub fn verify_past(in_release: &[u8], keyring: &Keyring, suite: &str, at: Timestamp) -> Result<Self, AptError> {
         let signed = Clearsigned::verify(in_release, keyring, at).map_err(|source| AptError::Signature { source })?;
         let release = Self::past(IN_RELEASE, &signed.text, suite, at)?;
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
-    /// The same for a `Release` with its detached signature `Release.gpg`.
+    /// As [`Release::verify_past`], for a `Release` with its detached signature `Release.gpg`.
     pub fn verify_past_detached(
         release: &[u8],
         signature: &[u8],
@@ -136,27 +134,27 @@ impl Release {
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
-    /// The indexes that a text would list if it were signed. For fuzzers, whose texts nobody signs.
+    /// The indexes listed in an unsigned text, for fuzzers.
     #[doc(hidden)]
     pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<PackagesIndex>, AptError> {
         Self::unsigned(IN_RELEASE, text, expect)?.indexes(Some("main"), "amd64")
     }
 
-    /// What stands in a text, without signers.
+    /// Parses a text without verifying signatures.
     fn unsigned(file: &'static str, text: &str, expect: &Expect<'_>) -> Result<Self, AptError> {
         let release = Self::read(file, text, expect.suite)?;
         release.check_times(release.valid_until, expect)?;
         Ok(release)
     }
 
-    /// The same for a past time, at which `Valid-Until` is not enforced.
+    /// Parses a text as of a past time, at which `Valid-Until` is not enforced.
     fn past(file: &'static str, text: &str, suite: &str, at: Timestamp) -> Result<Self, AptError> {
         let release = Self::read(file, text, suite)?;
         release.check_times(None, &Expect { suite, now: at, previous: None })?;
         Ok(release)
     }
 
-    /// The same, without checking its times.
+    /// Parses a text without checking its times.
     fn read(file: &'static str, text: &str, suite: &str) -> Result<Self, AptError> {
         let fields = Fields::only(file, text)?;
         check_suite(file, &fields, suite)?;
@@ -168,7 +166,7 @@ impl Release {
         Ok(Self { file, suite, date, valid_until, signers: Vec::new(), signed: date, acquire_by_hash, files })
     }
 
-    /// Fails if its `Date` is more than so many days before `now`.
+    /// Fails if its `Date` is more than this many days before `now`.
     pub fn check_age(&self, max_age_days: Option<u16>, now: Timestamp) -> Result<(), AptError> {
         let Some(days) = max_age_days else { return Ok(()) };
         let oldest = now.saturating_sub(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::MIN);
@@ -187,17 +185,16 @@ impl Release {
         }
     }
 
-    /// The suite or codename that was asked for, which it has.
+    /// The expected suite or codename, which it matches.
     pub fn suite(&self) -> &str {
         &self.suite
     }
 
-    /// Its `Date`.
     pub fn date(&self) -> Timestamp {
         self.date
     }
 
-    /// When it becomes invalid, if it says so.
+    /// Its `Valid-Until`, if any.
     pub fn valid_until(&self) -> Option<Timestamp> {
         self.valid_until
     }
@@ -207,7 +204,7 @@ impl Release {
         &self.signers
     }
 
-    /// When the last of them signed, or its `Date` if that is later.
+    /// The time of the last signature, or its `Date` if that is later.
     pub fn signed(&self) -> Timestamp {
         self.signed
     }
@@ -217,8 +214,8 @@ impl Release {
         self.acquire_by_hash
     }
 
-    /// The forms of the index of packages of a component and an architecture, the preferred one first; never empty. A flat archive
-    /// has no components, and one index for all architectures.
+    /// The files of the index of packages for a component and an architecture, in order of preference; never empty. A
+    /// flat archive has no components, and one index for all architectures.
     pub fn indexes(&self, component: Option<&str>, arch: &str) -> Result<Vec<PackagesIndex>, AptError> {
         if let Some(path) = component.into_iter().chain([arch]).find(|part| fields::relative(part) != Some(part)) {
             return Err(AptError::Path { file: self.file.to_owned(), path: path.to_owned() });
@@ -260,14 +257,14 @@ fn detached<'a>(
     now: Timestamp,
 ) -> Result<(&'a str, FileSignature), AptError> {
     let signed = FileSignature::verify(signature, release, keyring, now).map_err(|source| {
-        AptError::Message(Message::new("Release is not signed as it must be by Release.gpg").by(source))
+        AptError::Message(Message::new("Release: verification of the signature Release.gpg failed").by(source))
     })?;
     let corrupt = |_| AptError::Corrupt { file: RELEASE.to_owned(), reason: "not UTF-8".to_owned() };
     Ok((str::from_utf8(release).map_err(corrupt)?, signed))
 }
 
-/// A time such as `Sat, 14 Nov 2026 08:00:00 UTC`. Archives write UTC only, and apt refuses other zones too; as apt
-/// does, the name of the day is not held against the date.
+/// Parses a time such as `Sat, 14 Nov 2026 08:00:00 UTC`. Archives use UTC only, and apt refuses other zones, too; as
+/// in apt, a wrong day of the week is ignored.
 fn time(fields: &Fields<'_>, field: &'static str) -> Result<Option<Timestamp>, AptError> {
     let Some(text) = fields.get(field)? else { return Ok(None) };
     let parse = || {
@@ -278,11 +275,11 @@ fn time(fields: &Fields<'_>, field: &'static str) -> Result<Option<Timestamp>, A
         let civil = DateTime::strptime("%d %b %Y %H:%M:%S", civil).ok().filter(|_| is_day && is_utc)?;
         TimeZone::UTC.to_timestamp(civil).ok()
     };
-    parse().map(Some).ok_or_else(|| fields.corrupt(format!("{field} {text:?} is no time in UTC")))
+    parse().map(Some).ok_or_else(|| fields.corrupt(format!("{field} {text:?} is not a valid time in UTC")))
 }
 
-/// The files of the SHA256 section or, where there is none, of the SHA512 section: archives serve every file under
-/// all of its digests, and Packages of Debian carries SHA256 only.
+/// The files of the SHA256 section or, if it is missing, of the SHA512 section: archives list every file with all
+/// digests, and Debian's Packages has SHA256 only.
 fn files(file: &'static str, fields: &Fields<'_>) -> Result<BTreeMap<String, Listed>, AptError> {
     let (algorithm, lines) = match (fields.list("SHA256")?, fields.list("SHA512")?) {
         (Some(lines), _) => ("sha256", lines),
@@ -291,11 +288,12 @@ fn files(file: &'static str, fields: &Fields<'_>) -> Result<BTreeMap<String, Lis
     };
     let mut files = BTreeMap::new();
     for line in lines.iter().filter(|line| !line.trim().is_empty()) {
-        let (path, listed) = listed(algorithm, line)
-            .ok_or_else(|| fields.corrupt(format!("{line:?} is not a {algorithm} digest, a length and a path")))?;
+        let (path, listed) = listed(algorithm, line).ok_or_else(|| {
+            fields.corrupt(format!("invalid line {line:?}: expected a {algorithm} digest, a length and a path"))
+        })?;
         let path = path.strip_prefix("./").unwrap_or(path);
         if files.insert(path.to_owned(), listed).is_some_and(|other| other != listed) {
-            return Err(fields.corrupt(format!("{path} is listed twice, differently")));
+            return Err(fields.corrupt(format!("{path} is listed twice, with different values")));
         }
     }
     Ok(files)

@@ -14,51 +14,48 @@ use super::keyring::{self, KeyState, Keyring};
 use super::{CLOCK_SKEW, policy, system_time};
 use vmbake_common::hint::Hint;
 
-/// Largest message that is read, in bytes: the largest InRelease of Debian has 0.3 MB. The verifier holds twice as much
-/// back until it has checked the signatures, so no unchecked text ever leaves it.
+/// Maximum size of a message in bytes: the largest InRelease of Debian has 0.3 MB. The verifier buffers twice as much
+/// until it has checked the signatures, so it never returns unverified text.
 const MAX_LEN: usize = 8 << 20;
 const BEGIN: &str = "-----BEGIN PGP SIGNED MESSAGE-----";
 const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
 const END: &str = "-----END PGP SIGNATURE-----";
 
-/// Why a message is not believed.
+/// Why a message was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenPgpError {
-    #[error("{found} bytes, more than the {MAX_LEN} a signed message may have")]
+    #[error("{found} bytes, more than the limit of {MAX_LEN} for a signed message")]
     TooLarge {
         /// Its length in bytes.
         found: usize,
     },
     #[error("line {line}: {fault}")]
     Framing {
-        /// The line, counted from 1.
+        /// The line number, from 1.
         line: usize,
         fault: FramingFault,
     },
     #[error("corrupt message")]
-    Corrupt {
-        /// What the library of OpenPGP says.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    #[error("the verifier did not see a clearsigned message with one layer of signatures")]
+    Corrupt { source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("not a clearsigned message with one layer of signatures")]
     Structure,
     #[error("bad signature: {reason}")]
     BadSignature { reason: String },
-    #[error("no good signature of a trusted key: {}", if .found.is_empty() { "not signed".to_owned() } else { .found.join("; ") })]
+    #[error("no valid signature of a trusted key: {}", if .found.is_empty() { "not signed".to_owned() } else { .found.join("; ") })]
     Untrusted {
-        /// Why each signature does not count.
+        /// Why each signature was ignored.
         found: Vec<String>,
     },
 }
 
 impl Hint for OpenPgpError {}
 
-/// What is wrong with the lines around a signed text.
+/// Invalid framing of a signed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FramingFault {
     #[error("NUL or carriage return")]
     Binary,
-    #[error("not the beginning of a clearsigned message")]
+    #[error("not the start of a clearsigned message")]
     Begin,
     #[error("a header other than Hash")]
     Header,
@@ -68,20 +65,20 @@ pub enum FramingFault {
     SecondBlock,
     #[error("text after the signature")]
     After,
-    #[error("ends before its signature does")]
+    #[error("truncated before the end of the signature")]
     Truncated,
 }
 
 impl Hint for FramingFault {}
 
-/// A text that trusted keys signed.
+/// A text signed by trusted keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clearsigned {
-    /// Exactly what was signed, without the escapes.
+    /// The signed text, with dash escapes removed.
     pub text: String,
     /// Fingerprints of the trusted primary keys with a good signature, upper-case hexadecimal, sorted.
     pub signers: Vec<String>,
-    /// When the last of these signatures was made.
+    /// The time of the last signature.
     pub signed: Timestamp,
 }
 
@@ -109,22 +106,22 @@ impl Clearsigned {
     }
 }
 
-/// What one signature says.
+/// The result for one signature.
 #[derive(Debug)]
 enum Verdict {
-    /// Holds, by this trusted key, made then.
+    /// Valid, by this trusted key, made at that time.
     Good(String, Timestamp),
-    /// Says nothing: the key is unknown, or not trusted any more.
+    /// Ignored: the key is unknown or no longer trusted.
     Ignored(String),
-    /// A known key, and it does not hold.
+    /// Invalid, by a known key.
     Bad(String),
 }
 
-/// Collects verdicts; which ones suffice is decided when all are known.
+/// Collects the results; they are evaluated together at the end.
 pub(super) struct Judge<'a> {
     keyring: &'a Keyring,
     now: Timestamp,
-    /// The only type of signatures that counts, if not any does.
+    /// The only accepted type of signature, if restricted.
     only: Option<SignatureType>,
     one_layer: bool,
     verdicts: Vec<Verdict>,
@@ -159,7 +156,7 @@ impl<'a> Judge<'a> {
         Self { keyring, now, only, one_layer: false, verdicts: Vec::new() }
     }
 
-    /// Who signed, and when the last of them did.
+    /// The signers, and the time of the last signature.
     pub(super) fn signers(self) -> Result<(Vec<String>, Timestamp), OpenPgpError> {
         if !self.one_layer {
             return Err(OpenPgpError::Structure);
@@ -181,13 +178,13 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// A signature that holds, by a key that was good when it signed: whether the key still is.
+/// Checks whether the key of a good signature is still valid.
 fn standing(good: &GoodChecksum<'_>, now: Timestamp) -> Verdict {
     let cert = good.ka.cert();
     let (fingerprint, key) = (cert.fingerprint().to_hex(), good.ka.key().fingerprint());
     // Every valid signature has a time (RFC 9580, section 5.2.3.11).
     let made = good.sig.signature_creation_time().and_then(|time| Timestamp::try_from(time).ok());
-    let Some(made) = made else { return Verdict::Bad("it does not say when it was made".to_owned()) };
+    let Some(made) = made else { return Verdict::Bad("signature without a creation time".to_owned()) };
     if keyring::is_withdrawn(cert, &key, now) {
         return Verdict::Ignored(format!("key {} of {fingerprint} is revoked", key.to_hex()));
     }
@@ -201,11 +198,11 @@ fn standing(good: &GoodChecksum<'_>, now: Timestamp) -> Verdict {
 fn refusal(error: &VerificationError<'_>) -> Verdict {
     match error {
         VerificationError::MissingKey { sig } => {
-            let issuer = sig.get_issuers().first().map_or_else(|| "not named".to_owned(), KeyHandle::to_hex);
+            let issuer = sig.get_issuers().first().map_or_else(|| "unnamed".to_owned(), KeyHandle::to_hex);
             Verdict::Ignored(format!("unknown key {issuer}"))
         }
-        // Of a version or kind from the future: no key can be named.
-        VerificationError::UnknownSignature { .. } => Verdict::Ignored("a signature of an unknown kind".to_owned()),
+        // The key of a signature of a future version or type cannot be identified.
+        VerificationError::UnknownSignature { .. } => Verdict::Ignored("a signature of an unknown type".to_owned()),
         VerificationError::UnboundKey { cert, error, .. } => {
             Verdict::Ignored(format!("key {}: {}", cert.fingerprint().to_hex(), error.root_cause()))
         }
@@ -222,8 +219,8 @@ fn refusal(error: &VerificationError<'_>) -> Verdict {
     }
 }
 
-/// Checks that the message is one signed block and nothing else, so that no parser can see another text than the
-/// verifier: BEGIN in the first line, only `Hash` headers, escaped dashes, one block of signatures, nothing after it.
+/// Checks that the message is a single signed block, so that no parser sees another text than the verifier: BEGIN in
+/// the first line, only `Hash` headers, escaped dashes, one block of signatures, nothing after it.
 fn check_framing(message: &[u8]) -> Result<(), OpenPgpError> {
     if message.len() > MAX_LEN {
         return Err(OpenPgpError::TooLarge { found: message.len() });
@@ -240,7 +237,7 @@ fn check_framing(message: &[u8]) -> Result<(), OpenPgpError> {
     if part == Part::After { Ok(()) } else { Err(OpenPgpError::Framing { line: end, fault: FramingFault::Truncated }) }
 }
 
-/// Where in a message a line stands.
+/// The part of a message that a line belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Begin,

@@ -1,6 +1,6 @@
-//! Detached signatures (RFC 9580, section 10.4): a signature and the file that it is over enter, its signers leave.
+//! Detached signatures (RFC 9580, section 10.4): verifies a signature over a file and returns the signers.
 //!
-//! Only signatures over the bytes of a file count: one over a text holds for other line ends, too.
+//! Only binary signatures are accepted: a text signature also matches other line endings.
 
 use std::io::Read;
 
@@ -13,15 +13,15 @@ use super::clearsigned::{Judge, OpenPgpError};
 use super::keyring::Keyring;
 use super::{CLOCK_SKEW, self_signed, system_time};
 
-/// Longest signature that is read, in bytes: one has less than a kilobyte.
+/// Maximum length of a signature in bytes: one has less than a kilobyte.
 const MAX_LEN: usize = 1 << 20;
 
-/// Who signed a file, with trusted keys.
+/// The trusted signers of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSignature {
     /// Fingerprints of the trusted primary keys with a good signature, upper-case hexadecimal, sorted.
     pub signers: Vec<String>,
-    /// When the last of these signatures was made.
+    /// The time of the last signature.
     pub signed: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Keyrings: armored (any number of blocks, text between them is ignored) or binary, with any number of certificates.
+//! Keyrings: armored (any number of blocks; text between them is ignored) or binary, with any number of certificates.
 
 use std::fmt;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ use vmbake_common::message::{FileError, Message};
 
 use vmbake_common::input;
 
-/// Largest keyring that is read, in bytes: Debian's with all its certifications has 100 KB.
+/// Maximum size of a keyring in bytes: Debian's with all certifications has 100 KB.
 const MAX_LEN: u64 = 16 << 20;
 const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
@@ -26,15 +26,14 @@ const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 /// Why a keyring cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    #[error("more than {MAX_LEN} bytes")]
+    #[error("larger than the limit of {MAX_LEN} bytes")]
     TooLarge,
-    #[error("key block {block}, certificate {certificate}: corrupt or of an unknown kind")]
+    #[error("key block {block}, certificate {certificate}: corrupt or of an unsupported type")]
     Certificate {
-        /// Which block of armor, counted from 1.
+        /// The number of the armored block, from 1.
         block: usize,
-        /// Which certificate of the block, counted from 1.
+        /// The number of the certificate in the block, from 1.
         certificate: usize,
-        /// What the library of OpenPGP says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error(transparent)]
@@ -47,54 +46,49 @@ impl Hint for KeyringError {
     vmbake_common::causes!(File, Message);
 }
 
-/// Certificates that are trusted, because whoever pinned the file trusts them.
+/// Trusted certificates: pinning the file makes them trusted.
 #[derive(Clone, Debug)]
 pub struct Keyring {
     certs: Vec<Cert>,
 }
 
-/// What a certificate is worth at some time.
+/// The state of a certificate at some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// It can vouch for signatures.
+    /// It can verify signatures.
     Live,
-    /// Its time is over.
     Expired,
-    /// Its owner, or who the owner named, withdrew it.
+    /// Revoked by its owner or a designated revoker.
     Revoked,
-    /// Not usable for another reason, such as self-signatures with weak digests only.
+    /// Unusable for another reason, such as self-signatures with weak digests only.
     Unusable(String),
 }
 
-/// A certificate, described.
+/// A description of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// Fingerprint of the primary key, upper-case hexadecimal.
     pub fingerprint: String,
     /// The primary user ID, or the first one.
     pub user_id: String,
-    /// When it was made.
     pub created: Timestamp,
-    /// When it expires, if ever.
     pub expires: Option<Timestamp>,
-    /// What it is worth.
     pub state: KeyState,
-    /// Fingerprints of the keys in it that can sign data; empty unless it is live.
+    /// Fingerprints of its signing keys; empty unless it is live.
     pub signing: Vec<String>,
 }
 
 impl Keyring {
-    /// Reads the keyring at `path`.
     pub fn load(path: &Path) -> Result<Self, KeyringError> {
         let read = |source| KeyringError::File(FileError::new(path, "read the keyring", source));
         let mut bytes = Vec::new();
         let file = input::open(path).map_err(read)?;
         file.take(MAX_LEN + 1).read_to_end(&mut bytes).map_err(read)?;
         Self::parse(&bytes)
-            .map_err(|source| KeyringError::Message(message!("{}: not a usable keyring", path.display()).by(source)))
+            .map_err(|source| KeyringError::Message(message!("{}: cannot use the keyring", path.display()).by(source)))
     }
 
-    /// Reads a keyring from its bytes. Certificates that occur twice are merged; the order is that of the fingerprints.
+    /// Parses a keyring. Duplicate certificates are merged; the order is by fingerprint.
     pub fn parse(bytes: &[u8]) -> Result<Self, KeyringError> {
         if bytes.len() as u64 > MAX_LEN {
             return Err(KeyringError::TooLarge);
@@ -103,11 +97,7 @@ impl Keyring {
         for (index, block) in blocks(bytes)?.into_iter().enumerate() {
             keyring.add(index + 1, block)?;
         }
-        if keyring.certs.is_empty() {
-            Err(KeyringError::Message(Message::new("holds no public key")))
-        } else {
-            Ok(keyring)
-        }
+        if keyring.certs.is_empty() { Err(KeyringError::Message(Message::new("no public key"))) } else { Ok(keyring) }
     }
 
     /// All certificates of all keyrings.
@@ -122,7 +112,7 @@ impl Keyring {
         self.certs.iter().map(|cert| describe(cert, now)).collect()
     }
 
-    /// Each certificate as one armored block, sorted by fingerprint: equal keyrings give equal bytes.
+    /// Each certificate as an armored block, sorted by fingerprint: equal keyrings give equal bytes.
     pub fn armored(&self) -> Result<Vec<Vec<u8>>, KeyringError> {
         let armor = |(index, cert): (usize, &Cert)| {
             cert.armored().to_vec().map_err(|source| KeyringError::Certificate {
@@ -134,7 +124,7 @@ impl Keyring {
         self.certs.iter().enumerate().map(armor).collect()
     }
 
-    /// The certificates that hold any of these keys.
+    /// The certificates that contain any of these keys.
     pub(super) fn with_keys(&self, ids: &[KeyHandle]) -> Vec<Cert> {
         let holds = |cert: &&Cert| cert.keys().any(|key| ids.iter().any(|id| id.aliases(key.key().key_handle())));
         self.certs.iter().filter(holds).cloned().collect()
@@ -157,7 +147,7 @@ impl Keyring {
         match at {
             Ok(at) => {
                 let known = self.certs.remove(at);
-                // Merging fails for other fingerprints only.
+                // Merging fails only for different fingerprints.
                 let merged = known.clone().merge_public(cert).unwrap_or(known);
                 self.certs.insert(at, merged);
             }
@@ -177,10 +167,10 @@ impl fmt::Display for KeyState {
     }
 }
 
-/// Seconds of 2100-01-01, which is after every revocation: what was withdrawn once is so for signatures of whatever time.
+/// Seconds of 2100-01-01, later than any revocation: a revocation applies to signatures of all times.
 const EVER: i64 = 4_102_444_800;
 
-/// Whether a certificate, or that key of it, was withdrawn at any time, as far as the certificate says.
+/// Whether a certificate or one of its keys has ever been revoked, according to the certificate.
 pub(super) fn is_withdrawn(cert: &Cert, key: &Fingerprint, now: Timestamp) -> bool {
     let (policy, ever) = (self_signed(now), seconds(EVER));
     let mut same = cert.keys().subkeys().filter(|found| found.key().fingerprint() == *key);
@@ -188,7 +178,7 @@ pub(super) fn is_withdrawn(cert: &Cert, key: &Fingerprint, now: Timestamp) -> bo
         || same.any(|key| matches!(key.bundle().revocation_status(&policy, ever), RevocationStatus::Revoked(_)))
 }
 
-/// What `cert` is worth at `now`.
+/// The state of `cert` at `now`.
 pub(super) fn state(cert: &Cert, now: Timestamp) -> KeyState {
     let policy = self_signed(now);
     if matches!(cert.revocation_status(&policy, system_time(now)), RevocationStatus::Revoked(_)) {
@@ -202,7 +192,7 @@ pub(super) fn state(cert: &Cert, now: Timestamp) -> KeyState {
     }
 }
 
-/// Whether that key of `cert` can sign data at `now`.
+/// Whether a key of `cert` can sign data at `now`.
 pub(super) fn can_sign(cert: &Cert, key: &Fingerprint, now: Timestamp) -> bool {
     signing(cert, now).contains(key)
 }
@@ -234,24 +224,24 @@ fn expiry(cert: &sequoia_openpgp::cert::ValidCert<'_>) -> Option<Timestamp> {
     Timestamp::try_from(cert.primary_key().key_expiration_time()?).ok()
 }
 
-/// The reason at the end of a chain of causes, which is the one that names the algorithm.
+/// The root cause, which names the algorithm.
 fn innermost(error: &sequoia_openpgp::anyhow::Error) -> String {
     error.root_cause().to_string()
 }
 
-/// The armored blocks of a keyring, or the whole of a binary one.
+/// The armored blocks of a keyring, or the whole binary keyring.
 fn blocks(bytes: &[u8]) -> Result<Vec<&[u8]>, KeyringError> {
     let mut blocks = Vec::new();
     let mut rest = bytes;
     while let Some(start) = find(rest, BEGIN) {
         let block = &rest[start..];
         let end = find(block, END)
-            .ok_or(KeyringError::Message(message!("key block {} has no end", blocks.len() + 1)))?
+            .ok_or(KeyringError::Message(message!("key block {} is not terminated", blocks.len() + 1)))?
             + END.len();
         blocks.push(&block[..end]);
         rest = &block[end..];
     }
-    // Bit 7 is set in the first octet of every packet (RFC 9580, section 4.2), and in none of armor.
+    // Bit 7 is set in the first octet of every packet (RFC 9580, section 4.2), and never in armor.
     if blocks.is_empty() && bytes.first().is_some_and(|first| first & 0x80 != 0) {
         blocks.push(bytes);
     }

@@ -1,4 +1,4 @@
-//! From a file to single bundles, and from bytes to a bundle that can mean one thing only.
+//! Splits a file into bundles and parses them unambiguously.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -6,18 +6,19 @@ use sigstore_verify::types::Bundle;
 
 use super::{MAX_BUNDLES, SigstoreError, json};
 
-/// Most bundles that one file may hold: each that speaks of the artifact costs a few milliseconds.
+/// Maximum number of bundles in a file: each that covers the artifact takes a few milliseconds.
 const MAX_LINES: usize = 1_000;
-/// Most log entries, and most timestamps, of one bundle; real ones have one or two.
+/// Maximum number of log entries and of timestamps in a bundle; real ones have one or two.
 const MAX_EVIDENCE: usize = 32;
 
-/// Alternatives of a bundle (`oneof` in its protobuf definition): the parent, and the members of which one must be there.
+/// Alternatives of a bundle (`oneof` in its protobuf definition): the parent, and the members of which exactly one is
+/// required.
 const ALTERNATIVES: [(&str, &[&str]); 2] = [
     ("", &["messageSignature", "dsseEnvelope"]),
     ("/verificationMaterial", &["certificate", "x509CertificateChain", "publicKey"]),
 ];
 
-/// The bundles of a file with their line numbers: the only JSON value, or else one a line.
+/// The bundles of a file with their line numbers: a single JSON value, or one per line.
 pub(super) fn split(bytes: &[u8]) -> Result<Vec<(usize, &[u8])>, SigstoreError> {
     if u64::try_from(bytes.len()).is_ok_and(|len| len > MAX_BUNDLES) {
         return Err(SigstoreError::Unsupported { what: format!("a file of more than {MAX_BUNDLES} bytes") });
@@ -38,21 +39,21 @@ fn is_object(bytes: &[u8]) -> bool {
     bytes.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
 
-/// Reads one bundle.
+/// Parses one bundle.
 pub(super) fn parse(bytes: &[u8]) -> Result<Bundle, SigstoreError> {
-    // Messages about a file that nobody vouches for may quote it, and must not reach the terminal as control sequences.
+    // Messages may quote the untrusted file, so control characters are replaced.
     let printable = |char: char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char };
     let corrupt = |reason: String| SigstoreError::Corrupt { reason: reason.chars().map(printable).collect() };
     let value = json::parse(bytes).map_err(|error| corrupt(error.to_string()))?;
-    // The library would take a bundle without a media type for one of version 0.1.
+    // The library would treat a bundle without a media type as version 0.1.
     if !value["mediaType"].is_string() {
-        return Err(corrupt("it has no mediaType".to_owned()));
+        return Err(corrupt("missing mediaType".to_owned()));
     }
     for (parent, members) in ALTERNATIVES {
         let there = |name: &&&str| value.pointer(parent).is_some_and(|parent| parent.get(name).is_some());
         let found: Vec<_> = members.iter().filter(there).copied().collect();
         if found.len() != 1 {
-            return Err(corrupt(format!("of {} it has {found:?}, and must have one", members.join(", "))));
+            return Err(corrupt(format!("{} has {found:?}, expected exactly one member", members.join(", "))));
         }
     }
     for list in ["tlogEntries", "timestampVerificationData/rfc3161Timestamps"] {

@@ -1,4 +1,4 @@
-//! Why a signature is not believed.
+//! Errors of sigstore verification.
 
 use jiff::Timestamp;
 use vmbake_common::hint::Hint;
@@ -6,67 +6,60 @@ use vmbake_common::message::Message;
 
 use vmbake_common::digest::Digest;
 
-/// Why a signature is not believed.
+/// Why a signature was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SigstoreError {
     #[error("trusted root: {reason}")]
     Root { reason: String },
     #[error("public key: {reason}")]
     Key { reason: String },
-    #[error("no SHA-256 of the artifact is known")]
+    #[error("SHA-256 of the artifact is unknown")]
     NoDigest,
-    #[error("bundle is corrupt: {reason}")]
+    #[error("corrupt bundle: {reason}")]
     Corrupt {
-        /// What its parser says, or what is wrong with the statement.
+        /// The message of the parser, or the fault in the statement.
         reason: String,
     },
-    #[error("bundle is not supported: {what}")]
+    #[error("unsupported bundle: {what}")]
     Unsupported { what: String },
-    #[error("there is no bundle in the file")]
+    #[error("no bundle in the file")]
     Empty,
-    #[error("the bundle speaks of other files, not of {digest}")]
+    #[error("the bundle is for other files, not for {digest}")]
     OtherFile { digest: Digest },
     #[error("predicate type is {found:?}, expected {expected:?}")]
-    PredicateType {
-        /// The type that is asked for.
-        expected: String,
-        found: String,
-    },
-    #[error("the bundle is a signature without a statement, and one is asked for")]
+    PredicateType { expected: String, found: String },
+    #[error("the bundle is a signature without the required statement")]
     NoStatement,
     #[error("signed by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
     Identity {
         expected: String,
-        /// Who has, where the certificate says so.
+        /// The signer, if the certificate names one.
         found: Option<String>,
     },
     #[error("signed by the key {found:?}, expected {expected:?}")]
     OtherKey {
-        /// The hint of the key that is asked for.
+        /// The hint of the expected key.
         expected: String,
-        /// The hint that the bundle has.
+        /// The hint in the bundle.
         found: String,
     },
     #[error("certificate: {reason}")]
     Certificate {
-        /// What its parser says, or what is wrong with it.
+        /// The message of the parser, or the fault.
         reason: String,
     },
-    #[error("signed at {signed}, which is after the time of the check, {now}")]
+    #[error("signed at {signed}, after the time of the check, {now}")]
     Future {
-        /// When the log says that it was signed.
+        /// The time according to the log.
         signed: Timestamp,
         now: Timestamp,
     },
-    #[error("the signature is not proven")]
-    Refused {
-        /// What the library of sigstore says.
-        source: Box<sigstore_verify::Error>,
-    },
-    #[error("none of {count} bundles proves the artifact; line {line} comes closest")]
+    #[error("signature verification failed")]
+    Refused { source: Box<sigstore_verify::Error> },
+    #[error("none of {count} bundles proves the artifact; the best match is in line {line}")]
     NoneOf {
         count: usize,
-        /// The line of the one that comes closest.
+        /// The line number of the best match.
         line: usize,
         source: Box<SigstoreError>,
     },
@@ -79,7 +72,7 @@ impl Hint for SigstoreError {
 }
 
 impl SigstoreError {
-    /// How much this says about the bundle that was meant, among those of several bundles of one file.
+    /// How closely a bundle matches: used to choose which error of several bundles to report.
     pub(super) fn telling(&self) -> u8 {
         match self {
             Self::Corrupt { .. } | Self::Unsupported { .. } | Self::Empty => 0,

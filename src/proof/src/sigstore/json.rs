@@ -1,13 +1,13 @@
-//! JSON in which no object has a key twice.
+//! A JSON parser that refuses duplicate keys.
 //!
-//! Two readers of such an object may believe two different things: RFC 8259 section 4 leaves open which member counts.
+//! With duplicate keys, parsers may disagree: RFC 8259 section 4 leaves open which member applies.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The only JSON value of `bytes`, if each of its objects has each key once.
+/// Parses a single JSON value without duplicate keys.
 pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(bytes).map(|Unique(value)| value)
 }
@@ -65,7 +65,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         let mut members = Map::new();
         while let Some((key, Unique(value))) = map.next_entry::<String, _>()? {
             if members.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("key {key:?} occurs twice")));
+                return Err(A::Error::custom(format_args!("duplicate key {key:?}")));
             }
             members.insert(key, value);
         }

@@ -1,7 +1,7 @@
-//! What a bundle says, before anyone asks whether it holds: of which file it speaks, and what about it.
+//! The claims of a bundle, before verification: the file that it covers and the statement about it.
 //!
-//! in-toto attestation framework, `spec/v1/statement.md`. A subject that has the artifact's digest by one algorithm and
-//! another file's by a second is refused, where the specification leaves that to the reader.
+//! in-toto attestation framework, `spec/v1/statement.md`. A subject with digests of two different files is refused,
+//! which the specification leaves open.
 
 use sigstore_verify::types::{
     ArtifactDigest, Bundle, DsseEnvelope, HashAlgorithm, MessageSignature, Sha256Hash, Sha512Hash, SignatureContent,
@@ -15,17 +15,16 @@ use vmbake_common::digest::Digest;
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v0.1", "https://in-toto.io/Statement/v1"];
 
-/// What the bundle is about.
+/// The claims of a bundle.
 pub(super) struct Stated {
-    /// The digest of the artifact by which the bundle knows it.
+    /// The digest of the artifact that the bundle contains.
     pub(super) digest: ArtifactDigest,
     /// Type of the statement, if there is one.
     pub(super) predicate_type: Option<String>,
-    /// The statement, if there is one.
     pub(super) statement: Option<Vec<u8>>,
 }
 
-/// Checks what the bundle says against what the policy asks.
+/// Checks the claims of a bundle against the policy.
 pub(super) fn check(bundle: &Bundle, artifact: &[Digest], policy: &BundlePolicy<'_>) -> Result<Stated, SigstoreError> {
     match &bundle.content {
         SignatureContent::MessageSignature(_) if policy.predicate_type.or(policy.subject_name).is_some() => {
@@ -63,7 +62,7 @@ fn check_statement(
     let digest = check_subjects(&statement.subject, artifact, policy.subject_name)?;
     let found = statement.predicate_type;
     if !found.bytes().all(|byte| byte.is_ascii_graphic()) || found.is_empty() {
-        return Err(SigstoreError::Corrupt { reason: format!("predicate type {found:?} is no URI") });
+        return Err(SigstoreError::Corrupt { reason: format!("predicate type {found:?} is not a URI") });
     }
     match policy.predicate_type {
         Some(expected) if expected != found => {
@@ -94,7 +93,7 @@ fn check_subjects(
     }
 }
 
-/// The digest by which a subject is the artifact, if it is.
+/// The digest that identifies the artifact in a subject, if any.
 fn agreed(subject: &Subject, artifact: &[Digest]) -> Result<Option<ArtifactDigest>, SigstoreError> {
     let (mut agreed, mut contradicted) = (None, false);
     for digest in artifact {
@@ -109,7 +108,7 @@ fn agreed(subject: &Subject, artifact: &[Digest]) -> Result<Option<ArtifactDiges
         }
     }
     if agreed.is_some() && contradicted {
-        let reason = format!("statement: subject {:?} has digests of two files", subject.name);
+        let reason = format!("statement: subject {:?} has digests of two different files", subject.name);
         return Err(SigstoreError::Corrupt { reason });
     }
     Ok(agreed)
@@ -123,7 +122,7 @@ fn typed(digest: Digest) -> Result<ArtifactDigest, SigstoreError> {
     typed.map_err(|error| SigstoreError::Corrupt { reason: error.to_string() })
 }
 
-/// The artifact's SHA-256: what signatures over files and log entries are made of.
+/// The artifact's SHA-256, which signatures over files and log entries use.
 pub(in super::super) fn sha256(artifact: &[Digest]) -> Result<(Digest, Sha256Hash), SigstoreError> {
     let found = artifact.iter().find_map(|digest| match digest {
         Digest::Sha256(bytes) => Some((*digest, Sha256Hash::new(*bytes))),

@@ -1,12 +1,12 @@
-//! A signature of which no log entry is at hand: who signed can be proven, when cannot.
+//! Signatures without a log entry: the signer can be proven, the time cannot.
 //!
-//! Certificates of sigstore live for minutes, and only the log says that a signature was made within them. Without it,
-//! a key that leaked later would go unnoticed; whoever accepts such a signature decides that. What can still be checked
-//! is checked as of the certificate's first second: chain, signed certificate timestamp, identity, issuer, signature.
+//! Sigstore certificates are valid for minutes, and only the log proves that a signature was made within them. Without
+//! it, a key leaked later goes unnoticed; accepting such signatures is the user's decision. Everything else is checked
+//! as of the start of the certificate's validity: chain, signed certificate timestamp, identity, issuer, signature.
 //!
-//! The library judges a certificate only at a time that somebody signed. Here that is a log with a key made for one
-//! call, in a copy of the trusted root that has no other log: it vouches for the certificate's `notBefore`, and nothing
-//! that it signed leaves this module.
+//! The library verifies a certificate only at a signed time. The time is provided by a log with a single-use key, the
+//! only log in a copy of the trusted root: it attests the certificate's `notBefore`, and its signatures do not leave
+//! this module.
 
 use serde_json::{Value, json};
 use sigstore_verify::crypto::{KeyPair, parse_certificate_info};
@@ -21,7 +21,7 @@ use sigstore_verify::{VerificationPolicy, VerificationResult};
 
 use super::{SigstoreError, SigstoreRoot};
 
-/// Checks what can be checked without a log.
+/// Checks everything that does not require a log.
 pub(in super::super) fn verify(
     sha256: &Sha256Hash,
     signature: &SignatureBytes,
@@ -47,7 +47,7 @@ pub(in super::super) fn verify(
     root.verifier.verify(sha256, &bundle, &policy.clone().skip_tlog_unsafe()).map_err(super::refused)
 }
 
-/// A log of one entry.
+/// A log with one entry.
 struct Log {
     key: KeyPair,
     public: Vec<u8>,
@@ -62,7 +62,7 @@ impl Log {
         Ok(Self { key, public, id })
     }
 
-    /// The entry, with the promise that it was there at that time (Rekor's `signedEntryTimestamp`).
+    /// The entry, with an inclusion promise for that time (Rekor's `signedEntryTimestamp`).
     fn entry(
         &self,
         body: CanonicalizedBody,
@@ -76,7 +76,7 @@ impl Log {
         Ok(entry.with_integrated_time(time).with_inclusion_promise(InclusionPromise::new(promise)))
     }
 
-    /// The trusted root with this log for its only one.
+    /// A trusted root with this log as its only one.
     fn replaces_those_of(&self, root: &SigstoreRoot) -> Result<SigstoreRoot, SigstoreError> {
         let invalid = |error: serde_json::Error| SigstoreError::Root { reason: error.to_string() };
         let mut json: Value = serde_json::from_str(&root.json).map_err(invalid)?;
