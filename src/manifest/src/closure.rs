@@ -1,4 +1,4 @@
-//! What a manifest says of packages that were chosen since layers ask for them.
+//! Records of dependency resolution for packages that layers request.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 use crate::package_request::PackageRequest;
 use vmbake_common::digest::Digest;
 
-/// What packages were chosen for: where it is the same, they are the same.
+/// The inputs of a dependency resolution: equal inputs give equal packages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosureRecord {
     /// Digest of the base image.
     pub base: Digest,
-    /// What layers ask for.
+    /// The requests of layers.
     pub layers: BTreeMap<String, PackageRequest>,
 }
 
-/// A package that was chosen since a layer asks for it, or for one that needs it.
+/// Why a package was chosen: a layer requests it, or it is a dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageReason {
-    /// The layer, which installs it.
+    /// The layer that installs it.
     pub layer: String,
-    /// The package that it asks for, and those that lead from there to this one, which is the last.
+    /// The chain of dependencies from the requested package to this one.
     pub reason: String,
-    /// The version of the base whose place it takes.
+    /// The version in the base that it replaces.
     pub upgrades: Option<String>,
 }
 
 impl PackageReason {
-    /// The package that the layer asks for.
+    /// The package that the layer requests.
     pub fn root(&self) -> &str {
         self.reason.split(' ').next().unwrap_or_default()
     }

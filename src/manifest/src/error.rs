@@ -1,4 +1,4 @@
-//! Why a manifest cannot be used.
+//! Errors in manifests.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -14,37 +14,32 @@ use vmbake_common::spelling::of_path;
 pub enum ManifestError {
     #[error("{path}: cannot read the manifest")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: {len} bytes, more than the {MAX_LEN} a manifest may have")]
+    #[error("{path}: {len} bytes, more than the limit of {MAX_LEN} for a manifest")]
     TooLarge {
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
     },
-    #[error("{path}:{line}:{column}: not a valid manifest")]
+    #[error("{path}:{line}:{column}: invalid manifest")]
     Syntax {
         path: PathBuf,
-        /// The line, counted from 1.
+        /// The line number, from 1.
         line: usize,
-        /// The column, counted from 1.
+        /// The column number, from 1.
         column: usize,
         source: serde_json::Error,
     },
-    #[error("{path}: an artifact is called {OS_IMAGE}, as the base image is")]
+    #[error("{path}: an artifact uses the name {OS_IMAGE}, which is reserved for the base image")]
     Name { path: PathBuf },
     #[error("{path}: {place}: {source}")]
     Address {
         path: PathBuf,
-        /// Where in it, as a JSON pointer.
+        /// The location as a JSON pointer.
         place: String,
         source: UrlCredentials,
     },
-    #[error("{path}: is for {found}, not for {expected}")]
-    Mismatch {
-        path: PathBuf,
-        /// The target that is asked for.
-        expected: String,
-        found: String,
-    },
+    #[error("{path}: manifest is for {found}, expected {expected}")]
+    Mismatch { path: PathBuf, expected: String, found: String },
     #[error(transparent)]
     Message(#[from] Message),
 }
@@ -53,14 +48,14 @@ impl Hint for ManifestError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Read { source, .. } if source.kind() == ErrorKind::IsADirectory => {
-                "name a manifest in it, such as node.debian-13.amd64.json"
+                "give the name of a manifest in this directory, such as node.debian-13.amd64.json"
             }
-            Self::Read { path, source } => return of_path(path, source, "`vmbake update KIND` makes manifests"),
+            Self::Read { path, source } => return of_path(path, source, "`vmbake update KIND` creates manifests"),
             Self::Syntax { .. } => {
-                "`vmbake update` writes manifests: use the version of vmbake that wrote this one, undo what was changed at \
-                 that place, or name another file"
+                "`vmbake update` writes manifests: use the version of vmbake that wrote this one, undo manual \
+                changes at that place, or give another file"
             }
-            Self::Mismatch { .. } => "name the KIND, --os and --arch that the manifest is for",
+            Self::Mismatch { .. } => "use the KIND, --os and --arch of the manifest",
             _ => return None,
         };
         Some(text.to_owned())

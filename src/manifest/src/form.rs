@@ -1,4 +1,4 @@
-//! A manifest as it is written: what several entries have in common stands there once.
+//! The file format of manifests, in which common proofs are stored once.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Content {
     requests: BTreeMap<String, UpstreamRequest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     accounts: Option<PinnedAccounts>,
-    /// Proofs of packages, which refer to them by name.
+    /// Proofs of packages, referred to by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     indexes: BTreeMap<String, Proof>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +56,7 @@ pub(super) struct Dependency {
     kind: ArtifactType,
     digest: Digest,
     size: u64,
-    /// Clouds that use the artifact. An image is for all clouds, so nothing depends on them.
+    /// Clouds that use the artifact. Ignored, since an image is for all clouds.
     #[serde(default, rename = "providers", skip_serializing)]
     _providers: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub(super) struct Dependency {
     upgrades: Option<String>,
 }
 
-/// A manifest whose parts do not fit together.
+/// An inconsistent manifest.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FormError {
     #[error(transparent)]
@@ -108,13 +108,13 @@ impl TryFrom<Content> for super::Content {
             let knows = |layer: &String| closure.as_ref().is_some_and(|closure| closure.layers.contains_key(layer));
             if let Some(PackageReason { layer, .. }) = entry.chosen.as_ref().filter(|chosen| !knows(&chosen.layer)) {
                 return Err(FormError::Message(message!(
-                    "{name}: was chosen for layer {layer}, of which `closure` does not know"
+                    "{name}: chosen for layer {layer}, which is missing in `closure`"
                 )));
             }
             complete.insert(name, entry);
         }
         match unused.first() {
-            Some(index) => Err(FormError::Message(message!("`indexes`: {} proves nothing", (*index)))),
+            Some(index) => Err(FormError::Message(message!("`indexes`: {} is not used by any entry", (*index)))),
             None => {
                 let dependencies = complete;
                 Ok(Self {
@@ -158,7 +158,7 @@ impl From<super::Content> for Content {
 }
 
 impl Dependency {
-    /// The entry, with the proof that it refers to.
+    /// Converts the entry, resolving its proof.
     fn complete(self, name: &str, indexes: &BTreeMap<String, Proof>) -> Result<super::Dependency, FormError> {
         let Self { version, url, kind, digest, size, proof, layer, reason, upgrades, .. } = self;
         let name = || name.to_owned();
@@ -166,7 +166,10 @@ impl Dependency {
             Some(Recorded::Index(index)) => match indexes.get(&index) {
                 Some(proof) => Some(proof.clone()),
                 None => {
-                    return Err(FormError::Message(message!("{}: its proof {index:?} is none of `indexes`", name())));
+                    return Err(FormError::Message(message!(
+                        "{}: proof {index:?} is not defined in `indexes`",
+                        name()
+                    )));
                 }
             },
             Some(Recorded::Own(proof)) => Some(*proof),
@@ -177,28 +180,25 @@ impl Dependency {
             (None, None) if upgrades.is_none() => None,
             _ => {
                 return Err(FormError::Message(message!(
-                    "{}: `layer` and `reason` go together, `upgrades` with both",
+                    "{}: `layer` and `reason` require each other, `upgrades` requires both",
                     name()
                 )));
             }
         };
         let is_package = kind == ArtifactType::Deb && matches!(proof, Some(Proof::Apt { .. }));
         if chosen.is_some() && !is_package {
-            return Err(FormError::Message(message!(
-                "{}: has a `layer`, but is no package that an archive proves",
-                name()
-            )));
+            return Err(FormError::Message(message!("{}: has a `layer`, but its proof is not of an archive", name())));
         }
         Ok(super::Dependency { version, url, kind, digest, size, proof, chosen })
     }
 
-    /// The entry, whose proof becomes one of `indexes` where it was chosen: there may be hundreds of them.
+    /// Converts the entry, moving the proof of a chosen package to `indexes`: there may be hundreds of them.
     fn short(entry: super::Dependency, indexes: &mut BTreeMap<String, Proof>) -> Self {
         let super::Dependency { version, url, kind, digest, size, proof, chosen } = entry;
         let proof = proof.map(|proof| match &proof {
             Proof::Apt { archive, .. } if chosen.is_some() => {
                 let is_free = |name: &String| indexes.get(name).is_none_or(|known| *known == proof);
-                // Should one archive have proven them by two indexes, both have a name.
+                // If an archive proves them by two indexes, both get a name.
                 let names =
                     std::iter::once(archive.clone()).chain((2_u32..).map(|number| format!("{archive}-{number}")));
                 let name = names.into_iter().find(is_free).unwrap_or_default();
@@ -215,7 +215,7 @@ impl Dependency {
     }
 }
 
-/// The base image stands by itself.
+/// The base image does not refer to `indexes`.
 impl TryFrom<Dependency> for super::Dependency {
     type Error = FormError;
 

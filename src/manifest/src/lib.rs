@@ -1,7 +1,7 @@
-//! The pinned manifest of an image: which artifacts it is made of, with their digests.
+//! The pinned manifest of an image: its artifacts with their digests.
 //!
-//! What enters is the text of `manifests/<kind>.<os-name>.<arch>.json`; what leaves is a [`Manifest`] whose digests
-//! are well formed. Unknown keys are errors, so that a misspelt one is not silently ignored.
+//! Parses the text of `manifests/<kind>.<os-name>.<arch>.json` to a [`Manifest`] with well-formed digests. Unknown keys
+//! are errors, so that typos are not silently ignored.
 
 pub mod package_request;
 pub mod relation;
@@ -29,18 +29,17 @@ mod closure;
 mod content;
 mod proof;
 
-/// Largest manifest that is read, in bytes: the largest known ones have 20 KB.
+/// Maximum size of a manifest in bytes: the largest known ones have 20 KB.
 const MAX_LEN: u64 = 4 << 20;
 
-/// Name of the base image among the entries.
+/// Name of the entry of the base image.
 pub const OS_IMAGE: &str = "os.image";
 
-/// What one manifest is for.
+/// The target of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Kind of image.
     pub kind: String,
-    /// Operating system.
     pub os: String,
     /// Architecture as Debian names it.
     pub arch: String,
@@ -53,7 +52,7 @@ impl Target {
     }
 }
 
-/// A manifest together with the exact bytes it was read from.
+/// A manifest with the exact bytes it was read from.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     content: Content,
@@ -79,7 +78,7 @@ impl Manifest {
         Self::parse(path, input::read(path, MAX_LEN).map_err(read)?)
     }
 
-    /// Reads a manifest from its text; `path` is for messages.
+    /// Parses the text of a manifest; `path` is for messages.
     pub fn parse(path: &Path, text: Vec<u8>) -> Result<Self, ManifestError> {
         if let Some(place) = address::in_document(&text) {
             return Err(ManifestError::Address { path: path.to_owned(), place, source: UrlCredentials });
@@ -105,7 +104,6 @@ impl Manifest {
         Err(ManifestError::Mismatch { path: path.to_owned(), expected, found })
     }
 
-    /// What it says.
     pub fn content(&self) -> &Content {
         &self.content
     }
@@ -115,12 +113,12 @@ impl Manifest {
         &self.text
     }
 
-    /// SHA-256 of those bytes: the identity of the image, from which UUIDs and seeds derive.
+    /// SHA-256 of those bytes: the identity of the image, from which UUIDs and seeds are derived.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// `<kind>.<os-name>.<arch>`: the stem of the names of all outputs.
+    /// `<kind>.<os-name>.<arch>`: the stem of all output file names.
     pub fn name(&self) -> String {
         format!("{}.{}.{}", self.content.kind, self.content.os.name, self.content.os.arch)
     }
@@ -167,7 +165,7 @@ mod tests {
         assert_eq!(manifest.content().dependencies["runc"].digest, Digest::of(b""));
         assert!(manifest.require(Path::new("m.json"), "node", "debian-13", "amd64").is_ok());
         let error = manifest.require(Path::new("m.json"), "node", "debian-13", "arm64").unwrap_err();
-        assert_eq!(error.to_string(), "m.json: is for node.debian-13.amd64, not for node.debian-13.arm64");
+        assert_eq!(error.to_string(), "m.json: manifest is for node.debian-13.amd64, expected node.debian-13.arm64");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What a layer asks of the archives of its operating system: packages by name, and what may come with them.
+//! Requests for packages by name, with optional dependencies.
 //!
-//! It stands in `layer.json`, key by key, and whole in the manifest that was made for it.
+//! Used in `layer.json`, and recorded in the manifest.
 
 use std::fmt;
 
@@ -12,64 +12,63 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PackageRequest {
-    /// The packages themselves; what they depend on comes with them.
+    /// The requested packages; their dependencies are added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<PackagePattern>,
-    /// Packages whose `Recommends` come as well.
+    /// Packages whose `Recommends` are added as well.
     #[serde(skip_serializing_if = "Choice::is_none")]
     pub recommends: Choice,
-    /// An archive that is asked beside those of the operating system.
+    /// An additional archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<String>,
-    /// Packages of the base that keep their version.
+    /// Packages of the base to keep at their version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hold: Vec<String>,
-    /// Packages that do not come.
+    /// Packages to exclude.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    /// Packages of the base that get a newer version.
+    /// Packages of the base to upgrade.
     #[serde(skip_serializing_if = "Choice::is_none")]
     pub upgrade: Choice,
 }
 
-/// A package, `name`, or one of certain versions, `name=PATTERN`, in which `*` stands for any characters.
+/// A package, `name`, or `name=PATTERN` for certain versions, where `*` matches any characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct PackagePattern {
-    /// Its name.
     pub name: String,
-    /// What its version must look like; absent means any.
+    /// Pattern of the version; absent means any.
     pub version: Option<String>,
 }
 
-/// Which of several: none, all, or those of a list.
+/// A selection: none, all, or those of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Choice {
-    /// All of them, or none.
+    /// All or none.
     All(bool),
-    /// Those of that name.
+    /// Those with these names.
     Some(Vec<String>),
 }
 
 impl PackageRequest {
-    /// Whether nothing is asked for.
+    /// Whether the request is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl PackagePattern {
-    /// Whether a version is one of those that are wanted.
+    /// Whether a version matches.
     pub fn accepts(&self, version: &str) -> bool {
         self.version.as_ref().is_none_or(|pattern| is_like(pattern.as_bytes(), version.as_bytes()))
     }
 }
 
-/// Whether a text has the form of a pattern: each `*` stands for any bytes, everything else for itself.
+/// Whether a text matches a pattern: each `*` matches any bytes.
 pub fn is_like(pattern: &[u8], text: &[u8]) -> bool {
-    // The last star that was met, and where the text goes on if it takes one byte more.
+    // The last star, and where the text continues if the star matches one more byte.
     let (mut at, mut from, mut star) = (0, 0, None);
     while from < text.len() {
         match pattern.get(at) {
@@ -121,7 +120,7 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// Whether that one is among them.
+    /// Whether the selection includes a name.
     pub fn has(&self, name: &str) -> bool {
         match self {
             Self::All(all) => *all,

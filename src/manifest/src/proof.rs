@@ -1,4 +1,4 @@
-//! How the digest of an artifact was proven when it was pinned.
+//! Proofs of artifact digests, as recorded in manifests.
 
 use std::fmt;
 
@@ -7,21 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use vmbake_common::digest::Digest;
 
-/// What ties a pinned digest to somebody who answers for it.
+/// The proof of a pinned digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Proof {
-    /// Made on this machine by the user.
+    /// A file of the user on this machine.
     Local,
-    /// Nobody but the server that the artifact was downloaded from.
+    /// None: trust on first download.
     FirstUse,
-    /// The digest that the layer states which asks for the artifact.
+    /// The digest stated in the layer that requests the artifact.
     Stated,
-    /// A checksum file, fetched from beside the artifact.
+    /// A checksum file from the same site.
     Checksum {
-        /// Where the file was fetched.
+        /// Its URL.
         url: String,
-        /// The file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<Digest>,
     },
@@ -35,7 +34,7 @@ pub enum Proof {
         date: Timestamp,
         /// Fingerprints of the trusted keys that signed it, upper-case hexadecimal, sorted.
         signers: Vec<String>,
-        /// When the last of them signed, or `date` if that is later: whoever proves it again judges the keys as of then.
+        /// Time of the last signature, or `date` if that is later. Replaying the proof checks the keys as of then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signed: Option<Timestamp>,
         /// The `InRelease`, or the `Release` and its signature `Release.gpg`; then the index of packages.
@@ -51,12 +50,10 @@ pub enum Proof {
         keyring: String,
         /// Fingerprints of the trusted keys that signed it, upper-case hexadecimal, sorted.
         signers: Vec<String>,
-        /// When the last of them signed: whoever proves it again judges the keys as of then.
+        /// Time of the last signature. Replaying the proof checks the keys as of then.
         signed: Timestamp,
-        /// The signature.
         evidence: Vec<Digest>,
     },
-    /// A bundle of sigstore.
     Sigstore(Signed),
     /// `.sig` and `.cert` of cosign.
     Cosign(Signed),
@@ -68,7 +65,7 @@ pub enum Proof {
 pub struct ArchiveSnapshot {
     /// The requested time.
     pub at: Timestamp,
-    /// Time of the copy, which is part of its address: the last one at or before `at`.
+    /// Time of the copy, which is part of its URL: the last one at or before `at`.
     pub copied: Timestamp,
     /// `Valid-Until` of its `InRelease`, which was not enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,46 +82,47 @@ impl fmt::Display for ArchiveSnapshot {
     }
 }
 
-/// A signature with a short-lived certificate of sigstore's.
+/// A signature with a short-lived sigstore certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signed {
-    /// Who signed: the certificate's subject alternative name.
+    /// The signer: the certificate's subject alternative name.
     pub identity: String,
-    /// Who vouched for that identity: the OIDC issuer.
+    /// The OIDC issuer of that identity.
     pub issuer: String,
-    /// Index of the entry in the transparency log, where there is one.
+    /// Index of the entry in the transparency log, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_index: Option<u64>,
-    /// When the log or a timestamp authority saw the signature.
+    /// When the log or a timestamp authority recorded the signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Timestamp>,
-    /// The bundle; of cosign signature, certificate and, where there is one, entry of the log.
+    /// The bundle; for cosign: signature, certificate and, if any, log entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
     pub evidence: Vec<Digest>,
 }
 
-/// A document that proofs rest on: as it is pinned, under its digest.
+/// A document used as evidence: as it is pinned, under its digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Where it was fetched.
+    /// Its URL.
     pub url: String,
     /// Its length in bytes.
     pub size: u64,
-    /// What is kept of that address's answer.
+    /// The part of the response that is kept.
     #[serde(default, skip_serializing_if = "Form::is_whole")]
     pub form: Form,
 }
 
-/// What is kept of the answer of an address.
+/// The part of a response that is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// All of it.
     #[default]
     Whole,
-    /// The entry of a transparency log, without what changes as the log grows (see `vmbake_proof::sigstore::rekor::lasting`).
+    /// The entry of a transparency log, without parts that change as the log grows (see
+    /// `vmbake_proof::sigstore::rekor::lasting`).
     LogEntry,
 }
 
@@ -134,7 +132,7 @@ impl Form {
     }
 }
 
-/// Manifests of earlier versions have one digest, which is of the bundle.
+/// Manifests of earlier versions contain a single digest, of the bundle.
 fn one_or_more<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Digest>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -149,7 +147,7 @@ fn one_or_more<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
 }
 
 impl Proof {
-    /// The documents that it rests on.
+    /// The evidence of the proof.
     pub fn evidence(&self) -> &[Digest] {
         match self {
             Self::Local | Self::FirstUse | Self::Stated => &[],
@@ -165,7 +163,7 @@ impl fmt::Display for Proof {
         match self {
             Self::Local => f.write_str("a local file"),
             Self::FirstUse => f.write_str("the first download"),
-            Self::Stated => f.write_str("the SHA-256 that its layer states"),
+            Self::Stated => f.write_str("the SHA-256 stated in its layer"),
             Self::Checksum { url, .. } => write!(f, "checksum file {url}"),
             Self::Apt { archive, suite, date, signers, snapshot, .. } => {
                 write!(f, "archive {archive}, {suite} of {date}, signed by {}", signers.join(", "))?;

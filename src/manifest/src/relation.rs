@@ -1,21 +1,20 @@
-//! Relations between packages (Debian Policy 7, deb-control(5)): the text of a field enters, groups of alternatives leave.
+//! Relations between packages (Debian Policy 7, deb-control(5)): parses a field to groups of alternatives.
 
 use debversion::Version;
 
-/// One relation: a name, perhaps an architecture, and a comparison with a version.
+/// A relation: a name with optional architecture and version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {
-    /// As it is written.
     pub text: String,
-    /// The package that it names, real or virtual.
+    /// The real or virtual package.
     pub name: String,
-    /// What stands after a colon: an architecture, `any` or `native`.
+    /// The qualifier after a colon: an architecture, `any` or `native`.
     pub arch: Option<String>,
-    /// The versions that it means; absent means all.
+    /// The version constraint; absent means any.
     pub version: Option<(Operator, Version)>,
 }
 
-/// How a version compares with that of a relation.
+/// An operator of a version constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `<<`
@@ -30,25 +29,25 @@ pub enum Operator {
     Later,
 }
 
-/// The groups of a field, each of which one of its relations satisfies; `None` where it is no list of relations.
+/// The groups of a field, of each of which one relation must be satisfied; `None` if the field is invalid.
 pub fn groups(text: &str) -> Option<Vec<Vec<Relation>>> {
     let group = |group: &str| group.split('|').map(Relation::parse).collect::<Option<Vec<_>>>();
     text.split(',').filter(|group| !group.trim().is_empty()).map(group).collect()
 }
 
-/// A group as it is written.
+/// The text of a group.
 pub fn text(group: &[Relation]) -> String {
     group.iter().map(|relation| relation.text.as_str()).collect::<Vec<_>>().join(" | ")
 }
 
-/// Whether a word can be the name of a package, or of an architecture.
+/// Whether a word is a valid name of a package or an architecture.
 pub fn is_word(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphanumeric())
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
 }
 
 impl Relation {
-    /// `name[:arch] [(<op> version)]`, and nothing else: binary packages have no lists of architectures or profiles.
+    /// Parses `name[:arch] [(<op> version)]` only: binary packages have no lists of architectures or profiles.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (head, rest) = text.split_at(text.find([' ', '\t', '\n', '(']).unwrap_or(text.len()));
@@ -63,8 +62,7 @@ impl Relation {
         Some(Self { text: text.to_owned(), name: name.to_owned(), arch: arch.map(str::to_owned), version })
     }
 
-    /// Whether a version is one that the relation means. What has none, as an unversioned provision, is only meant by a relation
-    /// without one.
+    /// Whether a version satisfies the relation. An unversioned provision satisfies unversioned relations only.
     pub fn accepts(&self, version: Option<&Version>) -> bool {
         let Some((operator, wanted)) = &self.version else { return true };
         let Some(found) = version else { return false };
@@ -77,9 +75,9 @@ impl Relation {
         }
     }
 
-    /// Whether a package of the architecture `theirs` with that `Multi-Arch` may satisfy a dependency of one of the architecture
-    /// `mine`, as dpkg has it: `all` counts as the image's architecture, `:any` needs `Multi-Arch: allowed`, and `Multi-Arch:
-    /// foreign` serves whoever names none.
+    /// Whether a package of the architecture `theirs` with that `Multi-Arch` may satisfy a dependency of a package of
+    /// the architecture `mine`, as in dpkg: `all` counts as the image's architecture, `:any` requires `Multi-Arch:
+    /// allowed`, and `Multi-Arch: foreign` satisfies unqualified dependencies.
     pub fn fits_architecture(&self, mine: &str, theirs: &str, multi_arch: &str) -> bool {
         match self.arch.as_deref() {
             Some("any") => multi_arch == "allowed",
@@ -89,7 +87,7 @@ impl Relation {
     }
 }
 
-/// `<op> version`. The old `<` and `>` mean `<=` and `>=`, and no operator means `=`.
+/// Parses `<op> version`. The old `<` and `>` mean `<=` and `>=`, and no operator means `=`.
 fn comparison(text: &str) -> Option<(Operator, Version)> {
     let (operator, version) = text.split_at(text.find(|c| !matches!(c, '<' | '>' | '=')).unwrap_or(text.len()));
     let operator = match operator {
@@ -165,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Versions of every shape, each with each.
+    /// All pairs of versions of various forms.
     #[test]
     fn dpkg_orders_versions_in_the_same_way() {
         if !have(&["dpkg"]) {

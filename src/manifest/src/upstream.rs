@@ -1,6 +1,6 @@
-//! What is said of an upstream: where an artifact is, which version is taken, and what must prove it.
+//! Definitions of upstreams: URL of an artifact, selection of its version, and required proof.
 //!
-//! It stands in `sources.json`, in `downloads` of a layer, and whole in the manifest that was made for such a layer.
+//! Used in `sources.json` and in `downloads` of a layer, and recorded in the manifest.
 
 mod faults;
 mod template;
@@ -13,7 +13,7 @@ use vmbake_common::digest::Digest;
 
 pub use template::{InvalidTemplate, Template, Undefined};
 
-/// How an artifact is packed.
+/// The file type of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ArtifactType {
     /// A single program.
@@ -25,13 +25,12 @@ pub enum ArtifactType {
     /// A tar archive, compressed with gzip, xz, Zstandard or bzip2.
     #[serde(rename = "tar.gz")]
     TarGz,
-    /// A tar archive that is installed as it is, such as a container image.
+    /// A tar archive that is installed as a file, such as a container image.
     #[serde(rename = "tar")]
     Tar,
-    /// A zip file.
     #[serde(rename = "zip")]
     Zip,
-    /// A single file, compressed with one of the same.
+    /// A single file, compressed with gzip, xz, Zstandard or bzip2.
     #[serde(rename = "compressed")]
     Compressed,
     /// A disk image.
@@ -40,7 +39,7 @@ pub enum ArtifactType {
 }
 
 impl ArtifactType {
-    /// As manifests write it.
+    /// The name in manifests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Binary => "binary",
@@ -54,126 +53,124 @@ impl ArtifactType {
     }
 }
 
-/// Where an artifact is, which version is taken, and what proves it.
+/// An artifact's URL, version and required proof.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
-    /// How it is packed.
+    /// Its file type.
     #[serde(rename = "type")]
     pub kind: ArtifactType,
-    /// Where the version comes from.
     pub version: VersionSource,
-    /// Its address; absent for packages of an archive, whose index tells.
+    /// Its URL; absent for packages of an archive, whose index has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<Template>,
-    /// Address of a checksum file that lists it.
+    /// URL of a checksum file that lists it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<Template>,
-    /// The proof that is demanded.
+    /// The required proof.
     pub proof: Demand,
-    /// The program that it must be, where the proof does not tell.
+    /// The expected program, if the proof does not identify it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
 }
 
-/// What Go's linker noted in a program.
+/// Build information that Go's linker records in a program.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// Import path of its main package.
     pub package: String,
-    /// Version of the module that the package is of; absent where releases have none.
+    /// Version of its main module; absent if releases have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Template>,
 }
 
-/// Where the newest version comes from.
+/// How the newest version is determined.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum VersionSource {
-    /// The newest release of a repository on GitHub, `owner/name`; a leading `v` of its tag is dropped.
+    /// The newest release of a repository on GitHub, `owner/name`; a leading `v` of its tag is removed.
     Github(String),
     /// A value in a JSON document.
     Json {
-        /// Address of the document.
+        /// URL of the document.
         url: Template,
-        /// Where the value is (RFC 6901).
+        /// JSON pointer to the value (RFC 6901).
         pointer: String,
     },
-    /// What stands between two texts in a document.
+    /// The text between two markers in a document.
     Text {
-        /// Address of the document.
+        /// URL of the document.
         url: Template,
-        /// What stands before the version; absent means the beginning.
+        /// The text before the version; absent means the start.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         after: String,
-        /// What stands behind it; absent means the end of the line.
+        /// The text after the version; absent means the end of the line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<String>,
     },
     /// The index of an archive.
     Apt {
-        /// Name of the archive.
         archive: String,
-        /// Name of the package there.
+        /// Name of the package.
         package: String,
     },
-    /// The version that another artifact of the same manifest has.
+    /// The version of another artifact of the same manifest.
     SameAs(String),
-    /// This version, until somebody changes it here.
+    /// A fixed version.
     Pinned(String),
 }
 
-/// The least that must be proven of a digest.
+/// The minimum required proof of a digest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Demand {
-    /// Nothing: the digest of the first download is kept.
+    /// None: the digest of the first download is pinned.
     FirstUse,
-    /// A checksum file from beside the artifact.
+    /// A checksum file from the same site.
     Checksum,
-    /// The digest that stands here, in a layer.
+    /// The digest stated here, in a layer.
     Stated(Digest),
     /// The signed index of the archive.
     Apt,
     /// A detached OpenPGP signature over the file.
     Openpgp {
-        /// Address of the signature.
+        /// URL of the signature.
         signature: Template,
-        /// File of `trust/` with the keys that may sign it.
+        /// File of `trust/` with the accepted keys.
         keyring: String,
     },
-    /// A sigstore bundle of that signer.
+    /// A sigstore bundle by this signer.
     Sigstore {
-        /// Address of the bundle, or of several, one a line.
+        /// URL of the bundle, or of several, one per line.
         bundle: Template,
         /// Subject alternative name of the certificate.
         identity: Template,
         /// Issuer of that identity.
         issuer: String,
-        /// Type of the predicate of an attestation.
+        /// Predicate type of an attestation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         predicate_type: Option<String>,
     },
-    /// `.sig` and `.cert` of that signer.
+    /// `.sig` and `.cert` by this signer.
     Cosign {
-        /// Address of the signature.
+        /// URL of the signature.
         signature: Template,
-        /// Address of the certificate.
+        /// URL of the certificate.
         certificate: Template,
         /// Subject alternative name of the certificate.
         identity: Template,
         /// Issuer of that identity.
         issuer: String,
-        /// Address of the transparency log.
+        /// URL of the transparency log.
         log: String,
-        /// Whether a signature that is not in the log is enough.
+        /// Whether to accept a signature without a log entry.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         without_log: bool,
     },
 }
 
-/// What a layer asks of upstreams itself, as the manifest that was made for it records it.
+/// Upstreams requested by a layer, as recorded in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpstreamRequest {
@@ -186,14 +183,14 @@ pub struct UpstreamRequest {
 }
 
 impl UpstreamRequest {
-    /// Whether nothing is asked for.
+    /// Whether the request is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Upstream {
-    /// `values` with those of one version: itself, the artifact's address, and the name at the end of that.
+    /// Adds the values for a version to `values`: the version, the artifact's URL, and its file name.
     pub fn values(
         &self,
         mut values: BTreeMap<String, String>,
@@ -208,7 +205,7 @@ impl Upstream {
 }
 
 impl VersionSource {
-    /// The artifact whose version must be known first.
+    /// The artifact whose version must be resolved first.
     pub fn needs(&self) -> Option<&str> {
         match self {
             Self::SameAs(name) => Some(name),

@@ -1,4 +1,4 @@
-//! The proof of an entry as it is written: in full, or as the name of one that several entries have.
+//! The proof of an entry: in full, or as the name of a shared one.
 
 use std::fmt;
 
@@ -8,13 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Proof;
 
-/// What an entry records of its proof.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Recorded {
-    /// One of `indexes`.
+    /// The name of one of `indexes`.
     Index(String),
-    /// One of its own.
+    /// A proof in full.
     Own(Box<Proof>),
 }
 
@@ -25,7 +24,7 @@ impl<'de> Deserialize<'de> for Recorded {
             type Value = Recorded;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a proof, or the name of one of `indexes`")
+                f.write_str("a proof, or a name from `indexes`")
             }
 
             fn visit_str<E: de::Error>(self, index: &str) -> Result<Recorded, E> {

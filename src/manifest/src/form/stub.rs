@@ -1,4 +1,4 @@
-//! The dependencies of a manifest, without the one that is not there yet.
+//! Reads the dependencies of a manifest without the placeholder for the unreleased configuration.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::Dependency;
 
-/// Name of the entry that stands for the configuration itself; it has no address or digest until it is released.
+/// Name of the placeholder; it has no URL or digest before the release.
 const STUB: &str = "vmconfig";
 
-/// The dependencies without that stub, of which nothing can be fetched or checked.
+/// Deserializes the dependencies and drops the placeholder, which cannot be fetched or verified.
 pub(super) fn without_stub<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, Dependency>, D::Error> {
@@ -36,11 +36,11 @@ pub(super) fn without_stub<'de, D: Deserializer<'de>>(
                     match map.next_value()? {
                         Entry::Pinned(dependency) => *dependency,
                         Entry::Stub { url, digest } if url.is_empty() && digest.is_empty() => continue,
-                        Entry::Stub { .. } => return Err(de::Error::custom("vmconfig is neither pinned nor empty")),
+                        Entry::Stub { .. } => return Err(de::Error::custom("vmconfig must be either pinned or empty")),
                     }
                 };
                 if found.insert(name.clone(), dependency).is_some() {
-                    return Err(de::Error::custom(format!("dependency {name} is listed twice")));
+                    return Err(de::Error::custom(format!("duplicate dependency {name}")));
                 }
             }
             Ok(found)

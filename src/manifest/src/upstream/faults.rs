@@ -1,30 +1,31 @@
-//! What is wrong with an upstream beyond its form: addresses that are not https, proofs that cannot be.
+//! Semantic checks of upstreams: URLs without https, impossible proofs.
 
 use super::{ArtifactType, Demand, Template, Upstream, VersionSource};
 
 impl Upstream {
-    /// Everything that is wrong with it, as messages; names of others are not looked up.
+    /// All faults, as messages; references to other artifacts are not resolved.
     pub fn faults(&self) -> Vec<&'static str> {
         let mut faults = Vec::new();
         if self.addresses().into_iter().any(|address| !is_https(address)) {
-            faults.push("an address is not https");
+            faults.push("URL is not https");
         }
         if self.program.is_some() && self.kind != ArtifactType::Binary {
-            faults.push("program needs type binary");
+            faults.push("program requires type binary");
         }
         let from_archive = matches!(self.version, VersionSource::Apt { .. });
         match &self.proof {
-            Demand::Apt if !from_archive => faults.push("proof apt needs a version from an archive"),
+            Demand::Apt if !from_archive => faults.push("proof apt requires a version from an archive"),
             Demand::Apt => {}
-            _ if from_archive => faults.push("what comes from an archive has proof apt"),
+            _ if from_archive => faults.push("an artifact from an archive requires proof apt"),
             _ if self.url.is_none() => faults.push("url is missing"),
             Demand::FirstUse | Demand::Stated(_) => {}
-            // Only the file itself tells whether the signature is over it.
+            // The signature can be verified only with the file itself.
             Demand::Openpgp { keyring, .. } if keyring.is_empty() || keyring.contains('/') => {
                 faults.push("keyring is not the name of a file in trust/");
             }
             Demand::Openpgp { .. } => {}
-            // A signature is over the whole file, so the digest could be had without; the statement of both must agree.
+            // The signature is over the whole file; the checksum provides the digest before the download, and both must
+            // match.
             _ if self.checksums.is_none() => faults.push("checksums is missing"),
             _ => {}
         }
@@ -46,7 +47,7 @@ impl Upstream {
     }
 }
 
-/// Whether an address is asked over TLS, or begins with a word such as `{url}`, which is another address.
+/// Whether a URL uses TLS, or starts with a placeholder such as `{url}`, which is checked separately.
 fn is_https(address: &Template) -> bool {
     address.start().starts_with("https://") || address.start().is_empty()
 }

@@ -1,4 +1,4 @@
-//! Texts with `{names}` in them, such as `https://a.example/v{version}/tool-{arch}`.
+//! Templates with `{names}`, such as `https://a.example/v{version}/tool-{arch}`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use vmbake_common::hint::Hint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A text in which names in braces stand for values.
+/// A text with placeholders in braces.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -22,15 +22,15 @@ enum Part {
     Name(String),
 }
 
-/// Names that every template may use. `{url}` and `{file}` are the artifact's address and the name at its end;
+/// Placeholders available in every template. `{url}` and `{file}` are the artifact's URL and file name;
 /// `{version:NAME}` is the version of another artifact of the same manifest.
 const NAMES: [&str; 7] = ["version", "arch", "os", "codename", "url", "file", "kind"];
-/// Prefix of the name that stands for another artifact's version.
+/// Prefix of the placeholder for another artifact's version.
 const VERSION_OF: &str = "version:";
 
-/// A text that is no template.
+/// An invalid template.
 #[derive(Debug, thiserror::Error)]
-#[error("{text:?}: {{{name}}} is none of {}, version:NAME", NAMES.join(", "))]
+#[error("{text:?}: unknown placeholder {{{name}}}, expected one of {}, version:NAME", NAMES.join(", "))]
 pub struct InvalidTemplate {
     text: String,
     name: String,
@@ -38,18 +38,17 @@ pub struct InvalidTemplate {
 
 impl Hint for InvalidTemplate {}
 
-/// A name that has no value.
+/// A placeholder without a value.
 #[derive(Debug, thiserror::Error)]
-#[error("{{{name}}} has no value here")]
+#[error("{{{name}}} is not defined here")]
 pub struct Undefined {
-    /// The name.
     pub name: String,
 }
 
 impl Hint for Undefined {}
 
 impl Template {
-    /// The text, with a value for every name.
+    /// The text with all placeholders replaced.
     pub fn render(&self, values: &BTreeMap<String, String>) -> Result<String, Undefined> {
         self.parts.iter().try_fold(String::new(), |text, part| match part {
             Part::Text(part) => Ok(text + part),
@@ -60,7 +59,7 @@ impl Template {
         })
     }
 
-    /// Artifacts whose versions are in it.
+    /// Artifacts whose versions it refers to.
     pub fn versions_of(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Name(name) => name.strip_prefix(VERSION_OF),
@@ -68,7 +67,7 @@ impl Template {
         })
     }
 
-    /// What stands before the first name.
+    /// The text before the first placeholder.
     pub fn start(&self) -> &str {
         match self.parts.first() {
             Some(Part::Text(text)) => text,
