@@ -1,4 +1,4 @@
-//! An image that is opened to look into it: its partitions, and the file tree of any.
+//! Opens a disk image for inspection: its partitions and their file trees.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -31,33 +31,31 @@ impl DiskImage {
         Self::of(path, format, Arc::new(image))
     }
 
-    /// An image whose disk is opened already.
+    /// An image whose disk is already open.
     pub fn of(path: &Path, format: Format, disk: Arc<dyn ReadAt>) -> Result<Self, InspectError> {
         let layout = Layout::read(disk).map_err(|error| InspectError::layout(path, error))?;
         Ok(Self { path: path.to_owned(), format, layout })
     }
 
-    /// Where the image is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its partitions.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The partition of the root file system: the one of that number, else what [`Layout::root`] finds.
+    /// The root partition: that with the given number, otherwise the result of [`Layout::root`].
     pub fn root(&self, chosen: Option<u32>) -> Result<&Part, InspectError> {
         self.layout.root(chosen).map_err(|error| InspectError::layout(&self.path, error))
     }
 
-    /// The bytes of a partition.
+    /// The contents of a partition.
     pub(super) fn source(&self, part: &Part) -> Result<Arc<dyn ReadAt>, InspectError> {
         self.layout.open(part).map_err(|error| InspectError::layout(&self.path, error))
     }
 
-    /// The file tree of a partition: all of it, or of an ext4 file system what `wants` lead to.
+    /// The file tree of a partition: complete, or for an ext4 file system only the paths in `wants`.
     pub fn tree(&self, part: &Part, wants: Option<&[Want<'_>]>) -> Result<Tree, InspectError> {
         let at = || Box::new(PartitionName { path: self.path.clone(), number: part.number });
         let source = self.source(part)?;
@@ -84,10 +82,9 @@ impl DiskImage {
     }
 }
 
-/// A partition of an image, in messages.
+/// A partition of an image, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionName {
-    /// The image.
     pub path: PathBuf,
     pub number: u32,
 }
@@ -116,7 +113,7 @@ pub enum InspectError {
     Fat { at: Box<PartitionName>, source: FatError },
     #[error("{at}: {}", found.reason())]
     Unread { at: Box<PartitionName>, found: Box<Signature> },
-    #[error("{at}: no file system that is known")]
+    #[error("{at}: unknown file system")]
     NoFileSystem { at: Box<PartitionName> },
     #[error("{}: {error}", path.display())]
     Tree { path: PathBuf, error: TreeError },
@@ -130,7 +127,7 @@ impl Hint for InspectError {
             Self::Unread { at, found } if found.name == "iso9660" => {
                 let image = quoted(&at.path);
                 return Some(format!(
-                    "`xorriso -osirrox on -indev {image} -extract / DIR` unpacks an installation medium"
+                    "use `xorriso -osirrox on -indev {image} -extract / DIR` to unpack an installation medium"
                 ));
             }
             Self::Unread { at, found } => (at, Some(found.role)),
@@ -142,9 +139,11 @@ impl Hint for InspectError {
         let image = quoted(&at.path);
         Some(match role {
             None | Some(Role::Swap | Role::Metadata) => {
-                format!("--partition N chooses another partition; `vmbake inspect {image}` says what is on each")
+                format!(
+                    "use --partition N to choose another partition; `vmbake inspect {image}` lists the contents of each"
+                )
             }
-            Some(_) => format!("`guestfish --ro -i -a {image}`, of Debian's package guestfish, may open it"),
+            Some(_) => format!("try `guestfish --ro -i -a {image}` from Debian's package guestfish"),
         })
     }
 
@@ -152,7 +151,7 @@ impl Hint for InspectError {
 }
 
 impl InspectError {
-    /// One sentence, unless the error has a cause of its own.
+    /// A one-line error, unless the error has a cause.
     pub(super) fn layout(path: &Path, error: LayoutError) -> Self {
         let path = path.to_owned();
         match std::error::Error::source(&error) {
@@ -162,7 +161,7 @@ impl InspectError {
     }
 }
 
-/// What to do about a path inside an image.
+/// The hint for a path inside an image.
 fn of_path_inside(image: &Path, error: &TreeError) -> Option<String> {
     let inside = match error {
         TreeError::NotFile { path, found: "directory" } => path.as_str(),
@@ -170,5 +169,5 @@ fn of_path_inside(image: &Path, error: &TreeError) -> Option<String> {
         _ => return None,
     };
     let inside = if inside.is_empty() { "/" } else { inside };
-    Some(format!("`vmbake ls {} {}` lists what is there", quoted(image), quoted(Path::new(inside))))
+    Some(format!("`vmbake ls {} {}` lists the directory", quoted(image), quoted(Path::new(inside))))
 }

@@ -1,13 +1,12 @@
-//! Programs and shared objects, as far as their loader must know them: for which machine, by which interpreter, with
-//! which libraries.
+//! ELF programs and shared objects: machine, interpreter and required libraries.
 //!
-//! What enters is the content of a file, as ranges of sources, of which a few small places are read; what leaves is an
-//! [`Elf`], or `None` for a file that is none. Read are the header, the program headers, `PT_INTERP`, the dynamic
-//! section and the strings it names; never symbols or code, and of all sections only the one in which [`BuildInfo`] is.
+//! Reads a few small parts of a file, given as ranges of sources; returns an [`Elf`], or `None` for any other file.
+//! Reads the header, the program headers, `PT_INTERP`, the dynamic section and its strings; no symbols or code, and of
+//! all sections only the one with [`BuildInfo`].
 //!
 //! Format: System V ABI, generic part (gABI), chapters 4 "ELF Header" and 5 "Program Header" and "Dynamic Linking";
 //! offsets are bytes from the start of the file, both classes and both byte orders. Stricter than the gABI: counts and
-//! lengths are bounded far above what linkers write, and what a header points to must be inside the file.
+//! lengths are limited to far more than linkers write, and offsets must be inside the file.
 
 mod input;
 mod dynamic;
@@ -41,10 +40,11 @@ const PT_DYNAMIC: u32 = 2;
 const PT_INTERP: u32 = 3;
 const PT_GNU_PROPERTY: u32 = 0x6474_e553;
 
-/// Most program headers: linkers write about 15. A file with more than 65,534 keeps their number elsewhere.
+/// Maximum number of program headers: linkers write about 15. A file with more than 65,534 stores their number
+/// elsewhere.
 const MAX_PHNUM: u16 = 512;
 
-/// Longest string that is read: `PATH_MAX` of Linux, in bytes.
+/// Maximum length of a string: `PATH_MAX` of Linux, in bytes.
 const MAX_STRING: u64 = 4096;
 
 /// Why a file that starts as ELF cannot be read.
@@ -53,17 +53,17 @@ pub enum ElfError {
     #[error("cannot read {len} bytes at byte {offset}")]
     Read {
         offset: u64,
-        /// How many bytes are wanted.
+        /// The number of bytes to read.
         len: u64,
         source: std::io::Error,
     },
-    #[error("{what}, {len} bytes at byte {offset}, reach beyond the file's end at {file_len}")]
+    #[error("{what}, {len} bytes at byte {offset}, extends beyond the end of the file at {file_len}")]
     Truncated { what: &'static str, offset: u64, len: u64, file_len: u64 },
-    #[error("{what} is {found:#x}, not {expected}")]
+    #[error("{what} is {found:#x}, expected {expected}")]
     Corrupt { what: &'static str, found: u64, expected: &'static str },
-    #[error("{what} is {found}, more than the {limit} that are read")]
+    #[error("{what} is {found}, more than the limit of {limit}")]
     Unsupported { what: &'static str, found: u64, limit: u64 },
-    #[error("the build information of Go has {fault} at byte {offset}")]
+    #[error("Go build information: {fault} at byte {offset}")]
     Go { offset: u64, fault: GoFault },
 }
 
@@ -71,20 +71,20 @@ impl Hint for ElfError {
     vmbake_common::causes!(; Read);
 }
 
-/// What is wrong with the build information of a Go program.
+/// A fault in the build information of a Go program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoFault {
-    #[error("no magic number")]
+    #[error("missing magic number")]
     Magic,
-    #[error("a form from before Go 1.18")]
+    #[error("unsupported format from before Go 1.18")]
     Old,
-    #[error("two main packages or modules")]
+    #[error("duplicate main package or module")]
     Twice,
-    #[error("no main package")]
+    #[error("missing main package")]
     NoPackage,
-    #[error("a string that does not end")]
+    #[error("unterminated string")]
     Endless,
-    #[error("a string that is no UTF-8")]
+    #[error("string that is not valid UTF-8")]
     NotUtf8,
 }
 
@@ -93,9 +93,7 @@ impl Hint for GoFault {}
 /// `EI_CLASS`: the size of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// 32 bits.
     Elf32,
-    /// 64 bits.
     Elf64,
 }
 
@@ -108,19 +106,17 @@ pub enum Data {
     Msb,
 }
 
-/// What a file runs on: a loader takes only files that agree with it in all three.
+/// The properties that a loader requires to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Size of addresses.
     pub class: Class,
-    /// Byte order.
     pub data: Data,
     /// Instruction set.
     pub e_machine: u16,
 }
 
 impl Machine {
-    /// The machine of an architecture as Debian names it; `None` for others than `amd64` and `arm64`.
+    /// The machine of an architecture as Debian names it; `None` except for `amd64` and `arm64`.
     pub fn of_arch(arch: &str) -> Option<Self> {
         let e_machine = match arch {
             "amd64" => EM_X86_64,
@@ -145,7 +141,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// A bounded part of the file.
+/// A part of the file within its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
     p_type: u32,
@@ -155,25 +151,23 @@ struct Segment {
     p_align: u64,
 }
 
-/// An ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
-    /// What it runs on.
     pub machine: Machine,
-    /// Kind of file.
+    /// Type of file.
     pub e_type: u16,
-    /// Flags of the machine.
+    /// Processor-specific flags.
     pub e_flags: u32,
-    /// `PT_INTERP`: the program that loads this one.
+    /// `PT_INTERP`: the program interpreter.
     pub interpreter: Option<Vec<u8>>,
-    /// The dynamic section, where it has one with strings.
+    /// The dynamic section, if it has strings.
     pub dynamic: Option<Dynamic>,
     /// `PT_GNU_PROPERTY`.
     property: Option<Segment>,
 }
 
 impl Elf {
-    /// Reads what `map` holds; `None` when it does not start with the magic number of ELF.
+    /// Reads the file in `map`; `None` if it does not start with the magic number of ELF.
     pub fn read(map: &Map, sources: &Sources) -> Result<Option<Self>, ElfError> {
         let input = Input { map, sources };
         let Some((machine, header)) = header(&input)? else { return Ok(None) };
@@ -184,7 +178,7 @@ impl Elf {
             return Ok(Some(elf));
         }
         let segments = program_headers(&input, &header)?;
-        // What was taken out of a file, as debuggers want it, leaves a header with the length 0.
+        // In separate debug files, removed parts have headers with the length 0.
         let find = |wanted| segments.iter().find(|segment| segment.p_type == wanted && segment.p_filesz > 0).copied();
         elf.interpreter = find(PT_INTERP).map(|segment| interpreter(&input, &segment)).transpose()?;
         elf.property = find(PT_GNU_PROPERTY);
@@ -194,13 +188,12 @@ impl Elf {
         Ok(Some(elf))
     }
 
-    /// Whether it is a program or a shared object, rather than an object file, a kernel module or a memory dump.
+    /// Whether it is a program or a shared object, rather than an object file, a kernel module or a core dump.
     pub fn is_loadable(&self) -> bool {
         matches!(self.e_type, ET_EXEC | ET_DYN)
     }
 
-    /// The highest bit of `GNU_PROPERTY_X86_ISA_1_NEEDED`, 0 where the file has no such property: which of the levels
-    /// of x86-64 its code needs.
+    /// The highest bit of `GNU_PROPERTY_X86_ISA_1_NEEDED`, 0 without that property: the required x86-64 level.
     pub fn isa_level(&self, map: &Map, sources: &Sources) -> Result<u32, ElfError> {
         match &self.property {
             Some(segment) => property::isa_level(&Input { map, sources }, self.machine, segment),

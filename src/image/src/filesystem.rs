@@ -1,4 +1,4 @@
-//! The file system of a partition, as far as a report tells of it: found out by its superblock, not read.
+//! Identifies the file system of a partition by its superblock, without reading it.
 
 use std::fmt;
 
@@ -9,43 +9,39 @@ use vmbake_disk::layout::Size;
 use vmbake_disk::signature::{self, Role, Signature};
 use vmbake_disk::source::ReadAt;
 
-/// A file system, or what stands in its place.
+/// A file system or other content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileSystemReport {
-    /// `ext2`, `ext3`, `ext4`, `FAT12`, `FAT16`, `FAT32`, or the name of one that is not read.
+    /// `ext2`, `ext3`, `ext4`, `FAT12`, `FAT16`, `FAT32`, or the name of an unsupported one.
     pub kind: &'static str,
-    /// Label, empty where there is none.
+    /// May be empty.
     pub label: String,
-    /// UUID, or serial number of FAT; empty where it is not known.
+    /// UUID, or serial number of FAT; empty if unknown.
     pub uuid: String,
-    /// How full it is, where that is known.
+    /// Its usage, if known.
     #[serde(flatten)]
     pub usage: Option<Usage>,
 }
 
-/// How full a file system is.
+/// Usage of a file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// Bytes of a block or cluster.
+    /// Block or cluster size in bytes.
     pub block_size: u64,
-    /// Blocks or clusters.
+    /// Number of blocks or clusters.
     pub blocks: u64,
-    /// Those that hold nothing.
     pub free_blocks: u64,
-    /// Inodes, where the file system has such.
+    /// Inodes, if the file system has them.
     pub inodes: Option<Inodes>,
 }
 
-/// Inodes of a file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Inodes {
-    /// All there are.
     pub total: u32,
-    /// Those that hold nothing.
     pub free: u32,
 }
 
-/// The file system of a partition, if it is known, and why it is not read, if it is not.
+/// The file system of a partition, if known, and the reason if it cannot be read.
 pub(crate) fn probe(source: &dyn ReadAt) -> (Option<FileSystemReport>, Option<String>) {
     let known = |reason: String| (signature::probe(source).as_ref().map(FileSystemReport::of_signature), Some(reason));
     match ext4::probe(source) {
@@ -56,7 +52,7 @@ pub(crate) fn probe(source: &dyn ReadAt) -> (Option<FileSystemReport>, Option<St
     match fat::probe(source) {
         Ok(found) => (Some(FileSystemReport::of_fat(&found)), None),
         Err(error @ FatError::NotFat { .. }) => match signature::probe(source) {
-            // A boot sector of FAT whose numbers are not possible.
+            // A FAT boot sector with invalid values.
             Some(found) if found.role == Role::Known => known(error.to_string()),
             Some(found) => (Some(FileSystemReport::of_signature(&found)), Some(found.reason())),
             None => (None, None),
@@ -67,7 +63,7 @@ pub(crate) fn probe(source: &dyn ReadAt) -> (Option<FileSystemReport>, Option<St
     }
 }
 
-/// Whether the error says that there is no ext4 file system, and not that it is damaged.
+/// Whether the error means that there is no ext4 file system, rather than a corrupt one.
 pub(super) fn is_not_ext4(error: &ReadError, source: &dyn ReadAt) -> bool {
     match error {
         ReadError::NotExt4 { .. } => true,
@@ -111,7 +107,8 @@ impl FileSystemReport {
     }
 }
 
-/// What `blkid` calls a file system with these features: ext3 has a journal, and ext4 what ext3 did not know.
+/// The name that `blkid` gives a file system with these features: ext3 has a journal, and ext4 has features unknown to
+/// ext3.
 fn ext_kind(features: &[&str]) -> &'static str {
     const EXT3: [&str; 12] = [
         "dir_prealloc",
@@ -127,7 +124,7 @@ fn ext_kind(features: &[&str]) -> &'static str {
         "large_file",
         "btree_dir",
     ];
-    // Compatible features leave ext3 what it is.
+    // Compatible features, which ext3 may have.
     const COMPATIBLE: [&str; 4] = ["sparse_super2", "fast_commit", "stable_inodes", "orphan_file"];
     if features.iter().any(|feature| !EXT3.contains(feature) && !COMPATIBLE.contains(feature)) {
         "ext4"

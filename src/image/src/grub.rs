@@ -1,8 +1,8 @@
-//! How a disk image boots: what the first entry of its GRUB menu starts, read by our own readers.
+//! How a disk image boots: the first entry of its GRUB menu.
 //!
-//! Only what Debian's `grub-mkconfig` writes is understood: `menuentry … {` with one `linux` and one `initrd` command, whose
-//! paths are those of the file system that has the menu (GNU GRUB manual, sections 16.1.2 and 17.3): the root, or `/boot` on a
-//! partition of its own.
+//! Supports only the output of Debian's `grub-mkconfig`: `menuentry … {` with one `linux` and one `initrd` command,
+//! whose paths are in the file system with the menu (GNU GRUB manual, sections 16.1.2 and 17.3): the root, or a
+//! separate `/boot` partition.
 
 mod place;
 
@@ -22,10 +22,10 @@ pub use place::{BootPlace, WANTS, is_meant};
 use vmbake_common::digest::Digest;
 use vmbake_manifest::{Boot, BootFile};
 
-/// Largest menu that is read. Debian's has some 10 KiB.
+/// Maximum size of the menu. Debian's has some 10 KiB.
 const MAX_CONFIG: u64 = 1 << 20;
 
-/// Why it is not known how an image boots.
+/// Why the boot menu cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     #[error("{path}: cannot read the image")]
@@ -43,15 +43,14 @@ impl Hint for BootError {
 /// A menu entry of GRUB.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MenuEntry {
-    /// Path of the kernel.
     pub kernel: String,
-    /// Arguments of the kernel, with one space between each two.
+    /// Kernel command line, separated by single spaces.
     pub cmdline: String,
     /// Path of the initial RAM disk.
     pub initrd: Option<String>,
 }
 
-/// Reads how the disk image at `path` boots; `root` is the number of its root partition, where that is not obvious.
+/// Reads how the disk image at `path` boots; `root` is the number of its root partition, if it cannot be detected.
 pub fn read(path: &Path, root: Option<u32>) -> Result<Boot, BootError> {
     let menu = Menu::open(path, root)?;
     let boot_file = |name: &str| {
@@ -62,22 +61,21 @@ pub fn read(path: &Path, root: Option<u32>) -> Result<Boot, BootError> {
     Ok(Boot { cmdline: menu.cmdline.clone(), kernel: boot_file(&menu.kernel)?, initrd: boot_file(&menu.initrd)? })
 }
 
-/// What the menu of a disk image starts first, and the file system that has the files.
+/// The first menu entry of a disk image, and the file system with its files.
 pub struct Menu {
     path: PathBuf,
-    /// Only what the entry names is in it.
+    /// Contains only the files of the entry.
     tree: Tree,
     partition: u32,
-    /// Path of the kernel.
     pub kernel: String,
     /// Path of the initial RAM disk.
     pub initrd: String,
-    /// Arguments of the kernel.
     pub cmdline: String,
 }
 
 impl Menu {
-    /// Opens the disk image at `path` and reads its menu; `root` is the number of its root partition, where that is not obvious.
+    /// Opens the disk image at `path` and reads its menu; `root` is the number of its root partition, if it cannot be
+    /// detected.
     pub fn open(path: &Path, root: Option<u32>) -> Result<Self, BootError> {
         match Image::open(path) {
             Ok(image) => Self::of(path, &Arc::new(image), root),
@@ -85,7 +83,7 @@ impl Menu {
         }
     }
 
-    /// As [`Menu::open`], of an image that is open already; `path` is for messages.
+    /// As [`Menu::open`], for an open image; `path` is for messages.
     pub fn of(path: &Path, image: &Arc<Image>, root: Option<u32>) -> Result<Self, BootError> {
         let unreadable = |source| BootError::Image { path: path.to_owned(), source };
         let image = DiskImage::of(path, image.format(), Arc::clone(image) as Arc<dyn ReadAt>).map_err(unreadable)?;
@@ -102,7 +100,7 @@ impl Menu {
         let Some(MenuEntry { kernel, cmdline, initrd: Some(initrd) }) = first_entry(&String::from_utf8_lossy(&config))
         else {
             return Err(BootError::Message(message!(
-                "{}: {} has no menu entry with a linux and an initrd command",
+                "{}: no menu entry with a linux and an initrd command in {}",
                 path_of().display(),
                 file()
             )));
@@ -122,7 +120,7 @@ impl Menu {
         }
     }
 
-    /// A file whose content could not be read or passed on.
+    /// The error for a file that could not be copied.
     pub fn unreadable(&self, name: &str, source: std::io::Error) -> BootError {
         BootError::Message(message!("{}: cannot read {name}", self.path.display()).by(source))
     }

@@ -1,6 +1,6 @@
-//! Compares the operating system and architecture of a base image with those that are expected.
+//! Compares the operating system and architecture of a base image with the expected ones.
 //!
-//! Takes a tree with `WANTS`; refuses a base that states something else. What the base does not state is not compared.
+//! Takes a tree with `WANTS`; refuses a base with other values. Missing values are not compared.
 
 use std::path::{Path, PathBuf};
 
@@ -12,24 +12,24 @@ use crate::inspect::{open_some, os_release};
 use vmbake_common::hint::Hint;
 
 const STATUS: &str = "/var/lib/dpkg/status";
-/// Largest status file that is read, in bytes: those of images have 1 to 10 MB.
+/// Maximum size of dpkg's status file in bytes: those of images have 1 to 10 MB.
 const MAX_STATUS: u64 = 64 << 20;
 
-/// The files that are read from a base.
+/// The files to read from a base.
 const WANTS: [Want<'static>; 3] = [
     Want { path: b"/etc/os-release", reach: Reach::Node },
     Want { path: b"/usr/lib/os-release", reach: Reach::Node },
     Want { path: STATUS.as_bytes(), reach: Reach::Node },
 ];
 
-/// The operating system and architecture that a base must be of.
+/// The expected operating system and architecture.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseIdentity<'a> {
     /// Name of the operating system, such as `debian-13`.
     pub os: &'a str,
-    /// Codename of its release, where sources state it.
+    /// Codename of its release, if `sources.json` states it.
     pub codename: Option<&'a str>,
-    /// Architecture, as Debian names it.
+    /// Architecture as Debian names it.
     pub arch: &'a str,
 }
 
@@ -40,17 +40,17 @@ pub enum IdentityError {
     Inspect(#[from] InspectError),
     #[error("{path}: cannot identify the operating system of the image")]
     Tree { path: PathBuf, source: TreeError },
-    #[error("{path}: is an image of {found}, not of {expected}")]
+    #[error("{path}: image of {found}, expected {expected}")]
     System { path: PathBuf, expected: String, found: String },
-    #[error("{path}: is an image for {found}, not for {expected}")]
+    #[error("{path}: image for {found}, expected {expected}")]
     Arch { path: PathBuf, expected: String, found: String },
 }
 
 impl Hint for IdentityError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::System { .. } => Some("--os names the operating system of the image".to_owned()),
-            Self::Arch { .. } => Some("--arch names the architecture of the image".to_owned()),
+            Self::System { .. } => Some("use --os to set the operating system of the image".to_owned()),
+            Self::Arch { .. } => Some("use --arch to set the architecture of the image".to_owned()),
             Self::Inspect(_) | Self::Tree { .. } => None,
         }
     }
@@ -58,7 +58,7 @@ impl Hint for IdentityError {
     vmbake_common::causes!(Inspect; Tree);
 }
 
-/// Checks the disk image at `path`; `root` is the number of its root partition, where that is not obvious.
+/// Checks the disk image at `path`; `root` is the number of its root partition, if it cannot be detected.
 pub fn check_image(path: &Path, root: Option<u32>, wanted: BaseIdentity<'_>) -> Result<(), IdentityError> {
     check(path, &open_some(path, root, &WANTS)?, wanted)
 }
@@ -87,10 +87,10 @@ pub fn check(path: &Path, tree: &Tree, wanted: BaseIdentity<'_>) -> Result<(), I
     }
 }
 
-/// Codenames of sources that are names of suites, which os-release does not have.
+/// Suites used as codenames in sources, which os-release does not contain.
 const SUITES: [&str; 5] = ["sid", "unstable", "testing", "stable", "oldstable"];
 
-/// Whether os-release(5) agrees: the codename, where both sides have one, else what the name of the system consists of.
+/// Whether os-release(5) matches: the codename if both sides have one, otherwise ID and version.
 fn is_system(wanted: BaseIdentity<'_>, id: Option<&str>, version: Option<&str>, codename: Option<&str>) -> bool {
     if let (Some(wanted), Some(found)) = (wanted.codename.filter(|name| !SUITES.contains(name)), codename) {
         return wanted == found;
@@ -100,7 +100,7 @@ fn is_system(wanted: BaseIdentity<'_>, id: Option<&str>, version: Option<&str>, 
     stated.is_some_and(|stated| version.is_none_or(|version| version == stated))
 }
 
-/// The architecture of `dpkg`, which is that of the system.
+/// The architecture of the package `dpkg`, which is that of the system.
 fn architecture(status: &str) -> Option<&str> {
     let mut stanzas = status.split("\n\n");
     let stanza = stanzas.find(|stanza| stanza.trim_start().lines().any(|line| line == "Package: dpkg"))?;

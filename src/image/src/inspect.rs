@@ -1,5 +1,5 @@
-//! What an image is: a disk image enters, a [`Report`] for people and programs leaves. Also opens the file tree of any
-//! partition. Nothing is written, no image is trusted.
+//! Describes a disk image in a [`Report`], and opens the file tree of any partition. Images are untrusted and never
+//! modified.
 
 mod report;
 mod system;
@@ -19,14 +19,14 @@ use crate::filesystem::probe;
 pub use report::{InstalledSystem, PartitionReport, Report};
 pub use system::os_release;
 
-/// What the operating system of an image says of itself.
+/// The operating system of an image, according to its files.
 pub fn installed(image: &DiskImage, chosen: Option<u32>) -> Result<InstalledSystem, InspectError> {
     Ok(system::read(image, image.root(chosen)?)?.0)
 }
 
-/// Describes the image at `path`, with the operating system of the root partition, or of that which was `chosen`.
+/// Describes the image at `path`, with the operating system of the root partition, or of the `chosen` partition.
 ///
-/// What cannot be read is noted: only a file that is not a disk is an error, and a partition that was chosen in vain.
+/// Unreadable parts become notes: only a file that is not a disk is an error, and an invalid `chosen` partition.
 pub fn inspect(path: &Path, chosen: Option<u32>) -> Result<Report, InspectError> {
     let image = DiskImage::open(path)?;
     let metadata = std::fs::metadata(path)
@@ -43,11 +43,11 @@ pub fn inspect(path: &Path, chosen: Option<u32>) -> Result<Report, InspectError>
     };
     let system = root.and_then(|root| match system::read(&image, root) {
         Ok((system, unread)) => {
-            notes.extend(unread.map(|error| format!("/boot is not read: {}", reasons(&error, path))));
+            notes.extend(unread.map(|error| format!("cannot read /boot: {}", reasons(&error, path))));
             Some(system)
         }
         Err(error) => {
-            notes.push(format!("the operating system is not known: {}", reasons(&error, path)));
+            notes.push(format!("unknown operating system: {}", reasons(&error, path)));
             None
         }
     });
@@ -92,7 +92,7 @@ pub fn open_tree(path: &Path, chosen: Option<u32>) -> Result<Tree, InspectError>
     image.tree(image.root(chosen)?, None)
 }
 
-/// As [`open_tree`], but only what `wants` lead to is in the tree. An ext4 file system is read no further.
+/// As [`open_tree`], with only the paths in `wants`. Less of an ext4 file system is read.
 pub fn open_some(path: &Path, chosen: Option<u32>, wants: &[Want<'_>]) -> Result<Tree, InspectError> {
     let image = DiskImage::open(path)?;
     image.tree(image.root(chosen)?, Some(wants))
@@ -110,8 +110,8 @@ fn notes(scheme: &Scheme) -> Vec<String> {
     let mut notes = Vec::new();
     match scheme {
         Scheme::Gpt(table) => {
-            notes.extend(table.used_backup.as_ref().map(|why| format!("backup partition table used: {why}")));
-            notes.extend(table.backup_damage.as_ref().map(|why| format!("backup partition table unusable: {why}")));
+            notes.extend(table.used_backup.as_ref().map(|why| format!("using backup partition table: {why}")));
+            notes.extend(table.backup_damage.as_ref().map(|why| format!("invalid backup partition table: {why}")));
             notes.extend(table.mbr.hybrid.then(|| "hybrid MBR".to_owned()));
         }
         Scheme::Mbr(table) => notes.extend(table.damage.as_ref().map(|why| format!("partition table: {why}"))),
@@ -120,7 +120,7 @@ fn notes(scheme: &Scheme) -> Vec<String> {
     notes
 }
 
-/// An error with its causes in one line, without the name of the image that all of it is about.
+/// An error with its causes in one line, without the path of the image.
 pub fn reasons(error: &dyn std::error::Error, path: &Path) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,6 +1,6 @@
-//! Disk images as they are found: a file enters, what is on its partitions and how it boots leaves.
+//! Inspection of disk images: partitions, file systems and boot configuration.
 //!
-//! Base images and baked ones are read alike, by the readers of `vmbake-disk`. Nothing is written here.
+//! Base images and baked images are handled alike, with the readers of `vmbake-disk`. This crate writes nothing.
 
 pub mod elf;
 pub mod filesystem;

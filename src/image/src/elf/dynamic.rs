@@ -1,5 +1,5 @@
 //! The dynamic section (gABI chapter 5, "Dynamic Section"): entries of two words, `d_tag` and `d_val`, up to `DT_NULL`.
-//! Names are offsets into the string table, whose place is given as an address.
+//! Names are offsets into the string table, whose location is an address.
 
 use super::input::{Fields, Input};
 use super::{ElfError, MAX_STRING, PT_LOAD, Segment};
@@ -12,26 +12,26 @@ const DT_SONAME: u64 = 14;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
-/// Longest dynamic section that is read, in bytes: that of a program with 100 libraries has 2,000.
+/// Maximum length of the dynamic section in bytes: that of a program with 100 libraries has 2,000.
 const MAX_DYNAMIC: u64 = 64 << 10;
 
-/// Most bytes of all names of needed libraries: the section can name one long string 4,000 times.
+/// Maximum total length of the names of needed libraries: the section can repeat one long string 4,000 times.
 const MAX_NEEDED: usize = 64 << 10;
 
-/// What the dynamic section says about names.
+/// The names in the dynamic section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dynamic {
     /// `DT_NEEDED`: libraries, in the order in which they are loaded.
     pub needed: Vec<Vec<u8>>,
-    /// `DT_SONAME`: the name by which others need this library.
+    /// `DT_SONAME`: the name of this library.
     pub soname: Option<Vec<u8>>,
-    /// `DT_RPATH`: directories to search, also for what the libraries need.
+    /// `DT_RPATH`: directories to search, also for dependencies of the libraries.
     pub rpath: Option<Vec<u8>>,
-    /// `DT_RUNPATH`: directories to search for this file's own libraries.
+    /// `DT_RUNPATH`: directories to search for the direct dependencies.
     pub runpath: Option<Vec<u8>>,
 }
 
-/// Reads the dynamic section in `segment`; `None` when it has no string table, and so no names.
+/// Reads the dynamic section in `segment`; `None` if it has no string table, and so no names.
 pub(super) fn read(
     input: &Input<'_>,
     header: &Fields,
@@ -71,7 +71,7 @@ fn entries(header: &Fields, bytes: &[u8]) -> Vec<(u64, u64)> {
     pairs.take_while(|(d_tag, _)| *d_tag != DT_NULL).collect()
 }
 
-/// Where an address of the running program is in the file.
+/// Converts a virtual address to an offset in the file.
 fn file_offset(segments: &[Segment], address: u64) -> Result<u64, ElfError> {
     let inside = segments.iter().filter(|segment| segment.p_type == PT_LOAD).find_map(|segment| {
         let at = address.checked_sub(segment.p_vaddr).filter(|at| *at < segment.p_filesz)?;
@@ -80,7 +80,6 @@ fn file_offset(segments: &[Segment], address: u64) -> Result<u64, ElfError> {
     inside.ok_or(ElfError::Corrupt { what: "DT_STRTAB", found: address, expected: "an address of a PT_LOAD" })
 }
 
-/// The string table.
 struct Strings<'a> {
     input: &'a Input<'a>,
     offset: u64,
@@ -88,7 +87,7 @@ struct Strings<'a> {
 }
 
 impl Strings<'_> {
-    /// How many bytes are read first: most names are shorter.
+    /// Bytes to read first: most names are shorter.
     const FIRST: u64 = 128;
 
     /// The string at `at`, without its NUL.

@@ -1,11 +1,12 @@
-//! What Go's linker notes about a program: its main package, the module with the version that this is of, and the modules linked in.
+//! Build information of Go programs: the main package, its module with version, and the linked modules.
 //!
-//! Format: the section `.go.buildinfo` (gABI, chapter 4, "Sections"; Go's package `debug/buildinfo`), which stays when symbols are
-//! stripped. At a multiple of 16 bytes stand `\xff Go buildinf:`, the size of a pointer and flags, one byte each, and zeros up to
-//! byte 32. Since Go 1.18, flag 2 says that two strings follow, each behind its length as an unsigned LEB128: the version of Go, and
-//! lines of words between tabs, framed by two marks of 16 bytes. Offsets are bytes from the start of the file.
+//! Format: the section `.go.buildinfo` (gABI, chapter 4, "Sections"; Go's package `debug/buildinfo`), which is kept
+//! when symbols are stripped. At a multiple of 16 bytes, it has `\xff Go buildinf:`, the pointer size and flags, one
+//! byte each, and zeros up to byte 32. Since Go 1.18, flag 2 means that two strings follow, each prefixed with its
+//! length as an unsigned LEB128: the version of Go, and tab-separated lines framed by two marks of 16 bytes. Offsets
+//! are bytes from the start of the file.
 //!
-//! Stricter than Go: the section must be named, older forms are refused, and so are two lines that say the same thing.
+//! Stricter than Go: the section must be named, older formats are refused, and so are duplicate lines.
 
 use vmbake_disk::source::{Map, Sources};
 
@@ -14,44 +15,44 @@ use super::{ElfError, GoFault, header};
 
 const NAME: &[u8] = b".go.buildinfo";
 const MAGIC: &[u8] = b"\xff Go buildinf:";
-/// Multiples at which the magic may stand, and where the strings are behind it.
+/// Alignment of the magic number, and offset of the strings after it.
 const ALIGN: usize = 16;
 const STRINGS: usize = 32;
 const FLAGS: usize = 15;
 const FLAG_INLINE: u8 = 2;
-/// Bytes of each mark around the lines.
+/// Length of each mark around the lines.
 const MARK: usize = 16;
 
-/// Most sections: linkers of Go write about 30, with debugging information too.
+/// Maximum number of sections: Go's linker writes about 30, including debugging information.
 const MAX_SHNUM: u16 = 512;
-/// Longest table of section names that is read, in bytes: those of 512 sections are shorter.
+/// Maximum length of the table of section names in bytes: those of 512 sections are shorter.
 const MAX_SHSTRTAB: u64 = 64 << 10;
-/// Longest section that is read, in bytes: a program of 1,000 modules has 100 KB.
+/// Maximum length of the section in bytes: a program of 1,000 modules has 100 KB.
 const MAX_BUILD_INFO: u64 = 1 << 20;
 
-/// What a program of Go was made of.
+/// Build information of a Go program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildInfo {
     /// Version of the toolchain, such as `go1.24.2`.
     pub go: String,
     /// Import path of the main package, such as `k8s.io/kubernetes/cmd/kubelet`.
     pub package: String,
-    /// The module of the main package, where the linker knew it.
+    /// The module of the main package, if known.
     pub module: Option<Module>,
-    /// The modules that are linked in besides, each as it was replaced, in the linker's order.
+    /// The other linked modules, after replacements, in the linker's order.
     pub dependencies: Vec<Module>,
 }
 
-/// A module of Go.
+/// A Go module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     pub path: String,
-    /// Its version: `v1.2.3`; with `+dirty` where sources were changed; `(devel)` where no version was known.
+    /// Its version: `v1.2.3`; with `+dirty` for modified sources; `(devel)` if no version was known.
     pub version: String,
 }
 
 impl BuildInfo {
-    /// Reads what `map` holds, an ELF file; `None` for what is none, or not made by Go.
+    /// Reads the ELF file in `map`; `None` for other files, and programs not made by Go.
     pub fn read(map: &Map, sources: &Sources) -> Result<Option<Self>, ElfError> {
         let input = Input { map, sources };
         let Some((_, header)) = header(&input)? else { return Ok(None) };
@@ -62,7 +63,7 @@ impl BuildInfo {
     }
 }
 
-/// The content of the section and where it is.
+/// The content of the section and its offset.
 fn section(input: &Input<'_>, header: &Fields) -> Result<Option<(u64, Vec<u8>)>, ElfError> {
     let wide = header.wide();
     let (e_shoff, sizes) = if wide { (header.u64(0x28), 0x3a) } else { (header.u32(0x20).into(), 0x2e) };
@@ -127,7 +128,7 @@ fn parse(offset: u64, section: &[u8]) -> Result<BuildInfo, ElfError> {
     let mut strings = Strings { offset, section, at: start + STRINGS };
     let go = text(strings.next()?)?;
     let (place, framed) = strings.next()?;
-    // A program that was linked without modules has no lines, and no frame either.
+    // A program linked without modules has neither lines nor marks.
     let lines = framed.len().checked_sub(MARK).and_then(|end| framed.get(MARK..end)).unwrap_or_default();
     let mut found = Lines::default();
     for line in text((place, lines))?.lines() {
@@ -140,7 +141,7 @@ fn parse(offset: u64, section: &[u8]) -> Result<BuildInfo, ElfError> {
     Ok(BuildInfo { go, package, module, dependencies })
 }
 
-/// What the lines say.
+/// The parsed lines.
 #[derive(Default)]
 struct Lines {
     package: Option<String>,
@@ -149,7 +150,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Takes the next line, and tells whether it says again what may be said once.
+    /// Parses a line; returns whether it is an invalid duplicate.
     fn take(&mut self, line: &str) -> bool {
         let mut words = line.split('\t');
         let module = |path: &str, version: &str| Module { path: path.to_owned(), version: version.to_owned() };
@@ -160,7 +161,7 @@ impl Lines {
                 self.dependencies.push(module(path, version));
                 false
             }
-            // What stands in place of the module before it; a folder in its place has no version.
+            // A replacement of the previous module; a local directory has no version.
             (Some("=>"), Some(path), Some(version)) if !version.is_empty() => {
                 if let Some(replaced) = self.dependencies.last_mut() {
                     *replaced = module(path, version);
@@ -172,16 +173,16 @@ impl Lines {
     }
 }
 
-/// The strings of the section, one behind the other.
+/// Iterates over the strings of the section.
 struct Strings<'a> {
-    /// Where the section is in the file.
+    /// Offset of the section in the file.
     offset: u64,
     section: &'a [u8],
     at: usize,
 }
 
 impl<'a> Strings<'a> {
-    /// The next string, and where it is in the file: its length, of at most five bytes, and its bytes.
+    /// The next string with its offset in the file: its length, of at most five bytes, and its bytes.
     fn next(&mut self) -> Result<(u64, &'a [u8]), ElfError> {
         let offset = self.offset.saturating_add(self.at as u64);
         self.take().map(|text| (offset, text)).ok_or(ElfError::Go { offset, fault: GoFault::Endless })

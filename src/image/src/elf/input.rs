@@ -1,10 +1,9 @@
-//! Bounded reads of a file, and numbers in what was read.
+//! Bounded reads of a file, and integers in the data.
 
 use vmbake_disk::source::{Map, Sources};
 
 use super::{Class, Data, ElfError};
 
-/// The file.
 pub(super) struct Input<'a> {
     pub(super) map: &'a Map,
     pub(super) sources: &'a Sources,
@@ -24,7 +23,8 @@ impl Input<'_> {
     }
 }
 
-/// Bytes with the class and the byte order of their file. A number outside of them is 0: callers read whole structures.
+/// Bytes with the class and the byte order of their file. An integer outside of them is 0: callers read whole
+/// structures.
 pub(super) struct Fields {
     pub(super) bytes: Vec<u8>,
     pub(super) class: Class,

@@ -1,5 +1,5 @@
 //! Properties of a file (Linux extensions to the gABI, "Program Property"): a note `NT_GNU_PROPERTY_TYPE_0` by `GNU`,
-//! whose properties stand in ascending order of their types, each padded to the size of an address.
+//! with properties in ascending order of their types, each padded to the size of an address.
 
 use super::input::{Fields, Input};
 use super::{Class, EM_386, EM_X86_64, ElfError, Machine, Segment};
@@ -7,14 +7,14 @@ use super::{Class, EM_386, EM_X86_64, ElfError, Machine, Segment};
 const NT_GNU_PROPERTY_TYPE_0: u32 = 5;
 const GNU_PROPERTY_X86_ISA_1_NEEDED: u32 = 0xc000_8002;
 
-/// Longest note segment that is read, in bytes: compilers write less than 100.
+/// Maximum length of a note segment in bytes: compilers write less than 100.
 const MAX_NOTES: u64 = 4096;
 
-/// Size of a note's header: the lengths of its name and of its content, and its type.
+/// Size of a note's header: the lengths of its name and content, and its type.
 const NOTE: usize = 12;
 
-/// The highest bit of the property that says which instructions are needed, 0 without one. Notes that break their
-/// rules count as none, as they do for the loader.
+/// The highest bit of the property for required instructions, 0 without one. As in the loader, invalid notes are
+/// ignored.
 pub(super) fn isa_level(input: &Input<'_>, machine: Machine, segment: &Segment) -> Result<u32, ElfError> {
     let align: u8 = if machine.class == Class::Elf64 { 8 } else { 4 };
     let x86 = matches!(machine.e_machine, EM_386 | EM_X86_64);
@@ -27,7 +27,7 @@ pub(super) fn isa_level(input: &Input<'_>, machine: Machine, segment: &Segment) 
     Ok(needed.map_or(0, u32::ilog2))
 }
 
-/// The value of the property in the first note that can hold it.
+/// The value of the property in the first suitable note.
 fn property(notes: &Fields, align: usize) -> Option<u32> {
     let mut at = 0_usize;
     loop {

@@ -1,4 +1,4 @@
-//! Where `/boot` is: in the root file system, or on a partition of its own.
+//! Locates `/boot`: in the root file system, or on a separate partition.
 
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::layout::Part;
@@ -7,20 +7,19 @@ use vmbake_disk::tree::{Kind, Tree};
 use crate::disk::DiskImage;
 use crate::filesystem::probe;
 
-/// Largest fstab that is read.
+/// Maximum size of fstab.
 const MAX_FSTAB: u64 = 1 << 20;
 
 /// The partition with GRUB's menu and the kernels.
 pub struct BootPlace<'a> {
-    /// The partition.
     pub part: &'a Part,
-    /// Where `/boot` is in its file system: `/boot` or the root.
+    /// The directory of `/boot` in its file system: `/boot` or the root.
     pub(crate) dir: &'static str,
     /// GRUB's menu, in the same file system.
     pub config: &'static str,
 }
 
-/// What [`BootPlace::find`] looks at in the root file system.
+/// The files of the root file system that [`BootPlace::find`] reads.
 pub const WANTS: [Want<'static>; 2] =
     [Want { path: b"/etc/fstab", reach: Reach::Node }, Want { path: IN_ROOT.as_bytes(), reach: Reach::Node }];
 
@@ -28,8 +27,8 @@ const IN_ROOT: &str = "/boot/grub/grub.cfg";
 const ON_ITS_OWN: &str = "/grub/grub.cfg";
 
 impl<'a> BootPlace<'a> {
-    /// Finds it: the partition that fstab(5) mounts on `/boot`; without such a line the root, if that has GRUB's menu; else the
-    /// only other partition that has one.
+    /// Finds the partition that fstab(5) mounts on `/boot`; without such a line, the root if it has GRUB's menu;
+    /// otherwise the only other partition that has one.
     pub fn find(image: &'a DiskImage, root: &'a Part, tree: &Tree) -> Self {
         let apart = |part| Self { part, dir: "/", config: ON_ITS_OWN };
         let mounted = mounted_on_boot(tree).and_then(|spec| {
@@ -62,7 +61,7 @@ fn has_file(tree: &Tree, path: &str) -> bool {
     tree.resolve(path.as_bytes()).is_ok_and(|id| matches!(tree.inode(id).kind, Kind::File(_)))
 }
 
-/// The first field of fstab's line for `/boot`.
+/// The device in fstab's line for `/boot`.
 fn mounted_on_boot(tree: &Tree) -> Option<String> {
     let fstab = tree.read(b"/etc/fstab", MAX_FSTAB).ok()?;
     let fstab = String::from_utf8_lossy(&fstab);
@@ -74,7 +73,7 @@ fn mounted_on_boot(tree: &Tree) -> Option<String> {
     })
 }
 
-/// Whether the first field of a line of fstab means a partition.
+/// Whether the device in a line of fstab refers to a partition.
 pub fn is_meant(image: &DiskImage, part: &Part, spec: &str) -> bool {
     let tagged = ["UUID", "LABEL", "PARTUUID", "PARTLABEL"].into_iter().find_map(|tag| {
         let link = format!("/dev/disk/by-{}/", tag.to_lowercase());
@@ -91,15 +90,15 @@ pub fn is_meant(image: &DiskImage, part: &Part, spec: &str) -> bool {
                 _ => found.label == value,
             })
         }
-        // A name of a disk, such as /dev/vda2 or /dev/nvme0n1p2: this is the only disk there is.
+        // A device name, such as /dev/vda2 or /dev/nvme0n1p2: the image is assumed to be the only disk.
         None => spec.starts_with("/dev/") && number(spec) == Some(part.number),
     }
 }
 
-/// The number that ends the name of a partition.
+/// The number at the end of a partition's name.
 fn number(device: &str) -> Option<u32> {
     let name = device.trim_end_matches(|char: char| char.is_ascii_digit());
-    // Names of logical volumes may end with a number that is their own.
+    // A number at the end of a logical volume's name is not a partition number.
     if device.starts_with("/dev/mapper/") { None } else { device[name.len()..].parse().ok() }
 }
 

@@ -1,4 +1,4 @@
-//! The report: what `--json` prints as it stands, and its rendering for people.
+//! The report: serialized for `--json`, and formatted as text.
 
 use std::fmt;
 
@@ -9,38 +9,35 @@ use vmbake_disk::layout::{Part, PartKind, Size};
 
 use crate::filesystem::FileSystemReport;
 
-/// What an image is. Sizes and places are in bytes.
+/// The description of an image. Sizes and offsets are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// `raw` or `qcow2`.
     pub format: String,
-    /// Length of the disk.
     pub virtual_size: u64,
-    /// Length of the file.
     pub file_size: u64,
-    /// What the file takes on the host, without its holes.
+    /// Bytes allocated on the host, without holes.
     pub allocated: u64,
-    /// `gpt`, `mbr`, or `none` where one file system takes the whole disk.
+    /// `gpt`, `mbr`, or `none` if one file system covers the whole disk.
     pub table: &'static str,
-    /// Bytes of a sector, as the partition table counts them.
+    /// Sector size of the partition table.
     pub sector_size: u64,
-    /// GUID of a disk with a GUID partition table.
     pub disk_guid: Option<String>,
-    /// Signature of a disk with an MBR's.
+    /// Disk signature in an MBR.
     pub disk_signature: Option<String>,
-    /// What is wrong with the disk and did not stop the inspection.
+    /// Problems that did not stop the inspection.
     pub notes: Vec<String>,
-    /// Architecture, where the root partition's type tells.
+    /// Architecture, if the root partition's type states it.
     pub arch: Option<&'static str>,
     /// Number of the root partition.
     pub root: Option<u32>,
-    /// What the root file system holds.
+    /// The operating system in the root file system.
     pub system: Option<InstalledSystem>,
     /// All partitions by number.
     pub partitions: Vec<PartitionReport>,
 }
 
-/// The operating system on an image.
+/// The operating system in an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InstalledSystem {
     /// `PRETTY_NAME` of os-release.
@@ -57,27 +54,26 @@ pub struct InstalledSystem {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartitionReport {
-    /// Its number; 0 where there is no table.
+    /// Its number; 0 without a partition table.
     pub number: u32,
     /// Its label (PARTLABEL).
     pub name: String,
-    /// What its type is called, where that is known.
+    /// The name of its type, if known.
     pub type_name: Option<&'static str>,
     /// Its type in a GUID partition table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub type_guid: Option<String>,
-    /// Its type in an MBR's.
+    /// Its type in an MBR.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub type_id: Option<String>,
-    /// Its own GUID, or what stands for it on a disk with an MBR (PARTUUID); empty where there is no table.
+    /// Its GUID, or the equivalent on a disk with an MBR (PARTUUID); empty without a partition table.
     pub guid: String,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// Length.
     pub size: u64,
-    /// What it holds, where that is known.
+    /// Its content, if known.
     pub filesystem: Option<FileSystemReport>,
-    /// Why that is not read.
+    /// Why its content was not read.
     pub unread: Option<String>,
 }
 
@@ -118,7 +114,7 @@ impl fmt::Display for Report {
         match (&self.disk_guid, &self.disk_signature) {
             (Some(guid), _) => writeln!(f, "disk GUID     {guid}")?,
             (None, Some(signature)) => writeln!(f, "disk id       {signature}, MBR partition table")?,
-            (None, None) => writeln!(f, "partitions    none: one file system takes the whole disk")?,
+            (None, None) => writeln!(f, "partitions    none: one file system on the whole disk")?,
         }
         if self.sector_size != 512 {
             writeln!(f, "sectors       of {} bytes", self.sector_size)?;

@@ -1,4 +1,4 @@
-//! What a root file system says about its operating system.
+//! The operating system according to the root file system.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::InstalledSystem;
 use crate::disk::{DiskImage, InspectError};
 use crate::grub::{self, BootPlace, first_entry};
 
-/// Largest text file that is read for a report. Debian's grub.cfg has some 10 KiB.
+/// Maximum size of a text file. Debian's grub.cfg has some 10 KiB.
 const MAX_TEXT: u64 = 1 << 20;
 
-/// What a report looks at in the root file system.
+/// The files of the root file system that a report reads.
 const WANTS: [Want<'static>; 2] =
     [Want { path: b"/etc/os-release", reach: Reach::Node }, Want { path: b"/usr/lib/os-release", reach: Reach::Node }];
 
-/// What the root partition says, and where `/boot` is a partition of its own, what that says. Tells too what was not read.
+/// Reads the root partition and a separate `/boot` partition. Also returns why parts were not read.
 pub(super) fn read(image: &DiskImage, root: &Part) -> Result<(InstalledSystem, Option<InspectError>), InspectError> {
     let failed = |error| InspectError::Tree { path: image.path().to_owned(), error };
     let tree = image.tree(root, Some(&[&WANTS[..], &grub::WANTS].concat()))?;
@@ -45,7 +45,8 @@ fn read_boot(image: &DiskImage, place: &BootPlace<'_>, system: &mut InstalledSys
     Ok(())
 }
 
-/// The assignments of `/etc/os-release`, which is where os-release(5) has programs look first, or of `/usr/lib/os-release`.
+/// The assignments of `/etc/os-release`, which takes precedence according to os-release(5), or of
+/// `/usr/lib/os-release`.
 pub fn os_release(tree: &Tree) -> Result<BTreeMap<String, String>, TreeError> {
     let content = match text(tree, b"/etc/os-release")? {
         Some(content) => content,
@@ -58,7 +59,7 @@ pub fn os_release(tree: &Tree) -> Result<BTreeMap<String, String>, TreeError> {
         .collect())
 }
 
-/// A value as a shell would read it: quotes off, backslashes resolved.
+/// A value as a shell would read it: without quotes, and with backslashes resolved.
 fn unquote(value: &str) -> String {
     let quote = value.chars().next().filter(|first| matches!(first, '"' | '\''));
     let inner = quote.and_then(|quote| value[1..].strip_suffix(quote)).unwrap_or(value);
@@ -73,7 +74,7 @@ fn unquote(value: &str) -> String {
     unquoted
 }
 
-/// Versions of the kernels in a directory, sorted as that is.
+/// Versions of the kernels in a directory, in its order.
 fn kernels(tree: &Tree, dir: &str) -> Vec<String> {
     let boot = tree.resolve(dir.as_bytes()).map(|id| &tree.inode(id).kind);
     let Ok(Kind::Directory(entries)) = boot else { return Vec::new() };
@@ -81,7 +82,7 @@ fn kernels(tree: &Tree, dir: &str) -> Vec<String> {
     versions.map(|version| String::from_utf8_lossy(version).into_owned()).collect()
 }
 
-/// The text at `path`; `None` where no file is. What cannot be read is an error.
+/// The text at `path`; `None` if there is no file. An unreadable file is an error.
 fn text(tree: &Tree, path: &[u8]) -> Result<Option<String>, TreeError> {
     match tree.read(path, MAX_TEXT) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
