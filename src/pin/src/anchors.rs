@@ -1,4 +1,4 @@
-//! Trust anchors: the keys and authorities in `trust/`, built in or in directories of the user's.
+//! Trust anchors: the keys and authorities in `trust/`, built in or in directories of the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use vmbake_embedded::TRUST;
 use vmbake_manifest::Content;
 use vmbake_proof::sigstore::ROOT;
 
-/// Largest anchor that is read; the known ones have less than 100 KB.
+/// Maximum size of an anchor; the known ones have less than 100 KB.
 const MAX_LEN: u64 = 4 << 20;
 
-/// Most files of a directory of anchors.
+/// Maximum number of files in a directory of anchors.
 const MAX_FILES: usize = 1000;
 
 /// Why a trust anchor cannot be used.
@@ -23,21 +23,22 @@ const MAX_FILES: usize = 1000;
 pub enum AnchorError {
     #[error("{path}: cannot read the trust anchor")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: {len} bytes, more than the {MAX_LEN} a trust anchor may have")]
+    #[error("{path}: {len} bytes, more than the limit of {MAX_LEN} for a trust anchor")]
     TooLarge {
         path: PathBuf,
         /// Its length in bytes.
         len: u64,
     },
-    #[error("{path}: more than the {MAX_FILES} files that a directory of trust anchors may have")]
+    #[error("{path}: more than the limit of {MAX_FILES} files for a directory of trust anchors")]
     TooMany { path: PathBuf },
-    #[error("no trust anchor {name} in {searched}")]
+    #[error("trust anchor {name} not found in {searched}")]
     Missing { name: String, searched: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }
 
-pub(super) const HINT: &str = "--trust takes a directory of trust anchors; without it those that are built in are used";
+pub(super) const HINT: &str =
+    "use --trust to name a directory of trust anchors; without it, the built-in ones are used";
 
 impl Hint for AnchorError {
     fn hint(&self) -> Option<String> {
@@ -54,11 +55,10 @@ impl Hint for AnchorError {
 #[derive(Clone, Debug)]
 pub struct Anchors {
     files: Entries<Bytes>,
-    /// Where they were looked for, for messages.
+    /// The searched locations, for messages.
     searched: String,
 }
 
-/// The content of a file.
 #[derive(Clone, Debug)]
 struct Bytes(Vec<u8>);
 
@@ -71,7 +71,7 @@ impl Entry for Bytes {
 }
 
 impl Anchors {
-    /// Reads the anchors of all roots. Files for people, `README*`, and hidden ones are left out.
+    /// Reads the anchors of all roots. `README*` and hidden files are ignored.
     pub fn load(catalog: &Catalog) -> Result<Self, AnchorError> {
         let mut files = Entries::default();
         for root in catalog.roots() {
@@ -83,12 +83,12 @@ impl Anchors {
                 files.add(catalog, root, name, bytes)?;
             }
         }
-        let searched = catalog.roots().iter().map(ToString::to_string).collect::<Vec<_>>();
-        let searched = if searched.is_empty() { "any place".to_owned() } else { searched.join(" or ") };
+        let searched = catalog.roots().iter().map(described).collect::<Vec<_>>();
+        let searched = if searched.is_empty() { "any location".to_owned() } else { searched.join(" or ") };
         Ok(Self { files, searched })
     }
 
-    /// SHA-256 of each anchor that proofs of `content` by `sources` may rest on and that is there, by its file name.
+    /// SHA-256 of the existing anchors that the proofs of `content` by `sources` may require, by file name.
     pub fn digests(&self, sources: &Sources, content: &Content) -> BTreeMap<String, Digest> {
         let schema = sources.schema();
         let keyrings = schema.archives.values().map(|archive| archive.keyring.as_str());
@@ -104,24 +104,24 @@ impl Anchors {
         names.into_iter().filter_map(digest).collect()
     }
 
-    /// The content of the anchor of that file name.
+    /// The content of an anchor, by file name.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, AnchorError> {
         let missing = || AnchorError::Missing { name: name.to_owned(), searched: self.searched.clone() };
         self.files.get(name).map(|bytes| bytes.0.clone()).ok_or_else(missing)
     }
 
-    /// The anchors that took the place of others.
+    /// The anchors that replaced others.
     pub fn overridden(&self) -> &[Override] {
         self.files.overridden()
     }
 }
 
 impl Default for Anchors {
-    /// Those that are built in.
+    /// The built-in anchors.
     fn default() -> Self {
         let mut files = Entries::default();
         built_in().into_iter().for_each(|(name, bytes)| files.put(&Root::BuiltIn, name, bytes));
-        Self { files, searched: Root::BuiltIn.to_string() }
+        Self { files, searched: described(&Root::BuiltIn) }
     }
 }
 
@@ -134,7 +134,14 @@ fn is_anchor(name: &str) -> bool {
     !name.starts_with("README") && !name.starts_with('.')
 }
 
-/// The files of a directory of anchors. Names that are not UTF-8 can be named nowhere, and so are left out.
+fn described(root: &Root) -> String {
+    match root {
+        Root::BuiltIn => "the built-in anchors".to_owned(),
+        Root::Path(path) => path.display().to_string(),
+    }
+}
+
+/// The files of a directory of anchors. Names that are not UTF-8 cannot be referred to, and are ignored.
 fn read_folder(folder: &Path) -> Result<Vec<(String, Bytes)>, AnchorError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -179,11 +186,14 @@ mod tests {
         assert_eq!(anchors.read(&name).unwrap(), content.0);
         assert!(anchors.overridden().is_empty());
         let missing = anchors.read("none.asc").unwrap_err().to_string();
-        assert_eq!(missing, format!("no trust anchor none.asc in what is built in or {}", mine.path().display()));
+        assert_eq!(
+            missing,
+            format!("trust anchor none.asc not found in the built-in anchors or {}", mine.path().display())
+        );
 
         write(&name, b"other");
         let error = Anchors::load(&catalog).unwrap_err();
-        let expected = format!("trust/{name}: {} differs from what is built in", mine.path().display());
+        let expected = format!("trust/{name}: {} differs from the built-in one", mine.path().display());
         assert_eq!(error.to_string(), expected);
         let overriding = catalog.overriding([format!("trust/{name}")]);
         let anchors = Anchors::load(&overriding).unwrap();

@@ -1,7 +1,7 @@
-//! Which packages an image needs, beside those that its base has, for what its layers ask for.
+//! Dependency resolution: the packages that layers require in addition to those of the base.
 //!
-//! What layers ask for, the proven indexes of archives and the status file of the base enter; packages with the reason of each leave
-//! (`Solver`), or why they do not go together ([`Refusal`]). `solve` has the rules, which are those of apt.
+//! From the requests of layers, verified indexes of archives and the status file of the base, determines packages and
+//! the reason for each (`Solver`), or why there is no solution ([`Refusal`]). `solve` follows the rules of apt.
 
 mod base;
 mod error;
@@ -30,29 +30,29 @@ use vmbake_manifest::{ArtifactType, Content, Dependency, Document, PackageReason
 use vmbake_proof::apt::Catalogue;
 use world::{Archive, Node, World};
 
-/// Bytes of the stack on which packages are chosen: 64 KiB for each package of the longest chain that is followed.
+/// Stack size of the solver in bytes: 64 KiB for each package of the longest supported chain.
 const STACK: usize = 64 << 20;
 
-/// The requests of layers, in the order of the layers; each asks for something.
+/// The non-empty requests of layers, in the order of the layers.
 pub type Requests = Vec<(String, PackageRequest)>;
 
-/// All that a closure is chosen from.
+/// The inputs of a dependency resolution.
 pub struct Inputs {
     offers: Vec<(String, Offer)>,
     base: Catalogue,
     given: BTreeMap<String, String>,
 }
 
-/// The packages that were chosen.
+/// The result of a dependency resolution.
 #[derive(Debug)]
 pub struct Closure {
-    /// Entries of a manifest, by the names of the packages.
+    /// Entries of a manifest, by package name.
     pub packages: BTreeMap<String, Dependency>,
-    /// The documents that prove them.
+    /// The evidence of their proofs.
     pub evidence: BTreeMap<Digest, Document>,
-    /// What layers ask for and the base has, with its version.
+    /// Requested packages that the base has, with their versions.
     pub kept: Vec<(String, String)>,
-    /// Packages of the base that no newer version was found for, though a layer asks for all, and why.
+    /// Packages of the base without a usable upgrade, though a layer requests upgrades of all, with the reasons.
     pub left: Vec<(String, Refusal)>,
 }
 
@@ -73,7 +73,7 @@ impl Inputs {
         Ok(Self { offers, base, given: given(resolver.sources, content) })
     }
 
-    /// Chooses the packages.
+    /// Resolves the dependencies.
     pub fn choose(
         &self,
         resolver: &Resolver<'_>,
@@ -105,7 +105,7 @@ impl Inputs {
         Ok(Closure { packages, evidence, kept, left })
     }
 
-    /// Why a package is among those that are chosen.
+    /// Explains why a package is chosen.
     pub fn explain(
         &self,
         resolver: &Resolver<'_>,
@@ -116,7 +116,7 @@ impl Inputs {
         with_stack(|| explain::explain(&self.solve(resolver, place, requests)?, requests, package))
     }
 
-    /// Archive, suite and `Date` of each release that was asked.
+    /// Archive, suite and `Date` of each release used.
     pub fn dates(&self) -> Vec<(String, String, Timestamp)> {
         self.offers.iter().map(|(_, offer)| offer.date()).collect()
     }
@@ -136,7 +136,7 @@ impl Inputs {
         solve(archives, &self.base, &self.given, requests, &unknown)
     }
 
-    /// The error about a name that no package has.
+    /// The error for an unknown package name.
     fn unknown(
         &self,
         resolver: &Resolver<'_>,
@@ -165,7 +165,7 @@ impl Inputs {
     }
 }
 
-/// Does something on a stack that is large enough for the longest chain of packages.
+/// Runs `work` on a stack that is large enough for the longest chain of packages.
 fn with_stack<T: Send>(work: impl FnOnce() -> Result<T, ClosureError> + Send) -> Result<T, ClosureError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
@@ -174,7 +174,7 @@ fn with_stack<T: Send>(work: impl FnOnce() -> Result<T, ClosureError> + Send) ->
     })
 }
 
-/// A name that a layer has below a key.
+/// A package name in a key of a layer.
 #[derive(Clone, Copy)]
 struct Name<'a> {
     layer: &'a str,
@@ -207,7 +207,7 @@ fn solve<'a>(
     Ok(solver)
 }
 
-/// The package that a layer asks for.
+/// The package that a layer requests.
 fn root<'a>(
     world: &World<'a>,
     layer: &str,
@@ -227,7 +227,7 @@ fn root<'a>(
     Err(ClosureError::NoVersion { layer: layer.to_owned(), wanted: world.wanted(&wanted.name), found })
 }
 
-/// The error about a name that no package has.
+/// The error for an unknown package name.
 fn unknown(world: &World<'_>, name: Name<'_>) -> ClosureError {
     let (layer, key, package) = (name.layer.to_owned(), name.key, name.package.to_owned());
     let providers = world.providers(&package);
@@ -243,7 +243,7 @@ fn unknown(world: &World<'_>, name: Name<'_>) -> ClosureError {
     }
 }
 
-/// The packages that would be chosen from indexes that nobody has proven, with their versions: for checks against apt.
+/// The packages that would be chosen from unverified indexes, with their versions: for comparisons with apt.
 #[doc(hidden)]
 pub fn rehearse(
     archives: &[(&str, &Catalogue)],
@@ -257,7 +257,7 @@ pub fn rehearse(
     })
 }
 
-/// The names that a request only names: they must be those of packages, else they are misspelt.
+/// The other package names in a request, which must exist to detect typos.
 fn named(request: &PackageRequest) -> impl Iterator<Item = (&'static str, &String)> {
     let hold = request.hold.iter().map(|name| ("hold", name));
     let without = request.without.iter().map(|name| ("without", name));
@@ -266,7 +266,7 @@ fn named(request: &PackageRequest) -> impl Iterator<Item = (&'static str, &Strin
     hold.chain(without).chain(upgrade).chain(recommends)
 }
 
-/// The archives that are asked: that of the operating system, with those of its updates, and those that layers name.
+/// The archives to use: that of the operating system with its updates, and those that layers name.
 fn archives(sources: &Sources, place: ManifestContext<'_>, requests: &Requests) -> Result<Vec<String>, ClosureError> {
     let os = || place.target.os.clone();
     let own = place.system.archive.as_deref().ok_or_else(|| ClosureError::NoArchive { os: os() })?;

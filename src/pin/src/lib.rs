@@ -1,8 +1,9 @@
-//! What may enter an image, and why it is believed: sources and trust anchors enter, pinned and proven manifests leave.
+//! Sources, trust anchors and verification: creates manifests with pinned, proven entries, and replays their proofs.
 //!
-//! `sources` says where upstreams live and what each must prove, `trust` and `anchors` hold the keys. `resolve` asks upstreams
-//! for versions, `closure` chooses the packages that layers ask for, `proof` judges signatures and documents, and `update` pins what was found with its evidence. `prove` replays
-//! every proof of a manifest from that evidence, without network.
+//! `sources` defines upstreams and the required proofs, `trust` and `anchors` hold the keys. `resolve` queries
+//! upstreams for versions, `closure` resolves the packages that layers request, `proof` verifies signatures and
+//! documents, and `update` pins the results with their evidence. `prove` replays every proof of a manifest from that
+//! evidence, without network access.
 
 pub mod anchors;
 pub mod closure;

@@ -1,12 +1,13 @@
-//! Proves every entry of a manifest anew: what a manifest records of a proof is replayed from the evidence that it pins, never read.
+//! Replays the proofs of manifest entries from the pinned evidence: a recorded result is never trusted.
 //!
-//! A manifest, `sources.json`, trust anchors and a store enter; who answers for each entry leaves ([`Standing`]), or which link of
-//! the chain is missing ([`LinkError`]). No clock is asked: ages and expiry are judged as of the time that the manifest pins, so
-//! that an old release can be proven again, while trust anchors and revocations are those of today.
+//! Given a manifest, `sources.json`, trust anchors and a store, returns the proof of each entry ([`Standing`]), or the
+//! missing link of the chain ([`LinkError`]). The clock is not used: ages and expiry are checked as of the time that
+//! the manifest pins, so that an old release can be verified again, while trust anchors and revocations are current.
 //!
-//! The chain of each entry: a pinned key or identity, a signed index or statement, and in it exactly the version, address, digest
-//! and length of the entry. What must prove it is said by `sources.json`, or by the layer that downloads it, whose words the manifest
-//! repeats and a bake compares; an entry that neither knows was pinned by hand.
+//! The chain of each entry: a pinned key or identity, a signed index or statement, and in it exactly the version, URL,
+//! digest and length of the entry. The required proof is defined in `sources.json`, or in the layer that downloads the
+//! artifact, whose request is recorded in the manifest and compared by a bake; an entry without either was pinned
+//! manually.
 
 use std::collections::BTreeSet;
 
@@ -34,24 +35,24 @@ mod image;
 mod standing;
 mod verdict;
 
-/// Prefix of the address of a base image that the user made or chose.
+/// Prefix of the URL of a local base image.
 pub const LOCAL: &str = "local:";
-/// All that a proof is replayed with; shared by all threads.
+/// The context of verification; shared by all threads.
 pub struct Prover<'a> {
     store: &'a Store,
     sources: &'a Sources,
     anchors: &'a Anchors,
-    /// Brings evidence that the store lacks; `None` offline.
+    /// Downloads missing evidence; `None` when offline.
     client: Option<&'a Client>,
-    /// Whether files that are in the store are looked at as well, where a proof leaves open what they are.
+    /// Whether files in the store are checked as well, if a proof does not cover all properties.
     looks: bool,
-    /// Indexes that were read already.
+    /// Cached indexes.
     indexes: Memo<Packages>,
-    /// Releases whose signatures were judged already.
+    /// Cached releases with verified signatures.
     releases: Memo<Release>,
 }
 
-/// The manifest that an entry stands in.
+/// The manifest of an entry.
 struct ManifestContext<'a> {
     target: Target,
     system: &'a System,
@@ -59,19 +60,19 @@ struct ManifestContext<'a> {
 }
 
 impl<'a> Prover<'a> {
-    /// Proves with what is in `store`, and what `client` brings there.
+    /// A prover that uses evidence in `store`, and downloads missing evidence with `client`.
     pub fn new(store: &'a Store, sources: &'a Sources, anchors: &'a Anchors, client: Option<&'a Client>) -> Self {
         Self { store, sources, anchors, client, looks: false, indexes: Memo::default(), releases: Memo::default() }
     }
 
-    /// Compares the artifacts in the store, too, with what the proof of their digests leaves open: lengths, and which programs they
-    /// are. A fetch and a bake do so when they have them.
+    /// Also checks properties of the artifacts in the store that their proofs do not cover: lengths and program
+    /// identities. A fetch and a bake check them anyway.
     #[must_use]
     pub fn looking_at_files(self) -> Self {
         Self { looks: true, ..self }
     }
 
-    /// Proves every entry of a manifest: the base image, the artifacts, the container images.
+    /// Verifies every entry of a manifest: the base image, the artifacts, the container images.
     pub fn each(&self, content: &Content) -> impl Iterator<Item = (String, Result<Standing, ProveError>)> {
         let base = content.os.image.iter().map(|image| (OS_IMAGE.to_owned(), self.os_image(content, image)));
         let artifacts =
@@ -84,17 +85,17 @@ impl<'a> Prover<'a> {
         base.chain(artifacts).chain(images).map(named)
     }
 
-    /// Proves the base image and all artifacts of a manifest, unless that is known of the same manifest, sources, anchors and
-    /// program. Container images are proven by their documents, when these are in the store.
+    /// Verifies the base image and all artifacts of a manifest, or uses the cached result for the same manifest,
+    /// sources, anchors and program. Container images are verified by their documents, if these are in the store.
     pub fn all(&self, manifest: &Manifest) -> Result<Verdict, ProveError> {
         let key = verdict::key(self, manifest);
-        // Whoever can bring evidence does so, that it is there when the verdict is not.
+        // With a client, missing evidence is downloaded even if the result is cached.
         let is_enough = self.client.is_none() || self.has_evidence(manifest.content());
         if let Some(known) = key.as_ref().filter(|_| is_enough).and_then(|key| verdict::load(self.store, key)) {
             return Ok(known);
         }
         let content = Content { images: Vec::new(), ..manifest.content().clone() };
-        // At the first that is not proven it is over: the others may have to wait for the same server that does not answer.
+        // Stops at the first failure: other entries may wait for the same unresponsive server.
         let entries = self.each(&content).map(|(name, result)| Ok((name, result?)));
         let verdict = Verdict::new(entries.collect::<Result<_, ProveError>>()?);
         if let Some(key) = &key {
@@ -103,10 +104,10 @@ impl<'a> Prover<'a> {
         Ok(verdict)
     }
 
-    /// Proves an artifact.
+    /// Verifies an artifact.
     pub fn dependency(&self, content: &Content, name: &str, entry: &Dependency) -> Result<Standing, LinkError> {
         let Some(place) = self.place(content) else { return by_hand(entry.proof.as_ref()) };
-        // What a layer asks for never takes the place of what a source demands.
+        // A request of a layer never replaces the requirement of a source.
         let source = self.sources.upstream(&place.target, name);
         match source.or_else(|| content.download(name).map(|(_, upstream)| upstream)) {
             Some(upstream) => {
@@ -124,14 +125,14 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// Proves the base image.
+    /// Verifies the base image.
     pub fn os_image(&self, content: &Content, image: &Dependency) -> Result<Standing, LinkError> {
-        // The user names that file again when it is used: a bake takes it from nowhere else.
+        // A local file is given again when it is used: a bake has no other location for it.
         if image.url.starts_with(LOCAL) && image.proof == Some(Proof::Local) {
             return Ok(Standing::Local);
         }
         match self.place(content) {
-            // For a kind that no source lists somebody may have pinned another one by hand.
+            // The base image of a kind without a source may be pinned manually.
             Some(place) if self.sources.lists(&place.target) || image.proof.is_some() => {
                 self.upstream(&place, &place.system.image, image)
             }
@@ -139,12 +140,12 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// Proves a container image, all but its layers.
+    /// Verifies a container image, except for its layers.
     pub fn image(&self, content: &Content, image: &ContainerImage) -> Result<Standing, LinkError> {
         image::replay(self, content, image)
     }
 
-    /// Compares an artifact with what the proof of its digest leaves open.
+    /// Checks the properties of an artifact that the proof of its digest does not cover.
     fn look(&self, place: &ManifestContext<'_>, upstream: &Upstream, entry: &Dependency) -> Result<(), LinkError> {
         let Some(file) = self.store.blob(&entry.digest)? else {
             return if upstream.program.is_some() { Err(LinkError::Unseen) } else { Ok(()) };
@@ -156,25 +157,24 @@ impl<'a> Prover<'a> {
             return Ok(());
         }
         same("size", &entry.size.to_string(), &len.to_string())?;
-        program::check(upstream, &entry.version, &place.target.arch, &file).map_err(|error| {
-            LinkError::Message(Message::new("it is not the program that its source demands").by(error))
-        })
+        program::check(upstream, &entry.version, &place.target.arch, &file)
+            .map_err(|error| LinkError::Message(Message::new("not the program that its source requires").by(error)))
     }
 
-    /// Whether all evidence of a manifest is in the store, undamaged.
+    /// Whether all evidence of a manifest is in the store and intact.
     fn has_evidence(&self, content: &Content) -> bool {
         let is_there = |digest: &Digest| {
             let file = self.store.blob(digest).ok()??;
             let (found, _) = self.store.digest(&self.store.path(digest), &file, digest).ok()?;
             (found == *digest).then_some(())
         };
-        // Each once: hundreds of packages may rest on the same.
+        // Deduplicated: hundreds of packages may share evidence.
         let all: BTreeSet<&Digest> =
             content.entries().filter_map(|entry| entry.proof.as_ref()).flat_map(Proof::evidence).collect();
         all.into_iter().all(|digest| is_there(digest).is_some())
     }
 
-    /// `None` where the sources know no such image at all.
+    /// `None` if the system is not in the sources.
     fn place<'b>(&'b self, content: &'b Content) -> Option<ManifestContext<'b>> {
         let target = content.target();
         let system = self.sources.system(&target).ok()?;
@@ -188,9 +188,9 @@ impl<'a> Prover<'a> {
         entry: &Dependency,
     ) -> Result<Standing, LinkError> {
         same("type", entry.kind.name(), upstream.kind.name())?;
-        // It becomes a part of addresses.
+        // The version becomes a part of URLs.
         if !matches!(upstream.version, VersionSource::Apt { .. }) && !is_version(&entry.version) {
-            return Err(LinkError::Message(message!("{:?} is no version", entry.version)));
+            return Err(LinkError::Message(message!("{:?} is not a valid version", entry.version)));
         }
         match &upstream.version {
             VersionSource::Pinned(version) => same("version", &entry.version, version)?,
@@ -216,7 +216,7 @@ impl ManifestContext<'_> {
     }
 }
 
-/// An entry without a source; it must not claim a proof that nobody can replay.
+/// An entry without a source; it must not record a proof, which could not be replayed.
 fn by_hand(proof: Option<&Proof>) -> Result<Standing, LinkError> {
     match proof {
         None | Some(Proof::Local) => Ok(Standing::ByHand),

@@ -1,7 +1,7 @@
-//! Turns entries of `sources.json` into pinned and proven entries of a manifest: [`Sources`] in, [`Dependency`] out.
+//! Resolves entries of `sources.json` to pinned and proven entries of a manifest: [`Sources`] in, [`Dependency`] out.
 //!
-//! The version is looked up, the checksum file read, the artifact downloaded into the store, and the proof that the entry
-//! demands checked over its digest. Documents that several entries need are fetched once.
+//! Looks up the version, reads the checksum file, downloads the artifact into the store, and verifies the required
+//! proof of its digest. Shared documents are downloaded once.
 
 use std::collections::BTreeMap;
 use std::io::Seek;
@@ -37,20 +37,19 @@ mod version;
 pub(crate) use apt::Offer;
 pub use error::ResolveError;
 
-/// Largest document that is read into memory: release descriptions, checksum files, signatures, bundles.
+/// Maximum size of a document that is read into memory: release descriptions, checksum files, signatures, bundles.
 const MAX_DOCUMENT: u64 = 16 << 20;
-/// Largest artifact whose length nobody states beforehand.
+/// Maximum size of an artifact of unknown length.
 const MAX_ARTIFACT: u64 = 4 << 30;
 
-/// Everything that resolving needs; shared by all threads.
+/// The context of resolution; shared by all threads.
 pub struct Resolver<'a> {
-    /// Asks the upstreams.
     pub client: &'a Client,
-    /// Keeps what is downloaded.
+    /// The store for downloads.
     pub store: &'a Store,
-    /// Says where the upstreams are.
+    /// The upstreams.
     pub sources: &'a Sources,
-    /// Says whom to trust.
+    /// The trust anchors.
     pub anchors: &'a Anchors,
     /// The time of the checks.
     pub now: Timestamp,
@@ -58,26 +57,25 @@ pub struct Resolver<'a> {
     pub seen: BTreeMap<(String, String), Timestamp>,
     /// Pins packages as of this time; `None` for now.
     pub at: Option<Timestamp>,
-    /// A base image of the user's own, in place of the published one.
+    /// A custom base image in place of the published one.
     pub image: Option<PathBuf>,
-    /// Number of its root partition; `None` where that is obvious.
+    /// Number of its root partition; `None` to detect it.
     pub partition: Option<u32>,
-    /// Documents and indexes that were fetched already.
+    /// Documents and indexes downloaded so far.
     pub cache: Cache,
-    /// Counts the bytes of artifacts that arrive.
+    /// Counts the received bytes of artifacts.
     pub received: ProgressBar,
 }
 
-/// A proven entry, with the documents that prove it, which are in the store.
+/// A proven entry, with its evidence in the store.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// The entry.
     pub dependency: Dependency,
     /// Documents by digest.
     pub evidence: BTreeMap<Digest, Document>,
 }
 
-/// What was fetched once in this run, by address.
+/// Downloads of this run, by URL.
 #[derive(Default)]
 pub struct Cache {
     documents: Memo<Vec<u8>>,
@@ -88,11 +86,11 @@ pub struct Cache {
 /// The manifest that an entry is resolved for.
 #[derive(Clone, Copy)]
 pub struct ManifestContext<'a> {
-    /// What the manifest is for.
+    /// The target of the manifest.
     pub target: &'a Target,
     /// Its operating system.
     pub system: &'a System,
-    /// Versions of the entries that it has already, by name.
+    /// Versions of existing entries, by name.
     pub versions: &'a BTreeMap<String, String>,
 }
 
@@ -103,14 +101,14 @@ impl ManifestContext<'_> {
 }
 
 impl<'a> Resolver<'a> {
-    /// Proves what is pinned already.
+    /// A prover for pinned entries.
     pub fn prover(&self) -> Prover<'a> {
         Prover::new(self.store, self.sources, self.anchors, Some(self.client)).looking_at_files()
     }
 }
 
 impl Resolver<'_> {
-    /// The version that an artifact would have now.
+    /// The current version of an artifact.
     pub fn version(&self, place: ManifestContext<'_>, source: &VersionSource) -> Result<String, ResolveError> {
         match source {
             VersionSource::Apt { archive, package } => Ok(self.package(place, archive, package)?.1.version.to_string()),
@@ -126,7 +124,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Resolves a file that stands by itself; returns it open too.
+    /// Resolves a single file; also returns it open.
     fn file(&self, place: ManifestContext<'_>, upstream: &Upstream) -> Result<(Resolved, Downloaded), ResolveError> {
         let version = self.version(place, &upstream.version)?;
         let values = upstream.values(place.values(), &version);
@@ -174,15 +172,15 @@ impl Resolver<'_> {
                 (proof, downloaded)
             }
         };
-        program::check(upstream, &version, &place.target.arch, &downloaded.file).map_err(|source| {
-            ResolveError::Message(message!("{url}: is not the program that was asked for").by(source))
-        })?;
+        program::check(upstream, &version, &place.target.arch, &downloaded.file)
+            .map_err(|source| ResolveError::Message(message!("{url}: not the requested program").by(source)))?;
         let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
         let dependency = Dependency { version, url, kind, digest, size, proof: Some(proof), chosen: None };
         Ok((Resolved { dependency, evidence }, downloaded))
     }
 
-    /// Downloads a file that somebody has signed. Signatures are over SHA-256, so that is what is pinned, whatever a checksum file states.
+    /// Downloads a signed file. Signatures are over SHA-256, so that is pinned regardless of the algorithm of a
+    /// checksum file.
     fn obtain_sha256(&self, url: &str, stated: Option<Digest>) -> Result<Downloaded, ResolveError> {
         let sha512 = match stated {
             Some(Digest::Sha512(_)) => stated,
@@ -200,12 +198,12 @@ impl Resolver<'_> {
         Ok(downloaded)
     }
 
-    /// Brings the file of an entry into the store.
+    /// Downloads the file of an entry into the store.
     pub fn bring(&self, entry: &Dependency) -> Result<(), ResolveError> {
         self.obtain(vec![entry.url.clone()], Some(entry.digest), Some(entry.size)).map(drop)
     }
 
-    /// Keeps a document that a proof rests on.
+    /// Stores a document as evidence.
     fn keep(
         &self,
         url: &str,
@@ -223,7 +221,7 @@ impl Resolver<'_> {
         Ok(obtain(self.client, self.store, &wanted, &|bytes| self.received.inc(bytes))?)
     }
 
-    /// A small document, fetched once a run.
+    /// A small document, downloaded once per run.
     fn document(&self, url: &str) -> Result<Arc<Vec<u8>>, ResolveError> {
         Ok(self.cache.documents.get(url, || self.client.get(url, MAX_DOCUMENT))?)
     }

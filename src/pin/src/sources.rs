@@ -1,7 +1,7 @@
-//! The blueprint of manifests: where each upstream lives, where its versions come from and what must prove it.
+//! Sources: the definition of each upstream with its versions and required proof.
 //!
-//! What enters is `manifests/sources.json`, and files of the user's of the same form; what leaves is [`Sources`], in which every
-//! name that is used is there. Another upstream is another entry there, never code.
+//! Merges `manifests/sources.json` with files of the user in the same format to [`Sources`], in which all references
+//! are valid. Another upstream is another entry, never code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,10 +28,10 @@ mod merge;
 mod schema;
 mod weaker;
 
-/// Hours after its `Date` at which a copy of an archive's state is looked for.
+/// Delays in hours after its `Date` at which a snapshot of an archive's state is looked for.
 const COPIED_AFTER: [i64; 3] = [0, 12, 24];
 
-/// Checked sources.
+/// Validated sources.
 #[derive(Clone, Debug)]
 pub struct Sources {
     schema: SourcesSchema,
@@ -40,7 +40,7 @@ pub struct Sources {
     overridden: Vec<Override>,
 }
 impl System {
-    /// What templates may name, with the versions of the manifest's artifacts.
+    /// The values of placeholders, including the versions of the manifest's artifacts.
     pub fn values(&self, target: &Target, versions: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let versions = versions.iter().map(|(name, version)| (format!("version:{name}"), version.clone()));
         let own = [("kind", &target.kind), ("os", &target.os), ("arch", &target.arch), ("codename", &self.codename)];
@@ -65,13 +65,13 @@ impl Sources {
         Self::merge(catalog, files)
     }
 
-    /// Reads the text of the file at `path`.
+    /// Parses the text of the file at `path`.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self, SourcesError> {
         Self::merge(&Catalog::only(path), vec![(Root::Path(path.to_owned()), path.to_owned(), text.to_vec())])
     }
 
     fn merge(catalog: &Catalog, files: Vec<(Root, PathBuf, Vec<u8>)>) -> Result<Self, SourcesError> {
-        // The same file again says nothing new.
+        // The same file may be given twice.
         let mut texts: Vec<Vec<u8>> = Vec::new();
         let (mut paths, mut documents) = (Vec::new(), Vec::new());
         for (root, path, text) in files {
@@ -102,22 +102,21 @@ impl Sources {
         Ok(Self { schema: merge::complete(schema), digest, targets, overridden })
     }
 
-    /// SHA-256 of their text; of several texts, that of lines with their digests and what is overridden.
+    /// SHA-256 of their text; for several texts, of a list of their digests and the overrides.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The entries that took the place of others.
+    /// The entries that replaced others.
     pub fn overridden(&self) -> &[Override] {
         &self.overridden
     }
 
-    /// What they say.
     pub fn schema(&self) -> &SourcesSchema {
         &self.schema
     }
 
-    /// The system of a target, whose kind may be one that only a layer makes.
+    /// The system of a target, whose kind may be defined only by a layer.
     pub fn system(&self, target: &Target) -> Result<&System, SourcesError> {
         let makes = |system: &&System| system.arches.contains(&target.arch);
         self.schema.systems.get(&target.os).filter(makes).ok_or_else(|| SourcesError::Unknown {
@@ -133,18 +132,18 @@ impl Sources {
         self.targets.contains(target)
     }
 
-    /// Everything that they list manifests for.
+    /// All targets with manifests.
     pub fn targets(&self) -> Vec<Target> {
         self.targets.clone()
     }
 
-    /// The artifacts of a target. Of several files the last one that has an artifact counts.
+    /// The artifacts of a target. If several files have an artifact, the last one applies.
     pub fn dependencies<'a>(&'a self, target: &Target) -> impl Iterator<Item = &'a Source> {
         let mut seen = BTreeSet::new();
         self.schema.dependencies.iter().filter(move |source| source.serves(target) && seen.insert(&source.name))
     }
 
-    /// An archive, and those that have newer versions of its packages.
+    /// An archive, and those with newer versions of its packages.
     pub fn archives_for<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let also = self.schema.archives.get(name).into_iter().flat_map(|archive| &archive.also);
         std::iter::once(name).chain(also.map(String::as_str))
@@ -160,19 +159,19 @@ impl Sources {
         })
     }
 
-    /// Where the artifact of that name of a target comes from.
+    /// The upstream of an artifact of a target, by name.
     pub fn upstream(&self, target: &Target, name: &str) -> Option<&Upstream> {
         self.dependencies(target).find(|source| source.name == name).map(|source| &source.upstream)
     }
 
-    /// An artifact that is the same file, and of which more must be proven: what `found` demands less.
+    /// An artifact with the same file and a stronger requirement: what `found` relaxes.
     pub fn demand_more(&self, found: &Upstream) -> Option<(&Source, String)> {
         let same = self.schema.dependencies.iter().filter(|known| known.upstream.url.is_some());
         let mut same = same.filter(|known| known.upstream.url == found.url);
         same.find_map(|known| Some((known, weaker::upstream(found, &known.upstream)?)))
     }
 
-    /// The container images of a target. Of several files the last one that has an image counts.
+    /// The container images of a target. If several files have an image, the last one applies.
     pub fn images<'a>(&'a self, target: &Target) -> impl Iterator<Item = &'a ImageSource> {
         let mut seen = BTreeSet::new();
         self.schema.images.iter().filter(move |image| image.serves(target) && seen.insert(&image.image))
@@ -182,7 +181,7 @@ impl Sources {
 fn document(path: &Path, text: &[u8]) -> Result<Document, SourcesError> {
     serde_json::from_slice(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        // serde_json ends its message with the position, which already stands in front of ours.
+        // serde_json's message ends with the position, which our message has at its start.
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned();
         SourcesError::Syntax { path: path.to_owned(), line, column, message }
@@ -198,12 +197,12 @@ impl Source {
 }
 
 impl Archive {
-    /// Its address, without a `/` at its end, and its suite.
+    /// Its URL without a trailing `/`, and its suite.
     pub fn place(&self, values: &BTreeMap<String, String>) -> Result<(String, String), Undefined> {
         Ok((self.url.render(values)?.trim_end_matches('/').to_owned(), self.suite.render(values)?))
     }
 
-    /// Address of the directory that has the `InRelease` of a suite.
+    /// URL of the directory with the `InRelease` of a suite.
     pub fn index_directory(base: &str, suite: &str) -> String {
         match suite.strip_suffix('/') {
             None => format!("{base}/dists/{suite}"),
@@ -217,7 +216,7 @@ impl Archive {
         is_flat(&self.suite.to_string())
     }
 
-    /// Where copies of what was at `url` are that the archive had at a time and soon after: a state is copied hours after its `Date`.
+    /// URLs of snapshots of the file at `url` from a time and soon after: a state is copied hours after its `Date`.
     pub fn past(&self, url: &str, date: Timestamp) -> Vec<String> {
         let copy = |hours| {
             let time = date.saturating_add(SignedDuration::from_hours(hours)).unwrap_or(date);
@@ -226,7 +225,7 @@ impl Archive {
         COPIED_AFTER.into_iter().filter_map(copy).collect()
     }
 
-    /// The address of `url` in the snapshot of that time; `None` if the archive has no snapshots.
+    /// The URL of `url` in the snapshot of that time; `None` if the archive has no snapshots.
     pub fn snapshot_of(&self, url: &str, time: Timestamp) -> Option<String> {
         let (snapshot, path) = self.snapshot.as_ref().zip(url.strip_prefix(self.url.start()))?;
         let time = time.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -292,16 +291,16 @@ mod tests {
             ("\"trixie\",", "\"trixie\", \"archive\": \"d\",", "systems.debian-13: archive d is not listed"),
             ("[\"b\"], \"arches\"", "[\"b\"], \"archs\"", "unknown field `archs`"),
             ("https://d.example", "http://d.example", "archives.debian: url is not https"),
-            ("\"main\"", "\"main\", \"also\": [\"b\"]", "archives.debian: also: b is no other archive"),
+            ("\"main\"", "\"main\", \"also\": [\"b\"]", "archives.debian: also: archive b is not listed"),
             ("{\"archive\": \"debian\"", "{\"archive\": \"ubuntu\"", "archive ubuntu is not listed"),
             (", \"checksums\": \"{url}.sha256\"", "", "dependencies[1] (x): checksums is missing"),
-            ("{\"same-as\": \"x\"}", "{\"same-as\": \"z\"}", "needs the version of z, which is not listed"),
-            ("\"x\", \"kinds\": [\"a\"]", "\"x\", \"kinds\": [\"a\", \"b\"]", "x is there twice for b.debian-13.amd64"),
-            ("/v{version}/x", "/v{verison}/x", "{verison} is none of version"),
+            ("{\"same-as\": \"x\"}", "{\"same-as\": \"z\"}", "requires the version of z, which is not listed"),
+            ("\"x\", \"kinds\": [\"a\"]", "\"x\", \"kinds\": [\"a\", \"b\"]", "duplicate x for b.debian-13.amd64"),
+            ("/v{version}/x", "/v{verison}/x", "unknown placeholder {verison}"),
             (
                 "\"proof\": \"apt\"",
                 "\"proof\": \"apt\", \"program\": {\"package\": \"p\"}",
-                "program needs type binary",
+                "program requires type binary",
             ),
         ] {
             let error = parse(&TEXT.replace(from, to)).unwrap_err().to_string();

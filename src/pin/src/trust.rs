@@ -1,7 +1,7 @@
-//! The trust anchors of `trust/`: what keys and authorities a file holds, and what another version of it would change.
+//! Trust anchors in `trust/`: the keys and authorities in a file, and the differences between two versions.
 //!
-//! The bytes of a file, or the documents that its upstream serves, enter; an [`Anchor`] leaves, which describes itself
-//! and can be written back. Nothing replaces a file before somebody has seen what changes: see [`Proposal`].
+//! Parses a file, or the documents of its upstream, to an [`Anchor`], which describes its contents and can be written
+//! back. A file is replaced only after a review of the changes: see [`Proposal`].
 
 use jiff::Timestamp;
 use sigstore_trust_root::TrustedRoot;
@@ -19,20 +19,16 @@ mod item;
 mod proposal;
 mod table;
 
-/// What the media type of a trusted root starts with; versions follow.
+/// Prefix of the media type of a trusted root; the version follows.
 const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
 
 /// Why a trust anchor cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    #[error("{name}: not a usable keyring")]
+    #[error("{name}: cannot use the keyring")]
     Keyring { name: String, source: KeyringError },
-    #[error("{name}: not a trusted root of sigstore")]
-    Root {
-        name: String,
-        /// What the library of sigstore says.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error("{name}: not a valid sigstore trusted root")]
+    Root { name: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error(transparent)]
     Message(#[from] Message),
 }
@@ -41,18 +37,18 @@ impl Hint for TrustError {
     vmbake_common::causes!(Message; Keyring);
 }
 
-/// Why a trusted root could not prove anything.
+/// Why a trusted root cannot prove anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RootFault {
-    #[error("media type {found:?} is not {MEDIA_TYPE}")]
+    #[error("media type is {found:?}, expected {MEDIA_TYPE}")]
     MediaType { found: String },
-    #[error("names no {what}")]
+    #[error("no {what} listed")]
     Nobody { what: &'static str },
 }
 
 impl Hint for RootFault {}
 
-/// The content of a file of `trust/`.
+/// The content of a file in `trust/`.
 #[derive(Clone, Debug)]
 pub struct Anchor {
     name: String,
@@ -67,7 +63,7 @@ enum Content {
 }
 
 impl Anchor {
-    /// Reads the file `name`: its ending says what it is.
+    /// Parses the file `name`, whose extension determines its type.
     pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Self, TrustError> {
         let content = if name.ends_with(".asc") {
             let keyring =
@@ -81,13 +77,13 @@ impl Anchor {
         Ok(Self { name: name.to_owned(), bytes, content })
     }
 
-    /// Makes the file `name` of what its upstream serves: the keys of all documents, in an order and form that depend
-    /// on nothing else, or the only document of a trusted root as it is.
+    /// Creates the file `name` from the documents of its upstream: the keys of all documents in a canonical order and
+    /// form, or a single trusted root unchanged.
     pub fn of_documents(name: &str, documents: Vec<Vec<u8>>) -> Result<Self, TrustError> {
         if !name.ends_with(".asc") {
             let found = documents.len();
             let [document] = <[Vec<u8>; 1]>::try_from(documents)
-                .map_err(|_| TrustError::Message(message!("{name}: comes from one address, not {found}")))?;
+                .map_err(|_| TrustError::Message(message!("{name}: expected a single URL, found {found}")))?;
             return Self::parse(name, document);
         }
         let error = |source| TrustError::Keyring { name: name.to_owned(), source };
@@ -96,17 +92,15 @@ impl Anchor {
         Self::parse(name, keyring.armored().map_err(error)?.join(&b'\n'))
     }
 
-    /// Name of the file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What it holds as of `now`, sorted.
+    /// Its keys and authorities as of `now`, sorted.
     pub fn items(&self, now: Timestamp) -> Result<Vec<Item>, TrustError> {
         match &self.content {
             Content::Keys(keyring) => {
@@ -137,14 +131,14 @@ fn root(name: &str, bytes: &[u8]) -> Result<TrustedRoot, TrustError> {
     Ok(root)
 }
 
-/// What another version of a file would change.
+/// The differences between two versions of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnchorChange {
-    /// What only the new one holds.
+    /// Only in the new version.
     pub added: Vec<Item>,
-    /// What only the old one holds.
+    /// Only in the old version.
     pub removed: Vec<Item>,
-    /// What has another validity, owner or signature in the new one, as it is there.
+    /// Items of the new version with another validity, owner or signature.
     pub changed: Vec<Item>,
 }
 

@@ -1,7 +1,7 @@
-//! Keeps manifests up to date: sources and what is pinned already enter, files that are complete and proven leave.
+//! Updates manifests from sources and existing pins.
 //!
-//! Only what is missing is resolved, and what is asked for by name. A file is rewritten after each entry, whole or not at
-//! all, so that an interrupted update loses nothing; when nothing changed, no byte of it does.
+//! Resolves only what is missing or requested by name. A file is rewritten atomically after each entry, so that an
+//! interrupted update loses nothing; without changes, its bytes stay the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -37,22 +37,22 @@ mod packages;
 mod pin;
 mod requested;
 
-/// What is to be updated.
+/// The parameters of an update.
 #[derive(Debug)]
 pub struct UpdateRequest {
     /// The manifests.
     pub targets: Vec<Target>,
     /// Their directory.
     pub folder: PathBuf,
-    /// Entries that are resolved even if they are pinned already; nothing else is when there are any.
+    /// Entries to resolve again; if not empty, no others are resolved.
     pub only: BTreeSet<String>,
-    /// Whether all entries are resolved again.
+    /// Whether to resolve all entries again.
     pub refresh: bool,
-    /// What layers ask for, in their order, by manifest.
+    /// The package requests of layers, in order, by manifest.
     pub packages: BTreeMap<Target, Requests>,
-    /// What layers ask of upstreams, by manifest; nothing is known of manifests that are not there.
+    /// The download requests of layers, by manifest; unknown for missing manifests.
     pub upstreams: BTreeMap<Target, UpstreamRequests>,
-    /// Entries that are resolved at the same time.
+    /// Number of entries to resolve concurrently.
     pub threads: NonZeroUsize,
 }
 
@@ -90,14 +90,14 @@ pub fn seen(
     Ok(seen)
 }
 
-/// Brings manifests up to date. What could not be resolved is reported and left out; the rest is kept.
+/// Updates manifests. Entries that cannot be resolved are reported and skipped; the others are kept.
 pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources, &open)?;
     requested::check(request, resolver.sources)?;
     let prover = resolver.prover();
     let (mut total, mut failures) = (0, Vec::new());
-    // Entries that need the version of another one come after it, and are chosen when that is known.
+    // Entries that require the version of another one come after it, when that is known.
     for second in [false, true] {
         let jobs = open.iter().flat_map(|open| request.jobs(open, resolver, &prover, second, progress));
         let jobs: Vec<Job<'_>> = jobs.collect();
@@ -123,7 +123,7 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
     if request.only.is_empty() {
         open.iter().try_for_each(|open| open.settle(resolver.sources))?;
     }
-    // Which packages are needed depends on the base, and on those that the manifest has anyhow.
+    // The required packages depend on the base, and on other packages in the manifest.
     open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))?;
     open.iter().flat_map(snapshots).for_each(|note| progress.tell(Event::Note { path: None, note }));
     Ok(())
@@ -142,7 +142,7 @@ fn snapshots(open: &Open<'_>) -> BTreeSet<String> {
     proofs.filter_map(text).collect()
 }
 
-/// Pins the ids of accounts in the manifest of a target; says whether that is new.
+/// Pins the IDs of accounts in the manifest of a target; returns whether the manifest has changed.
 pub fn pin_accounts(
     request: &UpdateRequest,
     sources: &Sources,
@@ -161,12 +161,12 @@ pub fn pin_accounts(
     Ok(true)
 }
 
-/// An entry whose pin is not proven.
+/// The event for an entry whose pinned proof is not valid.
 fn renewing(open: &Open<'_>, entry: Entry<'_>, error: &(dyn std::error::Error + 'static)) -> Event {
     Event::Renewing { manifest: open.target.name(), name: entry.name().to_owned(), reason: escape::chain(error) }
 }
 
-/// An entry that could not be resolved.
+/// The event for an entry that could not be resolved.
 fn failed(open: &Open<'_>, entry: Entry<'_>, error: &(dyn std::error::Error + 'static)) -> Event {
     Event::Failed { manifest: open.target.name(), name: entry.name().to_owned(), reason: escape::chain(error) }
 }
@@ -203,7 +203,7 @@ impl UpdateRequest {
         self.only.is_empty() || self.only.contains(name)
     }
 
-    /// The entries of a manifest that have to be resolved: those that are asked for, and what cannot be proven anew.
+    /// The entries of a manifest to resolve: those requested, and those that cannot be verified.
     fn jobs<'a>(
         &self,
         open: &'a Open<'a>,
@@ -214,7 +214,7 @@ impl UpdateRequest {
     ) -> Vec<Job<'a>> {
         let is_proven = |entry: Entry<'_>| {
             open.is_proven(entry, prover).unwrap_or_else(|error| {
-                // What can be kept is not renewed yet.
+                // A pin that can be proven is not renewed.
                 if self.pin(open, entry, resolver).is_none() {
                     progress.tell(renewing(open, entry, &error));
                 }
@@ -228,16 +228,16 @@ impl UpdateRequest {
         open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()
     }
 
-    /// Whether an entry is resolved though it is proven.
+    /// Whether to resolve a proven entry again.
     fn again(&self, open: &Open<'_>, entry: Entry<'_>, resolver: &Resolver<'_>) -> bool {
         let own_image = matches!(entry, Entry::OsImage) && resolver.image.is_some();
         let is_past = resolver.at.is_some() && matches!(entry.version(open), Some(VersionSource::Apt { .. }));
-        // Of a past date, nothing but packages can be resolved again.
+        // As of a past date, only packages can be resolved again.
         let is_named = !self.only.is_empty() && resolver.at.is_none();
         self.refresh || is_named || own_image || is_past
     }
 
-    /// What an entry without a proof pins, which is kept if it can be proven.
+    /// The pin of an entry without a proof, which is kept if it can be proven.
     fn pin(&self, open: &Open<'_>, entry: Entry<'_>, resolver: &Resolver<'_>) -> Option<Pin> {
         if self.again(open, entry, resolver) { None } else { open.unproven(entry) }
     }

@@ -1,10 +1,9 @@
-//! Versions of artifacts that stand by themselves: whatever an upstream or a manifest says, they become part of addresses and
-//! file names.
+//! Versions of single files, which become part of URLs and file names.
 
-/// Longest version that is believed; the known ones have less than 30 characters.
+/// Maximum length of a version; the known ones have less than 30 characters.
 pub(super) const MAX_LEN: usize = 128;
 
-/// Whether a text may be the version of an artifact that stands by itself.
+/// Whether a text is a valid version of a single file.
 pub fn is_version(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_' | '~');
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());

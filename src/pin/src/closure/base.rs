@@ -1,4 +1,4 @@
-//! What the base image of a manifest has installed.
+//! The installed packages of a manifest's base image.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use vmbake_proof::apt::Catalogue;
 
 const STATUS: &str = "/var/lib/dpkg/status";
 
-/// Largest status file that is read, in bytes: those of images have 1 to 10 MB.
+/// Maximum size of dpkg's status file in bytes: those of images have 1 to 10 MB.
 const MAX_STATUS: u64 = 64 << 20;
 
 /// Reads the status file of the base image that a manifest pins.
@@ -28,11 +28,13 @@ pub(super) fn installed(resolver: &Resolver<'_>, content: &Content) -> Result<Ca
     match tree.read(STATUS.as_bytes(), MAX_STATUS) {
         Ok(text) => Ok(Catalogue::installed(&String::from_utf8_lossy(&text))),
         Err(TreeError::NotFound { .. }) => Err(ClosureError::NoStatus { path }),
-        Err(source) => Err(ClosureError::Message(message!("{}: cannot read dpkg's record", path.display()).by(source))),
+        Err(source) => {
+            Err(ClosureError::Message(message!("{}: cannot read dpkg's status file", path.display()).by(source)))
+        }
     }
 }
 
-/// Where the image is, downloaded if need be, and the number of its root partition where that was given.
+/// The path of the image, downloaded if necessary, and the number of its root partition if it was given.
 fn image(resolver: &Resolver<'_>, content: &Content) -> Result<(PathBuf, Option<u32>), ClosureError> {
     if let Some(path) = &resolver.image {
         return Ok((path.clone(), resolver.partition));

@@ -1,4 +1,4 @@
-//! Why a package is needed: every package that asks for it, and what could stand in its place.
+//! Explains why a package is required: the packages that depend on it, and the alternatives.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use vmbake_common::progress::human_bytes;
 use vmbake_common::spelling::near;
 use vmbake_manifest::relation;
 
-/// Why a package is among those that are chosen, or why not.
+/// Why a package is chosen or not.
 #[derive(Debug)]
 pub struct PackageExplanation {
     package: String,
-    /// What became of it.
+    /// The result.
     what: String,
-    /// A chain that leads to it, and the relation at its end.
+    /// A chain of dependencies to it, and the last relation.
     chains: Vec<(String, String)>,
     /// Other packages that would satisfy the same relations.
     instead: Vec<String>,
@@ -37,15 +37,15 @@ pub(super) fn explain(
             let size =
                 pick.node.stanza.and_then(|stanza| stanza.get("Size")?.parse().ok()).map_or_else(String::new, size);
             let layer = requests.get(pick.layer).map_or("", |(layer, _)| layer);
-            let old = old.map(|old| format!(", in place of {} of the base", old.version)).unwrap_or_default();
+            let old = old.map(|old| format!(", replacing {} of the base", old.version)).unwrap_or_default();
             format!("{}, from {archive}{size}, by layer {layer}{old}", pick.node.version)
         }
-        (None, Some(old)) => format!("{}: the base has it, and nothing needs another version", old.version),
+        (None, Some(old)) => format!("{}: in the base, and no other version is required", old.version),
         (None, None) if versions.is_empty() => {
             let near = near(package, world.names());
             return Err(ClosureError::NoPackage { package: package.to_owned(), near });
         }
-        (None, None) => "nothing asks for it".to_owned(),
+        (None, None) => "not required".to_owned(),
     };
     let versions = versions
         .iter()
@@ -53,7 +53,7 @@ pub(super) fn explain(
     let (mut chains, mut instead) = (Vec::new(), Vec::new());
     if let Some(found) = solver.pick(package).map(|pick| &pick.node).or(installed) {
         if solver.pick(package).is_some_and(|pick| pick.why.is_none()) {
-            chains.push((package.to_owned(), "a layer asks for it".to_owned()));
+            chains.push((package.to_owned(), "requested by a layer".to_owned()));
         }
         for pick in solver.picks() {
             let recommends =

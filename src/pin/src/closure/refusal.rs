@@ -1,78 +1,78 @@
-//! Why a package cannot be chosen, with the chain of packages that leads to it.
+//! Why a package cannot be chosen, with the chain of dependencies to it.
 
 use vmbake_common::hint::Hint;
 
-/// What stands between the packages of a chain.
+/// Separator of the packages in a chain.
 pub const ARROW: &str = " → ";
 
-/// Why a package, or one that it needs, cannot be chosen.
+/// Why a package or one of its dependencies cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("{}: needs {relation}, which neither the base nor an archive has", chain.join(ARROW))]
+    #[error("{}: depends on {relation}, which is neither in the base nor in an archive", chain.join(ARROW))]
     Unmet {
-        /// The packages that lead to it, from that which a layer asks for.
+        /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
-        /// The relation, as it is written.
+        /// The relation as written.
         relation: String,
     },
-    #[error("{}: does not go together with {}: {text}", chain.join(ARROW), other(.package, .version, .second))]
+    #[error("{}: conflicts with {}: {text}", chain.join(ARROW), other(.package, .version, .second))]
     Conflict {
-        /// The packages that lead to it, from that which a layer asks for.
+        /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
         text: String,
         package: String,
         version: String,
-        /// The packages that lead to it; none where the base has it.
+        /// The chain of dependencies to the other package; empty if the base has it.
         second: Vec<String>,
     },
-    #[error("{}: takes the place of what {package} of the base needs: {relation}", chain.join(ARROW))]
+    #[error("{}: replaces a dependency of package {package} of the base: {relation}", chain.join(ARROW))]
     Loses {
-        /// The packages that lead to it, from that which a layer asks for.
+        /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
         package: String,
-        /// The relation, as it is written.
+        /// The relation as written.
         relation: String,
     },
-    #[error("{}: needs {package} {wanted}, but {} in version {found}", chain.join(ARROW), if *.by_layer { "a layer holds it" } else { "the base holds it" })]
+    #[error("{}: depends on {package} {wanted}, but {} at version {found}", chain.join(ARROW), if *.by_layer { "a layer holds it" } else { "the base holds it" })]
     Held {
-        /// The packages that lead to it, from that which a layer asks for.
+        /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
         package: String,
         found: String,
         wanted: String,
-        /// Whether a layer holds it, or the base.
+        /// Whether a layer holds it, rather than the base.
         by_layer: bool,
     },
-    #[error("{}: needs {package} {wanted}, which the manifest has as an artifact in version {found}", chain.join(ARROW))]
+    #[error("{}: depends on {package} {wanted}, but the manifest has it as an artifact of version {found}", chain.join(ARROW))]
     Given {
-        /// The packages that lead to it, from that which a layer asks for.
+        /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
         package: String,
         found: String,
         wanted: String,
     },
-    #[error("{package}: the base has version {found}, which is later than {}: no package is downgraded", wanted.join(" and "))]
+    #[error("{package}: refusing to downgrade from version {found} of the base to {}", wanted.join(" and "))]
     Later { package: String, found: String, wanted: Vec<String> },
-    #[error("{}: {package} is left out by `without`", chain.join(ARROW))]
+    #[error("{}: {package} is excluded by `without`", chain.join(ARROW))]
     Without {
-        /// The packages that lead to it, from that which a layer asks for.
+        /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
         package: String,
     },
-    #[error("{}: {package} makes an initial RAM disk or a boot menu, which a bake does not", chain.join(ARROW))]
+    #[error("{}: {package} generates an initial RAM disk or a boot menu, which is not supported in a bake", chain.join(ARROW))]
     Boot {
-        /// The packages that lead to it, from that which a layer asks for.
+        /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,
         package: String,
     },
-    #[error("{package}: more than {limit} packages ask for each other in a row")]
+    #[error("{package}: chain of more than {limit} dependencies")]
     TooDeep { package: String, limit: usize },
 }
 
-/// What remains to be done where packages do not go together.
-const NEVER_REMOVED: &str = "no package is ever removed: ask for another one";
+/// The hint for conflicts.
+const NEVER_REMOVED: &str = "packages are never removed: request another one";
 
-/// The other one of two packages that do not go together.
+/// The description of the second of two conflicting packages.
 fn other(package: &str, version: &str, chain: &[String]) -> String {
     match chain {
         [] => format!("{package} {version} of the base"),
@@ -84,21 +84,21 @@ impl Hint for Refusal {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Boot { .. } => {
-                "kernels, initial RAM disks and boot menus come with the base: `vmbake update KIND --only os.image` pins a newer one"
+                "kernels, initial RAM disks and boot menus come from the base: use `vmbake update KIND --only os.image` to pin a newer one"
                     .to_owned()
             }
-            Self::Held { package, by_layer: true, .. } => format!("take {package} out of `hold`, or ask for less"),
-            Self::Held { .. } => "take a base that does not hold it, or ask for less".to_owned(),
-            Self::Without { package, .. } => format!("take {package} out of `without`, or ask for less"),
+            Self::Held { package, by_layer: true, .. } => format!("remove {package} from `hold`, or request less"),
+            Self::Held { .. } => "use a base that does not hold it, or request less".to_owned(),
+            Self::Without { package, .. } => format!("remove {package} from `without`, or request less"),
             Self::Given { package, .. } => {
-                format!("`vmbake update KIND --only {package}` takes the newest version of the artifact")
+                format!("use `vmbake update KIND --only {package}` to pin the newest version of the artifact")
             }
-            // `without` is for packages that come along, and not for those that a layer asks for itself.
+            // `without` is for dependencies, not for requested packages.
             Self::Conflict { chain, second, .. } if chain.len() < 2 && second.len() < 2 => NEVER_REMOVED.to_owned(),
             Self::Loses { chain, .. } if chain.len() < 2 => NEVER_REMOVED.to_owned(),
-            Self::Conflict { .. } | Self::Loses { .. } => format!("{NEVER_REMOVED}, or leave one out by `without`"),
-            Self::Unmet { .. } => "`archive` names another archive that may have it".to_owned(),
-            Self::Later { .. } => "ask for the version that the base has, or for none".to_owned(),
+            Self::Conflict { .. } | Self::Loses { .. } => format!("{NEVER_REMOVED}, or exclude one with `without`"),
+            Self::Unmet { .. } => "use `archive` to name another archive".to_owned(),
+            Self::Later { .. } => "request the version of the base, or none".to_owned(),
             Self::TooDeep { .. } => return None,
         })
     }

@@ -1,8 +1,8 @@
-//! Chooses packages in the order of apt, so that what comes out is what `apt-get install` would install.
+//! The solver: chooses packages in the order of apt, so that the result is what `apt-get install` would install.
 //!
-//! A package is chosen, then its dependencies one after the other, each with all of its own before the next. What is installed or
-//! chosen already satisfies a dependency; else its candidates are tried in apt's order, and the first that can be chosen is taken.
-//! Unlike apt, nothing is ever removed: a package that conflicts with another one cannot be chosen. `upgrades` says when packages of the
+//! A package is chosen, then its dependencies depth first. An installed or chosen package satisfies a dependency;
+//! otherwise its candidates are tried in apt's order, and the first possible one is chosen. Unlike apt, the solver
+//! never removes a package: one that conflicts with another cannot be chosen. `upgrades` decides when packages of the
 //! base are upgraded.
 
 mod upgrades;
@@ -15,70 +15,70 @@ use super::world::{Node, Source, World};
 use vmbake_manifest::package_request::PackageRequest;
 use vmbake_manifest::relation::{self, Relation};
 
-/// Longest chain of dependencies that is followed: the longest of Debian's have some hundred packages.
+/// Maximum length of a chain of dependencies: the longest of Debian have some hundred packages.
 const MAX_DEPTH: usize = 1000;
-/// Packages that write the boot menu or make an initial RAM disk, by the beginnings of their names.
+/// Prefixes of packages that write the boot menu or generate an initial RAM disk.
 const BOOT: [&str; 5] = ["linux-image-", "grub", "initramfs-tools", "dracut", "shim-signed"];
 
-/// The package that asked for another one.
+/// The package that depends on another one.
 #[derive(Clone, Debug)]
 pub(super) struct Why {
     pub(super) parent: String,
-    /// Whether it could do without.
+    /// Whether the dependency is only recommended.
     pub(super) is_recommended: bool,
 }
 
-/// A package that was chosen.
+/// A chosen package.
 pub(super) struct Pick<'a> {
     pub(super) node: Rc<Node<'a>>,
-    /// Absent where a layer asked for it.
+    /// `None` for a requested package.
     pub(super) why: Option<Why>,
-    /// Number of the layer that it is chosen for.
+    /// Index of the layer that it is chosen for.
     pub(super) layer: usize,
 }
 
-/// An upgrade that was wished for, but not made.
+/// A requested upgrade that is not possible.
 pub(super) struct Left {
     pub(super) name: String,
     pub(super) refusal: Refusal,
 }
 
-/// What is chosen so far.
+/// The state of the solver.
 pub(super) struct Solver<'a> {
     pub(super) world: World<'a>,
     layers: &'a [(String, PackageRequest)],
     hold: BTreeSet<&'a str>,
     without: BTreeSet<&'a str>,
-    /// Artifacts of the manifest, by the names of their packages.
+    /// Artifacts of the manifest, by package name.
     given: &'a BTreeMap<String, String>,
     picks: HashMap<String, Pick<'a>>,
-    /// Names of what was chosen, in that order.
+    /// Names of chosen packages, in order.
     order: Vec<String>,
-    /// Names of packages of the base that have a newer version, by the source of that.
+    /// Names of packages of the base that have a newer version, by its source.
     siblings: HashMap<Source, Vec<String>>,
-    /// Packages by what they provide, and by what they forbid, whether they are still chosen or not.
+    /// Packages by what they provide, and by what they conflict with, including those no longer chosen.
     providers: HashMap<String, Vec<Rc<Node<'a>>>>,
     avoiders: HashMap<String, Vec<Rc<Node<'a>>>>,
-    /// What could not be chosen: it is not tried again.
+    /// Packages that cannot be chosen, and are not tried again.
     refused: HashMap<String, Refusal>,
-    /// What layers ask for and the base has.
+    /// Requested packages that the base has.
     pub(super) kept: Vec<Rc<Node<'a>>>,
     pub(super) left: Vec<Left>,
 }
 
-/// Where a package is chosen: for which layer, and how many others ask for it in a row.
+/// The context of a choice: the layer, and the length of the chain.
 #[derive(Clone, Copy)]
 struct At {
     layer: usize,
     depth: usize,
 }
 
-/// Two packages of which one forbids the other.
+/// Two conflicting packages.
 struct Clash<'a> {
     other: Rc<Node<'a>>,
     /// `Breaks: x (<< 1)`
     text: String,
-    /// Whether a newer version of the other one would do.
+    /// A newer version of the other package that would solve the conflict.
     is_solved_by: Option<Rc<Node<'a>>>,
 }
 
@@ -117,13 +117,13 @@ impl<'a> Solver<'a> {
         solver
     }
 
-    /// Chooses all packages that a layer asks for, and what they need.
+    /// Chooses all packages that a layer requests, and their dependencies.
     pub(super) fn layer(&mut self, layer: usize, roots: Vec<Rc<Node<'a>>>) -> Result<(), Refusal> {
         let at = At { layer, depth: 0 };
         let mut placed = Vec::new();
         for root in roots {
             let installed = self.world.installed(&root.name);
-            // What the base has is enough, unless a version was asked for.
+            // The version of the base suffices, unless a version was requested.
             let enough = installed.filter(|installed| self.world.fits(&root.name, &installed.version.to_string()));
             if let Some(enough) = enough.cloned() {
                 self.kept.push(enough);
@@ -140,7 +140,7 @@ impl<'a> Solver<'a> {
         self.settle(at)
     }
 
-    /// The packages that were chosen, in that order.
+    /// The chosen packages, in order.
     pub(super) fn picks(&self) -> impl Iterator<Item = &Pick<'a>> {
         self.order.iter().filter_map(|name| self.picks.get(name))
     }
@@ -149,11 +149,11 @@ impl<'a> Solver<'a> {
         self.picks.get(name)
     }
 
-    /// The packages that lead to one, from that which a layer asks for; it is the last itself.
+    /// The chain of dependencies from the requested package to this one.
     pub(super) fn chain(&self, name: &str) -> Vec<String> {
         let mut chain = vec![name.to_owned()];
         let mut at = name;
-        // Who asks for a package was chosen before it, so that this ends.
+        // Terminates, as a package is chosen after the one that depends on it.
         while let Some(why) = self.picks.get(at).and_then(|pick| pick.why.as_ref()) {
             chain.push(why.parent.clone());
             at = &why.parent;
@@ -162,14 +162,14 @@ impl<'a> Solver<'a> {
         chain
     }
 
-    /// The chain of a package that is not chosen yet.
+    /// The chain to a package that is not chosen yet.
     fn chain_to(&self, name: &str, why: Option<&Why>) -> Vec<String> {
         let mut chain = why.map(|why| self.chain(&why.parent)).unwrap_or_default();
         chain.push(name.to_owned());
         chain
     }
 
-    /// The version that is chosen, or else that of the base.
+    /// The chosen version, otherwise that of the base.
     fn current(&self, name: &str) -> Option<&Rc<Node<'a>>> {
         self.picks.get(name).map(|pick| &pick.node).or_else(|| self.world.installed(name))
     }
@@ -187,7 +187,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Whether something that is chosen or installed satisfies a group.
+    /// Whether a chosen or installed package satisfies a group.
     pub(super) fn is_satisfied(&self, group: &[Relation], of: &Node<'_>) -> bool {
         group.iter().any(|relation| {
             let named = self.current(&relation.name).is_some_and(|node| node.satisfies(relation, of));
@@ -196,7 +196,7 @@ impl<'a> Solver<'a> {
         })
     }
 
-    /// Chooses a package with all that it needs, or nothing at all.
+    /// Chooses a package with all dependencies, or nothing at all.
     fn mark(&mut self, node: &Rc<Node<'a>>, why: Option<Why>, at: At) -> Result<(), Refusal> {
         if self.is_current(node) {
             return Ok(());
@@ -214,7 +214,7 @@ impl<'a> Solver<'a> {
         })
     }
 
-    /// Chooses a package without what it needs; returns what of the base must be upgraded for it.
+    /// Chooses a package without dependencies; returns the packages of the base that must be upgraded for it.
     fn place(&mut self, node: &Rc<Node<'a>>, why: Option<Why>, at: At) -> Result<Vec<Rc<Node<'a>>>, Refusal> {
         let chain = || self.chain_to(&node.name, why.as_ref());
         if at.depth > MAX_DEPTH {
@@ -245,7 +245,7 @@ impl<'a> Solver<'a> {
         Ok(upgrades)
     }
 
-    /// Whether layers and base let a package be chosen at all.
+    /// Whether layers and base permit choosing a package.
     fn may_choose(&self, node: &Node<'_>, chain: &dyn Fn() -> Vec<String>) -> Result<(), Refusal> {
         let (name, package) = (node.name.as_str(), node.name.clone());
         let installed = self.world.installed(name);
@@ -271,12 +271,12 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Chooses what a package needs, and what it recommends where its layer wants that.
+    /// Chooses the dependencies of a package, and its recommendations if its layer requests them.
     fn pull(&mut self, node: &Rc<Node<'a>>, upgrades: Vec<Rc<Node<'a>>>, at: At) -> Result<(), Refusal> {
         let why = |is_recommended| Some(Why { parent: node.name.clone(), is_recommended });
         let below = At { depth: at.depth + 1, ..at };
         for newer in self.siblings(node) {
-            // They need not come: nothing depends on it.
+            // A failed upgrade is ignored: nothing depends on it.
             let _ = self.mark(&newer, why(false), below);
         }
         for newer in upgrades {
@@ -288,7 +288,7 @@ impl<'a> Solver<'a> {
         let recommends = self.layers.get(at.layer).is_some_and(|(_, request)| request.recommends.has(&node.name));
         if recommends && self.world.installed(&node.name).is_none() {
             for group in &node.recommends {
-                // What cannot be had is done without.
+                // A missing recommendation is ignored.
                 let _ = self.satisfy(group, node, why(true), below);
             }
         }
@@ -309,7 +309,7 @@ impl<'a> Solver<'a> {
         Err(first.unwrap_or_else(|| Refusal::Unmet { chain: self.chain(&of.name), relation: relation::text(group) }))
     }
 
-    /// All packages that are chosen or installed and do not go together with `node`.
+    /// All chosen or installed packages that conflict with `node`.
     fn clashes(&self, node: &Rc<Node<'a>>) -> Vec<Clash<'a>> {
         let mut found = Vec::new();
         let text = |field: &str, relation: &Relation| format!("{field} {}", relation.text);

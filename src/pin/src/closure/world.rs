@@ -1,4 +1,4 @@
-//! What can be installed: the packages of archives, those that the base has, and of each the version that would be taken.
+//! The available packages: those of archives and of the base, and the candidate version of each.
 
 use std::cell::RefCell;
 use std::cmp::{Ordering, Reverse};
@@ -11,7 +11,7 @@ use vmbake_manifest::package_request::PackagePattern;
 use vmbake_manifest::relation::{Operator, Relation};
 use vmbake_proof::apt::{Catalogue, Stanza};
 
-/// The relations that forbid.
+/// The negative relations.
 const NEGATIVE: [&str; 2] = ["Conflicts", "Breaks"];
 /// Values of `Priority`, the highest first.
 const PRIORITIES: [&str; 5] = ["required", "important", "standard", "optional", "extra"];
@@ -22,7 +22,7 @@ pub(super) struct Node<'a> {
     pub(super) name: String,
     pub(super) version: Version,
     pub(super) source: Source,
-    /// Number of the archive that has it; absent where it is installed already.
+    /// Index of its archive; `None` if it is installed.
     pub(super) archive: Option<usize>,
     pub(super) stanza: Option<Stanza<'a>>,
     /// `Pre-Depends`, then `Depends`.
@@ -38,26 +38,26 @@ pub(super) struct Node<'a> {
     priority: usize,
 }
 
-/// Name and version of the source that a package was built from.
+/// Name and version of the source package.
 pub(super) type Source = (String, String);
 
-/// An archive by its name.
+/// An archive with its name.
 pub(super) type Archive<'a> = (&'a str, &'a Catalogue);
 
-/// All that a closure is chosen from.
+/// The available packages.
 pub(super) struct World<'a> {
     archives: Vec<Archive<'a>>,
     base: HashMap<String, Rc<Node<'a>>>,
     /// Packages of the base that dpkg holds.
     held: HashSet<String>,
-    /// Versions that layers ask for, by name.
+    /// Versions requested by layers, by name.
     wanted: BTreeMap<&'a str, Vec<&'a PackagePattern>>,
     candidates: RefCell<HashMap<String, Option<Rc<Node<'a>>>>>,
     mentions: RefCell<HashMap<String, (usize, usize)>>,
 }
 
 impl<'a> World<'a> {
-    /// `given` are packages that the manifest has as artifacts, by name and version: they are as good as installed.
+    /// `given` are packages that the manifest has as artifacts, by name and version: they count as installed.
     pub(super) fn new(
         archives: Vec<Archive<'a>>,
         base: &'a Catalogue,
@@ -87,7 +87,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// A package as if it were installed.
+    /// A package that counts as installed.
     fn given(&self, name: &str, version: &str) -> Option<Node<'a>> {
         let version: Version = version.parse().ok()?;
         let known = self.versions(name).into_iter().find(|node| node.version == version);
@@ -95,7 +95,7 @@ impl<'a> World<'a> {
         Some(node.unwrap_or_else(|| Node::bare(name, version)))
     }
 
-    /// Every version of a package that archives have, in their order.
+    /// Every version of a package in the archives, in their order.
     pub(super) fn versions(&self, name: &str) -> Vec<Node<'a>> {
         let all = self.archives.iter().enumerate();
         all.flat_map(|(number, (_, catalogue))| {
@@ -108,7 +108,7 @@ impl<'a> World<'a> {
         self.archives.get(number).map_or("", |(name, _)| name)
     }
 
-    /// Names of all packages, for those that are misspelt.
+    /// Names of all packages, for suggestions.
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
         self.archives.iter().flat_map(|(_, catalogue)| catalogue.iter().filter_map(|stanza| stanza.get("Package")))
     }
@@ -132,7 +132,7 @@ impl<'a> World<'a> {
         all
     }
 
-    /// The version that the base has.
+    /// The version in the base.
     pub(super) fn installed(&self, name: &str) -> Option<&Rc<Node<'a>>> {
         self.base.get(name)
     }
@@ -142,7 +142,7 @@ impl<'a> World<'a> {
         self.held.contains(name)
     }
 
-    /// The version that would be taken: the newest that fits what layers ask for. What the base has later than that stays.
+    /// The candidate: the newest version that matches the requests. A later version in the base is kept.
     pub(super) fn candidate(&self, name: &str) -> Option<Rc<Node<'a>>> {
         if let Some(known) = self.candidates.borrow().get(name) {
             return known.clone();
@@ -154,7 +154,7 @@ impl<'a> World<'a> {
 
     fn choose(&self, name: &str) -> Option<Rc<Node<'a>>> {
         let is_wanted = |node: &Node<'_>| self.fits(name, &node.version.to_string());
-        // Of equal versions that of the first archive is taken.
+        // Of equal versions, that of the first archive is used.
         let newest = self.versions(name).into_iter().filter(is_wanted).rev().max_by(|a, b| a.version.cmp(&b.version));
         match (self.installed(name), newest) {
             (Some(installed), newest) if is_wanted(installed) => {
@@ -165,17 +165,17 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether all layers that ask for certain versions of a package take that one.
+    /// Whether a version of a package matches the requests of all layers.
     pub(super) fn fits(&self, name: &str, version: &str) -> bool {
         self.wanted.get(name).into_iter().flatten().all(|wanted| wanted.accepts(version))
     }
 
-    /// What layers ask for of a package.
+    /// The requested versions of a package.
     pub(super) fn wanted(&self, name: &str) -> Vec<String> {
         self.wanted.get(name).into_iter().flatten().map(ToString::to_string).collect()
     }
 
-    /// The candidates that satisfy a relation of `of`: the package itself and those that provide it, as apt orders them.
+    /// The candidates that satisfy a relation of `of`: the package itself and those that provide it, in apt's order.
     fn candidates_for(&self, relation: &Relation, of: &Node<'_>) -> Vec<Rc<Node<'a>>> {
         let mut names = vec![relation.name.as_str()];
         for (_, catalogue) in &self.archives {
@@ -190,7 +190,7 @@ impl<'a> World<'a> {
         found
     }
 
-    /// The candidates that satisfy a group, in the order in which apt tries them: those of which the base has a version come first.
+    /// The candidates that satisfy a group, in the order in which apt tries them: packages of the base come first.
     pub(super) fn solutions(&self, group: &[Relation], of: &Node<'_>) -> Vec<Rc<Node<'a>>> {
         let all = group.iter().flat_map(|relation| self.candidates_for(relation, of));
         let (mut first, new): (Vec<_>, Vec<_>) = all.partition(|node| self.installed(&node.name).is_some());
@@ -215,11 +215,11 @@ impl<'a> World<'a> {
                 first(|world, node| node.important || world.installed(&node.name).is_some_and(|old| old.important))
             })
             .then_with(|| a.priority.cmp(&b.priority))
-            // As arbitrary as it looks: apt takes the one that it met last, and so must we to agree with it.
+            // Arbitrary, but required for the same result: apt takes the package that it read last.
             .then_with(|| self.mention(&b.name).cmp(&self.mention(&a.name)))
     }
 
-    /// When apt meets a name first as it reads the archives, and the base after them.
+    /// When apt first reads a name in the archives, and then in the base.
     pub(super) fn mention(&self, name: &str) -> (usize, usize) {
         if let Some(known) = self.mentions.borrow().get(name) {
             return *known;
@@ -233,7 +233,7 @@ impl<'a> World<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Reads a package; one whose version or relations cannot be read is none that could be chosen.
+    /// Reads a package; `None` if its version or relations are invalid.
     fn read(stanza: Stanza<'a>, archive: Option<usize>) -> Option<Self> {
         let field = |name| stanza.get(name).unwrap_or_default().to_owned();
         let mut needs = stanza.groups("Pre-Depends")?;
@@ -270,7 +270,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// A package of which nothing else is known.
+    /// A package without relations.
     fn bare(name: &str, version: Version) -> Self {
         Self {
             name: name.to_owned(),
@@ -298,7 +298,7 @@ impl<'a> Node<'a> {
         self.provides.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether a relation means it, by its name or by what it provides.
+    /// Whether a relation refers to it, by its name or by what it provides.
     pub(super) fn is_meant(&self, relation: &Relation) -> bool {
         let is_provided =
             |(name, version): &(String, Option<Version>)| *name == relation.name && relation.accepts(version.as_ref());
@@ -311,7 +311,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// `NAME (VERSION)`; what is the same as of the package itself is left out.
+/// Parses `NAME (VERSION)`; parts that equal those of the package are omitted in the field.
 fn source(stanza: Stanza<'_>) -> Source {
     let own = |field| stanza.get(field).unwrap_or_default();
     let mut words = own("Source").split([' ', '(', ')']).filter(|word| !word.is_empty());

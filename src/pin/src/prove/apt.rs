@@ -1,4 +1,4 @@
-//! A Debian package: key, `InRelease`, index, and in that the package.
+//! A Debian package: verifies the chain from the key to `InRelease`, index and package.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use vmbake_manifest::{ArchiveSnapshot, Dependency, Form, Proof};
 use vmbake_proof::apt::{Expect, Packages, PackagesIndex, Release};
 use vmbake_proof::openpgp::Keyring;
 
-/// What a manifest records of such a proof.
+/// The recorded proof.
 struct Record<'a> {
     archive: &'a str,
     suite: &'a str,
@@ -51,7 +51,7 @@ pub(super) fn replay(
     let index = release.indexes(archive.component.as_deref(), &place.target.arch)?;
     let index = index.into_iter().find(|index| index.digest == *record.index);
     let what = if record.signature.is_some() { "Release" } else { "InRelease" };
-    let index = index.ok_or(LinkError::Message(message!("its {what} does not list the index {}", *record.index)))?;
+    let index = index.ok_or(LinkError::Message(message!("{what} does not list the index {}", *record.index)))?;
     let packages = packages(prover, place, &record, archive, &dists, &index)?;
     let proven = packages.version(package, &entry.version)?;
     same("address", &entry.url, &format!("{base}/{}", proven.filename))?;
@@ -61,8 +61,8 @@ pub(super) fn replay(
     Ok(Standing::Archive { archive: name.to_owned(), date: release.date(), snapshot: record.snapshot.cloned() })
 }
 
-/// Proves a package that was chosen since a layer asks for packages: it is from the archive of the operating system, or from one that the
-/// layers name. What they name is what a bake compares with the layers.
+/// Verifies a package chosen for a layer: it must be from the archive of the operating system, or from one that the
+/// layers name. A bake compares the recorded names with the layers.
 pub(super) fn replay_chosen(
     prover: &Prover<'_>,
     place: &ManifestContext<'_>,
@@ -75,7 +75,7 @@ pub(super) fn replay_chosen(
     replay(prover, place, &archives, package, entry)
 }
 
-/// What is recorded, if it is of one of the archives, or of one that has its updates.
+/// The record, if it is of one of the archives, or of one with their updates.
 fn record<'a>(prover: &Prover<'_>, archives: &[&str], entry: &'a Dependency) -> Result<Record<'a>, LinkError> {
     let proof = entry.proof.as_ref();
     let demanded = || weak(format!("the signed index of archive {}", archives.join(" or ")), proof);
@@ -95,7 +95,8 @@ fn record<'a>(prover: &Prover<'_>, archives: &[&str], entry: &'a Dependency) -> 
     Ok(Record { archive: found, suite, date, signers, signed, release, signature, index, snapshot })
 }
 
-/// The `InRelease`, or the `Release` with its signature, by keys that are still trusted and were alive when the last of them signed.
+/// The `InRelease`, or the `Release` with its signature, by keys that are still trusted and were valid at the time of
+/// the last signature.
 fn release(
     prover: &Prover<'_>,
     place: &ManifestContext<'_>,
@@ -113,7 +114,7 @@ fn release(
     if let Some(signature) = record.signature {
         prover.listed(place.content, signature, &wants("Release.gpg"))?;
     }
-    // Hundreds of packages may rest on one.
+    // Hundreds of packages may share a release.
     let signature = record.signature.map(ToString::to_string).unwrap_or_default();
     let key = format!("{} {} {signature} {} {}", record.archive, record.release, record.suite, record.signed);
     let release = prover.releases.get(&key, || {
@@ -154,7 +155,7 @@ fn packages(
     urls.extend(archive.past(&format!("{dists}/{}", index.path), record.date));
     let wants = Wants { urls, form: Form::Whole, limit: MAX_INDEX };
     prover.listed(place.content, &index.digest, &wants)?;
-    // One pass over the index finds all that the manifest has from it.
+    // One pass over the index finds all packages of the manifest.
     let chosen = place.content.dependencies.iter().filter(|(_, entry)| entry.chosen.is_some());
     let chosen = chosen.map(|(name, _)| name.as_str());
     let wanted: BTreeSet<&str> = prover.sources.packages_of(record.archive).chain(chosen).collect();

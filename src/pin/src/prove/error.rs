@@ -1,4 +1,4 @@
-//! Why an entry of a manifest is not proven.
+//! Errors of verification.
 
 use crate::anchors::AnchorError;
 use crate::sources::Undefined;
@@ -15,11 +15,10 @@ use vmbake_proof::sigstore::rekor::RekorError;
 use vmbake_store::download::DownloadError;
 use vmbake_store::store::StoreError;
 
-/// An entry that is not proven.
+/// An entry that could not be verified.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: is not proven")]
+#[error("{name}: verification failed")]
 pub struct ProveError {
-    /// Name of the entry.
     pub name: String,
     /// The missing link.
     pub source: Box<LinkError>,
@@ -31,48 +30,48 @@ impl Hint for ProveError {
     }
 }
 
-/// The link that is missing between an entry and who answers for it.
+/// The missing link in the chain from a trust anchor to an entry.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    #[error("the manifest records {found}, its source demands {demanded}")]
+    #[error("the manifest records {found}, but its source requires {demanded}")]
     Weak { demanded: String, found: String },
-    #[error("the manifest records {found}, but no source says how that is proven")]
+    #[error("the manifest records {found}, but no source defines the required proof")]
     Unknown { found: String },
     #[error("the manifest pins no evidence for {proof}")]
     NoEvidence { proof: String },
-    #[error("evidence {digest}: the manifest does not say where it is")]
+    #[error("evidence {digest}: no URL in the manifest")]
     Unlisted { digest: Box<Digest> },
-    #[error("evidence {digest}: the manifest says that it is from {found}, and it must be from {expected}")]
+    #[error("evidence {digest}: the URL in the manifest is {found}, expected {expected}")]
     Elsewhere {
         digest: Box<Digest>,
         found: String,
-        /// Where it must be from.
+        /// The expected URL.
         expected: String,
     },
-    #[error("which program and version it is, only the file tells, and that is not in the store")]
+    #[error("the program and its version can be checked only with the file, which is not in the store")]
     Unseen,
     #[error("evidence {digest} is not in the store (from {url})")]
     Absent {
         digest: Box<Digest>,
-        /// Where it would come from.
+        /// Its upstream URL.
         url: String,
     },
-    #[error("evidence {digest}: {found} bytes with digest {actual} in the store, the manifest says {expected} bytes")]
+    #[error("evidence {digest}: {found} bytes with digest {actual} in the store, expected {expected} bytes")]
     Damaged {
-        /// The digest that the manifest says.
+        /// The digest in the manifest.
         digest: Box<Digest>,
         actual: Box<Digest>,
-        /// The length that the manifest says.
+        /// The length in the manifest.
         expected: u64,
         found: u64,
     },
-    #[error("evidence {digest}: cannot be downloaded")]
+    #[error("evidence {digest}: download failed")]
     Download { digest: Box<Digest>, source: DownloadError },
-    #[error("the manifest says {what} {found}, proven is {proven}")]
+    #[error("the manifest states {what} {found}, but the proven one is {proven}")]
     Differs { what: &'static str, found: String, proven: String },
-    #[error("its source cannot be applied")]
+    #[error("cannot evaluate its source")]
     Template(#[from] Undefined),
-    #[error("{file}: not a usable keyring")]
+    #[error("{file}: cannot use the keyring")]
     Keyring { file: String, source: KeyringError },
     #[error("the archive does not prove it")]
     Apt(#[from] AptError),
@@ -84,9 +83,9 @@ pub enum LinkError {
     Sigstore(#[from] SigstoreError),
     #[error("the signature does not prove it")]
     Cosign(#[from] CosignError),
-    #[error("the log entry cannot be used")]
+    #[error("cannot use the log entry")]
     Log(#[from] RekorError),
-    #[error("its index does not lead to it")]
+    #[error("the index does not lead to it")]
     Oci(#[from] OciError),
     #[error(transparent)]
     Platform(#[from] InvalidPlatform),
@@ -104,22 +103,22 @@ impl Hint for LinkError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Absent { .. } | Self::Damaged { .. } | Self::Unseen | Self::Oci(_) => {
-                "`vmbake fetch` brings artifacts and evidence that a manifest pins; --store names another store"
+                "`vmbake fetch` downloads artifacts and evidence that a manifest pins; use --store to choose another store"
             }
-            Self::NoArchive { .. } => "pass --sources FILE with the file that lists it, as for `vmbake update`",
+            Self::NoArchive { .. } => "use --sources FILE with the file that lists it, as for `vmbake update`",
             Self::Anchor(_) => crate::anchors::HINT,
             Self::NoEvidence { .. } | Self::Unlisted { .. } => {
-                "`vmbake update --refresh` proves every entry again, and pins what proves it"
+                "`vmbake update --refresh` verifies every entry again and pins the evidence"
             }
             Self::Unknown { .. } => {
-                "--sources names what its source demands; without a source an entry is pinned by hand, and has no `proof`"
+                "use --sources with the source that lists it; an entry without a source is pinned manually, and has no `proof`"
             }
             Self::Download { .. } => {
-                "`vmbake update --refresh` pins what upstream has now; --mirror names a place that still has the evidence"
+                "use `vmbake update --refresh` to pin the current upstream version, or --mirror with a site that still has the evidence"
             }
             _ => {
-                "somebody has changed the manifest, or what is trusted has changed since: `vmbake update --refresh` proves every \
-                 entry again from upstream"
+                "the manifest was modified, or the trust anchors have changed since: use `vmbake update --refresh` \
+                to verify every entry from upstream"
             }
         };
         Some(text.to_owned())

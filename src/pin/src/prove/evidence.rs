@@ -1,4 +1,4 @@
-//! Evidence: documents by their digests, from the store or from where they were published.
+//! Evidence: documents by digest, from the store or their original URL.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -11,30 +11,30 @@ use vmbake_proof::sigstore::rekor;
 use vmbake_store::download::{DownloadError, Wanted, obtain};
 use vmbake_store::http::Client;
 
-/// Longest index: that of Debian's `main` has 13 MB.
+/// Maximum size of an index: that of Debian's `main` has 13 MB.
 pub(super) const MAX_INDEX: u64 = 128 << 20;
-/// Longest other document: the largest `InRelease` of Debian has 0.3 MB.
+/// Maximum size of other documents: the largest `InRelease` of Debian has 0.3 MB.
 pub(super) const MAX_LEN: u64 = 16 << 20;
 
-/// What a proof says of a document that it rests on.
+/// The expected evidence of a proof.
 pub(super) struct Wants {
-    /// Where it was published: what the manifest says must be one of these.
+    /// The accepted URLs: that in the manifest must be one of these.
     pub(super) urls: Vec<String>,
-    /// What is kept of it.
+    /// The part that is kept.
     pub(super) form: Form,
-    /// The most it may have, in bytes.
+    /// Its maximum size in bytes.
     pub(super) limit: u64,
 }
 
 impl Wants {
-    /// A whole document from one address.
+    /// A whole document from one URL.
     pub(super) fn from(url: String) -> Self {
         Self { urls: vec![url], form: Form::Whole, limit: MAX_LEN }
     }
 }
 
 impl Prover<'_> {
-    /// What a manifest says of the document of that digest, if that is what is wanted.
+    /// The manifest's entry for the document of that digest, if it is the expected one.
     pub(super) fn listed<'a>(
         &self,
         content: &'a Content,
@@ -45,7 +45,7 @@ impl Prover<'_> {
         let Some(listed) = content.evidence.get(digest) else { return Err(LinkError::Unlisted { digest: boxed() }) };
         if listed.size > wants.limit {
             return Err(LinkError::Message(message!(
-                "evidence {}: {} bytes, more than the {} that evidence may have",
+                "evidence {}: {} bytes, more than the limit of {}",
                 boxed(),
                 listed.size,
                 wants.limit
@@ -58,7 +58,7 @@ impl Prover<'_> {
         Ok(listed)
     }
 
-    /// The document of that digest, which must be listed as it is wanted.
+    /// The document of that digest, whose entry must be the expected one.
     pub(super) fn document(&self, content: &Content, digest: &Digest, wants: Wants) -> Result<Vec<u8>, LinkError> {
         let listed = self.listed(content, digest, &wants)?;
         match (self.stored(digest, listed), self.client) {
@@ -71,7 +71,7 @@ impl Prover<'_> {
         }
     }
 
-    /// The file of an entry, which its digest names, at its start.
+    /// The file of an entry, by its digest, positioned at the start.
     pub(super) fn artifact(&self, entry: &Dependency) -> Result<File, LinkError> {
         let (path, digest) = (self.store.path(&entry.digest), Box::new(entry.digest));
         let read = |source| vmbake_store::store::StoreError::Read { path: path.clone(), source };

@@ -1,4 +1,4 @@
-//! A file that stands by itself: its address, and a checksum file, a bundle or a signature over its digest.
+//! A single file: verifies its URL, and a checksum file, a bundle or a signature over its digest.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub(super) fn replay(
     }
 }
 
-/// The checksum file says the digest; where none is demanded and none recorded, nobody does.
+/// The digest in the checksum file; unproven if none is required or recorded.
 fn by_checksum(
     prover: &Prover<'_>,
     place: &ManifestContext<'_>,
@@ -79,7 +79,7 @@ fn by_checksum(
     }
 }
 
-/// The layer that asks for the file states the digest.
+/// The digest stated by the layer that requests the file.
 fn by_layer(stated: &Digest, entry: &Dependency) -> Result<Standing, LinkError> {
     match &entry.proof {
         Some(Proof::Local) if entry.url.starts_with(LOCAL) => {
@@ -94,7 +94,7 @@ fn by_layer(stated: &Digest, entry: &Dependency) -> Result<Standing, LinkError> 
     }
 }
 
-/// The signature is verified again over the bytes of the file, which the store has or the client brings.
+/// The signature is verified over the file again, which is in the store or downloaded.
 fn openpgp(
     prover: &Prover<'_>,
     place: &ManifestContext<'_>,
@@ -147,13 +147,13 @@ fn cosigned(
     recorded(signed, &proven)
 }
 
-/// When a signature is judged: as of when it was made, which the evidence must prove. Where no log says when, any time will do.
+/// The time of the check: the time of signing, which the evidence must prove. Without a log entry, any time is
+/// accepted.
 fn judged(signed: &Signed) -> Timestamp {
     signed.signed.unwrap_or(Timestamp::MAX)
 }
 
-/// The documents that a signature rests on, in their order: those from `urls`, then the entry of a log. Neither more nor fewer are
-/// listed, nor from elsewhere.
+/// The evidence of a signature, in order: the documents at `urls`, then the log entry. Exactly these must be listed.
 fn evidence(
     prover: &Prover<'_>,
     place: &ManifestContext<'_>,
@@ -176,7 +176,7 @@ fn evidence(
     signed.evidence.iter().zip(wants).map(document).collect()
 }
 
-/// Who signed, if the manifest records no other signer, time or entry of the log.
+/// The signer, if the recorded signer, time and log entry match.
 fn recorded(signed: &Signed, proven: &Proven) -> Result<Standing, LinkError> {
     let identity = proven.identity.as_deref().unwrap_or_default();
     let text = |value: Option<String>| value.unwrap_or_default();

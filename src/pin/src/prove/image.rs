@@ -1,4 +1,5 @@
-//! A container image: the pinned index leads to the pinned manifest of the platform. Nobody has signed the index.
+//! A container image: verifies that the pinned index refers to the pinned manifest of the platform. The index is not
+//! signed.
 
 use super::{LinkError, Prover, Standing, by_hand, same};
 use vmbake_manifest::{ContainerImage, Content, Proof};

@@ -1,4 +1,4 @@
-//! Who answers for the entries of a manifest.
+//! The proofs of manifest entries.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use vmbake_common::progress::{Event, ProofCount};
 use vmbake_manifest::{ArchiveSnapshot, OS_IMAGE};
 
-/// Who answers for the digest of an entry, proven anew.
+/// The proof of an entry's digest, verified now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub enum Standing {
@@ -20,29 +20,29 @@ pub enum Standing {
         archive: String,
         /// `Date` of its `InRelease`.
         date: Timestamp,
-        /// The snapshot, if it is not from the archive itself.
+        /// The snapshot, unless it is from the archive itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         snapshot: Option<ArchiveSnapshot>,
     },
-    /// An identity of sigstore's.
+    /// A sigstore identity or key.
     Signer {
         /// Subject alternative name of the certificate.
         identity: String,
     },
-    /// Nobody but the site, in a checksum file.
+    /// A checksum file of the site.
     Checksum,
-    /// The layer that asks for it.
+    /// The layer that requests it.
     Stated,
-    /// Nobody but the site, when it was first asked.
+    /// None: first download from the site.
     FirstUse,
-    /// The user, who brought the file.
+    /// A file of the user.
     Local,
-    /// Whoever wrote the manifest.
+    /// None: pinned manually.
     ByHand,
 }
 
 impl Standing {
-    /// Whether a signature proves it.
+    /// Whether it is a signature.
     pub fn is_signed(&self) -> bool {
         matches!(self, Self::Archive { .. } | Self::Signer { .. })
     }
@@ -56,16 +56,16 @@ impl fmt::Display for Standing {
                 snapshot.iter().try_for_each(|snapshot| write!(f, " ({snapshot})"))
             }
             Self::Signer { identity } => write!(f, "by the signature of {identity}"),
-            Self::Checksum => f.write_str("by a checksum file of the site, which nobody has signed"),
-            Self::Stated => f.write_str("by the digest that its layer states, which nobody has signed"),
-            Self::FirstUse => f.write_str("as first downloaded, which nobody has signed"),
-            Self::Local => f.write_str("a file of the user's"),
-            Self::ByHand => f.write_str("pinned by hand"),
+            Self::Checksum => f.write_str("by an unsigned checksum file of the site"),
+            Self::Stated => f.write_str("by the unsigned digest in its layer"),
+            Self::FirstUse => f.write_str("as first downloaded, unsigned"),
+            Self::Local => f.write_str("a local file"),
+            Self::ByHand => f.write_str("pinned manually"),
         }
     }
 }
 
-/// Who answers for all entries of a manifest, the base image among them.
+/// The proofs of all entries of a manifest, including the base image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     entries: Vec<(String, Standing)>,
@@ -76,12 +76,12 @@ impl Verdict {
         Self { entries }
     }
 
-    /// Adds who answers for one more entry.
+    /// Adds the proof of an entry.
     pub fn add(&mut self, name: String, standing: Standing) {
         self.entries.push((name, standing));
     }
 
-    /// What is told of it: how many artifacts and container images, and who answers for how many.
+    /// The event: the number of artifacts and container images, and the number of entries for each proof.
     pub fn event(&self) -> Event {
         let mut groups: BTreeMap<(bool, String), usize> = BTreeMap::new();
         let (base, artifacts): (Vec<_>, Vec<_>) = self.entries.iter().partition(|(name, _)| name == OS_IMAGE);
@@ -109,10 +109,10 @@ mod tests {
         let proven = |count, by: &str, signed| ProofCount { count, by: by.to_owned(), signed };
         let proofs = vec![
             proven(2, "by the Debian archive of 2026-09-12", true),
-            proven(1, "by a checksum file of the site, which nobody has signed", false),
-            proven(1, "pinned by hand", false),
+            proven(1, "by an unsigned checksum file of the site", false),
+            proven(1, "pinned manually", false),
         ];
-        let base = Some("a file of the user's".to_owned());
+        let base = Some("a local file".to_owned());
         assert_eq!(Verdict::new(entries).event(), Event::Verified { artifacts: 4, proofs, base });
     }
 }

@@ -1,4 +1,4 @@
-//! Verdicts that are remembered: `verdicts/<digest>` in the store, named by all that decided.
+//! Cached verification results: `verdicts/<digest>` in the store, named after all inputs.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ use vmbake_manifest::Manifest;
 use vmbake_store::stamp::{read_record, write_record};
 use vmbake_store::store::{Store, VERDICTS};
 
-/// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` where one of them
-/// cannot be told.
+/// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` if one
+/// of them is unknown.
 pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
     let anchors = prover.anchors.digests(prover.sources, manifest.content());
     let all = (manifest.digest(), prover.sources.digest(), anchors, prover.store.running_program()?);
@@ -18,7 +18,7 @@ pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
 
 pub(super) fn load(store: &Store, key: &Digest) -> Option<Verdict> {
     store.is_believed().then_some(())?;
-    // It names what it is of: under another name it says nothing.
+    // It contains its name: under another name it is invalid.
     let (of, verdict): (Digest, Verdict) = serde_json::from_slice(&read_record(&place(store, key))?).ok()?;
     (of == *key).then_some(verdict)
 }

@@ -1,4 +1,4 @@
-//! Packages of an archive: InRelease, Packages and deb, each proven by the one before it.
+//! Packages of an archive: InRelease, Packages and deb, each proven by the previous one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use vmbake_proof::apt::{self, AptError, Catalogue, Expect, Package, Packages, Re
 use vmbake_proof::openpgp::Keyring;
 use vmbake_store::store::StoreError;
 
-/// The packages of an archive for one architecture, with who vouches for them.
+/// The packages of an archive for one architecture, with their proof.
 pub(super) struct Index {
     archive: String,
     base: String,
     release: Release,
-    /// What the release says of the index.
+    /// The entry of the index in the release.
     listed: apt::PackagesIndex,
     packages: Packages,
     /// The `InRelease`, or the `Release` and its signature; then the index.
@@ -29,11 +29,11 @@ pub(super) struct Index {
     snapshot: Option<ArchiveSnapshot>,
 }
 
-/// The list of an archive's indexes, as it was published.
+/// The signed list of an archive's indexes.
 struct SignedRelease {
     url: String,
     text: Arc<Vec<u8>>,
-    /// Address and content of the detached signature.
+    /// URL and content of the detached signature.
     signature: Option<(String, Arc<Vec<u8>>)>,
 }
 
@@ -68,7 +68,6 @@ impl Index {
 }
 
 impl Offer {
-    /// Its packages.
     pub(crate) fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
@@ -79,7 +78,7 @@ impl Offer {
         Ok(self.index.dependency(&stanza.package(&self.index.listed).map_err(untrusted)?))
     }
 
-    /// The documents that prove its packages.
+    /// The evidence of its packages.
     pub(crate) fn evidence(&self) -> BTreeMap<Digest, Document> {
         self.index.documents.clone()
     }
@@ -91,7 +90,7 @@ impl Offer {
 }
 
 impl Resolver<'_> {
-    /// The newest version of a package that an archive or those that have its updates offer, and the index that it is in.
+    /// The newest version of a package in an archive or those with its updates, and its index.
     pub(super) fn package(
         &self,
         place: ManifestContext<'_>,
@@ -100,7 +99,7 @@ impl Resolver<'_> {
     ) -> Result<(Arc<Index>, Package), ResolveError> {
         let mut newest: Option<(Arc<Index>, Package)> = None;
         let mut missing = None;
-        // Each must answer: who withholds the one with the fixes must not get the version without.
+        // All must be available: an attacker who blocks security updates must not cause an old version to be pinned.
         for name in self.sources.archives_for(archive) {
             let index = self.index(place, name)?;
             match index.packages.newest(package) {
@@ -144,7 +143,8 @@ impl Resolver<'_> {
         Ok(Offer { index, catalogue })
     }
 
-    /// `Date` of each archive and suite that decides about the version of packages of `archive`, as far as this run has asked them.
+    /// `Date` of each archive and suite that determines the version of packages of `archive`, as far as this run has
+    /// read them.
     pub fn dates(
         &self,
         place: ManifestContext<'_>,
@@ -207,7 +207,7 @@ impl Resolver<'_> {
         Ok(Index { archive: name.to_owned(), base, release, listed, packages, evidence, documents, snapshot })
     }
 
-    /// The `InRelease` of a directory, or its `Release` and `Release.gpg` where it has none.
+    /// The `InRelease` of a directory, or its `Release` and `Release.gpg` if it has none.
     fn signed_release(&self, directory: &str) -> Result<SignedRelease, ResolveError> {
         let url = format!("{directory}/InRelease");
         let is_absent = |error: &ResolveError| matches!(error, ResolveError::Download(error) if error.is_absent());
@@ -219,10 +219,7 @@ impl Resolver<'_> {
             let url = format!("{directory}/{name}");
             match self.document(&url) {
                 Err(ResolveError::Download(error)) if error.is_absent() => Err(ResolveError::Message(
-                    message!(
-                        "{directory}/InRelease does not exist, and neither do both {directory}/Release and Release.gpg"
-                    )
-                    .by(error),
+                    message!("{directory}: neither InRelease nor both Release and Release.gpg found").by(error),
                 )),
                 found => Ok((url, found?)),
             }
@@ -231,8 +228,8 @@ impl Resolver<'_> {
         Ok(SignedRelease { text, url, signature: Some(either("Release.gpg")?) })
     }
 
-    /// The first form of the index that the archive serves, with its packages, address and bytes; it is asked for by digest where that is possible, since what
-    /// has the plain name may be of the next update already.
+    /// The first form of the index that the archive serves, with its packages, URL and bytes; requested by digest if
+    /// possible, since the file with the plain name may be replaced during an update.
     fn read_packages(
         &self,
         name: &str,

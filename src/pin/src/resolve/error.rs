@@ -1,4 +1,4 @@
-//! Why an entry of `sources.json` was not resolved.
+//! Errors of resolving entries of `sources.json`.
 
 use vmbake_common::message::Message;
 
@@ -21,24 +21,16 @@ pub enum ResolveError {
     Download(#[from] DownloadError),
     #[error("{place}: {source}")]
     Template { place: &'static str, source: Undefined },
-    #[error("needs the version of {name}, which is not in the manifest")]
+    #[error("requires the version of {name}, which is not in the manifest")]
     Needs { name: String },
-    #[error("archive {archive} has no `snapshot`, which --at needs")]
+    #[error("archive {archive} has no `snapshot`, which --at requires")]
     NoSnapshot { archive: String },
-    #[error("{url}: not a trustworthy archive")]
-    Archive {
-        /// Address of the document or file.
-        url: String,
-        source: Box<AptError>,
-    },
-    #[error("{file}: not a usable keyring")]
+    #[error("{url}: archive verification failed")]
+    Archive { url: String, source: Box<AptError> },
+    #[error("{file}: cannot use the keyring")]
     Keyring { file: String, source: KeyringError },
     #[error("{url}: does not prove the artifact")]
-    Sigstore {
-        /// Address of the document or file.
-        url: String,
-        source: Box<SigstoreError>,
-    },
+    Sigstore { url: String, source: Box<SigstoreError> },
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]
@@ -53,10 +45,10 @@ impl Hint for ResolveError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoSnapshot { .. } => Some(
-                "set `snapshot` of the archive to the directory with its snapshots, in a file for --sources".to_owned(),
+                "set `snapshot` of the archive to the URL of its snapshots, in a file for --sources".to_owned(),
             ),
             Self::Archive { source, .. } if matches!(**source, AptError::Stale { .. } | AptError::Aged { .. }) => Some(
-                "the mirror may lag behind: --mirror names another one; --at DATE pins packages as of a past date"
+                "the mirror may be out of date: use --mirror for another one, or --at DATE to pin packages as of a past date"
                     .to_owned(),
             ),
             _ => None,

@@ -1,4 +1,4 @@
-//! Signatures over a file that was downloaded: of sigstore, as a bundle or as `.sig` and `.cert`, and of OpenPGP.
+//! Signatures over downloaded files: of sigstore, as a bundle or as `.sig` and `.cert`, and of OpenPGP.
 
 use std::collections::BTreeMap;
 use std::io::Seek as _;
@@ -15,11 +15,11 @@ use vmbake_store::download::Downloaded;
 use vmbake_store::http::{HttpError, Request, header};
 use vmbake_store::store::StoreError;
 
-/// Entries of the log that are looked at: anybody may log more under the digest of any file.
+/// Maximum number of log entries to check: anyone can add entries for the digest of any file.
 const MAX_ENTRIES: usize = 32;
 
 impl Resolver<'_> {
-    /// Proves a file, known by its SHA-256, by the signature that is demanded; keeps what proves it.
+    /// Verifies a file with the given SHA-256 by the required signature; stores the evidence.
     pub(super) fn signed(
         &self,
         demand: &Demand,
@@ -76,7 +76,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Proves a file by the detached OpenPGP signature at `url`; keeps the signature.
+    /// Verifies a file by the detached OpenPGP signature at `url`; stores the signature.
     pub(super) fn signed_file(
         &self,
         url: &str,
@@ -102,7 +102,7 @@ impl Resolver<'_> {
         root.map_err(|source| ResolveError::Sigstore { url: ROOT.to_owned(), source: Box::new(source) })
     }
 
-    /// The log's answer with the entry of this signature, and where it is, if the log has one.
+    /// The log's response with the entry of this signature and its URL, if there is one.
     fn log_entry(
         &self,
         log: &str,
@@ -125,7 +125,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Why the log was of no help.
+/// Why the log could not be used.
 enum LogError {
     Resolve(ResolveError),
     Answer(rekor::RekorError),

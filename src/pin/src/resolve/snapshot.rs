@@ -1,7 +1,8 @@
-//! Snapshots of archives, in the layout of snapshot.debian.org: a directory for each time at which an archive was copied.
+//! Snapshots of archives, in the layout of snapshot.debian.org: a directory for each time at which an archive was
+//! copied.
 //!
-//! Takes an archive, a suite and a time; returns the last copy at or before that time. A server redirects any time to that copy, or
-//! serves only the copies and a list of them for each month.
+//! Finds the last copy of a suite at or before a time. A server redirects any time to that copy, or serves only the
+//! copies and a list of them for each month.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, civil::DateTime};
@@ -15,12 +16,12 @@ use vmbake_store::http::{HttpError, Request};
 
 /// Length of a time such as `20260901T000000Z`.
 const TIME_LEN: usize = 16;
-/// Months whose lists are read, starting with that of the requested time: archives are copied several times a day.
+/// Number of monthly lists to read, starting with that of the requested time: archives are copied several times a day.
 const MONTHS: usize = 2;
 
 /// The last copy of an archive at or before a time.
 pub(super) struct Copied {
-    /// Its address, without a `/` at its end.
+    /// Its URL, without a trailing `/`.
     pub(super) url: String,
     at: Timestamp,
     time: Timestamp,
@@ -47,7 +48,7 @@ impl Resolver<'_> {
         let place = |time| archive.snapshot_of(base, time).ok_or_else(none);
         let directory = Archive::index_directory(&place(at)?, suite);
         let asked = format!("{directory}/InRelease");
-        // The oldest copies have a `Release` with a detached signature only.
+        // The oldest copies have only a `Release` with a detached signature.
         let answered = match self.answered(&asked) {
             Err(error) if error.is_absent() => self.answered(&format!("{directory}/Release")).map_err(|_| error),
             found => found,
@@ -65,7 +66,7 @@ impl Resolver<'_> {
         Ok(Copied { url: place(time)?, at, time })
     }
 
-    /// The address at which a document is, after redirects.
+    /// The URL of a document after redirects.
     fn answered(&self, url: &str) -> Result<String, HttpError> {
         self.client.send(&Request::get(url), |answer| {
             let url = answer.url.clone();

@@ -1,4 +1,4 @@
-//! Where the newest version of an artifact is published.
+//! Looks up the newest version of an artifact.
 
 use serde_json::Value;
 use vmbake_common::message;
@@ -33,7 +33,7 @@ pub(super) fn find(
             let text = String::from_utf8_lossy(&text);
             checked(&url, between(&text, after, before.as_deref()).unwrap_or_default())
         }
-        // The archive's index was asked by the caller.
+        // The caller handles archives.
         VersionSource::Apt { package, .. } => Err(ResolveError::Needs { name: package.clone() }),
     }
 }
@@ -49,11 +49,11 @@ fn json(resolver: &Resolver<'_>, url: &str, pointer: &str) -> Result<String, Res
     let document: Option<Value> = serde_json::from_slice(&resolver.document(url)?).ok();
     let found = document.as_ref().and_then(|document| document.pointer(pointer)?.as_str());
     found.map(str::to_owned).ok_or_else(|| {
-        ResolveError::Message(message!("{url}: is no JSON document with {}", format!("a text at {pointer}")))
+        ResolveError::Message(message!("{url}: not a JSON document with {}", format!("a text at {pointer}")))
     })
 }
 
-/// The first text between `after` and `before`, which is the end of the line where it is not given.
+/// The first text between `after` and `before`, which defaults to the end of the line.
 fn between<'a>(text: &'a str, after: &str, before: Option<&str>) -> Option<&'a str> {
     let start = text.find(after)? + after.len();
     let rest = text.get(start..)?;
@@ -63,11 +63,11 @@ fn between<'a>(text: &'a str, after: &str, before: Option<&str>) -> Option<&'a s
     }
 }
 
-/// A version becomes part of addresses and file names, so it must be nothing else than one.
+/// A version becomes part of URLs and file names, so it is validated.
 fn checked(url: &str, version: &str) -> Result<String, ResolveError> {
     if !is_version(version) {
         let found: String = version.chars().take(MAX_LEN).collect();
-        return Err(ResolveError::Message(message!("{url}: {found:?} is no version")));
+        return Err(ResolveError::Message(message!("{url}: {found:?} is not a valid version")));
     }
     Ok(version.to_owned())
 }

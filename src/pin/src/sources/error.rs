@@ -1,4 +1,4 @@
-//! Why sources cannot be used.
+//! Errors in sources.
 
 use std::path::PathBuf;
 
@@ -14,27 +14,21 @@ pub enum SourcesError {
     #[error("{path}:{line}:{column}: {message}")]
     Syntax {
         path: PathBuf,
-        /// The line, counted from 1.
+        /// The line number, from 1.
         line: usize,
-        /// The column, counted from 1.
+        /// The column number, from 1.
         column: usize,
         message: String,
     },
     #[error("{path}: {place}: {message}")]
     Invalid {
         path: PathBuf,
-        /// Where in the file, as a JSON pointer or a name.
+        /// The location as a JSON pointer or a name.
         place: String,
         message: String,
     },
-    #[error("no kind {kind} for {os} on {arch}: known are {known}")]
-    Unknown {
-        /// The kind that is asked for.
-        kind: String,
-        os: String,
-        arch: String,
-        known: String,
-    },
+    #[error("unknown kind {kind} for {os} on {arch}, known kinds: {known}")]
+    Unknown { kind: String, os: String, arch: String, known: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }
@@ -42,7 +36,7 @@ pub enum SourcesError {
 impl Hint for SourcesError {
     fn hint(&self) -> Option<String> {
         let Self::Read { path, source } = self else { return None };
-        of_path(path, source, "without --sources those that are built in are used")
+        of_path(path, source, "without --sources, the built-in sources are used")
     }
 
     vmbake_common::causes!(Catalog; Read);

@@ -1,4 +1,4 @@
-//! What is wrong with sources beyond their form: names that nothing has, addresses that are not https, proofs that cannot be.
+//! Semantic checks of sources: undefined references, URLs without https, impossible proofs.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::schema::Document;
 use super::{Demand, Upstream, VersionSource};
 use vmbake_manifest::Target;
 
-/// Everything that is wrong with a file beyond the form, among `all` files: where, and what.
+/// All faults of a file, among `all` files: location and message.
 pub(super) fn find(file: &Document, all: &Merged) -> Vec<(String, String)> {
     let schema = &all.schema;
     let mut faults = Vec::new();
@@ -18,16 +18,18 @@ pub(super) fn find(file: &Document, all: &Merged) -> Vec<(String, String)> {
         }
         let form = match (archive.is_flat(), &archive.component) {
             (true, Some(_)) => Some("a flat archive, whose suite ends with `/`, has no component"),
-            (false, None) => Some("component is missing; only a flat archive, whose suite ends with `/`, has none"),
+            (false, None) => {
+                Some("component is missing; only a flat archive, whose suite ends with `/`, has no component")
+            }
             _ => None,
         };
         faults.extend(form.map(|message| (place.clone(), message.to_owned())));
         let suite = archive.suite.to_string();
         if suite.split('/').any(|part| part == "..") || suite.len() > 1 && suite.starts_with('/') {
-            faults.push((place.clone(), format!("suite {suite:?} leads out of the archive")));
+            faults.push((place.clone(), format!("suite {suite:?} is outside of the archive")));
         }
         if let Some(other) = archive.also.iter().find(|other| *other == name || !schema.archives.contains_key(*other)) {
-            faults.push((place.clone(), format!("also: {other} is no other archive that is listed")));
+            faults.push((place.clone(), format!("also: archive {other} is not listed")));
         }
         if archive.keyring.is_empty() || archive.keyring.contains('/') {
             faults.push((place, format!("keyring {:?} is not the name of a file in trust/", archive.keyring)));
@@ -69,7 +71,7 @@ fn upstream_faults(schema: &Document, place: &str, upstream: &Upstream, faults: 
         fault(&format!("archive {archive} is not listed"));
     }
     if matches!(upstream.proof, Demand::Stated(_)) {
-        fault("proof stated is for what layers download");
+        fault("proof stated is only for downloads of layers");
     }
     upstream.faults().into_iter().for_each(fault);
 }
@@ -78,20 +80,20 @@ fn version_faults(schema: &Document, place: &str, version: &VersionSource, fault
     let Some(needed) = version.needs() else { return };
     let mut found = schema.dependencies.iter().filter(|source| source.name == needed).peekable();
     if found.peek().is_none() {
-        faults.push((place.to_owned(), format!("needs the version of {needed}, which is not listed")));
+        faults.push((place.to_owned(), format!("requires the version of {needed}, which is not listed")));
     } else if found.any(|source| source.upstream.version.needs().is_some()) {
-        faults.push((place.to_owned(), format!("needs the version of {needed}, which needs another one")));
+        faults.push((place.to_owned(), format!("requires the version of {needed}, which requires another one")));
     }
 }
 
-/// Entries that would give one manifest two artifacts of a name.
+/// Entries that would give a manifest two artifacts of the same name.
 fn repeated(file: &Document, targets: &[Target]) -> Vec<(String, String)> {
     let mut faults = Vec::new();
     for target in targets {
         let mut seen = BTreeSet::new();
         for source in file.dependencies.iter().filter(|source| source.serves(target)) {
             if !seen.insert(&source.name) {
-                let message = format!("{} is there twice for {}", source.name, target.name());
+                let message = format!("duplicate {} for {}", source.name, target.name());
                 faults.push(("dependencies".to_owned(), message));
             }
         }

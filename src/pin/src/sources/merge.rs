@@ -1,4 +1,5 @@
-//! Sources of several roots as one: archives and anchors by name, systems by name and part, artifacts and images by name for each target.
+//! Merges sources of several roots: archives and anchors by name, systems by name and part, artifacts and images by
+//! name for each target.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ impl Entry for TrustSource {
     }
 }
 
-/// Documents that are being merged.
+/// Documents being merged.
 struct Merge<'a> {
     catalog: &'a Catalog,
     /// With their roots, in the order of the roots.
@@ -35,13 +36,13 @@ struct Merge<'a> {
     overridden: Vec<Override>,
 }
 
-/// What several documents say together.
+/// The merged documents.
 pub(super) struct Merged {
-    /// Of artifacts and images that serve the same target, the first one counts.
+    /// Of artifacts and images for the same target, the first one applies.
     pub(super) schema: Document,
-    /// Everything that manifests can be made for.
+    /// All targets with manifests.
     pub(super) targets: Vec<Target>,
-    /// The entries that took the place of others.
+    /// The entries that replaced others.
     pub(super) overridden: Vec<Override>,
 }
 
@@ -66,7 +67,7 @@ pub(super) fn merge(catalog: &Catalog, documents: &[(Root, Document)]) -> Result
     Ok(Merged { schema, targets, overridden: merge.overridden })
 }
 
-/// The sources, of which no system lacks anything.
+/// The sources, with complete systems only.
 pub(super) fn complete(schema: Document) -> SourcesSchema {
     let SourcesSchema { archives, systems, dependencies, images, trust } = schema;
     let system = |part: SystemPart| {
@@ -119,7 +120,7 @@ impl Merge<'_> {
         Ok(values(&merged))
     }
 
-    /// Kinds and architectures of all roots go together; what else one says must be what others say.
+    /// Kinds and architectures of all roots are combined; other properties must be equal.
     fn systems(&mut self) -> Result<BTreeMap<String, SystemPart>, CatalogError> {
         let mut merged: BTreeMap<String, (Root, SystemPart)> = BTreeMap::new();
         for (root, document) in self.documents {
@@ -166,7 +167,7 @@ impl Merge<'_> {
                         continue;
                     }
                     let weaker = weaker::upstream(&source.upstream, &other.upstream);
-                    // The same file is no less to be proven for another kind, or under another name.
+                    // The same file must not be proven less for another kind, or under another name.
                     if replaces || weaker.is_some() {
                         self.replace(format!("dependencies/{}", source.name), of, root, weaker)?;
                     }
@@ -196,7 +197,8 @@ impl Merge<'_> {
     }
 }
 
-/// What a system demands less of its image than another root does of the same image of another system.
+/// The requirement that a system relaxes for its image, compared with another root's for the same image of another
+/// system.
 fn weaker_image(
     known: &BTreeMap<String, (Root, SystemPart)>,
     root: &Root,
@@ -211,14 +213,15 @@ fn weaker_image(
     })
 }
 
-/// What an archive demands less than another root does of the same suite under another name, which is no way around it.
+/// The requirement that an archive relaxes, compared with another root's for the same suite under another name, which
+/// must not circumvent it.
 fn weaker_alias(known: &Entries<Archive>, root: &Root, name: &str, archive: &Archive) -> Option<(Root, String)> {
     let is_alias = |other: &Archive| (&other.url, &other.suite) == (&archive.url, &archive.suite);
     let mut others = known.iter().filter(|(of, from, other)| *of != name && *from != root && is_alias(other));
     others.find_map(|(_, from, other)| Some((from.clone(), weaker::signature(archive, other)?)))
 }
 
-/// The entries of all documents, those of later ones first, each once.
+/// The entries of all documents, those of later ones first, without duplicates.
 fn latest_first<T: Clone + PartialEq>(
     documents: &[(Root, Document)],
     entries: impl Fn(&Document) -> &Vec<T>,

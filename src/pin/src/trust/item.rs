@@ -8,27 +8,25 @@ use sigstore_trust_root::{TimeRange, TrustedRoot};
 use vmbake_common::digest::Digest;
 use vmbake_proof::openpgp::{KeyState, Keyring, KeyringError};
 
-/// One key or authority.
+/// A key or authority.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
-    /// What it is, such as `transparency log`.
+    /// Its type, such as `transparency log`.
     pub kind: &'static str,
     /// A fingerprint in hexadecimal: of an OpenPGP key its own, of a certificate or a log's key its SHA-256.
     pub id: String,
-    /// Whose it is.
     pub owner: String,
-    /// When it became valid.
     pub from: Option<Timestamp>,
-    /// When it ends, if that is known.
+    /// Its end of validity, if known.
     pub until: Option<Timestamp>,
-    /// Why it proves nothing now: expired, revoked, unusable. What a trusted root has ended still proves the past.
+    /// Why it is unusable now: expired, revoked, invalid. Ended entries of a trusted root still prove the past.
     pub fault: Option<String>,
-    /// Digest of all of it, in hexadecimal: two that differ nowhere else may differ here.
+    /// Digest of all of it, in hexadecimal, to detect other differences.
     pub content: String,
 }
 
 impl Item {
-    /// Whether the two are the same key or authority, perhaps with another validity.
+    /// Whether two items are the same key or authority, perhaps with another validity.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (self.kind, &self.id) == (other.kind, &other.id)
     }

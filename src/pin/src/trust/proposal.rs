@@ -1,4 +1,5 @@
-//! A newer version of an anchor, fetched but not trusted: what it would change, and the replacement once it is accepted.
+//! A new version of an anchor that was fetched, but is not trusted yet: shows the differences, and replaces the file on
+//! acceptance.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use vmbake_common::atomic_file::{PublishError, write_file};
 use vmbake_common::hint::Hint;
 use vmbake_common::input;
 
-/// Why a newer version cannot be shown or taken.
+/// Why a new version cannot be shown or accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError<E: Hint + 'static> {
     #[error("{path}: cannot read")]
@@ -24,7 +25,7 @@ impl<E: Hint + 'static> Hint for ProposalError<E> {
     vmbake_common::causes!(Trust; Read, Fetch);
 }
 
-/// A newer version of one file.
+/// A new version of one file.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     path: PathBuf,
@@ -35,8 +36,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// Fetches the file `name` of `dir` from where it comes from, and compares the two. A file that
-    /// is missing counts as empty.
+    /// Fetches the file `name` of `dir` from its upstream, and compares both. A missing file counts as empty.
     pub fn fetch<E: Hint + 'static>(
         dir: &Path,
         name: &str,
@@ -56,7 +56,7 @@ impl Proposal {
         let items = anchor.items(now)?;
         let before = old.as_ref().map(|old| old.items(now)).transpose()?.unwrap_or_default();
         let is_new = match &old {
-            // Armor may differ in its lines and comments.
+            // Line breaks and comments of armor are ignored.
             Some(Anchor { content: Content::Keys(_), .. }) => before != items,
             Some(old) => old.bytes != anchor.bytes,
             None => true,
@@ -66,27 +66,26 @@ impl Proposal {
         Ok(Self { path, anchor, change, faults, is_new })
     }
 
-    /// Name of the file.
     pub fn name(&self) -> &str {
         self.anchor.name()
     }
 
-    /// Whether it differs from what is there.
+    /// Whether it differs from the existing file.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// What it would change.
+    /// The differences.
     pub fn change(&self) -> &AnchorChange {
         &self.change
     }
 
-    /// What it holds that proves nothing now, because it is expired or revoked.
+    /// Items that are expired or revoked.
     pub fn faults(&self) -> &[Item] {
         &self.faults
     }
 
-    /// Replaces the file, whole or not at all.
+    /// Replaces the file atomically.
     pub fn accept(&self) -> Result<(), PublishError> {
         write_file(&self.path, self.anchor.bytes(), true)
     }

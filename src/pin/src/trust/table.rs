@@ -1,15 +1,15 @@
-//! The anchors as Markdown, and the README that carries it.
+//! The anchors as a Markdown table, and the README that contains it.
 
 use std::fmt::Write as _;
 
 use super::item::{Item, day};
 use vmbake_common::escape;
 
-/// What stands in the README before the generated part.
+/// Marks the start of the generated part of the README.
 const MARK: &str = "<!-- Below: vmbake trust show -->\n";
 
-/// The items of a file as Markdown, with the addresses it comes from. It says nothing of the present day, so it changes
-/// with the file only.
+/// The items of a file as Markdown, with the URLs of its upstream. Independent of the current date, so that it changes
+/// only with the file.
 pub fn table(name: &str, urls: &[String], items: &[Item]) -> String {
     let mut text = format!("## {name}\n\n");
     for url in urls {
@@ -24,7 +24,7 @@ pub fn table(name: &str, urls: &[String], items: &[Item]) -> String {
     text
 }
 
-/// The README with another generated part; `None` where it has no place for one.
+/// The README with a new generated part; `None` if it has no mark.
 pub fn renew_readme(readme: &str, generated: &str) -> Option<String> {
     let (prose, _) = readme.split_once(MARK)?;
     Some(format!("{prose}{MARK}\n{generated}"))

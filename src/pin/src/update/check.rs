@@ -1,4 +1,4 @@
-//! What has a newer version upstream than the pinned one; nothing is changed.
+//! Lists entries with a newer version upstream, without changing anything.
 
 use serde::Serialize;
 
@@ -9,15 +9,13 @@ use crate::resolve::{ResolveError, Resolver};
 use vmbake_common::parallel::for_each;
 use vmbake_common::progress::Progress;
 
-/// One entry of a manifest that has a newer version upstream, or none pinned.
+/// An entry of a manifest with a newer version upstream, or without a pinned one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Newer {
     pub manifest: String,
-    /// The entry.
     pub name: String,
-    /// The pinned version.
     pub pinned: Option<String>,
-    /// The newest one; absent where the entry is not needed any more.
+    /// The newest version; absent if the entry is no longer required.
     pub newest: Option<String>,
 }
 

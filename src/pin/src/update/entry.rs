@@ -1,4 +1,4 @@
-//! Resolves one entry and writes its manifest, if it can be proven again from what is kept.
+//! Resolves one entry, and writes its manifest if it can be verified from the stored evidence.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use vmbake_image::grub;
 use vmbake_image::identity::{self, BaseIdentity, IdentityError};
 use vmbake_manifest::{ArtifactType, ContainerImage, Content, Dependency, Proof, Target};
 
-/// Resolves an entry; tells what is pinned now. With a `pin`, anything else than that is an error.
+/// Resolves an entry; returns what is pinned now. With a `pin`, any other result is an error.
 pub(super) fn resolve(
     resolver: &Resolver<'_>,
     prover: &Prover<'_>,
@@ -37,7 +37,7 @@ pub(super) fn resolve(
     let place = open.place(&versions);
     if let Some(at) = resolver.at {
         let is_past = match (entry, entry.version(open)) {
-            // A registry tells what a tag stands for now.
+            // The tag of an image may refer to another digest now.
             (Entry::Container(_) | Entry::Image(_), _) => false,
             (Entry::OsImage, _) if resolver.image.is_some() => true,
             (_, Some(source)) => order::is_as_of(source, || resolver.version(place, source), at)?,
@@ -51,7 +51,7 @@ pub(super) fn resolve(
         && resolver.image.is_none()
         // With a past date, an older version is expected.
         && resolver.at.is_none()
-        // Of what nobody can prove, the version was made up as well.
+        // The version of an unproven entry is not trusted either.
         && open.is_proven(entry, prover).unwrap_or(false)
     {
         let found = resolver.version(place, source)?;
@@ -71,7 +71,7 @@ pub(super) fn resolve(
     Ok(Event::PinnedImage { manifest, name, image: image.image, digest: image.digest })
 }
 
-/// Notes the `Date` of an archive and suite, if none is newer.
+/// Records the `Date` of an archive and suite, if none is newer.
 pub(super) fn note_date(content: &mut Content, archive: String, suite: String, date: Timestamp) {
     let newest = content.seen.entry(archive).or_default().entry(suite).or_insert(date);
     *newest = date.max(*newest);
@@ -82,7 +82,7 @@ fn pinned(manifest: String, name: String, found: Dependency) -> Event {
     Event::Pinned { manifest, name, version, digest, bytes }
 }
 
-/// What an entry is resolved with.
+/// The context of resolving an entry.
 struct Job<'a> {
     resolver: &'a Resolver<'a>,
     prover: &'a Prover<'a>,
@@ -119,7 +119,7 @@ impl Job<'_> {
         self.pin.map_or(Ok(()), |pin| pin.check(self.resolver.store, found))
     }
 
-    /// Puts an artifact into the manifest, with what else is to be noted.
+    /// Adds an artifact to the manifest, with additional changes.
     fn keep(&self, name: &str, found: Resolved, note: impl FnOnce(&mut Content)) -> Result<Dependency, EntryError> {
         let Resolved { dependency, evidence } = found;
         self.check(&dependency)?;
@@ -161,7 +161,7 @@ impl Job<'_> {
         Ok(dependency)
     }
 
-    /// Refuses a base that a bake would refuse: one whose partitions cannot be carried over, or of another system.
+    /// Refuses a base that a bake would refuse: one with unsupported partitions, or of another system.
     fn check_base(&self, path: &Path, partition: Option<u32>) -> Result<(), EntryError> {
         let disk = Image::open(path).map_err(|error| IdentityError::from(InspectError::from(error)))?;
         let partitions = |source| EntryError::Partitions { path: path.to_owned(), source };
@@ -189,7 +189,7 @@ impl Job<'_> {
         self.put(image, |old| old.image == asked.reference, |content| asked.note(content))
     }
 
-    /// Puts a container image into the manifest in place of others.
+    /// Adds a container image to the manifest, replacing others.
     fn put(
         &self,
         image: ContainerImage,

@@ -1,4 +1,4 @@
-//! Why manifests are not brought up to date.
+//! Errors of updates.
 
 use std::path::PathBuf;
 
@@ -16,37 +16,37 @@ use vmbake_common::hint::Hint;
 use vmbake_image::identity::IdentityError;
 use vmbake_manifest::ManifestError;
 
-/// Why manifests could not be brought up to date.
+/// Why manifests could not be updated.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
     #[error(transparent)]
     Sources(#[from] SourcesError),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    #[error("nothing is called {name} in the sources of {targets}")]
+    #[error("no entry {name} in the sources of {targets}")]
     UnknownName {
-        /// The name that is asked for.
+        /// The requested name.
         name: String,
-        /// The targets that were looked at.
+        /// The searched targets.
         targets: String,
     },
     #[error(transparent)]
     Request(#[from] RequestError),
-    #[error("{target}: cannot be brought in line with its layers")]
+    #[error("{target}: cannot apply the requests of its layers")]
     Settle { target: String, source: Box<EntryError> },
-    #[error("{target}: the packages of its layers cannot be pinned")]
+    #[error("{target}: cannot pin the packages of its layers")]
     Packages { target: String, source: Box<EntryError> },
     #[error("{failed} of {total} entries could not be resolved")]
     Incomplete {
         failed: usize,
         total: usize,
-        /// Whether all that failed is the base image of `--image`.
+        /// Whether only the base image of `--image` failed.
         only_image: bool,
     },
 }
 
 impl UpdateError {
-    /// Of `total` entries, `failures` were not resolved.
+    /// The error for `failures` among `total` entries.
     pub(super) fn incomplete(failures: &[Entry<'_>], total: usize, resolver: &Resolver<'_>) -> Self {
         let is_given = |entry: &Entry<'_>| resolver.image.is_some() && matches!(entry, Entry::OsImage);
         Self::Incomplete { failed: failures.len(), total, only_image: failures.iter().all(is_given) }
@@ -57,13 +57,13 @@ impl Hint for UpdateError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Incomplete { only_image: true, .. } => {
-                "--image takes a raw or qcow2 image of a disk with a GUID partition table and a root file system of --os and --arch; the \
-                 entries that were resolved are kept"
+                "use --image with a raw or qcow2 image of a disk with a GUID partition table and a root file \
+                system of --os and --arch; the resolved entries are kept"
             }
             Self::Incomplete { .. } => {
-                "what was resolved is kept: run it again for the rest when the reasons above are gone. If a site cannot be \
-                 reached, https_proxy names a proxy, and --mirror PREFIX=URL asks another place. An entry that is deleted from \
-                 the manifest takes whatever upstream has"
+                "the resolved entries are kept: run the command again when the causes above are resolved. If a \
+                site is unreachable, use https_proxy for a proxy, or --mirror PREFIX=URL for a mirror. To accept \
+                another upstream version, delete the entry from the manifest"
             }
             Self::UnknownName { .. } => {
                 "`vmbake manifest show FILE` lists the entries of a manifest; the base image is os.image"
@@ -76,47 +76,63 @@ impl Hint for UpdateError {
     vmbake_common::causes!(Sources, Manifest, Request; Settle, Packages);
 }
 
-/// Why one entry was not resolved or not kept.
+/// Why an entry was not resolved or not kept.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub enum EntryError {
-    /// The packages that layers ask for cannot be chosen.
+    /// The dependencies of layers cannot be resolved.
     Closure(#[from] ClosureError),
-    /// It was not resolved.
     Resolve(#[from] ResolveError),
     /// The manifest cannot be written.
     Publish(#[from] PublishError),
-    /// The manifest cannot be written as JSON.
+    /// The manifest cannot be serialized as JSON.
     Text(#[from] serde_json::Error),
-    /// The manifest that is there cannot be used.
+    /// The existing manifest cannot be used.
     Manifest(#[from] ManifestError),
     #[error("{path}: cannot lock the directory of the manifest")]
-    Lock { path: PathBuf, source: std::io::Error },
-    #[error("what was resolved cannot be proven again")]
+    Lock {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("cannot verify the resolved entry from the stored evidence")]
     Replay(#[from] LinkError),
     #[error("upstream has {found}, which is older than the pinned {pinned}")]
-    Downgrade { pinned: String, found: String },
+    Downgrade {
+        pinned: String,
+        found: String,
+    },
     #[error("{found:?} is not a valid version")]
-    Version { found: String },
-    #[error("upstream has {found}, the manifest pins {pinned}")]
+    Version {
+        found: String,
+    },
+    #[error("upstream has {found}, but the manifest pins {pinned}")]
     Other {
         /// Version and digest in the manifest.
         pinned: String,
         found: String,
     },
-    #[error("its version at {at} is unknown: only the newest one is published")]
-    NotPast { at: Timestamp },
-    /// The base image is another system than the manifest is for.
+    #[error("unknown version as of {at}: upstream publishes only the newest one")]
+    NotPast {
+        at: Timestamp,
+    },
+    /// The base image is of another system than the manifest.
     Identity(#[from] IdentityError),
-    #[error("{path}: not usable as a base image")]
-    Partitions { path: PathBuf, source: AssembleError },
+    #[error("{path}: cannot be used as a base image")]
+    Partitions {
+        path: PathBuf,
+        source: AssembleError,
+    },
     #[error("{path}: cannot read the base image")]
-    Image { path: PathBuf, source: std::io::Error },
+    Image {
+        path: PathBuf,
+        source: std::io::Error,
+    },
 }
 
 impl Hint for EntryError {
     fn hint(&self) -> Option<String> {
-        let text = "run `vmbake update` without --at first: entries that are pinned are kept. A base image can be given with --image";
+        let text =
+            "run `vmbake update` without --at first: pinned entries are kept. Use --image to provide a base image";
         matches!(self, Self::NotPast { .. }).then(|| text.to_owned())
     }
 

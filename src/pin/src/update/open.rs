@@ -23,22 +23,22 @@ pub(super) struct Open<'a> {
     pub(super) system: &'a System,
     path: PathBuf,
     content: Mutex<Content>,
-    /// What its layers ask of upstreams; `None` where nobody knows its layers.
+    /// The download requests of its layers; `None` if the layers are unknown.
     asked: Option<&'a UpstreamRequests>,
 }
 
-/// Something to resolve.
+/// An entry to resolve.
 #[derive(Clone, Copy)]
 pub(super) enum Entry<'a> {
     OsImage,
     Dependency(&'a Source),
     Container(&'a ImageSource),
-    /// What a layer asks for.
+    /// A request of a layer.
     Download(AskedDownload<'a>),
     Image(AskedImage<'a>),
 }
 
-/// Where the manifest of a target is.
+/// The path of a target's manifest.
 pub(super) fn path(folder: &Path, target: &Target) -> PathBuf {
     folder.join(format!("{}.json", target.name()))
 }
@@ -72,12 +72,12 @@ impl<'a> Open<'a> {
         Ok(Self { target, system, path, content: Mutex::new(content), asked: None })
     }
 
-    /// The same, with what its layers ask for.
+    /// Sets the requests of its layers.
     pub(super) fn asking(self, asked: Option<&'a UpstreamRequests>) -> Self {
         Self { asked, ..self }
     }
 
-    /// Drops what no layer asks for any more, and records what they ask for.
+    /// Removes entries that layers no longer request, and records the requests.
     pub(super) fn settle(&self, sources: &Sources) -> Result<(), UpdateError> {
         let Some(asked) = self.asked.filter(|asked| self.content().requests != **asked) else { return Ok(()) };
         let changed = self.change(|content| {
@@ -107,14 +107,14 @@ impl<'a> Open<'a> {
         std::iter::once(Entry::OsImage).chain(dependencies).chain(images).chain(self.requested())
     }
 
-    /// The entries that layers ask for.
+    /// The entries that layers request.
     pub(super) fn requested(&self) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let layers = || self.asked.into_iter().flatten();
         let downloads = layers().flat_map(AskedDownload::all).map(Entry::Download);
         downloads.chain(layers().flat_map(AskedImage::all).map(Entry::Image)).collect::<Vec<_>>().into_iter()
     }
 
-    /// What is wrong with an entry, proven anew: nothing, that it is not pinned (`Ok(false)`), or which link is missing.
+    /// Verifies an entry: `Ok(false)` if it is not pinned, an error if a link is missing.
     pub(super) fn is_proven(&self, entry: Entry<'_>, prover: &Prover<'_>) -> Result<bool, LinkError> {
         let content = locked(&self.content).clone();
         let proven = match entry {
@@ -139,7 +139,7 @@ impl<'a> Open<'a> {
         proven.transpose().map(|standing| standing.is_some())
     }
 
-    /// An entry that is pinned without a proof, as tools that record none write it.
+    /// An entry that is pinned without a proof, as written by other tools.
     pub(super) fn unproven(&self, entry: Entry<'_>) -> Option<Pin> {
         let content = locked(&self.content);
         let file = |found: &Dependency| match (&found.proof, &found.chosen) {
@@ -158,7 +158,7 @@ impl<'a> Open<'a> {
         }
     }
 
-    /// What the manifest says now.
+    /// The current contents of the manifest.
     pub(super) fn content(&self) -> Content {
         locked(&self.content).clone()
     }
@@ -189,8 +189,8 @@ impl<'a> Open<'a> {
         ManifestContext { target: self.target, system: self.system, versions }
     }
 
-    /// Changes the content, and the file if that says something else. The file is read again first, since another process
-    /// may have resolved other entries of it meanwhile.
+    /// Changes the contents, and writes the file if they differ. The file is read again first, since another process
+    /// may have updated it.
     pub(super) fn change(&self, change: impl FnOnce(&mut Content) -> Result<(), EntryError>) -> Result<(), EntryError> {
         let mut content = locked(&self.content);
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -225,14 +225,14 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Where its version comes from, if it is an upstream's.
+    /// Its version source, if it has an upstream.
     pub(super) fn version(self, open: &'a Open<'a>) -> Option<&'a VersionSource> {
         match self {
             Self::OsImage if open.is_local() => None,
             Self::OsImage => Some(&open.system.image.version),
             Self::Dependency(source) => Some(&source.upstream.version),
             Self::Download(asked) => Some(&asked.upstream.version),
-            // Its tag follows another entry, or is what a layer says.
+            // Its tag follows another entry, or is given by a layer.
             Self::Container(_) | Self::Image(_) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Which of two versions is the older one.
+//! Compares versions to detect downgrades.
 
 use debversion::Version;
 use jiff::Timestamp;
@@ -7,11 +7,11 @@ use jiff::tz::TimeZone;
 
 use crate::sources::VersionSource;
 
-/// Whether an upstream offers less than what is pinned: it, or somebody in its place, went back.
+/// Whether upstream offers an older version than the pinned one, which may be an attack.
 ///
-/// A version that the sources themselves state may be any. Versions are ordered as Debian does (deb-version(7)), and what
-/// stands behind a hyphen of an upstream's own version makes it an earlier one, as in `2.0.0-rc.1` (Semantic Versioning 2.0.0).
-/// Two texts that cannot be compared are taken as they come.
+/// Versions stated in the sources are always accepted. Versions are ordered as in Debian (deb-version(7)), and a hyphen
+/// in an upstream version starts a pre-release, as in `2.0.0-rc.1` (Semantic Versioning 2.0.0). Versions that cannot be
+/// compared are accepted.
 pub(super) fn is_downgrade(source: &VersionSource, pinned: &str, found: &str) -> bool {
     let read = |text: &str| match source {
         VersionSource::Pinned(_) | VersionSource::SameAs(_) => None,
@@ -24,8 +24,8 @@ pub(super) fn is_downgrade(source: &VersionSource, pinned: &str, found: &str) ->
     }
 }
 
-/// Whether the version that a source leads to is known to be that of a past time: archives have snapshots, stated versions do not change,
-/// and a version such as `20260901-2299` is of the day that it starts with. `found` looks up the version.
+/// Whether the version is known to be that of a past time: archives have snapshots, stated versions do not change, and
+/// a version such as `20260901-2299` is of the day that it starts with. `found` looks up the version.
 pub(super) fn is_as_of<E>(
     source: &VersionSource,
     found: impl FnOnce() -> Result<String, E>,

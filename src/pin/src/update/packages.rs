@@ -1,4 +1,4 @@
-//! The packages that layers ask for: chosen all at once, since what one needs decides about the others.
+//! Packages requested by layers: resolved together, since they affect each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +12,26 @@ use vmbake_common::progress::{Event, Progress};
 use vmbake_manifest::{ClosureRecord, Content, Dependency, OS_IMAGE, PackageReason, Target};
 
 impl UpdateRequest {
-    /// What the layers of a target ask for.
+    /// The requests of the layers of a target.
     fn requests(&self, target: &Target) -> Requests {
         self.packages.get(target).cloned().unwrap_or_default()
     }
 
-    /// Whether a name is that of a package that layers ask for, or that was chosen for one.
+    /// Whether a name is that of a requested package, or of a dependency.
     pub(super) fn knows_package(&self, open: &Open<'_>, name: &str) -> bool {
         let requests = self.requests(open.target);
         let asked = requests.iter().flat_map(|(_, request)| &request.packages).any(|wanted| wanted.name == name);
         asked || open.content().dependencies.get(name).is_some_and(|entry| entry.chosen.is_some())
     }
 
-    /// Whether the packages of a manifest are to be looked at: another base image may need others.
+    /// Whether the packages of a manifest must be resolved: another base image may require others.
     fn wants_packages(&self, open: &Open<'_>) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| name == OS_IMAGE || self.knows_package(open, name))
     }
 }
 
-/// Chooses the packages of a manifest again, if they are not those that its layers ask for, not proven, or to be resolved anew.
+/// Resolves the packages of a manifest again, if the requests have changed, the pins cannot be verified, or all are to
+/// be resolved.
 pub(super) fn bring(
     request: &UpdateRequest,
     open: &Open<'_>,
@@ -63,10 +64,10 @@ pub(super) fn bring(
     Ok(())
 }
 
-/// The name of a package, the version that is pinned and the one that would be: one may be absent.
+/// The name of a package, the pinned version and the new one, either of which may be absent.
 pub(super) type Change = (String, Option<String>, Option<String>);
 
-/// Packages of which another version would be chosen now than the one that is pinned.
+/// Packages whose version would change.
 pub(super) fn changes(
     request: &UpdateRequest,
     open: &Open<'_>,
@@ -84,7 +85,7 @@ pub(super) fn changes(
     Ok(names.into_iter().map(change).filter(|(_, pinned, newest)| pinned != newest).collect())
 }
 
-/// Why a package is among those that would be chosen now.
+/// Explains why a package would be chosen.
 pub fn explain(
     request: &UpdateRequest,
     resolver: &Resolver<'_>,
@@ -117,7 +118,7 @@ fn are_proven(content: &Content, prover: &Prover<'_>) -> bool {
     chosen.all(|(name, entry)| prover.dependency(content, name, entry).is_ok())
 }
 
-/// `Date` of each archive and suite that was asked.
+/// `Date` of each archive and suite used.
 type Dates = Vec<(String, String, jiff::Timestamp)>;
 
 fn choose(
@@ -137,7 +138,7 @@ fn choose(
     }
 }
 
-/// Puts the packages into the manifest in place of those that it had, if they can be proven again from what is kept.
+/// Replaces the packages in the manifest, if they can be verified from the stored evidence.
 fn pin(
     open: &Open<'_>,
     prover: &Prover<'_>,
@@ -165,7 +166,7 @@ fn pin(
     })
 }
 
-/// What was chosen, an event for each package that a layer asks for.
+/// The events for the chosen packages, one for each requested package.
 fn events(manifest: &str, closure: &Closure) -> Vec<Event> {
     let manifest = || manifest.to_owned();
     let mut of: BTreeMap<&str, (usize, u64)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Entries that are pinned without a proof: their version is resolved, and must be the same file.
+//! Pins without a proof: their version is resolved, and must be the same file.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use vmbake_common::input;
 use vmbake_manifest::{ContainerImage, Dependency};
 use vmbake_store::store::{Store, StoreError};
 
-/// What is pinned.
+/// A pin without a proof.
 #[derive(Debug)]
 pub(super) enum Pin {
     /// A version of an artifact.
@@ -20,17 +20,16 @@ pub(super) enum Pin {
         /// Digest of the file, perhaps by another algorithm than that of the proof.
         digest: Digest,
     },
-    /// A container image.
     Image(Box<ContainerImage>),
 }
 
 impl Pin {
-    /// An upstream that has the pinned version alone, where the version can be chosen.
+    /// The upstream with the pinned version, if the version can be chosen.
     pub(super) fn of<'a>(&self, upstream: &'a Upstream) -> Result<Cow<'a, Upstream>, EntryError> {
         let is_given =
             matches!(upstream.version, VersionSource::Apt { .. } | VersionSource::Pinned(_) | VersionSource::SameAs(_));
         match self {
-            // It becomes a part of addresses.
+            // The version becomes a part of URLs.
             Self::File { version, .. } if !is_given && !is_version(version) => {
                 Err(EntryError::Version { found: version.clone() })
             }
@@ -41,7 +40,7 @@ impl Pin {
         }
     }
 
-    /// Whether what was resolved is the pinned file, which is in the store.
+    /// Whether the resolved file is the pinned one, which is in the store.
     pub(super) fn check(&self, store: &Store, found: &Dependency) -> Result<(), EntryError> {
         let Self::File { version, digest } = self else { return Ok(()) };
         let path = store.path(&found.digest);

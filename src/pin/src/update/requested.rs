@@ -1,5 +1,5 @@
-//! What layers ask of upstreams themselves: downloads and container images. Requests enter, entries to resolve leave; the manifest
-//! repeats each request, so that a proof can be replayed without the layer, and a bake can compare the two.
+//! Requests of layers for downloads and container images: determines the entries to resolve. Each request is recorded
+//! in the manifest, so that a proof can be replayed without the layer, and a bake can compare both.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use vmbake_common::hint::Hint;
 use vmbake_manifest::upstream::{Upstream, UpstreamRequest};
 use vmbake_manifest::{ContainerImage, Content, Dependency, Target};
 
-/// What layers ask for, by their names.
+/// The requests of layers, by layer name.
 pub type UpstreamRequests = BTreeMap<String, UpstreamRequest>;
 
 /// Why a request of a layer is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    #[error("{target}: download {name} of layer {layer} has the name of an artifact of the sources")]
+    #[error("{target}: download {name} of layer {layer} has the name of an artifact in the sources")]
     Name { target: String, layer: String, name: String },
-    #[error("{target}: container image {image} of layer {layer} is one of the sources, which choose its tag")]
+    #[error("{target}: container image {image} of layer {layer} is listed in the sources, which choose its tag")]
     Image { target: String, layer: String, image: String },
     #[error(
-        "{target}: download {name} of layer {layer} demands less than artifact {source_name} of the sources: {weaker}"
+        "{target}: download {name} of layer {layer} requires a weaker proof than artifact {source_name} of the sources: {weaker}"
     )]
     Weakens { target: String, layer: String, name: String, source_name: String, weaker: String },
 }
@@ -29,17 +29,17 @@ impl Hint for RequestError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Name { name, .. } => {
-                format!("give the download another name, or install what the sources have by `artifacts`: {name}")
+                format!("rename the download, or use `artifacts` to install the one of the sources: {name}")
             }
-            Self::Image { .. } => "leave it out of `container_images`: the manifest has it already".to_owned(),
+            Self::Image { .. } => "remove it from `container_images`: the manifest includes it already".to_owned(),
             Self::Weakens { source_name, .. } => {
-                format!("take its `checksums` and `proof` from the artifact {source_name} of the sources")
+                format!("copy `checksums` and `proof` from the artifact {source_name} of the sources")
             }
         })
     }
 }
 
-/// A file that a layer asks for.
+/// A download requested by a layer.
 #[derive(Clone, Copy)]
 pub(super) struct AskedDownload<'a> {
     pub(super) layer: &'a str,
@@ -47,7 +47,7 @@ pub(super) struct AskedDownload<'a> {
     pub(super) upstream: &'a Upstream,
 }
 
-/// A container image that a layer asks for.
+/// A container image requested by a layer.
 #[derive(Clone, Copy)]
 pub(super) struct AskedImage<'a> {
     pub(super) layer: &'a str,
@@ -59,13 +59,13 @@ impl<'a> AskedDownload<'a> {
         asked.downloads.iter().map(move |(name, upstream)| Self { layer, name, upstream })
     }
 
-    /// What is pinned for the same words of the layer.
+    /// The pinned entry for the same request.
     pub(super) fn pinned<'b>(&self, content: &'b Content) -> Option<&'b Dependency> {
         let is_same = content.download(self.name) == Some((self.layer, self.upstream));
         content.dependencies.get(self.name).filter(|_| is_same)
     }
 
-    /// Records what the layer says.
+    /// Records the request.
     pub(super) fn note(&self, content: &mut Content) {
         content.requests.values_mut().for_each(|asked| drop(asked.downloads.remove(self.name)));
         content.requests.retain(|_, asked| !asked.is_empty());
@@ -83,21 +83,21 @@ impl<'a> AskedImage<'a> {
         self.reference.rsplit_once(':').map_or("", |(_, tag)| tag)
     }
 
-    /// What is pinned for the same words of the layer.
+    /// The pinned entry for the same request.
     pub(super) fn pinned<'b>(&self, content: &'b Content) -> Option<&'b ContainerImage> {
         let asked = content.requests.get(self.layer)?;
         let image = content.images.iter().find(|image| image.image == self.reference);
         image.filter(|_| asked.container_images.contains(self.reference))
     }
 
-    /// Records what the layer says.
+    /// Records the request.
     pub(super) fn note(&self, content: &mut Content) {
         let asked = content.requests.entry(self.layer.to_owned()).or_default();
         asked.container_images.insert(self.reference.to_owned());
     }
 }
 
-/// Fails where a request goes against the sources: by a name of theirs, or by less proof of the same file.
+/// Fails if a request conflicts with the sources: by its name, or by a weaker proof of the same file.
 pub(super) fn check(request: &UpdateRequest, sources: &Sources) -> Result<(), RequestError> {
     for (target, asked) in &request.upstreams {
         for asked in asked.iter().flat_map(AskedDownload::all) {

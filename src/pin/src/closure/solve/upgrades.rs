@@ -1,5 +1,5 @@
-//! When packages of the base get a newer version: a layer asks for it, a package that is chosen forbids the old one, what they need is
-//! replaced, or another package of the same source gets it.
+//! Upgrades of packages of the base: requested by a layer, or required because a chosen package conflicts with the old
+//! version, a dependency is replaced, or another package of the same source is upgraded.
 
 use std::rc::Rc;
 
@@ -17,14 +17,14 @@ impl<'a> Solver<'a> {
         self.world.candidate(&of.name).filter(|newer| !Rc::ptr_eq(newer, of))
     }
 
-    /// Newer versions of packages of the base that are of the same source as one that was chosen: built together, they belong together.
+    /// Newer versions of packages of the base from the same source as a chosen one: they are kept in sync.
     pub(super) fn siblings(&self, node: &Node<'a>) -> Vec<Rc<Node<'a>>> {
         let names = self.siblings.get(&node.source).into_iter().flatten();
         let old = names.filter(|name| **name != node.name).filter_map(|name| self.world.installed(name));
         old.filter_map(|old| self.newer(old)).collect()
     }
 
-    /// Newer versions of packages of the base that need the version which `node` replaces.
+    /// Newer versions of packages of the base that depend on the version which `node` replaces.
     pub(super) fn dependents(&self, node: &Node<'a>) -> Vec<Rc<Node<'a>>> {
         let Some(old) = self.world.installed(&node.name) else { return Vec::new() };
         let loses = |by: &Rc<Node<'a>>| {
@@ -34,7 +34,7 @@ impl<'a> Solver<'a> {
         self.world.base().iter().filter(|by| loses(by)).filter_map(|by| self.newer(by)).collect()
     }
 
-    /// Chooses newer versions of packages of the base, as a layer asks for them.
+    /// Upgrades packages of the base as requested by a layer.
     pub(super) fn upgrade(&mut self, at: At) -> Result<(), Refusal> {
         let Some((_, request)) = self.layers.get(at.layer) else { return Ok(()) };
         for old in self.world.base() {
@@ -49,7 +49,7 @@ impl<'a> Solver<'a> {
         Ok(())
     }
 
-    /// Upgrades packages of the base that needed what is replaced now.
+    /// Upgrades packages of the base whose dependencies are replaced.
     pub(super) fn settle(&mut self, at: At) -> Result<(), Refusal> {
         let base = self.world.base();
         while let Some((broken, group)) = base.iter().find_map(|node| Some((node, self.lost(node)?))) {
@@ -68,7 +68,7 @@ impl<'a> Solver<'a> {
         Ok(())
     }
 
-    /// A group of a package of the base that the base satisfies and what is chosen does not.
+    /// A group of a package of the base that is satisfied by the base, but not by the chosen packages.
     fn lost(&self, node: &Rc<Node<'a>>) -> Option<Vec<Relation>> {
         if self.order.is_empty() || !self.is_current(node) {
             return None;
