@@ -1,8 +1,8 @@
-//! `vmbake publish aws`: an image enters, a machine image (AMI) of EC2 leaves, without a machine and without a bucket.
+//! `vmbake publish aws`: creates an Amazon machine image (AMI) from a disk image, without an instance or a bucket.
 //!
-//! Blocks of the disk are put into a snapshot by the EBS direct APIs, and the snapshot is registered. Everything is looked for before
-//! it is made, by the digest of the disk in a tag, so that a second run does only what the first has not done. A snapshot stays
-//! when something fails: the next run goes on with it. What is complete is never removed.
+//! The EBS direct APIs write the disk to a snapshot block by block, and the snapshot is registered. Existing resources
+//! are found by the disk digest in a tag, so a second run does only what is missing. An incomplete snapshot is kept
+//! after a failure, and the next run resumes it. Complete resources are never deleted.
 
 mod journal;
 mod kept;
@@ -37,62 +37,61 @@ use upload::{Transferred, Upload};
 use verify::Made;
 use vmbake_distribute::publish::blocks::BLOCK;
 
-/// How long a snapshot may take to be complete, and a machine image to be available.
+/// Maximum time for a snapshot to complete, and for an AMI to become available.
 const SETTLE: Duration = Duration::from_secs(2 * 60 * 60);
-/// List price of putting 1,000 blocks, in US dollars, as an example: AWS's price list has the true one of a region.
+/// Example list price of 1,000 block uploads, in US dollars; the actual one depends on the region.
 const USD_PER_1000_PUTS: f64 = 0.006;
 
-/// What was published, or would be.
+/// The result of publishing, or of a dry run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublishReport {
     pub account: String,
-    /// The region that was published to first.
+    /// The primary region.
     pub region: String,
-    /// Name of the machine image.
+    /// Name of the AMI.
     pub name: String,
-    /// Digest of the disk: the tag by which it is found.
+    /// Digest of the disk: the tag that identifies it.
     pub disk_digest: String,
     /// `x86_64` or `arm64`.
     pub architecture: &'static str,
-    /// How machines start.
+    /// The boot mode.
     pub boot_mode: &'static str,
-    /// GiB of the disk.
+    /// Disk size in GiB.
     pub volume_size: u64,
-    /// The machine image; none where it would be made.
+    /// The AMI; none in a dry run.
     pub image_id: Option<String>,
     pub snapshot_id: Option<String>,
-    /// What the snapshot began as.
+    /// The parent snapshot.
     pub parent: Option<String>,
-    /// Why it began as nothing.
+    /// Why there is no parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_parent: Option<String>,
-    /// Whether the machine image was there.
+    /// Whether the AMI existed already.
     pub reused: bool,
-    /// Blocks that were sent, or would be.
+    /// Number of uploaded blocks, or to be uploaded.
     pub blocks_sent: u64,
     /// Their length.
     pub bytes_sent: u64,
-    /// Blocks that an earlier attempt had sent.
+    /// Blocks uploaded by an earlier attempt.
     pub blocks_resumed: u64,
-    /// Blocks whose contents were read back and compared.
+    /// Blocks read back and compared.
     pub blocks_verified: u64,
-    /// What else was changed: tags, permissions, deprecations, parameters, copies.
+    /// Number of other changes: tags, permissions, deprecations, parameters, copies.
     pub changes: usize,
-    /// Machine images in other regions.
+    /// AMIs in other regions.
     pub copies: BTreeMap<String, String>,
 }
 
-/// Where things are published, and by whom.
+/// The account, region and local state used for publishing.
 pub struct PublishContext<'a> {
-    /// The first region.
+    /// The client for the primary region.
     pub aws: &'a Aws,
-    /// The store, where it is kept what was sent.
+    /// The store, which keeps journals of uploads.
     pub store: &'a Path,
-    /// Tells what happens.
     pub progress: &'a Progress,
 }
 
-/// Publishes an image, as far as that was not done before.
+/// Publishes an image, as far as that has not been done before.
 pub fn publish(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
     let run = Run::begin(publisher, request)?;
     let mut report = run.report();
@@ -108,7 +107,7 @@ pub fn publish(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> 
     Ok(report)
 }
 
-/// Tells what publishing would do, and changes nothing anywhere.
+/// Reports what publishing would do, without changing anything.
 pub fn plan(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
     let run = Run::begin(publisher, request)?;
     let mut report = run.report();
@@ -132,7 +131,7 @@ pub fn plan(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Res
     Ok(report)
 }
 
-/// One publication.
+/// A run of `publish`.
 struct Run<'a> {
     aws: &'a Aws,
     store: &'a Path,
@@ -145,7 +144,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn begin(publisher: &PublishContext<'a>, request: &'a PublishRequest<'a>) -> Result<Self, AmiError> {
         let PublishContext { aws, store, progress } = *publisher;
-        // Whoever has no credentials need not wait for the image to be read.
+        // Fails early without credentials, before reading the image.
         let account = aws.caller()?.account;
         let subject = Subject::read(request, progress)?;
         let run = Self { aws, store, progress, request, subject, account };
@@ -181,12 +180,12 @@ impl<'a> Run<'a> {
         register::find(self.aws, &self.subject.digest.to_string())
     }
 
-    /// Makes the machine image.
+    /// Creates the AMI.
     fn make(&self, report: &mut PublishReport) -> Result<MachineImage, AmiError> {
         let encrypted = self.check_account()?;
         let Subject { digest, blocks, .. } = &self.subject;
         let mut journal = Journal::open(self.store, digest, &self.account, self.aws.region())?;
-        // Whoever had the journal may have made it.
+        // Another process may have created it while this one waited for the journal.
         if let Some(image) = self.found()? {
             report.reused = true;
             return Ok(image);
@@ -228,14 +227,14 @@ impl<'a> Run<'a> {
         done
     }
 
-    /// Looks at what would stop it later, before a byte is sent; returns whether the snapshot will be encrypted.
+    /// Checks the preconditions of later steps before the upload; returns whether the snapshot will be encrypted.
     fn check_account(&self) -> Result<bool, AmiError> {
         register::check_name(self.aws, &self.subject.name, &self.subject)?;
         let encrypted = self.request.kms_key.is_some() || self.aws.encryption_by_default()?;
         Ok(encrypted)
     }
 
-    /// Whether everybody can start machines in all regions, if that is asked for. Looked at before anything is done.
+    /// Checks early whether the AMI can be public in all regions, if requested.
     fn check_public(&self) -> Result<(), AmiError> {
         if !self.request.permissions.contains(&LaunchPermission::Group) {
             return Ok(());
@@ -248,7 +247,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             if self.request.kms_key.is_some() || aws.encryption_by_default()? {
-                return Err(refused("its snapshot is encrypted"));
+                return Err(refused("the snapshot is encrypted"));
             }
             if aws.block_public_access()? == "block-new-sharing" {
                 return Err(refused("block public access is on"));
@@ -257,7 +256,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Whether whoever asks may register an image. EC2 looks at that first; what it misses in the request does not matter.
+    /// Checks the permission to register images. EC2 checks it first, before the incomplete request.
     fn may_register(&self) -> Result<(), AmiError> {
         match self.aws.dry_run("RegisterImage", &[("Name", &self.subject.name)]) {
             Err(error) if error.is_denied() || error.is_expired() => Err(error.into()),
@@ -274,7 +273,7 @@ impl<'a> Run<'a> {
         Ok(snapshots.into_iter().next().map(|snapshot| snapshot.id))
     }
 
-    /// The parent, and what is sent beside it.
+    /// Chooses the parent and the blocks to upload in addition.
     fn choose_parent(&self, encrypted: bool, report: &mut PublishReport) -> Result<(Option<Parent>, Sent), AmiError> {
         let search = Search {
             aws: self.aws,
@@ -290,7 +289,7 @@ impl<'a> Run<'a> {
         let parent = match search.find(&self.subject)? {
             Ok(parent) => Some(parent),
             Err(reason) => {
-                self.tell(format!("everything is sent, as there is no parent: {reason}"));
+                self.tell(format!("uploading all blocks, as there is no parent: {reason}"));
                 report.no_parent = Some(reason);
                 None
             }
@@ -300,7 +299,7 @@ impl<'a> Run<'a> {
         Ok((parent, list))
     }
 
-    /// Copies, tags, permissions, deprecation, and parameters last.
+    /// Copies, tags, permissions and deprecation; parameters last.
     fn spread(&self, source: Placed, report: &mut PublishReport) -> Result<(), AmiError> {
         report.settled(&source.image);
         report.name.clone_from(&source.image.name);
@@ -333,11 +332,11 @@ impl PublishReport {
         self.snapshot_id = image.snapshots.first().cloned();
     }
 
-    /// What it takes, for people who only plan.
+    /// The estimated cost, for a dry run.
     pub fn estimate(&self) -> String {
-        #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let price = self.blocks_sent as f64 / 1000.0 * USD_PER_1000_PUTS;
         let blocks = counted(self.blocks_sent, "block");
-        format!("would send {blocks}, {}, for about {price:.2} USD by list price", human_bytes(self.bytes_sent))
+        format!("would upload {blocks}, {}, for about {price:.2} USD by list price", human_bytes(self.bytes_sent))
     }
 }

@@ -1,4 +1,4 @@
-//! One call: what a request says, and what its answer holds.
+//! API calls: the request and its response.
 
 use serde::de::DeserializeOwned;
 
@@ -7,10 +7,10 @@ use super::service::Service;
 use super::xml::Xml;
 use vmbake_store::http::{Method, Reply};
 
-/// The longest answer that is read, unless a call knows better: a page of a list has some megabytes.
+/// Default maximum length of a response: a page of a list has some megabytes.
 const MAX_ANSWER: u64 = 32 << 20;
 
-/// A request to a service, before it is signed.
+/// An unsigned request to a service.
 pub(super) struct Call<'a> {
     pub(super) service: Service,
     pub(super) action: &'a str,
@@ -20,7 +20,7 @@ pub(super) struct Call<'a> {
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: &'a [u8],
     pub(super) resource: Option<&'a str>,
-    /// What may not be known yet.
+    /// IDs of resources that may not be visible yet.
     pub(super) young: Option<&'a str>,
     pub(super) unsigned_payload: bool,
     pub(super) paced: bool,
@@ -47,13 +47,13 @@ impl<'a> Call<'a> {
         Self { service, action, method, path, headers, body, resource, young, unsigned_payload, paced, once, limit }
     }
 
-    /// Adds a header, which is signed. Its name is in lower case.
+    /// Adds a signed header. Its name must be in lower case.
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// Names in errors what it is done to.
+    /// Sets the resource to name in errors.
     pub(super) fn resource(self, resource: &'a str) -> Self {
         Self { resource: Some(resource), ..self }
     }
@@ -63,28 +63,28 @@ impl<'a> Call<'a> {
         Self { unsigned_payload: true, ..self }
     }
 
-    /// Counts for the limit of requests in a second that all threads share.
+    /// Applies the rate limit that all threads share.
     pub(super) fn paced(self) -> Self {
         Self { paced: true, ..self }
     }
 
-    /// Waits for a snapshot or an image that this program has just made and that the service does not know yet.
+    /// Retries while a resource that this program has just created is not visible yet.
     pub(super) fn young(self, id: &'a str) -> Self {
         Self { young: Some(id), ..self }
     }
 
-    /// Is not repeated where it may have been done.
+    /// Disables retries if the request may have been processed.
     pub(super) fn once(self) -> Self {
         Self { once: true, ..self }
     }
 
-    /// Reads an answer of at most so many bytes.
+    /// Sets the maximum length of the response.
     pub(super) fn limit(self, limit: u64) -> Self {
         Self { limit, ..self }
     }
 }
 
-/// The answer of a service that did what it was asked for.
+/// A successful response of a service.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) action: String,
@@ -106,17 +106,17 @@ impl Answer {
         self.reply.body
     }
 
-    /// The error that it lacks something.
+    /// The error for a missing element.
     pub(super) fn lacks(&self, what: &'static str) -> AwsError {
         AwsError::Answer { action: self.action.clone(), what }
     }
 
-    /// The body as a JSON document, which is called `what`.
+    /// Parses the body as JSON; `what` is its name in errors.
     pub(super) fn json<T: DeserializeOwned>(&self, what: &'static str) -> Result<T, AwsError> {
         serde_json::from_slice(self.body()).map_err(|_| self.lacks(what))
     }
 
-    /// The body as an XML document.
+    /// Parses the body as XML.
     pub(super) fn xml(self) -> Result<Xml, AwsError> {
         match String::from_utf8(self.reply.body) {
             Ok(text) => Ok(Xml::new(self.action, text)),

@@ -1,4 +1,4 @@
-//! The client: which region is asked, with whose credentials, at which endpoints.
+//! The client: region, credentials and endpoints.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::settings::Settings;
 use super::transport::Transport;
 use vmbake_store::http::{ApiLimits, Client};
 
-/// A client for one region; cheap to clone, and to share between threads.
+/// A client for one region; cheap to clone and to share between threads.
 #[derive(Clone)]
 pub struct Aws {
     pub(super) shared: Arc<Shared>,
     pub(super) region: Arc<str>,
-    /// Quotas of the EBS direct APIs count for a region.
+    /// The quotas of the EBS direct APIs apply per region.
     pub(super) pace: Arc<Pace>,
 }
 
-/// What the clients of all regions have in common.
+/// The state shared by the clients of all regions.
 pub(super) struct Shared {
     pub(super) transport: Transport,
     pub(super) identity: Identity,
@@ -35,10 +35,12 @@ impl fmt::Debug for Aws {
 }
 
 impl Aws {
-    /// Finds region and credentials as the AWS CLI does: in the environment, profiles (with `role_arn`, `source_profile`,
-    /// `credential_process`, `sso_session`), a web identity, a container's endpoint, and the metadata of an instance.
+    /// Finds region and credentials as the AWS CLI does: in the environment, profiles (with `role_arn`,
+    /// `source_profile`, `credential_process`, `sso_session`), a web identity, a container's endpoint, and the instance
+    /// metadata.
     ///
-    /// Credentials are looked for at once, so that their absence is told here. STS, containers and instances may be asked for them.
+    /// Credentials are resolved immediately, so that missing ones are reported here. This may call STS and the metadata
+    /// services of containers and instances.
     pub fn open(http: &Client, settings: &Settings) -> Result<Self, AwsError> {
         let transport = Transport::new(http, ApiLimits::default(), Policy::default());
         let (identity, found) = Identity::find(http, settings)?;
@@ -53,13 +55,12 @@ impl Aws {
         Self { shared, region: region.into(), pace: Arc::default() }
     }
 
-    /// The region that is asked.
     pub fn region(&self) -> &str {
         &self.region
     }
 
-    /// A client for another region, with the same credentials. An endpoint that the user has named stays. A name that no region can
-    /// have is refused by the first call.
+    /// A client for another region, with the same credentials. An endpoint set by the user still applies. An invalid
+    /// name is refused by the first call.
     #[must_use]
     pub fn in_region(&self, region: &str) -> Self {
         Self::new(self.shared.clone(), region)

@@ -1,6 +1,7 @@
-//! The project's HTTP client, as the library that finds credentials uses it: for STS, containers' endpoints and instances' metadata.
+//! Adapts the project's HTTP client to the AWS SDK, which uses it to find credentials: from STS, container endpoints
+//! and instance metadata.
 //!
-//! A call blocks its thread, which does nothing else: credentials are looked for in a runtime of their own.
+//! A call blocks its thread, which does nothing else: credentials are resolved in a separate runtime.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -17,17 +18,18 @@ use vmbake_common::parallel::locked;
 use vmbake_store::http::header::{self, HeaderName};
 use vmbake_store::http::{Api, ApiLimits, Client, HttpError, Method, Request};
 
-/// The longest document with credentials that is read.
+/// Maximum length of a document with credentials.
 const MAX_ANSWER: u64 = 1 << 20;
 
-/// Makes connectors over our client.
+/// Creates connectors that use our client.
 pub(super) struct Connectors {
     http: Client,
     allow_http: bool,
     refused: Refused,
 }
 
-/// The first URL that was refused for plain HTTP. It is kept here because the SDK turns errors of a connector into text.
+/// The first URL that was refused for plain HTTP. It is kept here because the SDK turns errors of a connector into
+/// text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refused(Arc<Mutex<Option<String>>>);
 
@@ -64,7 +66,7 @@ impl HttpClient for Connectors {
     }
 }
 
-/// Makes requests.
+/// Sends requests.
 struct Connector {
     api: Api,
     allow_http: bool,
@@ -92,9 +94,9 @@ impl Connector {
         }
         let method =
             Method::from_bytes(request.method().as_bytes()).map_err(|error| ConnectorError::user(error.into()))?;
-        let body = request.body().bytes().ok_or_else(|| user("a body that is a stream"))?;
+        let body = request.body().bytes().ok_or_else(|| user("streaming bodies are not supported"))?;
         let mut made = Request::of(method, request.uri(), body);
-        // The length is what is sent, and the host that of the address.
+        // These are set by our client.
         let own = [header::CONTENT_LENGTH, header::HOST];
         for (name, value) in request.headers() {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| ConnectorError::user(error.into()))?;
@@ -103,7 +105,7 @@ impl Connector {
             }
         }
         let reply = self.api.send(&made, MAX_ANSWER).map_err(failed)?;
-        let status = reply.status.try_into().map_err(|_| user("a status that is none"))?;
+        let status = reply.status.try_into().map_err(|_| user("invalid status"))?;
         let mut response = HttpResponse::new(status, reply.body.into());
         for (name, value) in &reply.headers {
             if let Ok(value) = value.to_str() {
@@ -114,7 +116,7 @@ impl Connector {
     }
 }
 
-/// The library repeats what may help: time-outs and broken connections.
+/// The SDK retries after time-outs and lost connections.
 fn failed(error: HttpError) -> ConnectorError {
     match error.is_temporary() {
         true => ConnectorError::io(error.into()),

@@ -1,5 +1,5 @@
-//! The EBS direct APIs: a snapshot is begun, filled block by block and completed; its blocks are listed, compared and read.
-//! REST with JSON, API version 2019-11-02.
+//! The EBS direct APIs: start, fill and complete a snapshot; list, compare and read its blocks. REST with JSON, API
+//! version 2019-11-02.
 
 use std::collections::BTreeMap;
 
@@ -14,77 +14,76 @@ use super::error::AwsError;
 use super::query::escaped;
 use super::service::Service;
 
-/// Bytes of a block.
+/// Block size in bytes.
 pub const BLOCK_SIZE: u64 = 512 << 10;
-/// Entries of a page of a list: the most that a service gives, since 50 pages a second are all that an account has.
+/// Entries per page: the maximum, since an account can request only 50 pages a second.
 const PAGE: &str = "10000";
-/// Pages of a list that are read: 100 entries each, the least that a service may be asked for, of the longest volume.
+/// Maximum number of pages: with the minimum of 100 entries, for the largest volume.
 const MAX_PAGES: usize = 65_536 * 2048 / 100;
 /// Checksums are SHA-256 in Base64.
 const ALGORITHM: &str = "SHA256";
 
-/// A snapshot that is to be begun.
+/// Parameters of a new snapshot.
 #[derive(Clone, Debug)]
 pub struct StartSnapshot<'a> {
-    /// Length in GiB, 1 to 65,536.
+    /// Size in GiB, 1 to 65,536.
     pub volume_size: u64,
-    /// The snapshot that has the blocks which are not put. It must be the account's own, completed, in this region, and not longer.
+    /// The parent, which provides the blocks that are not uploaded. It must be owned by the account, completed, in this
+    /// region, and not larger.
     pub parent: Option<&'a str>,
-    /// At most 64 characters of ASCII. The same request with the same token is the same snapshot.
+    /// At most 64 ASCII characters. Repeating a request with the same token returns the same snapshot.
     pub client_token: &'a str,
     /// At most 255 characters.
     pub description: &'a str,
-    /// After as many minutes without a block the snapshot fails: 10 to 4,320.
+    /// The snapshot fails after this many minutes without a block: 10 to 4,320.
     pub timeout_minutes: u32,
     /// At most 50.
     pub tags: &'a [(String, String)],
     /// ARN of the key that encrypts it.
     pub kms_key: Option<&'a str>,
-    /// Whether it is encrypted. It is not sent with a parent, whose encryption counts.
+    /// Whether it is encrypted. Not sent with a parent, which determines the encryption.
     pub encrypted: bool,
 }
 
-/// A snapshot that was begun.
+/// A started snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
-    /// Its id: `snap-…`.
+    /// Its ID: `snap-…`.
     pub id: String,
-    /// `pending`; another status where the client token was used before.
+    /// `pending`; another status if the client token was used before.
     pub status: String,
-    /// Bytes of a block, which are [`BLOCK_SIZE`] so far.
+    /// Block size in bytes, currently always [`BLOCK_SIZE`].
     pub block_size: u64,
     /// ARN of the key that encrypts it, if it is encrypted.
     pub kms_key: Option<String>,
 }
 
-/// The blocks that a snapshot has, those of its parents among them.
+/// The blocks of a snapshot, including those of its parents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedBlocks {
-    /// Length in GiB.
+    /// Size in GiB.
     pub volume_size: u64,
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_size: u64,
-    /// In the order of their places.
+    /// In the order of their indexes.
     pub blocks: Vec<ListedBlock>,
 }
 
-/// A block that a snapshot has.
+/// A block of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedBlock {
-    /// Its place, in blocks.
     pub index: u64,
-    /// What [`Aws::get_block`] asks with; good for an hour or so.
+    /// The token for [`Aws::get_block`]; valid for about an hour.
     pub token: String,
 }
 
-/// A block that two snapshots of one lineage do not have in common.
+/// A block that differs between two snapshots of one lineage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedBlock {
-    /// Its place, in blocks.
     pub index: u64,
-    /// What reads it from the first snapshot; `None` if that does not have it.
+    /// The token to read it from the first snapshot; `None` if it is not there.
     pub first_token: Option<String>,
-    /// What reads it from the second snapshot; `None` if that does not have it.
+    /// The token to read it from the second snapshot; `None` if it is not there.
     pub second_token: Option<String>,
 }
 
@@ -153,7 +152,7 @@ struct Changed {
 }
 
 impl Aws {
-    /// Begins a snapshot. Its client token makes this safe to repeat: the same snapshot is answered again.
+    /// Starts a snapshot. The client token makes the call idempotent.
     pub fn start_snapshot(&self, start: &StartSnapshot<'_>) -> Result<Started, AwsError> {
         let has_parent = start.parent.is_some();
         let request = Start {
@@ -179,9 +178,10 @@ impl Aws {
         Ok(Started { id, status, block_size, kms_key })
     }
 
-    /// Puts a block of [`BLOCK_SIZE`] bytes whose SHA-256 is `checksum`; the service must confirm it. A block that is there is replaced.
+    /// Uploads a block of [`BLOCK_SIZE`] bytes with the SHA-256 `checksum`, which the service must confirm. An existing
+    /// block is replaced.
     ///
-    /// The body is not signed, only its checksum is, so that nothing is hashed twice.
+    /// The signature covers the checksum instead of the body, so that nothing is hashed twice.
     pub fn put_block(&self, snapshot: &str, index: u64, checksum: &[u8; 32], block: &[u8]) -> Result<(), AwsError> {
         let found = block.len() as u64;
         if found != BLOCK_SIZE {
@@ -205,8 +205,8 @@ impl Aws {
         self.call_checked(&call, echoed)
     }
 
-    /// Completes a snapshot, to which `changed_blocks` different blocks were put; `linear` is the SHA-256 over the digests of them, in the
-    /// order of their places. Returns the status.
+    /// Completes a snapshot to which `changed_blocks` different blocks were uploaded; `linear` is the SHA-256 over
+    /// their digests, in the order of their indexes. Returns the status.
     pub fn complete_snapshot(
         &self,
         snapshot: &str,
@@ -228,7 +228,7 @@ impl Aws {
         Ok(answer.status)
     }
 
-    /// All blocks of a completed snapshot, in order of their places.
+    /// All blocks of a completed snapshot, in the order of their indexes.
     pub fn snapshot_blocks(&self, snapshot: &str) -> Result<ListedBlocks, AwsError> {
         let path = format!("/snapshots/{}/blocks", escaped(snapshot));
         let (volume_size, block_size, blocks) =
@@ -237,7 +237,7 @@ impl Aws {
         Ok(ListedBlocks { volume_size, block_size, blocks: blocks.collect() })
     }
 
-    /// The blocks in which two completed snapshots of one lineage differ, in order of their places.
+    /// The blocks that differ between two completed snapshots of one lineage, in the order of their indexes.
     pub fn changed_blocks(&self, first: &str, second: &str) -> Result<Vec<ChangedBlock>, AwsError> {
         let path = format!("/snapshots/{}/changedblocks", escaped(second));
         let query = [("firstSnapshotId", first)];
@@ -251,7 +251,8 @@ impl Aws {
         Ok(blocks.collect())
     }
 
-    /// The bytes of a block, whose token a list has given; their number and SHA-256 are what the service states.
+    /// The contents of a block, given a token from a list; length and SHA-256 are checked against those that the
+    /// service states.
     pub fn get_block(&self, snapshot: &str, index: u64, token: &str) -> Result<Vec<u8>, AwsError> {
         let path = format!("/snapshots/{}/blocks/{index}?blockToken={}", escaped(snapshot), escaped(token));
         let call = Call::get(Service::Ebs, "GetSnapshotBlock", &path).resource(snapshot).paced().limit(BLOCK_SIZE);
@@ -270,7 +271,8 @@ impl Aws {
         })
     }
 
-    /// All entries of a list by their places, with the length in GiB and the size of a block that its pages state. Pages may be empty.
+    /// All entries of a list by index, with the size in GiB and the block size that its pages state. Pages may be
+    /// empty.
     fn pages<T: DeserializeOwned>(
         &self,
         action: &str,
@@ -290,7 +292,7 @@ impl Aws {
             let page: Page<T> = answer.json("page of blocks")?;
             for block in page.blocks {
                 if all.insert(index(&block), block).is_some() {
-                    return Err(answer.lacks("list: a block is in it twice"));
+                    return Err(answer.lacks("list: duplicate block"));
                 }
             }
             let (Some(volume_size), Some(block_size)) = (page.volume_size, page.block_size) else {

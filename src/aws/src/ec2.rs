@@ -1,4 +1,4 @@
-//! EC2: snapshots, machine images, who may start them, and what an account is set to. Query protocol, version 2016-11-15.
+//! EC2: snapshots, AMIs, launch permissions, and settings of an account. Query protocol, version 2016-11-15.
 
 mod account;
 mod images;
@@ -19,9 +19,9 @@ use super::xml::{Missing, Node, Xml};
 
 /// Version of the API.
 const VERSION: &str = "2016-11-15";
-/// Entries of a page of a list, the most that there are.
+/// Entries per page, the maximum.
 const PAGE: &str = "1000";
-/// Pages of a list that are read.
+/// Maximum number of pages.
 const MAX_PAGES: usize = 1000;
 
 /// The parameters of an action.
@@ -34,7 +34,7 @@ impl Aws {
         self.query(Service::Ec2, form)
     }
 
-    /// What `read` makes of each item of the list `set`, in all pages.
+    /// Applies `read` to each item of the list `set`, in all pages.
     fn ec2_pages<T>(
         &self,
         form: &Form,

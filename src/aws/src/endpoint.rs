@@ -1,4 +1,4 @@
-//! Where a service is: in a region, or where the user says.
+//! The endpoint of a service: that of the region, or a custom one.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,23 @@ use super::service::Service;
 use vmbake_common::address;
 use vmbake_store::http::is_address;
 
-/// Domains of regions that are not in `amazonaws.com`, by how the names of these regions begin. They are partitions with accounts of their own.
+/// Domains of regions outside `amazonaws.com`, by prefix of the region's name. They are partitions with separate
+/// accounts.
 const DOMAINS: &[(&str, &str)] = &[("cn-", "amazonaws.com.cn"), ("eusc-", "amazonaws.eu")];
-/// Characters that a label of a host name may have.
+/// Maximum length of a label of a host name.
 const MAX_LABEL: usize = 63;
 
-/// Where the services are.
+/// The endpoints of the services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Endpoints {
-    /// Endpoints that environment and profile name for single services, or for all.
+    /// Endpoints set in the environment or profile, for single services or for all.
     pub(super) named: BTreeMap<Service, String>,
-    /// Whether endpoints are wanted whose cryptography is validated by FIPS 140.
+    /// Whether to use FIPS 140 endpoints.
     pub(super) fips: bool,
 }
 
 impl Endpoints {
-    /// The same, with an address that all services have; the configuration does not count then.
+    /// Sets an endpoint for all services, ignoring the configuration.
     pub(super) fn overridden(mut self, url: Option<&str>, allow_http: bool) -> Result<Self, AwsError> {
         if let Some(url) = url {
             self.named = Service::ALL.map(|service| (service, url.to_owned())).into();
@@ -37,7 +38,7 @@ impl Endpoints {
         }
     }
 
-    /// The address of a service in a region, without a slash at its end.
+    /// The URL of a service in a region, without a trailing slash.
     pub(super) fn url(&self, service: Service, region: &str) -> Result<String, AwsError> {
         check_region(region)?;
         if let Some(url) = self.named.get(&service) {
@@ -50,7 +51,7 @@ impl Endpoints {
     }
 }
 
-/// Refuses what would make another host of an endpoint.
+/// Refuses names that would change the host of an endpoint.
 pub(super) fn check_region(region: &str) -> Result<(), AwsError> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match !region.is_empty() && region.len() <= MAX_LABEL && region.chars().all(is_label) {

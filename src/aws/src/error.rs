@@ -1,87 +1,86 @@
-//! Why AWS was not asked, or did not do what it was asked for.
+//! Errors of AWS calls.
 
 use vmbake_common::hint::Hint;
 use vmbake_store::http::HttpError;
 
-/// Where the permissions are listed that publishing needs.
-const POLICY: &str = "docs/publish.md has a policy with all that publishing needs";
+/// Reference to the required permissions.
+const POLICY: &str = "see docs/publish.md for a policy with all required permissions";
 
-/// Why a call to AWS failed. No variant holds a secret.
+/// Why a call to AWS failed. No variant contains a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum AwsError {
     #[error("no AWS region is configured")]
     NoRegion,
-    #[error("{region:?} is not the name of an AWS region")]
+    #[error("invalid AWS region {region:?}")]
     Region { region: String },
-    #[error("{url}: not the http or https address of an endpoint")]
+    #[error("{url}: not a valid http or https URL of an endpoint")]
     Endpoint { url: String },
-    #[error("{url}: plain HTTP to another machine: the network could read and change requests and responses")]
+    #[error("{url}: refusing plain HTTP to another machine: the network could read and change requests and responses")]
     PlainHttp { url: String },
     #[error("no AWS credentials: {reason}")]
     Credentials {
-        /// What each source of credentials says, without secrets.
+        /// The errors of all credential sources, without secrets.
         reason: String,
     },
-    #[error("{action}: the request cannot be signed: {reason}")]
+    #[error("{action}: cannot sign the request: {reason}")]
     Sign {
-        /// What was to be done, such as `ebs:PutSnapshotBlock`.
+        /// The action, such as `ebs:PutSnapshotBlock`.
         action: String,
         reason: String,
     },
-    #[error("{action}: no answer")]
+    #[error("{action}: request failed")]
     Http {
         action: String,
-        /// Whether AWS may have done it all the same.
+        /// Whether AWS may have processed the request.
         may_be_done: bool,
         source: Box<HttpError>,
     },
     #[error(transparent)]
     Refused(Box<ServiceRefusal>),
-    #[error("{action}: the answer has no usable {what}")]
+    #[error("{action}: the response has no valid {what}")]
     Answer { action: String, what: &'static str },
-    #[error("{action}: block {index} of {snapshot} has the checksum {found}, not {expected}")]
+    #[error("{action}: block {index} of {snapshot} has checksum {found}, expected {expected}")]
     Checksum {
         /// `ebs:PutSnapshotBlock` or `ebs:GetSnapshotBlock`.
         action: String,
         snapshot: String,
-        /// Place of the block, in blocks of 512 KiB.
+        /// Index of the block of 512 KiB.
         index: u64,
-        /// SHA-256 of what was sent, or what the service states, in Base64.
+        /// SHA-256 of the uploaded data, or stated by the service, in Base64.
         expected: String,
-        /// What the service confirms, or SHA-256 of what came, in Base64.
+        /// Stated by the service, or SHA-256 of the received data, in Base64.
         found: String,
     },
-    #[error("{action}: block {index} of {snapshot} has {found} bytes, not {expected}")]
+    #[error("{action}: block {index} of {snapshot} has {found} bytes, expected {expected}")]
     Length {
         /// `ebs:PutSnapshotBlock` or `ebs:GetSnapshotBlock`.
         action: String,
         snapshot: String,
-        /// Place of the block, in blocks of 512 KiB.
+        /// Index of the block of 512 KiB.
         index: u64,
         expected: u64,
         found: u64,
     },
 }
 
-/// What a service says when it refuses.
+/// An error response of a service.
 #[derive(Debug, Default, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{action}{}: {code}{}", of(.resource.as_deref()), said(.message))]
 pub struct ServiceRefusal {
-    /// What was asked for, as IAM calls it: `ec2:RegisterImage`.
+    /// The action with its IAM name: `ec2:RegisterImage`.
     pub action: String,
-    /// What it was to be done to, where that is one thing.
+    /// The resource, if the request concerns a single one.
     pub resource: Option<String>,
-    /// Region that was asked.
     pub region: String,
-    /// Status of the answer.
+    /// HTTP status.
     pub status: u16,
-    /// The code of the error, such as `InvalidAMIName.Duplicate`.
+    /// Error code, such as `InvalidAMIName.Duplicate`.
     pub code: String,
-    /// What the service says about it; at most 2,000 characters.
+    /// The message of the service; at most 2,000 characters.
     pub message: String,
-    /// The closer reason that the EBS direct APIs give, such as `SNAPSHOT_NOT_FOUND`.
+    /// The detailed reason of the EBS direct APIs, such as `SNAPSHOT_NOT_FOUND`.
     pub reason: Option<String>,
-    /// How often the request was made.
+    /// The number of attempts.
     pub attempts: u32,
 }
 
@@ -89,29 +88,29 @@ impl Hint for ServiceRefusal {
     fn hint(&self) -> Option<String> {
         let Self { action, region, code, .. } = self;
         if self.is_throttled() {
-            return Some(format!("others ask {region} a lot at the same time: run the command again later"));
+            return Some(format!("the account is throttled in {region}: run the command again later"));
         }
         if EXPIRED.contains(&code.as_str()) {
-            return Some("log in again, for example by `aws sso login`, and run the command again".to_owned());
+            return Some("log in again, for example with `aws sso login`, and run the command again".to_owned());
         }
         if DENIED.contains(&code.as_str()) {
             let action = denied(&self.message).unwrap_or(action);
-            return Some(format!("allow {action} to the identity that `aws sts get-caller-identity` shows: {POLICY}"));
+            return Some(format!("allow {action} for the identity that `aws sts get-caller-identity` shows: {POLICY}"));
         }
         if UNKNOWN.contains(&code.as_str()) {
             return Some(format!(
-                "`aws sts get-caller-identity --region {region}` must succeed with the same credentials; the clock of this machine must be right, \
-                 and the region enabled for the account"
+                "check that `aws sts get-caller-identity --region {region}` succeeds with the same credentials, \
+                that the clock of this machine is right and that the region is enabled for the account"
             ));
         }
         if code == PUBLIC_BLOCKED {
             return Some(format!(
-                "images of the account cannot be made public in {region}: `aws ec2 disable-image-block-public-access --region {region}` allows it"
+                "public sharing of AMIs is blocked in {region}: `aws ec2 disable-image-block-public-access --region {region}` allows it"
             ));
         }
         if self.is_quota() {
             return Some(format!(
-                "a quota of the account in {region} is used up: wait until other snapshots and copies are done, or raise it in Service Quotas"
+                "a quota of the account in {region} is exhausted: wait until other snapshots and copies are done, or raise it in Service Quotas"
             ));
         }
         None
@@ -126,14 +125,14 @@ fn said(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
-/// The action that a message calls not allowed: what was asked for may need another one, such as `ec2:CreateTags`.
+/// The action that a message reports as denied: a request may require others, such as `ec2:CreateTags`.
 fn denied(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("not authorized to perform: ")?;
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != ':' && c != '-').unwrap_or(rest.len());
     Some(&rest[..end]).filter(|action| action.contains(':'))
 }
 
-/// The codes of what passes when less is asked for. EC2 lists them in "Error codes", the other services in their models.
+/// Error codes of rate limits. EC2 lists them in "Error codes", the other services in their models.
 const THROTTLED: &[&str] = &[
     "RequestThrottledException",
     "RequestThrottled",
@@ -150,7 +149,7 @@ const THROTTLED: &[&str] = &[
     "TooManyUpdates",
 ];
 
-/// The codes of failures of a service.
+/// Error codes of server failures.
 const FAILED: &[&str] = &[
     "InternalServerException",
     "InternalServerError",
@@ -162,15 +161,15 @@ const FAILED: &[&str] = &[
     "RequestTimeoutException",
 ];
 
-/// EC2 says `RequestExpired` of credentials that have expired, too.
+/// EC2 uses `RequestExpired` for expired credentials, too.
 const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"];
 
 const DENIED: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"];
 
-/// What EC2 answers where an image would be public and the account blocks that.
+/// The error code of EC2 if public AMIs are blocked.
 const PUBLIC_BLOCKED: &str = "OperationNotPermitted";
 
-/// Credentials that nobody knows, or a signature that does not fit them.
+/// Error codes of unknown credentials or a wrong signature.
 const UNKNOWN: &[&str] = &[
     "AuthFailure",
     "IncompleteSignature",
@@ -185,12 +184,12 @@ const UNKNOWN: &[&str] = &[
 ];
 
 impl ServiceRefusal {
-    /// Whether less should be asked for in a time.
+    /// Whether the request was throttled.
     pub(super) fn is_throttled(&self) -> bool {
         THROTTLED.contains(&self.code.as_str()) || self.status == 429
     }
 
-    /// Whether the same request may succeed a little later.
+    /// Whether a retry may succeed.
     pub(super) fn is_temporary(&self) -> bool {
         self.is_throttled()
             || matches!(self.status, 408 | 500 | 502 | 503 | 504)
@@ -203,12 +202,12 @@ impl ServiceRefusal {
 }
 
 impl AwsError {
-    /// The code that the service gives, such as `InvalidAMIName.Duplicate`.
+    /// The error code of the service, such as `InvalidAMIName.Duplicate`.
     pub fn code(&self) -> Option<&str> {
         self.refusal().map(|refusal| refusal.code.as_str())
     }
 
-    /// The whole refusal of the service, if it is one.
+    /// The error response of the service, if this is one.
     pub fn refusal(&self) -> Option<&ServiceRefusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -216,7 +215,7 @@ impl AwsError {
         }
     }
 
-    /// Whether what was named does not exist, or not for whoever asks.
+    /// Whether the resource does not exist or is not visible to the caller.
     pub fn is_not_found(&self) -> bool {
         self.code().is_some_and(|code| {
             code.ends_with(".NotFound")
@@ -225,7 +224,8 @@ impl AwsError {
         })
     }
 
-    /// Whether something else is there already, or is being done: a name that is taken, a client token of other parameters, a snapshot in use.
+    /// Whether the request conflicts with the current state: a name in use, a client token with other parameters, a
+    /// snapshot in use.
     pub fn is_conflict(&self) -> bool {
         self.refusal().is_some_and(|refusal| {
             refusal.status == 409
@@ -240,18 +240,18 @@ impl AwsError {
         })
     }
 
-    /// Whether the identity may not do this.
+    /// Whether permission was denied.
     pub fn is_denied(&self) -> bool {
         self.code().is_some_and(|code| DENIED.contains(&code))
     }
 
-    /// Whether the credentials have expired, and no newer ones could be had.
+    /// Whether the credentials have expired and could not be renewed.
     pub fn is_expired(&self) -> bool {
         self.code().is_some_and(|code| EXPIRED.contains(&code))
     }
 
-    /// Whether the same may succeed later. Where the answer to a request that is not safe to repeat was lost, the caller looks first
-    /// whether it was done.
+    /// Whether a retry may succeed. After a lost response to a request that is not idempotent, the caller first checks
+    /// whether it was processed.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Http { source, .. } => source.is_temporary(),
@@ -265,27 +265,23 @@ impl AwsError {
 impl Hint for AwsError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::NoRegion => "--region names one, and so do AWS_REGION and `region` in ~/.aws/config",
-            Self::Region { .. } => {
-                "a region is called, for example, eu-central-1: `aws ec2 describe-regions` lists them"
-            }
-            Self::Endpoint { .. } => {
-                "--endpoint-url and AWS_ENDPOINT_URL take an address such as http://127.0.0.1:5000"
-            }
+            Self::NoRegion => "set it with --region, AWS_REGION or `region` in ~/.aws/config",
+            Self::Region { .. } => "an example of a region is eu-central-1: `aws ec2 describe-regions` lists them",
+            Self::Endpoint { .. } => "use a URL such as http://127.0.0.1:5000 in --endpoint-url or AWS_ENDPOINT_URL",
             Self::PlainHttp { .. } => {
-                "use an https endpoint in --endpoint-url, AWS_ENDPOINT_URL*, AWS_EC2_METADATA_SERVICE_ENDPOINT or `endpoint_url` of the \
-                 profile; --allow-http accepts it"
+                "use an https endpoint in --endpoint-url, AWS_ENDPOINT_URL*, AWS_EC2_METADATA_SERVICE_ENDPOINT or \
+                `endpoint_url` of the profile, or pass --allow-http to permit it"
             }
             Self::Credentials { .. } => {
-                "vmbake takes the credentials that the AWS CLI takes: `aws configure list` shows where they come from, `aws sso login` \
-                 begins a session, and --profile names another profile"
+                "vmbake finds credentials like the AWS CLI: `aws configure list` shows their source, `aws sso \
+                login` starts a session, and --profile selects another profile"
             }
-            Self::Http { may_be_done: true, .. } => "run the command again: it first looks what is there already",
+            Self::Http { may_be_done: true, .. } => "run the command again: it first checks what exists already",
             Self::Http { .. } => {
-                "the region or the endpoint may be wrong, or a proxy needed: https_proxy names one, and the command can be run again"
+                "check region and endpoint; if a proxy is required, set https_proxy; then run the command again"
             }
             Self::Checksum { .. } | Self::Length { .. } => {
-                "the data were changed on the way: run the command again, and look at proxies and the memory of this machine"
+                "the data were modified in transit: run the command again, and check proxies and the memory of this machine"
             }
             Self::Refused(refusal) => return refusal.hint(),
             Self::Sign { .. } | Self::Answer { .. } => return None,

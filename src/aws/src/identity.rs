@@ -1,7 +1,7 @@
-//! Who asks: the configuration of the machine enters, credentials leave, which are renewed before they expire.
+//! Credentials: found in the configuration of the machine, and renewed before they expire.
 //!
-//! `aws-config` reads environment and profiles, and asks STS, containers' endpoints and instances' metadata, through our HTTP client. It is
-//! asynchronous; each look-up has a runtime of its own, on the thread that asks.
+//! `aws-config` reads environment and profiles, and queries STS and the metadata services of containers and instances,
+//! through our HTTP client. It is asynchronous; each lookup runs in a separate runtime, on the calling thread.
 
 use std::error::Error;
 use std::fmt;
@@ -29,36 +29,37 @@ use super::settings::Settings;
 use vmbake_common::parallel::locked;
 use vmbake_store::http::Client;
 
-/// Credentials that expire so soon are renewed: the AWS CLI begins a quarter of an hour before, and must be done ten minutes before.
+/// Credentials are renewed this long before they expire: the AWS CLI starts a quarter of an hour before, and requires
+/// it ten minutes before.
 const EARLY: Duration = Duration::from_secs(10 * 60);
-/// Credentials that are renewed later than that by whoever gives them are asked for so often, and no more.
+/// Minimum interval between renewals, if the source provides credentials that expire sooner.
 const BETWEEN: Duration = Duration::from_secs(60);
-/// Characters of a reason that are kept: what a program for credentials prints may be in it.
+/// Maximum length of a reason, which may contain the output of a credential process.
 const MAX_REASON: usize = 800;
 
-/// What the configuration says besides credentials.
+/// The configuration, including credentials.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) region: Option<String>,
     pub(super) endpoints: Endpoints,
 }
 
-/// Credentials, and where newer ones come from.
+/// Credentials and their source.
 pub(super) struct Identity {
     provider: SharedCredentialsProvider,
     refused: Refused,
     current: Mutex<Option<Current>>,
 }
 
-/// The credentials that are used.
+/// The current credentials.
 struct Current {
     credentials: Credentials,
-    /// When newer ones were last asked for.
+    /// Time of the last renewal.
     asked: Instant,
 }
 
 impl Current {
-    /// Whether they are to be used without asking for newer ones.
+    /// Whether they can be used without renewal.
     fn is_fresh(&self) -> bool {
         lasts(&self.credentials, EARLY) || (lasts(&self.credentials, Duration::ZERO) && self.asked.elapsed() < BETWEEN)
     }
@@ -71,13 +72,13 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Finds credentials and everything else that the configuration says.
+    /// Finds credentials and the rest of the configuration.
     pub(super) fn find(http: &Client, settings: &Settings) -> Result<(Self, Found), AwsError> {
         let refused = Refused::default();
         let http = SharedHttpClient::new(Connectors::new(http, settings.allow_http, &refused));
         let config = in_runtime(load(http.clone(), settings))?;
         let Found { region, endpoints } = found(&config);
-        // The metadata of an instance name its region, too.
+        // Instance metadata also provide the region.
         if let Some(url) = refused.take().filter(|_| region.is_none()) {
             return Err(AwsError::PlainHttp { url });
         }
@@ -94,7 +95,7 @@ impl Identity {
         Self { provider, refused: Refused::default(), current: Mutex::default() }
     }
 
-    /// Credentials that are good for some time; all threads wait while they are renewed.
+    /// Valid credentials; all threads wait while they are renewed.
     pub(super) fn credentials(&self) -> Result<Credentials, AwsError> {
         let mut current = locked(&self.current);
         if let Some(current) = current.as_ref().filter(|current| current.is_fresh()) {
@@ -102,7 +103,7 @@ impl Identity {
         }
         match self.provided() {
             Ok(newer) => Ok(current.insert(newer).credentials.clone()),
-            // What is still good is used as long as nothing newer can be had.
+            // Valid credentials are used as long as they cannot be renewed.
             Err(error) => match current.as_mut().filter(|current| lasts(&current.credentials, Duration::ZERO)) {
                 Some(current) => {
                     current.asked = Instant::now();
@@ -113,10 +114,10 @@ impl Identity {
         }
     }
 
-    /// Renews credentials that a service calls expired; says whether there are other ones now.
+    /// Renews credentials that a service reports as expired; returns whether they have changed.
     pub(super) fn renew(&self, used: &Credentials) -> Result<bool, AwsError> {
         let mut current = locked(&self.current);
-        // Another thread may have been faster.
+        // Another thread may have renewed them.
         if current.as_ref().is_none_or(|current| same(&current.credentials, used)) {
             *current = Some(self.provided()?);
         }
@@ -133,7 +134,7 @@ impl Identity {
     }
 }
 
-/// The same error, which names the profile that the user has named.
+/// Adds the profile selected by the user to an error.
 fn named(error: AwsError, profile: Option<&str>) -> AwsError {
     match (error, profile) {
         (AwsError::Credentials { reason }, Some(profile)) => {
@@ -143,14 +144,14 @@ fn named(error: AwsError, profile: Option<&str>) -> AwsError {
     }
 }
 
-/// Runs something asynchronous on this thread.
+/// Runs a future on this thread.
 fn in_runtime<T>(work: impl Future<Output = T>) -> Result<T, AwsError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| AwsError::Credentials { reason: error.to_string() })?;
     Ok(runtime.block_on(work))
 }
 
-/// What environment and profile say, but credentials.
+/// The configuration in environment and profile, except credentials.
 async fn load(http: SharedHttpClient, settings: &Settings) -> SdkConfig {
     let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http).no_credentials();
     if let Some(profile) = &settings.profile {
@@ -162,7 +163,7 @@ async fn load(http: SharedHttpClient, settings: &Settings) -> SdkConfig {
     loader.load().await
 }
 
-/// Where credentials come from. A profile that the user has named comes before the environment, as for the AWS CLI.
+/// The credential provider. As in the AWS CLI, a profile selected by the user takes precedence over the environment.
 async fn provider(http: SharedHttpClient, settings: &Settings, config: &SdkConfig) -> SharedCredentialsProvider {
     let base = ProviderConfig::without_region()
         .with_behavior_version(Some(BehaviorVersion::latest()))
@@ -207,7 +208,7 @@ fn reason(error: &(dyn Error + 'static)) -> String {
     let mut next = error.source();
     while let Some(error) = next {
         let text = error.to_string();
-        // Some say what caused them already.
+        // Some messages contain their cause already.
         if !reason.contains(&text) {
             reason = format!("{reason}: {text}");
         }

@@ -1,12 +1,13 @@
-//! AWS: the calls of the EBS direct APIs, EC2, SSM and STS that publishing an image takes.
+//! AWS: the calls of the EBS direct APIs, EC2, SSM and STS needed to publish an image.
 //!
-//! [`Settings`] and what the machine has of the user's configuration enter, an [`Aws`] leaves, whose methods are one API action each. All
-//! requests are signed (Signature Version 4), and pass through the project's one HTTP client. What a service answers is hostile: it has
-//! bounds, and what is missing in it or of another type is an error. [`AwsError`] names the action and the resource, and never a secret.
+//! From [`Settings`] and the user's configuration on the machine, creates an [`Aws`] client with a method for each API
+//! action. All requests are signed (Signature Version 4) and sent by the project's HTTP client. Responses are
+//! untrusted: their size is limited, and missing or malformed elements are errors. [`AwsError`] contains the action and
+//! the resource, and never a secret.
 //!
-//! What may be repeated is repeated here: throttled requests, failures of the service, broken connections. So a caller sees an error only
-//! once nothing more can be done about it, but for actions whose answer was lost and that are not safe to repeat ([`Aws::register_image`],
-//! [`Aws::copy_image`]): there the caller looks what became of it.
+//! Retries happen here: after throttling, server failures and lost connections. An error is final, except for actions
+//! that are not idempotent ([`Aws::register_image`], [`Aws::copy_image`]): after a lost response, the caller checks the
+//! outcome.
 
 pub mod ami;
 mod error;

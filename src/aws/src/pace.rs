@@ -1,36 +1,38 @@
-//! How many blocks are put and read in a second: one limit for all threads, which grows steadily and is cut when the service throttles.
+//! Rate limit of block requests: shared by all threads, increased steadily, and reduced when the service throttles.
 //!
-//! An account has 1,000 puts a second in a region, and as many for one snapshot, unless it was given more; others may use them at the same
-//! time. Until the service throttles, the limit doubles as in the slow start of TCP (RFC 5681, section 3.1). After that, additive increase and
-//! multiplicative decrease share what there is fairly (Chiu and Jain, 1989).
+//! The default quota is 1,000 uploads a second per account and region, and the same per snapshot; other clients may use
+//! it at the same time. Until the service throttles, the limit doubles as in the slow start of TCP (RFC 5681, section
+//! 3.1). After that, additive increase and multiplicative decrease share the quota fairly (Chiu and Jain, 1989).
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use vmbake_common::parallel::locked;
 
-/// Requests in a second that an account has, unless it was given more.
+/// Default quota in requests a second.
 const START: f64 = 1000.0;
-/// However little there is, so much is asked for.
+/// Minimum rate.
 const LEAST: f64 = 2.0;
-/// No account has more.
+/// Maximum rate.
 const MOST: f64 = 10_000.0;
-/// What the limit grows by in a second in which it was reached.
+/// Increase per second in which the limit was reached.
 const STEP: f64 = 20.0;
-/// Seconds in which it doubles before the service throttles for the first time, while it is reached: some accounts have much more.
+/// Rate of doubling before the service first throttles, while the limit is reached: some accounts have a much larger
+/// quota.
 const DOUBLES: f64 = 0.02;
-/// What is left of it when the service throttles; of what the service took lately, if that is less: the first limit may be ten times too high.
+/// Factor of the decrease when the service throttles, applied to the recent throughput if that is less: the initial
+/// limit may be ten times too high.
 const CUT: f64 = 0.7;
-/// Seconds between two cuts: requests that were under way at the first one say nothing new.
+/// Minimum seconds between two decreases: requests sent before the first one carry no new information.
 const BETWEEN_CUTS: f64 = 0.5;
-/// Seconds in which answers are counted, at most and at least, and how many of them tell what the service takes.
+/// Maximum and minimum interval in seconds for measuring the throughput, and the required number of responses.
 const WINDOW: f64 = 1.0;
 const LEAST_WINDOW: f64 = 0.05;
 const TELLING: u32 = 20;
-/// Seconds whose requests may be made at once.
+/// Burst size in seconds.
 const BURST: f64 = 0.1;
 
-/// The limit, shared by all threads.
+/// The rate limit, shared by all threads.
 #[derive(Debug)]
 pub(super) struct Pace {
     start: Instant,
@@ -44,7 +46,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Waits until another request may be made.
+    /// Blocks until another request may be sent.
     pub(super) fn wait(&self) {
         let seconds = locked(&self.rate).take(self.now());
         if let Ok(pause) = Duration::try_from_secs_f64(seconds) {
@@ -52,24 +54,24 @@ impl Pace {
         }
     }
 
-    /// A request was answered.
+    /// Records a successful request.
     pub(super) fn succeeded(&self) {
         locked(&self.rate).grow(self.now());
     }
 
-    /// A request was too much.
+    /// Records a throttled request.
     pub(super) fn throttled(&self) {
         locked(&self.rate).cut(self.now());
     }
 
-    /// One that starts at so many requests in a second.
+    /// A limit with an initial rate.
     #[cfg(test)]
     pub(super) fn at(per_second: f64) -> Self {
         let rate = Rate { per_second, ..Rate::default() };
         Self { start: Instant::now(), rate: Mutex::new(rate) }
     }
 
-    /// The requests that are made in a second now.
+    /// The current rate in requests a second.
     #[cfg(test)]
     pub(super) fn per_second(&self) -> f64 {
         locked(&self.rate).per_second
@@ -80,19 +82,19 @@ impl Pace {
     }
 }
 
-/// The limit at a time, in seconds since some start.
+/// The state of the limit at a time, in seconds since some start.
 #[derive(Debug)]
 struct Rate {
     per_second: f64,
-    /// When the next request may be made.
+    /// When the next request may be sent.
     free: f64,
-    /// Whether a request had to wait since the limit last grew.
+    /// Whether a request had to wait since the last increase.
     reached: bool,
     /// Whether the service has throttled.
     is_found: bool,
     grown: f64,
     last_cut: f64,
-    /// Requests that were answered since a time that is not long ago.
+    /// Recently answered requests.
     answered: u32,
     since: f64,
 }
@@ -113,7 +115,7 @@ impl Default for Rate {
 }
 
 impl Rate {
-    /// Seconds that a request has to wait.
+    /// The delay in seconds for a request.
     fn take(&mut self, now: f64) -> f64 {
         let at = self.free.max(now - BURST);
         self.free = at + 1.0 / self.per_second;
@@ -122,7 +124,7 @@ impl Rate {
         wait
     }
 
-    /// What nobody waits for does not grow: it would say nothing about the service.
+    /// An unused limit is not increased: nothing is learned about the service.
     fn grow(&mut self, now: f64) {
         if now - self.since > WINDOW {
             (self.answered, self.since) = (0, now);
@@ -152,8 +154,8 @@ impl Rate {
 mod tests {
     use super::*;
 
-    /// Asks a service that takes `quota` requests in a second, as fast as the limit allows, from `from` to `to`; returns how many it took
-    /// and how many it refused.
+    /// Simulates requests at the current limit to a service with `quota` requests a second, from `from` to `to`;
+    /// returns the numbers of accepted and refused requests.
     fn ask(rate: &mut Rate, quota: f64, from: f64, to: f64) -> (u32, u32) {
         let (mut now, mut taken, mut refused) = (from, 0, 0);
         let mut bucket = quota;
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_nobody_reaches_does_not_grow() {
+    fn an_unused_limit_does_not_grow() {
         let mut rate = Rate::default();
         for second in 0..100 {
             assert!(rate.take(f64::from(second)) <= 0.0);

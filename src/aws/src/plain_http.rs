@@ -1,10 +1,10 @@
-//! Endpoints that may use plain HTTP: those on loopback, and for credentials also the metadata services of AWS.
+//! Endpoints for which plain HTTP is allowed: loopback, and for credentials also the metadata services of AWS.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use vmbake_store::http::plain_host;
 
-/// Instance metadata, and credentials of ECS tasks and EKS pods: AWS serves them to the machine itself, over plain HTTP only.
+/// Instance metadata, and credentials of ECS tasks and EKS pods: available on the machine itself over plain HTTP only.
 const METADATA: [IpAddr; 5] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254)),
@@ -13,18 +13,18 @@ const METADATA: [IpAddr; 5] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x23)),
 ];
 
-/// Whether a request to the endpoint of a service would cross a network without TLS.
+/// Whether a request to a service endpoint would cross a network without TLS.
 pub(super) fn is_exposed(url: &str) -> bool {
     plain_host(url).is_some_and(|host| !is_loopback(&host))
 }
 
-/// The same for a request for credentials, which the machine's own metadata may answer.
+/// As [`is_exposed`], for requests for credentials, which may use the machine's metadata service.
 pub(super) fn exposes_credentials(url: &str) -> bool {
     let is_metadata = |host: &str| host.parse().is_ok_and(|address| METADATA.contains(&address));
     plain_host(url).is_some_and(|host| !is_loopback(&host) && !is_metadata(&host))
 }
 
-/// Other names than `localhost` may resolve to any address by the time of the request.
+/// Any name other than `localhost` may resolve to another address.
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -1,4 +1,4 @@
-//! The Query protocol of EC2 and STS: parameters of an action enter, a form leaves, and XML comes back.
+//! The Query protocol of EC2 and STS: requests as forms, responses in XML.
 
 use super::call::Call;
 use super::client::Aws;
@@ -6,7 +6,7 @@ use super::error::AwsError;
 use super::service::Service;
 use super::xml::Xml;
 
-/// Type of a form.
+/// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
 
 /// The parameters of an action.
@@ -20,19 +20,17 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// The form of an action in a version of its API.
     pub(super) fn new(action: &str, version: &str) -> Self {
         let pairs = vec![("Action".to_owned(), action.to_owned()), ("Version".to_owned(), version.to_owned())];
         Self { action: action.to_owned(), pairs, resource: None, young: None, once: false }
     }
 
-    /// Adds a parameter.
     pub(super) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.pairs.push((name.to_owned(), value.into()));
         self
     }
 
-    /// Adds a parameter that has a value.
+    /// Adds an optional parameter.
     pub(super) fn with_some(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -40,7 +38,7 @@ impl Form {
         }
     }
 
-    /// Adds filters, of which all have to fit by one of their values.
+    /// Adds filters, all of which must match by one of their values.
     pub(super) fn filters(mut self, filters: &[(&str, &[&str])]) -> Self {
         for (index, (name, values)) in (1..).zip(filters) {
             self = self.with(&format!("Filter.{index}.Name"), *name);
@@ -51,7 +49,7 @@ impl Form {
         self
     }
 
-    /// Adds the tags that new resources of some types get.
+    /// Adds tags for new resources of these types.
     pub(super) fn tagged(mut self, types: &[&str], tags: &[(String, String)]) -> Self {
         if tags.is_empty() {
             return self;
@@ -67,27 +65,27 @@ impl Form {
         self
     }
 
-    /// Names in errors what it is done to.
+    /// Sets the resource to name in errors.
     pub(super) fn of(self, resource: &str) -> Self {
         Self { resource: Some(resource.to_owned()), ..self }
     }
 
-    /// Names in errors what it is done to, and waits for it where this program has just made it.
+    /// Sets the resource to name in errors, and retries while it is not visible yet.
     pub(super) fn of_young(self, resource: &str) -> Self {
         self.of(resource).young(resource)
     }
 
-    /// Waits for what this program has just made.
+    /// Retries while a resource that this program has just created is not visible yet.
     pub(super) fn young(self, id: &str) -> Self {
         Self { young: Some(id.to_owned()), ..self }
     }
 
-    /// Is not to be repeated where it may have been done.
+    /// Disables retries if the request may have been processed.
     pub(super) fn once(self) -> Self {
         Self { once: true, ..self }
     }
 
-    /// The action as IAM calls it.
+    /// The action's IAM name.
     pub(super) fn iam(&self, service: Service) -> String {
         service.iam(&self.action)
     }
@@ -100,7 +98,7 @@ impl Form {
 }
 
 impl Aws {
-    /// Does an action of the Query protocol.
+    /// Calls an action of the Query protocol.
     pub(super) fn query(&self, service: Service, form: &Form) -> Result<Xml, AwsError> {
         let body = form.encode();
         let mut call = Call::post(service, &form.action, "/", body.as_bytes()).header("content-type", FORM);
@@ -117,7 +115,8 @@ impl Aws {
     }
 }
 
-/// A value in a form, a path or a query: everything but unreserved characters is escaped (RFC 3986, section 2.3), as signatures demand it.
+/// Escapes a value in a form, path or query: everything but unreserved characters (RFC 3986, section 2.3), as
+/// signatures require.
 pub(super) fn escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {

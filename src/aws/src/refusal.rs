@@ -1,4 +1,4 @@
-//! What a refusal says: a status and a document in XML or JSON enter, a code and a message leave.
+//! Parses error responses: status, and code and message from XML or JSON.
 
 use serde::Deserialize;
 
@@ -6,9 +6,9 @@ use super::error::ServiceRefusal;
 use super::xml::Xml;
 use vmbake_store::http::Reply;
 
-/// Characters of a message that are kept: EC2 adds an encoded text of a kilobyte to a denial.
+/// Maximum length of a message: EC2 adds a kilobyte of encoded text to a denial.
 const MAX_MESSAGE: usize = 2000;
-/// Characters of a code that are kept.
+/// Maximum length of a code.
 const MAX_CODE: usize = 100;
 
 #[derive(Default, Deserialize)]
@@ -22,7 +22,7 @@ struct Json {
     reason: Option<String>,
 }
 
-/// Reads a refusal; what it is about is still to be added.
+/// Parses an error response; the caller adds action and resource.
 pub(super) fn parse(reply: &Reply) -> ServiceRefusal {
     let text = String::from_utf8_lossy(&reply.body);
     let (code, message, reason) = match text.trim_start().starts_with('<') {
@@ -44,7 +44,7 @@ fn json(header: Option<&str>, text: &str) -> (Option<String>, Option<String>, Op
     (code.map(|code| bare(&code).to_owned()), json.message, json.reason)
 }
 
-/// A code without the name space before it and the address after it.
+/// A code without its namespace and URL.
 fn bare(code: &str) -> &str {
     let code = code.split(':').next().unwrap_or_default();
     code.rsplit('#').next().unwrap_or_default()

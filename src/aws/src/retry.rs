@@ -1,59 +1,59 @@
-//! When a call is made again: how often, after which pause, and for how long at most.
+//! Retry policy: number of attempts, delays and time limit.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use super::error::{AwsError, ServiceRefusal};
 
-/// Attempts of a request that never reached anybody: a wrong host name stays wrong.
+/// Attempts of a request that did not reach a server: a wrong host name stays wrong.
 const UNSENT: u32 = 4;
-/// Attempts of a block whose checksum is not the one that was sent.
+/// Attempts of a block after a checksum mismatch.
 const CHECKSUM: u32 = 3;
 
-/// The longest pause of a request that was throttled, as a part of that of others: the limit that all threads share slows it down as well.
+/// Divisor of the maximum delay after throttling: the shared rate limit slows requests down, too.
 const THROTTLED: u32 = 8;
 
-/// What a call may take.
+/// The limits of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
-    /// Attempts of which the last one is final, where the service fails or the connection breaks.
+    /// Maximum attempts after server failures and lost connections.
     pub(super) attempts: u32,
-    /// The same where the service wants less in a time.
+    /// Maximum attempts after throttling.
     pub(super) throttled: u32,
-    /// The longest first pause; it doubles with each further one.
+    /// Maximum delay after the first failure; it doubles with each further one.
     pub(super) first_pause: Duration,
-    /// The longest pause.
+    /// Maximum delay.
     pub(super) max_pause: Duration,
-    /// After this time nothing is repeated.
+    /// Time limit for retries.
     pub(super) total: Duration,
 }
 
 impl Default for Policy {
-    /// A service that restarts is back within a minute, and a throttled account is asked for minutes: the work of an hour hangs on it.
+    /// A restarted service is back within a minute, and throttling may last minutes: an hour of work depends on it.
     fn default() -> Self {
         let (first_pause, max_pause) = (Duration::from_millis(200), Duration::from_secs(20));
         Self { attempts: 9, throttled: 60, first_pause, max_pause, total: Duration::from_secs(600) }
     }
 }
 
-/// What follows a failure.
+/// The reaction to a failure.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// The call is made again after a pause.
+    /// Retry after a delay.
     Again(Duration),
-    /// It is made again with newer credentials, if there are any.
+    /// Retry with renewed credentials, if possible.
     Renew(AwsError),
-    /// It has failed.
+    /// Fail.
     Final(AwsError),
 }
 
-/// The attempts of one call.
+/// The attempts of a call.
 #[derive(Debug)]
 pub(super) struct Attempts {
     policy: Policy,
     start: Instant,
     made: u32,
-    /// As many of them were throttled, which says nothing about the others.
+    /// The number of throttled attempts, which are counted separately.
     throttled: u32,
     renewed: bool,
 }
@@ -63,17 +63,18 @@ impl Attempts {
         Self { policy, start: Instant::now(), made: 0, throttled: 0, renewed: false }
     }
 
-    /// Counts an attempt that is about to be made.
+    /// Counts a new attempt.
     pub(super) fn begin(&mut self) {
         self.made = self.made.saturating_add(1);
     }
 
-    /// Attempts so far.
+    /// The number of attempts so far.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
 
-    /// What follows `error`. A call that must not be repeated is `once`; `young` says that what it names may be unknown yet.
+    /// The reaction to `error`. Calls that are not idempotent set `once`; `young` means that the resource may not be
+    /// visible yet.
     pub(super) fn next(&mut self, error: AwsError, once: bool, young: bool, retry_after: Option<Duration>) -> Next {
         if error.is_expired() && !self.renewed {
             self.renewed = true;
@@ -90,7 +91,7 @@ impl Attempts {
         Next::Again(pause)
     }
 
-    /// As many attempts an error is worth.
+    /// Maximum attempts for an error.
     fn most(&self, error: &AwsError, once: bool, young: bool) -> u32 {
         let attempts = self.policy.attempts;
         match error {
@@ -98,15 +99,15 @@ impl Attempts {
             AwsError::Http { .. } if error.is_temporary() && !once => attempts,
             AwsError::Refused(refusal) if refusal.is_throttled() => self.policy.throttled,
             AwsError::Refused(refusal) if refusal.is_temporary() && !once => attempts,
-            // The time since it was made bounds it.
+            // Bounded by the time since its creation.
             AwsError::Refused(_) if young && error.is_not_found() => u32::MAX,
             AwsError::Checksum { .. } => attempts.min(CHECKSUM),
             _ => 1,
         }
     }
 
-    /// Up to the pause that doubles with each attempt, by chance, so that those who failed together do not ask again together; at least what
-    /// the service asks for.
+    /// A random delay up to a maximum that doubles with each attempt (full jitter), so that clients do not retry
+    /// together; at least what the service requests.
     fn pause(&self, most: Duration, retry_after: Option<Duration>) -> Duration {
         let doubled = 2u32.saturating_pow(self.made.saturating_sub(1).min(16));
         let longest = self.policy.first_pause.saturating_mul(doubled).min(most);
@@ -115,7 +116,7 @@ impl Attempts {
     }
 }
 
-/// From half of a time to all of it.
+/// A random duration from half of the maximum to the maximum.
 fn by_chance(longest: Duration) -> Duration {
     let micros = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
     let half = micros / 2;

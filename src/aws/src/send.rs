@@ -1,4 +1,4 @@
-//! A call is signed, sent and repeated as long as that may help, and its answer leaves.
+//! Signs and sends calls, and retries them.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,12 +11,12 @@ use vmbake_store::http::header::HeaderName;
 use vmbake_store::http::{Headers, HttpError, Request};
 
 impl Aws {
-    /// Makes a call, and repeats it as long as that may help.
+    /// Sends a call and retries failures.
     pub(super) fn call(&self, call: &Call<'_>) -> Result<Answer, AwsError> {
         self.call_checked(call, Ok)
     }
 
-    /// The same, with the answer that `read` makes of that of the service; a wrong checksum in it is a reason to repeat the call.
+    /// As [`Self::call`], with the response parsed by `read`; a checksum mismatch in it is retried.
     pub(super) fn call_checked<T>(
         &self,
         call: &Call<'_>,
@@ -57,7 +57,7 @@ impl Aws {
         }
     }
 
-    /// Makes a call once; an error comes with what `Retry-After` says.
+    /// Sends a call once; an error includes the delay from `Retry-After`.
     fn attempt(
         &self,
         call: &Call<'_>,
@@ -99,7 +99,7 @@ fn unanswered(action: String, source: HttpError) -> AwsError {
     AwsError::Http { action, may_be_done, source: Box::new(source) }
 }
 
-/// The headers of a call, and those that sign it.
+/// The headers of a call, including the signature.
 fn headers(own: &[(&'static str, String)], signed: Vec<(&'static str, String)>) -> Headers {
     let own = own.iter().map(|(name, value)| (HeaderName::from_static(name), value.clone()));
     own.chain(signed.into_iter().map(|(name, value)| (HeaderName::from_static(name), value))).collect()

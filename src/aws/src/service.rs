@@ -1,6 +1,6 @@
-//! The services that are asked.
+//! The services of AWS.
 
-/// A service, as its endpoints and signatures call it.
+/// A service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Service {
     Ebs,
@@ -10,7 +10,6 @@ pub(super) enum Service {
 }
 
 impl Service {
-    /// All that are asked.
     pub(super) const ALL: [Self; 4] = [Self::Ebs, Self::Ec2, Self::Ssm, Self::Sts];
 
     /// Its name in endpoints, signatures and policies.
@@ -23,7 +22,7 @@ impl Service {
         }
     }
 
-    /// An action as IAM calls it.
+    /// The IAM name of an action.
     pub(super) fn iam(self, action: &str) -> String {
         format!("{}:{action}", self.name())
     }

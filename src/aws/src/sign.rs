@@ -1,4 +1,4 @@
-//! Signature Version 4: a request and credentials enter, the headers that sign it leave.
+//! Signature Version 4: computes the headers that sign a request.
 
 use std::time::SystemTime;
 
@@ -8,25 +8,25 @@ use aws_sigv4::http_request::{
 };
 use aws_sigv4::sign::v4::SigningParams;
 
-/// What is signed.
+/// The data to sign.
 pub(super) struct Signable<'a> {
     pub(super) method: &'a str,
-    /// The whole address, with escaped path and query.
+    /// The complete URL, with escaped path and query.
     pub(super) url: &'a str,
-    /// Headers, whose names are in lower case.
+    /// Headers with lower-case names.
     pub(super) headers: &'a [(&'static str, String)],
-    /// The body; `None` if it is not signed, as a header says then.
+    /// The body; `None` if it is not signed, as stated in a header.
     pub(super) body: Option<&'a [u8]>,
 }
 
-/// What a signature is good for.
+/// The credential scope of a signature.
 pub(super) struct Scope<'a> {
     pub(super) region: &'a str,
     pub(super) service: &'a str,
     pub(super) time: SystemTime,
 }
 
-/// The headers that sign a request: `authorization`, `x-amz-date`, and what belongs to them.
+/// The headers that sign a request: `authorization`, `x-amz-date` and related ones.
 pub(super) fn sign(
     request: &Signable<'_>,
     credentials: &Credentials,
@@ -96,7 +96,7 @@ mod tests {
         assert!(authorization(&signed(&get(url), None, SCOPE)).ends_with(expected));
     }
 
-    /// What botocore 1.44 signs for the same request.
+    /// The signature by botocore 1.44 for the same request.
     #[test]
     fn a_block_is_signed_by_its_checksum() {
         let url = "https://ebs.us-east-1.amazonaws.com/snapshots/snap-0/blocks/7";

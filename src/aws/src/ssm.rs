@@ -1,4 +1,4 @@
-//! Parameters of Systems Manager that hold the ids of machine images. JSON protocol, version 1.1.
+//! Parameters of Systems Manager with AMI IDs. JSON protocol, version 1.1.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use super::client::Aws;
 use super::error::AwsError;
 use super::service::Service;
 
-/// Type of what is sent and answered.
+/// Media type of requests and responses.
 const JSON: &str = "application/x-amz-json-1.1";
-/// SSM looks whether the value is the id of an image that the account may use.
+/// SSM checks that the value is the ID of an AMI that the account can use.
 const DATA_TYPE: &str = "aws:ec2:image";
 
 #[derive(Serialize)]
@@ -41,7 +41,7 @@ struct Parameter {
 }
 
 impl Aws {
-    /// The value of a parameter; `None` if there is none of that name.
+    /// The value of a parameter; `None` if it does not exist.
     pub fn parameter(&self, name: &str) -> Result<Option<String>, AwsError> {
         match self.ssm("GetParameter", name, &Name { name }) {
             Ok(answer) => Ok(Some(answer.json::<Got>("parameter")?.parameter.value)),
@@ -50,7 +50,7 @@ impl Aws {
         }
     }
 
-    /// Sets a parameter to the id of a machine image, in place of what it had.
+    /// Sets a parameter to an AMI ID, replacing its value.
     pub fn put_parameter(&self, name: &str, image: &str) -> Result<(), AwsError> {
         let put = Put { name, value: image, r#type: "String", data_type: DATA_TYPE, overwrite: true };
         self.ssm("PutParameter", name, &put).map(drop)

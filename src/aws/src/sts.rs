@@ -1,4 +1,4 @@
-//! STS, as far as it says who asks. Query protocol, version 2011-06-15.
+//! STS: the identity of the caller. Query protocol, version 2011-06-15.
 
 use super::client::Aws;
 use super::error::AwsError;
@@ -8,17 +8,17 @@ use super::service::Service;
 /// Version of the API.
 const VERSION: &str = "2011-06-15";
 
-/// Whose credentials are used.
+/// The owner of the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Account id: 12 digits.
+    /// Account ID: 12 digits.
     pub account: String,
     /// The user or assumed role.
     pub arn: String,
 }
 
 impl Aws {
-    /// Asks who the credentials are of. It needs no permission.
+    /// The identity of the credentials. Requires no permission.
     pub fn caller(&self) -> Result<Caller, AwsError> {
         let answer = self.query(Service::Sts, &Form::new("GetCallerIdentity", VERSION))?;
         answer.read(|root| {

@@ -1,4 +1,4 @@
-//! Calls to a server on loopback that answers by a script: what is sent, what is repeated, and what is believed.
+//! Calls to a server on loopback that answers by a script: requests, retries, and handling of responses.
 
 mod blocks;
 mod chain;
@@ -21,7 +21,7 @@ use super::transport::Transport;
 use server::Server;
 use vmbake_store::http::{ApiLimits, Client, Mirrors};
 
-/// Part of the secret key that no error may tell.
+/// Part of the secret key that must not appear in errors.
 const SECRET: &str = "wJalrXUtnFEMI";
 
 /// Retries whose pauses are short, and whose time is enough for a busy machine.
@@ -33,7 +33,7 @@ const POLICY: Policy = Policy {
     total: Duration::from_secs(120),
 };
 
-/// A client that asks a server, with credentials that never expire.
+/// A client of a server, with credentials that never expire.
 fn client(server: &Server) -> Aws {
     client_of(server, SharedCredentialsProvider::new(credentials(0, None)), ApiLimits::default())
 }

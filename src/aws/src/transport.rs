@@ -1,4 +1,4 @@
-//! How requests reach AWS: the connections, how often something is repeated, and what was just made.
+//! The connection to AWS: HTTP client, retry policy, and recently created resources.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,16 +8,16 @@ use super::retry::Policy;
 use vmbake_common::parallel::locked;
 use vmbake_store::http::{Api, ApiLimits, Client};
 
-/// Connections that are kept alive: as many threads may put blocks.
+/// Maximum number of idle connections, one for each upload thread.
 const CONNECTIONS: usize = 128;
-/// How long a snapshot or an image may be unknown to a service after it was made.
+/// Maximum time until a new snapshot or AMI is visible to a service.
 const YOUTH: Duration = Duration::from_secs(120);
 
-/// How requests reach AWS.
+/// The connection to AWS.
 pub(super) struct Transport {
     pub(super) api: Api,
     pub(super) policy: Policy,
-    /// When this program made which snapshots and images.
+    /// Creation times of snapshots and AMIs of this process.
     made: Mutex<BTreeMap<String, Instant>>,
 }
 
@@ -27,12 +27,12 @@ impl Transport {
         Self { api: http.api(limits), policy, made: Mutex::default() }
     }
 
-    /// Notes that a snapshot or an image was just made.
+    /// Records that a snapshot or an AMI was created.
     pub(super) fn made(&self, id: &str) {
         locked(&self.made).insert(id.to_owned(), Instant::now());
     }
 
-    /// Whether a service may still have to hear of one of these, which are separated by commas.
+    /// Whether one of these comma-separated resources may not be visible yet.
     pub(super) fn is_young(&self, ids: &str) -> bool {
         let (made, youth) = (locked(&self.made), YOUTH.min(self.policy.total));
         ids.split(", ").any(|id| made.get(id).is_some_and(|made| made.elapsed() < youth))

@@ -1,4 +1,4 @@
-//! The XML of EC2 and STS: a text enters, elements with the values that are asked for leave. Names count without their name spaces.
+//! The XML of EC2 and STS: parses a text and finds elements by name. Namespaces are ignored.
 
 use std::str::FromStr;
 
@@ -6,14 +6,14 @@ use roxmltree::{Document, ParsingOptions};
 
 use super::error::AwsError;
 
-/// Elements and texts of a document: a page of 1,000 images has some 100,000.
+/// Maximum number of nodes in a document: a page of 1,000 images has some 100,000.
 const MAX_NODES: u32 = 2_000_000;
 
-/// What an answer lacks.
+/// The name of a missing element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Missing(pub(super) &'static str);
 
-/// An answer in XML.
+/// A response in XML.
 #[derive(Debug)]
 pub(super) struct Xml {
     action: String,
@@ -21,12 +21,11 @@ pub(super) struct Xml {
 }
 
 impl Xml {
-    /// The answer to an action.
     pub(super) fn new(action: String, text: String) -> Self {
         Self { action, text }
     }
 
-    /// What `read` makes of its root. A document type, and with it every entity of its own, is refused.
+    /// Applies `read` to the root. A document type, and with it any entity declaration, is refused.
     pub(super) fn read<T>(&self, read: impl FnOnce(Node<'_, '_>) -> Result<T, Missing>) -> Result<T, AwsError> {
         let options = ParsingOptions { allow_dtd: false, nodes_limit: MAX_NODES, ..ParsingOptions::default() };
         let lacks = |what| AwsError::Answer { action: self.action.clone(), what };
@@ -40,34 +39,34 @@ impl Xml {
 pub(super) struct Node<'a, 'input>(roxmltree::Node<'a, 'input>);
 
 impl<'a, 'input> Node<'a, 'input> {
-    /// The first element in it of that name.
+    /// The first child element of that name.
     pub(super) fn child(&self, name: &'static str) -> Result<Self, Missing> {
         self.named(name).next().ok_or(Missing(name))
     }
 
-    /// The elements `item` of the list of that name; a list that is not there has none.
+    /// The `item` elements of the list of that name; empty if it is missing.
     pub(super) fn items(&self, name: &'static str) -> impl Iterator<Item = Self> + use<'a, 'input> {
         let list = self.child(name).ok();
         list.into_iter().flat_map(|list| list.named("item"))
     }
 
-    /// The text of an element in it, which must not be empty.
+    /// The text of a child element, which must not be empty.
     pub(super) fn text(&self, name: &'static str) -> Result<String, Missing> {
         self.some_text(name).ok_or(Missing(name))
     }
 
-    /// The same of one that may be empty or missing.
+    /// As [`Self::text`], for an element that may be empty or missing.
     pub(super) fn some_text(&self, name: &'static str) -> Option<String> {
         let text = self.child(name).ok()?.0.text()?.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// The number in an element in it.
+    /// The number in a child element.
     pub(super) fn number<N: FromStr>(&self, name: &'static str) -> Result<N, Missing> {
         self.text(name)?.parse().map_err(|_| Missing(name))
     }
 
-    /// `true` or `false` in an element in it; `None` if there is none.
+    /// `true` or `false` in a child element; `None` if it is missing.
     pub(super) fn flag(&self, name: &'static str) -> Result<Option<bool>, Missing> {
         self.some_text(name).map(|text| text.parse().map_err(|_| Missing(name))).transpose()
     }

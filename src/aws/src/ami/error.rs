@@ -1,4 +1,4 @@
-//! Why an image was not published.
+//! Errors of publishing.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,56 +19,56 @@ pub enum AmiError {
     Inspect(#[from] InspectError),
     #[error(transparent)]
     Blocks(#[from] BlocksError),
-    #[error("{path}: would not work on EC2: {failed}")]
+    #[error("{path}: image does not meet the requirements of EC2: {failed}")]
     Preflight { path: PathBuf, failed: String },
-    #[error("{path}: starts by {found}, not by {asked}")]
+    #[error("{path}: image boots by {found}, but {asked} was requested")]
     BootMode { path: PathBuf, found: &'static str, asked: &'static str },
-    #[error("{path}: its os-release has no {missing}")]
+    #[error("{path}: missing {missing} in os-release")]
     Unnamed { path: PathBuf, missing: &'static str },
-    #[error("{name:?}: no machine image can have this name: it needs 3 to 128 letters, digits and ()[] ./-'@_")]
+    #[error("{name:?}: invalid AMI name: expected 3 to 128 letters, digits and ()[] ./-'@_")]
     Name { name: String },
-    #[error("{name}: {image} in {region} has this name, with {}, not {expected}", found.as_deref().unwrap_or("no digest of its disk"))]
+    #[error("{name}: name is in use by {image} in {region}, with {}, expected {expected}", found.as_deref().unwrap_or("no disk digest"))]
     Taken {
         name: String,
         image: String,
         region: String,
-        /// The digest of its disk, as its tag says.
+        /// The disk digest in its tag.
         found: Option<String>,
         expected: Box<Digest>,
     },
-    #[error("{snapshot}: cannot be the parent: {reason}")]
+    #[error("{snapshot}: cannot be used as the parent: {reason}")]
     Parent { snapshot: String, reason: String },
-    #[error("{region}: machine images cannot be public: {reason}")]
+    #[error("{region}: cannot make AMIs public: {reason}")]
     Public { region: String, reason: &'static str },
-    #[error("{snapshot}: {sent} of {total} blocks are there")]
+    #[error("{snapshot}: upload interrupted: {sent} of {total} blocks uploaded")]
     Upload {
-        /// The snapshot, which is still pending.
+        /// The pending snapshot.
         snapshot: String,
         sent: u64,
         total: u64,
-        /// Why the next one did not.
+        /// Why the next block failed.
         source: Box<AmiError>,
     },
     #[error("{path}: cannot read block {index}")]
     Read {
         path: PathBuf,
-        /// The block, in 512 KiB.
+        /// Index of the block of 512 KiB.
         index: u64,
         source: io::Error,
     },
-    #[error("{snapshot}: is not the disk that was sent: {reason}")]
+    #[error("{snapshot}: snapshot differs from the disk: {reason}")]
     Differs { snapshot: String, reason: String },
-    #[error("{id} in {region}: is {state}, not {expected}{}", reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    #[error("{id} in {region}: state is {state}, expected {expected}{}", reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     State {
-        /// A snapshot or a machine image.
+        /// A snapshot or an AMI.
         id: String,
         region: String,
         state: String,
-        /// The state that was waited for.
+        /// The expected state.
         expected: &'static str,
         reason: Option<String>,
     },
-    #[error("{path}: cannot keep what was sent")]
+    #[error("{path}: cannot write the upload journal")]
     Journal { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Keep(#[from] PublishError),
@@ -78,30 +78,31 @@ impl Hint for AmiError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Preflight { .. } => "`vmbake preflight aws` shows all checks".to_owned(),
-            Self::BootMode { .. } => "without --boot-mode and --tpm it is what the image can do".to_owned(),
-            Self::Unnamed { .. } => "--family and --name say it".to_owned(),
-            Self::Name { .. } => "--name gives another one".to_owned(),
+            Self::BootMode { .. } => "leave out --boot-mode and --tpm to use what the image supports".to_owned(),
+            Self::Unnamed { .. } => "use --family and --name to set them".to_owned(),
+            Self::Name { .. } => "use --name to set another one".to_owned(),
             Self::Taken { .. } => {
-                "a version is published once: bake with another version, or give another --name".to_owned()
+                "a version is published once: bake with another version, or use --name to set another name".to_owned()
             }
             Self::Parent { .. } => {
-                "--parent none sends everything; --parent-image names the image that the parent was made of".to_owned()
+                "use --parent none to upload all blocks, or --parent-image with the image that the parent was made from"
+                    .to_owned()
             }
-            Self::Public { .. } => "name accounts with --launch-permission instead".to_owned(),
+            Self::Public { .. } => "use --launch-permission with account IDs instead".to_owned(),
             Self::Upload { snapshot, .. } => {
                 format!(
-                    "the same command goes on where this ended; `aws ec2 delete-snapshot --snapshot-id {snapshot}` gives it up"
+                    "run the same command again to resume, or delete the snapshot with `aws ec2 delete-snapshot --snapshot-id {snapshot}`"
                 )
             }
-            Self::Read { .. } => "publish an image that nobody writes to".to_owned(),
+            Self::Read { .. } => "publish an image that no other program writes to".to_owned(),
             Self::Differs { snapshot, .. } => {
-                format!("nothing was registered; delete {snapshot}, and publish again")
+                format!("nothing was registered; delete {snapshot} and publish again")
             }
             Self::State { id, state, .. } if state == "pending" => {
-                format!("{id} may only be slow: the same command goes on")
+                format!("{id} may only be slow: run the same command again to continue")
             }
-            Self::State { id, .. } => format!("remove {id}, and publish again"),
-            Self::Journal { .. } => "--store names another folder".to_owned(),
+            Self::State { id, .. } => format!("delete {id} and publish again"),
+            Self::Journal { .. } => "use --store to choose another directory".to_owned(),
             Self::Aws(_) | Self::Inspect(_) | Self::Blocks(_) | Self::Keep(_) => return None,
         };
         Some(text)

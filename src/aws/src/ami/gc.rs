@@ -1,4 +1,4 @@
-//! `vmbake publish aws gc`: the machine images of a family enter, those leave that are neither new nor used, with their snapshots.
+//! `vmbake publish aws gc`: deletes old, unused AMIs of a family with their snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,30 +9,30 @@ use crate::{Aws, AwsError, MachineImage, Snapshot};
 use super::error::AmiError;
 use super::identity::{ARCHITECTURE, FAMILY};
 
-/// A machine image or a snapshot.
+/// An AMI or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Leftover {
     pub id: String,
-    /// Name of a machine image, description of a snapshot.
+    /// Name of an AMI, description of a snapshot.
     pub name: String,
-    /// Why it stays; none for what goes.
+    /// Why it is kept; none if it is to be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
 }
 
-/// What stays of a family in a region, and what goes.
+/// The resources of a family in a region, to keep or to delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Collection {
     pub region: String,
-    /// Machine images, the newest first.
+    /// AMIs, the newest first.
     pub images: Vec<Leftover>,
     /// Complete snapshots, the newest first.
     pub snapshots: Vec<Leftover>,
-    /// Snapshots that a publication has begun and not ended. They stay: it may go on.
+    /// Snapshots of interrupted uploads. They are kept, since an upload may resume.
     pub unfinished: Vec<String>,
 }
 
-/// Looks what would go, and changes nothing: all but the `keep` newest machine images of each architecture.
+/// Lists what would be deleted, without changing anything: all but the `keep` newest AMIs of each architecture.
 pub fn plan(aws: &Aws, family: &str, keep: usize) -> Result<Collection, AmiError> {
     let tag = format!("tag:{FAMILY}");
     let filters = [(tag.as_str(), &[family][..])];
@@ -56,11 +56,13 @@ pub fn plan(aws: &Aws, family: &str, keep: usize) -> Result<Collection, AmiError
             collection.unfinished.push(snapshot.id);
             continue;
         }
-        let user = in_use.get(&snapshot.id).map(|image| format!("{image} uses it"));
-        // It is what the next release begins as.
+        let user = in_use.get(&snapshot.id).map(|image| format!("in use by {image}"));
+        // It is the parent of the next release.
         let kept = user.or_else(|| newest.contains(&snapshot.id).then(|| "new".to_owned()));
         let kept = match kept {
-            None if !aws.snapshot_permissions(&snapshot.id)?.is_empty() => Some("others may use it".to_owned()),
+            None if !aws.snapshot_permissions(&snapshot.id)?.is_empty() => {
+                Some("shared with other accounts".to_owned())
+            }
             kept => kept,
         };
         collection.snapshots.push(Leftover {
@@ -72,7 +74,7 @@ pub fn plan(aws: &Aws, family: &str, keep: usize) -> Result<Collection, AmiError
     Ok(collection)
 }
 
-/// Removes what a plan says goes. What somebody has begun to use since stays: EC2 refuses it.
+/// Deletes what a plan lists. EC2 refuses to delete resources that have come into use since.
 pub fn collect(aws: &Aws, collection: &mut Collection) -> Result<(), AmiError> {
     for image in collection.images.iter_mut().filter(|image| image.kept.is_none()) {
         gone(image, aws.deregister_image(&image.id))?;
@@ -83,7 +85,7 @@ pub fn collect(aws: &Aws, collection: &mut Collection) -> Result<(), AmiError> {
     Ok(())
 }
 
-/// What is not there any more is as good as removed; what is in use stays.
+/// A missing resource counts as deleted; one in use is kept.
 fn gone(what: &mut Leftover, removed: Result<(), AwsError>) -> Result<(), AmiError> {
     match removed {
         Err(error) if error.is_not_found() => Ok(()),
@@ -95,22 +97,22 @@ fn gone(what: &mut Leftover, removed: Result<(), AwsError>) -> Result<(), AmiErr
     }
 }
 
-/// Why somebody needs a machine image.
+/// Why an AMI is in use.
 fn used(aws: &Aws, image: &MachineImage) -> Result<Option<String>, AmiError> {
     if image.state == "pending" {
-        return Ok(Some("it is not available yet".to_owned()));
+        return Ok(Some("not available yet".to_owned()));
     }
     if image.public {
-        return Ok(Some("it is public".to_owned()));
+        return Ok(Some("public".to_owned()));
     }
     if let Some(who) = aws.launch_permissions(&image.id)?.first() {
-        return Ok(Some(format!("{who} may start it")));
+        return Ok(Some(format!("shared with {who}")));
     }
     let instances = aws.instances_using(&image.id)?;
-    Ok(instances.first().map(|instance| format!("{instance} was started from it")))
+    Ok(instances.first().map(|instance| format!("in use by instance {instance}")))
 }
 
-/// The machine image that uses each snapshot, of all that the account has and that stay.
+/// The AMI that uses each snapshot, among all of the account that are kept.
 fn in_use(aws: &Aws, gone: &BTreeSet<&str>) -> Result<BTreeMap<String, String>, AmiError> {
     let images = aws.images(&[])?;
     let stay = images.into_iter().filter(|image| !gone.contains(image.id.as_str()));
@@ -121,7 +123,7 @@ fn in_use(aws: &Aws, gone: &BTreeSet<&str>) -> Result<BTreeMap<String, String>, 
         .collect())
 }
 
-/// The newest complete snapshot of each architecture; they come newest first.
+/// The newest complete snapshot of each architecture; the input is sorted newest first.
 fn newest(snapshots: &[Snapshot]) -> BTreeSet<String> {
     let mut newest: BTreeMap<&str, &str> = BTreeMap::new();
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.state == "completed") {

@@ -1,4 +1,4 @@
-//! What an image is to AWS: a file enters, its blocks, its digest, its name and its tags leave. Nobody is asked.
+//! The identity of an image at AWS: its blocks, digest, name and tags. Does not access the network.
 
 use vmbake_disk::image::Format;
 
@@ -13,32 +13,31 @@ use super::error::AmiError;
 use super::request::{BootMode, PublishRequest};
 use super::source::DiskSource;
 
-/// Tag with the digest of the disk, by which everything is found again.
+/// Tag with the digest of the disk, by which resources are found.
 pub const DISK_DIGEST: &str = "vmbake:disk-digest";
-/// Tag with what the releases of an image have in common.
+/// Tag shared by all releases of an image.
 pub const FAMILY: &str = "vmbake:family";
 /// Tag with the version of the image.
 pub const VERSION: &str = "vmbake:version";
 /// Tag with the architecture.
 pub const ARCHITECTURE: &str = "vmbake:architecture";
-/// Tag with the snapshot that one began as.
+/// Tag with the parent snapshot.
 pub const PARENT: &str = "vmbake:parent";
 
-/// An image, as it will be published.
+/// An image to publish.
 pub(super) struct Subject {
-    /// The blocks that count.
+    /// The blocks that are not all zeros.
     pub blocks: Blocks,
-    /// Digest over them, the boot mode and the key.
+    /// Digest over blocks, boot mode and key.
     pub digest: Digest,
-    /// Name of the machine image.
+    /// Name of the AMI.
     pub name: String,
-    /// What its releases have in common.
+    /// The name shared by its releases.
     pub family: String,
     /// `x86_64` or `arm64`.
     pub architecture: &'static str,
-    /// How machines start.
     pub boot_mode: BootMode,
-    /// Tags of the machine image and the snapshot.
+    /// Tags of the AMI and the snapshot.
     pub tags: Vec<(String, String)>,
 }
 
@@ -75,7 +74,7 @@ impl Subject {
     }
 }
 
-/// Architecture, and what the image starts by, of an image that would work.
+/// The architecture and the firmware interfaces of a suitable image.
 fn preflight(image: &DiskImage, partition: Option<u32>) -> Result<(&'static str, BootMode), AmiError> {
     let found = aws_of(image, partition)?;
     let failed = found.checks.iter().filter(|check| check.status == PreflightStatus::Error);
@@ -87,7 +86,7 @@ fn preflight(image: &DiskImage, partition: Option<u32>) -> Result<(&'static str,
     }
 }
 
-/// The boot mode that is asked for, if the image can do it. A TPM needs UEFI.
+/// The requested boot mode, if the image supports it. A TPM requires UEFI.
 fn boot_mode(request: &PublishRequest<'_>, found: BootMode) -> Result<BootMode, AmiError> {
     let asked = match (request.boot_mode, request.tpm) {
         (None | Some(BootMode::UefiPreferred), true) => BootMode::Uefi,
@@ -96,20 +95,20 @@ fn boot_mode(request: &PublishRequest<'_>, found: BootMode) -> Result<BootMode, 
     };
     let is_possible = found == asked || found == BootMode::UefiPreferred;
     if !is_possible || (request.tpm && asked != BootMode::Uefi) {
-        let asked = if request.tpm { "uefi, which a TPM needs" } else { asked.name() };
+        let asked = if request.tpm { "uefi, as required by a TPM" } else { asked.name() };
         return Err(AmiError::BootMode { path: request.source.path.clone(), found: found.name(), asked });
     }
     Ok(asked)
 }
 
-/// Family and version, as the request or the image says.
+/// Family and version, from the request or the image.
 fn family(request: &PublishRequest<'_>, image: &DiskImage) -> Result<(String, Option<String>), AmiError> {
     let system = installed(image, request.partition)?;
     let missing = || AmiError::Unnamed { path: image.path().to_owned(), missing: "IMAGE_ID" };
     Ok((request.family.clone().or(system.image_id).ok_or_else(missing)?, system.image_version))
 }
 
-/// Whether a machine image can have a name (`RegisterImage`).
+/// Whether a text is a valid AMI name (`RegisterImage`).
 fn is_name(name: &str) -> bool {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "()[] ./-'@_".contains(char);
     (3..=128).contains(&name.len()) && name.chars().all(is_allowed)

@@ -1,8 +1,9 @@
-//! What has arrived of a snapshot, so that a publication goes on where another ended.
+//! Upload journals, used to resume interrupted uploads.
 //!
-//! A file in the store for each disk, account and region: a line that names the snapshot, then a line for each block that AWS
-//! took. It is only believed of a snapshot that AWS still names for the same request, and the checksum that completes a
-//! snapshot tells if it is wrong. Whoever writes it holds its lock, so that no two publish the same disk from one store.
+//! A file in the store for each disk, account and region: a line with the snapshot, then a line for each confirmed
+//! block. It is used only if AWS returns the same snapshot for the same request, and the checksum that completes a
+//! snapshot detects a wrong journal. The writer holds a lock, so that no two processes publish the same disk from one
+//! store.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,22 +20,22 @@ use vmbake_common::progress::remark;
 
 use super::error::AmiError;
 
-/// The folder of the store.
+/// The directory in the store.
 pub(super) const FOLDER: &str = "published";
-/// What stands for a completed snapshot.
+/// The line for a completed snapshot.
 const COMPLETE: &str = "complete";
 
 /// The first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
-    /// How often a snapshot was begun anew.
+    /// The number of restarts.
     attempt: u32,
-    /// The snapshot; none before the first.
+    /// The snapshot; empty before the first.
     snapshot: String,
 }
 
-/// What has arrived of a snapshot.
+/// The journal of a snapshot.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
@@ -50,7 +51,7 @@ struct State {
 }
 
 impl Journal {
-    /// Opens the journal of a disk, and waits until nobody else has it.
+    /// Opens the journal of a disk, and waits for its lock.
     pub(super) fn open(store: &Path, digest: &Digest, account: &str, region: &str) -> Result<Self, AmiError> {
         let folder = store.join(FOLDER);
         let path = folder.join(format!("{}.{account}.{region}.journal", digest.hex()));
@@ -58,24 +59,24 @@ impl Journal {
         ownership::create_folder(&folder).map_err(failed)?;
         let file = ownership::open_or_make(&path).map_err(failed)?;
         if file.try_lock().is_err() {
-            remark("another process publishes this disk: waiting for it");
+            remark("another process is publishing this disk: waiting for it");
             file.lock().map_err(failed)?;
         }
         let (head, sent, is_complete) = read(&file).map_err(failed)?;
         Ok(Self { path, head, state: Mutex::new(State { file, sent, is_complete }) })
     }
 
-    /// How often a snapshot was begun anew; part of what makes requests for one the same.
+    /// The number of restarts; part of the client token.
     pub(super) fn attempt(&self) -> u32 {
         self.head.attempt
     }
 
-    /// The snapshot, if there was one.
+    /// The current snapshot, if any.
     pub(super) fn snapshot(&self) -> Option<&str> {
         Some(self.head.snapshot.as_str()).filter(|snapshot| !snapshot.is_empty())
     }
 
-    /// Begins anew, unless it is about this snapshot already.
+    /// Starts anew, unless the journal is for this snapshot.
     pub(super) fn begin(&mut self, attempt: u32, snapshot: &str) -> Result<(), AmiError> {
         let head = Head { attempt, snapshot: snapshot.to_owned() };
         if self.head == head {
@@ -92,17 +93,16 @@ impl Journal {
         Ok(())
     }
 
-    /// The blocks that have arrived.
+    /// The uploaded blocks.
     pub(super) fn sent(&self) -> BTreeSet<u64> {
         locked(&self.state).sent.clone()
     }
 
-    /// Whether the snapshot is complete.
     pub(super) fn is_complete(&self) -> bool {
         locked(&self.state).is_complete
     }
 
-    /// A block has arrived.
+    /// Records an uploaded block.
     pub(super) fn add(&self, index: u64) -> Result<(), AmiError> {
         let mut state = locked(&self.state);
         state.file.write_all(format!("{index}\n").as_bytes()).map_err(|source| self.failed(source))?;
@@ -110,16 +110,16 @@ impl Journal {
         Ok(())
     }
 
-    /// The snapshot is complete.
+    /// Records that the snapshot is complete.
     pub(super) fn complete(&self) -> Result<(), AmiError> {
         let mut state = locked(&self.state);
         state.is_complete = true;
         state.file.write_all(format!("{COMPLETE}\n").as_bytes()).map_err(|source| self.failed(source))
     }
 
-    /// Nobody needs it any more.
+    /// Deletes a journal that is no longer needed.
     pub(super) fn remove(self) -> Result<(), AmiError> {
-        // Whoever waits for the lock has a file without a name then, and finds what was published.
+        // A process waiting for the lock then holds an unlinked file, and finds the published AMI.
         std::fs::remove_file(&self.path).map_err(|source| self.failed(source))
     }
 
@@ -128,7 +128,7 @@ impl Journal {
     }
 }
 
-/// What a journal says; nothing where it is no journal. A last line that a kill cut off does not count, and is cut away.
+/// Parses a journal; empty if it is invalid. An incomplete last line, left by a kill, is truncated.
 fn read(mut file: &File) -> std::io::Result<(Head, BTreeSet<u64>, bool)> {
     let (mut reader, mut line, mut whole) = (BufReader::new(file), String::new(), 0);
     let (mut head, mut sent, mut is_complete) = (None, BTreeSet::new(), false);

@@ -1,7 +1,7 @@
-//! The blocks of disks that were published, so that the next one needs to send only what differs.
+//! Lists of published blocks, so that the next release uploads only the differences.
 //!
-//! A file in the store for each disk, named by its digest. The digest is over all that the file says, so a file is believed if
-//! that is its name.
+//! A file in the store for each disk, named by its digest. The digest covers all contents, so a file is trusted if it
+//! matches its name.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -17,31 +17,31 @@ use vmbake_distribute::publish::snapshot::SentBlock;
 
 use super::journal::FOLDER;
 
-/// Longest file that is read: a list of four million blocks, which are 2 TiB.
+/// Maximum length of a list: four million blocks, which are 2 TiB.
 const MAX_LIST: u64 = 320 << 20;
 
-/// The file.
+/// The file format.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeptBlocks {
-    /// Length of the disk in GiB.
+    /// Disk size in GiB.
     volume_size: u64,
-    /// How machines start.
+    /// The boot mode.
     boot_mode: String,
     /// The key that encrypts the snapshot.
     kms_key: Option<String>,
-    /// The blocks that count.
+    /// The blocks that are not all zeros.
     blocks: Vec<SentBlock>,
 }
 
-/// A disk that was published.
+/// A published disk.
 pub(super) struct Kept {
     pub(super) blocks: Blocks,
-    /// The key that was asked for.
+    /// The requested key.
     pub(super) kms_key: Option<String>,
 }
 
-/// Keeps the blocks of a disk.
+/// Saves the block list of a disk.
 pub(super) fn keep(
     store: &Path,
     digest: &Digest,
@@ -61,7 +61,7 @@ pub(super) fn keep(
     write_file(&path, &text, true)
 }
 
-/// The blocks of a disk, if they were kept; nothing else is in a file of that name.
+/// The saved block list of a disk, if its file is intact.
 pub(super) fn kept(store: &Path, digest: &Digest) -> Option<Kept> {
     let file = ownership::open(&path(store, digest)).ok()?;
     let kept: KeptBlocks = serde_json::from_reader(BufReader::new(file.take(MAX_LIST))).ok()?;

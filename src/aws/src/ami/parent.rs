@@ -1,4 +1,4 @@
-//! What a new snapshot begins as: the snapshots of the family enter, one whose blocks are known leaves, or none.
+//! Chooses the parent of a new snapshot: a snapshot of the family whose blocks are known.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use super::identity::{ARCHITECTURE, DISK_DIGEST, FAMILY, Subject};
 use super::kept::kept;
 use super::request::ParentChoice;
 
-/// Where a parent is looked for.
+/// The criteria for a parent.
 pub(super) struct Search<'a> {
     pub(super) aws: &'a Aws,
-    /// Account that owns everything.
+    /// The account that must own it.
     pub(super) account: &'a str,
     pub(super) store: &'a Path,
     pub(super) choice: &'a ParentChoice,
-    /// The image that the parent was made of.
+    /// The image that the parent was made from.
     pub(super) image: Option<&'a PathBuf>,
     pub(super) kms_key: Option<&'a str>,
     /// Whether the new snapshot will be encrypted.
@@ -35,14 +35,14 @@ pub(super) struct Parent {
     pub(super) blocks: Blocks,
 }
 
-/// Blocks that are sent, with their digests.
+/// Blocks to upload, with their digests.
 pub(super) type Sent = Vec<(u64, BlockDigest)>;
 
 impl Search<'_> {
-    /// The parent of a new snapshot of this disk, and why there is none.
+    /// The parent for a new snapshot of this disk, or why there is none.
     pub(super) fn find(&self, subject: &Subject) -> Result<Result<Parent, String>, AmiError> {
         match self.choice {
-            ParentChoice::None => Ok(Err("none is wanted".to_owned())),
+            ParentChoice::None => Ok(Err("disabled by --parent none".to_owned())),
             ParentChoice::Id(id) => self.named(id, subject).map(Ok),
             ParentChoice::Auto => self.newest(subject),
         }
@@ -50,11 +50,11 @@ impl Search<'_> {
 
     fn named(&self, id: &str, subject: &Subject) -> Result<Parent, AmiError> {
         let refused = |reason: String| AmiError::Parent { snapshot: id.to_owned(), reason };
-        let snapshot = self.aws.snapshot(id)?.ok_or_else(|| refused("there is no such snapshot".to_owned()))?;
+        let snapshot = self.aws.snapshot(id)?.ok_or_else(|| refused("no such snapshot".to_owned()))?;
         self.usable(&snapshot, subject)?.map_err(refused)
     }
 
-    /// The newest of the family that can be one. The reason is that of the newest, as that is the one people expect.
+    /// The newest suitable snapshot of the family. If there is none, the reason is that of the newest one.
     fn newest(&self, subject: &Subject) -> Result<Result<Parent, String>, AmiError> {
         let family = format!("tag:{FAMILY}");
         let filters = [(family.as_str(), &[subject.family.as_str()][..]), ("status", &["completed"])];
@@ -71,7 +71,7 @@ impl Search<'_> {
         Ok(Err(why.unwrap_or_else(|| format!("the account has no snapshot of {}", subject.family))))
     }
 
-    /// Whether a snapshot can be the parent; else the reason.
+    /// Whether a snapshot is suitable as the parent; otherwise the reason.
     fn usable(&self, snapshot: &Snapshot, subject: &Subject) -> Result<Result<Parent, String>, AmiError> {
         let parent = match self.described(snapshot, subject) {
             Ok(parent) => parent,
@@ -81,50 +81,55 @@ impl Search<'_> {
         Ok(if is_public { Err("it is public".to_owned()) } else { Ok(parent) })
     }
 
-    /// The same, as far as its description tells.
+    /// As [`Self::usable`], considering only its description.
     fn described(&self, snapshot: &Snapshot, subject: &Subject) -> Result<Parent, String> {
         if snapshot.owner != self.account {
-            return Err(format!("it belongs to {}, not to {}", snapshot.owner, self.account));
+            return Err(format!("it belongs to account {}, not to {}", snapshot.owner, self.account));
         }
         if snapshot.state != "completed" {
-            return Err(format!("it is {}, not completed", snapshot.state));
+            return Err(format!("its state is {}, expected completed", snapshot.state));
         }
         if snapshot.storage_tier == "archive" {
             return Err("it is archived".to_owned());
         }
         if snapshot.volume_size > subject.blocks.gib() {
-            return Err(format!("it has {} GiB, and the disk has {}", snapshot.volume_size, subject.blocks.gib()));
+            return Err(format!(
+                "its size is {} GiB, but that of the disk is {}",
+                snapshot.volume_size,
+                subject.blocks.gib()
+            ));
         }
         if snapshot.encrypted != self.encrypted {
             let is = |encrypted: bool| if encrypted { "encrypted" } else { "not encrypted" };
-            return Err(format!("it is {}, and the new one will be {}", is(snapshot.encrypted), is(self.encrypted)));
+            return Err(format!("it is {}, but the new one will be {}", is(snapshot.encrypted), is(self.encrypted)));
         }
         let blocks = self.blocks(snapshot)?;
         if blocks.gib() != snapshot.volume_size {
-            return Err(format!("it has {} GiB, and its disk had {}", snapshot.volume_size, blocks.gib()));
+            return Err(format!("its size is {} GiB, but that of its disk was {}", snapshot.volume_size, blocks.gib()));
         }
         Ok(Parent { id: snapshot.id.clone(), blocks })
     }
 
-    /// The blocks of a snapshot, as they were kept, or of the image that it was made of.
+    /// The blocks of a snapshot, from the saved list or from the image that it was made from.
     fn blocks(&self, snapshot: &Snapshot) -> Result<Blocks, String> {
-        let tag = snapshot.tags.get(DISK_DIGEST).ok_or("it does not say what disk it is of")?;
-        let digest = tag.parse().map_err(|_| format!("it says that its disk is {tag}, which is no digest"))?;
+        let tag = snapshot.tags.get(DISK_DIGEST).ok_or("it has no tag with the disk digest")?;
+        let digest = tag.parse().map_err(|_| format!("its disk digest {tag} is invalid"))?;
         if let Some(kept) = kept(self.store, &digest) {
             return match kept.kms_key.as_deref() == self.kms_key {
                 true => Ok(kept.blocks),
                 false => Err("it was made for another key".to_owned()),
             };
         }
-        let image = self.image.ok_or("its blocks are not in the store")?;
+        let image = self.image.ok_or("its block list is not in the store")?;
         let blocks = Blocks::of_image(image, self.threads, self.progress).map_err(|error| error.to_string())?;
         let modes = ["legacy-bios", "uefi", "uefi-preferred"];
         let is_that = modes.iter().any(|mode| blocks.disk_digest(mode, self.kms_key) == digest);
-        if is_that { Ok(blocks) } else { Err(format!("it is not of {}", image.display())) }
+        if is_that { Ok(blocks) } else { Err(format!("the parent image is not {}", image.display())) }
     }
 }
 
-/// The blocks that a snapshot of this disk takes. At least one: nothing says what a snapshot without any is.
+/// The blocks to upload for a snapshot of this disk. At least one, since the meaning of a snapshot without blocks is
+/// undocumented.
 pub(super) fn sent(subject: &Subject, parent: Option<&Parent>) -> Sent {
     let Some(parent) = parent else { return subject.blocks.iter().collect() };
     let differ: Sent = subject.blocks.beyond(&parent.blocks).collect();

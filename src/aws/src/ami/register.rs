@@ -1,4 +1,4 @@
-//! The machine image of a snapshot: found by the digest of its disk, or registered, and waited for.
+//! Registers the AMI of a snapshot, or finds it by the disk digest, and waits for it.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use super::error::AmiError;
 use super::identity::{DISK_DIGEST, Subject};
 use super::request::PublishRequest;
 
-/// Device of the root volume.
+/// Device name of the root volume.
 const ROOT_DEVICE: &str = "/dev/xvda";
-/// How often something is tried whose answer was lost.
+/// Maximum attempts of a request without a response.
 pub(super) const ATTEMPTS: u32 = 3;
-/// How long what was made may not be found yet.
+/// Maximum time until a new resource is visible.
 const VISIBLE: Duration = Duration::from_secs(30);
-/// Pauses between looks at something that is not done: the first, and the longest.
+/// Delays between polls: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// The machine image of a disk in a region, if it was published: the first, where others published it twice.
+/// The AMI of a disk in a region, if it was published: the first one if there are several.
 pub(super) fn find(aws: &Aws, digest: &str) -> Result<Option<MachineImage>, AmiError> {
     let mut images = aws.images(&[(&format!("tag:{DISK_DIGEST}"), &[digest])])?;
     images.retain(|image| image.state != "deregistered");
@@ -32,7 +32,7 @@ pub(super) fn find(aws: &Aws, digest: &str) -> Result<Option<MachineImage>, AmiE
     }
 }
 
-/// Refuses a name that another disk has. Another publisher may give it to this one at any time.
+/// Refuses a name that another disk uses. Another publisher may take it at any time.
 pub(super) fn check_name(aws: &Aws, name: &str, subject: &Subject) -> Result<(), AmiError> {
     let digest = subject.digest.to_string();
     let others = aws.images(&[("name", &[name])])?;
@@ -52,7 +52,7 @@ fn taken(aws: &Aws, name: &str, image: MachineImage, subject: &Subject) -> AmiEr
     }
 }
 
-/// Registers a snapshot. A name exists once, so that nothing is registered twice, even where an answer was lost.
+/// Registers a snapshot. Names are unique, so nothing is registered twice, even after a lost response.
 pub(super) fn register(
     aws: &Aws,
     request: &PublishRequest<'_>,
@@ -90,7 +90,7 @@ pub(super) fn register(
     }
 }
 
-/// The machine image that was registered, as soon as it is found by its digest. One of that name may also be another disk's.
+/// The registered AMI, as soon as it is found by its digest. An AMI with that name may be of another disk.
 pub(super) fn until_visible(aws: &Aws, subject: &Subject) -> Result<MachineImage, AmiError> {
     let digest = subject.digest.to_string();
     let found = wait(VISIBLE, || find(aws, &digest))?;
@@ -104,7 +104,7 @@ pub(super) fn until_visible(aws: &Aws, subject: &Subject) -> Result<MachineImage
     }
 }
 
-/// Waits until a machine image can be used.
+/// Waits until an AMI is available.
 pub(super) fn until_available(aws: &Aws, image: MachineImage, limit: Duration) -> Result<MachineImage, AmiError> {
     let (id, mut last, mut is_told) = (image.id.clone(), image, false);
     let available = wait(limit, || {
@@ -123,7 +123,7 @@ pub(super) fn until_available(aws: &Aws, image: MachineImage, limit: Duration) -
     available.ok_or_else(|| failed(aws, &last))
 }
 
-/// Tells once what is waited for: it may take long.
+/// Reports once what is waited for, as it may take long.
 fn told(is_told: &mut bool, id: &str, expected: &str) {
     if !std::mem::replace(is_told, true) {
         remark(&format!("waiting until {id} is {expected}"));
@@ -165,7 +165,7 @@ pub(super) fn until_completed(aws: &Aws, snapshot: &str, limit: Duration) -> Res
     completed.ok_or_else(|| state("pending".to_owned(), None))
 }
 
-/// Looks again and again until there is something, for so long.
+/// Polls until there is a result or the time is up.
 pub(super) fn wait<T>(
     limit: Duration,
     mut look: impl FnMut() -> Result<Option<T>, AmiError>,

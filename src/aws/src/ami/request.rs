@@ -1,4 +1,4 @@
-//! What is asked of a publication, in AWS's own terms.
+//! Requests for publishing, in AWS's terms.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use vmbake_common::hint::Hint;
 
 use super::source::DiskSource;
 
-/// How a machine starts.
+/// The boot mode of instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BootMode {
     LegacyBios,
     Uefi,
-    /// By UEFI where the machine has it, else by the BIOS.
+    /// UEFI if the instance supports it, otherwise BIOS.
     UefiPreferred,
 }
 
@@ -32,9 +32,9 @@ impl BootMode {
     }
 }
 
-/// A word that is not one of a few.
+/// An invalid value of an option.
 #[derive(Debug, thiserror::Error)]
-#[error("{found:?} is not {expected}")]
+#[error("invalid value {found:?}: expected {expected}")]
 pub struct UnknownWord {
     found: String,
     expected: &'static str,
@@ -53,65 +53,63 @@ impl FromStr for BootMode {
     }
 }
 
-/// What a new snapshot begins as.
+/// The parent of a new snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParentChoice {
-    /// As the newest snapshot of the family whose blocks are known, if there is one.
+    /// The newest snapshot of the family whose blocks are known, if there is one.
     Auto,
-    /// As nothing: everything is sent.
+    /// None: upload all blocks.
     None,
-    /// As this snapshot.
+    /// This snapshot.
     Id(String),
 }
 
-/// How much of a snapshot is looked at before it is registered.
+/// How thoroughly a snapshot is verified before it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verification {
-    /// Which blocks it has.
+    /// The list of blocks.
     Index,
-    /// That, and what some of them hold.
+    /// The list, and the contents of some blocks.
     Sample,
-    /// That, and what all of them hold.
+    /// The list, and the contents of all blocks.
     Full,
 }
 
 pub struct PublishRequest<'a> {
-    /// The disk.
     pub source: &'a DiskSource,
-    /// Number of its root partition, where that is not obvious.
+    /// Number of the root partition, if it cannot be detected.
     pub partition: Option<u32>,
-    /// Name of the machine image; by default the family, version and architecture.
+    /// Name of the AMI; by default family, version and architecture.
     pub name: Option<String>,
-    /// What its releases have in common; by default `IMAGE_ID` of os-release.
+    /// The name shared by its releases; by default `IMAGE_ID` of os-release.
     pub family: Option<String>,
-    /// By default, what the image starts by.
+    /// By default, what the image supports.
     pub boot_mode: Option<BootMode>,
-    /// Whether machines have a TPM.
+    /// Whether instances have a TPM.
     pub tpm: bool,
-    /// Whether machines get their metadata by sessions only.
+    /// Whether instances require IMDSv2.
     pub imds_v2: bool,
-    /// Type of the volumes of machines.
+    /// Volume type of instances.
     pub volume_type: &'a str,
     /// The key that encrypts the snapshot.
     pub kms_key: Option<&'a str>,
-    /// Tags for the machine images and the snapshot.
+    /// Tags for the AMIs and the snapshot.
     pub tags: &'a [(String, String)],
-    /// What the snapshot begins as.
+    /// The parent of the snapshot.
     pub parent: &'a ParentChoice,
-    /// The image that the parent was made of, where its blocks are not known here.
+    /// The image that the parent was made from, if its block list is not in the store.
     pub parent_image: Option<&'a PathBuf>,
-    /// Regions that get copies.
+    /// Regions to copy to.
     pub copies: &'a [String],
-    /// Who may start machines.
+    /// Launch permissions.
     pub permissions: &'a [LaunchPermission],
-    /// When it is deprecated.
+    /// The time of deprecation.
     pub deprecate_at: Option<jiff::Timestamp>,
-    /// Parameters that name the machine image afterwards.
+    /// SSM parameters to set to the AMI's ID.
     pub parameters: &'a [String],
-    /// How much is verified.
     pub verification: Verification,
-    /// Blocks that are sent at the same time.
+    /// Number of concurrent block uploads.
     pub workers: NonZeroUsize,
-    /// Threads that read the image.
+    /// Number of threads that read the image.
     pub threads: NonZeroUsize,
 }

@@ -1,4 +1,4 @@
-//! Where a disk comes from: a file, or a bake that wrote none; and the documents about it.
+//! The source of a disk: a file, or a bake without output file; and its documents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,28 +15,27 @@ use vmbake_distribute::publish::blocks::open;
 
 use super::error::AmiError;
 
-/// Documents beside an image whose digests are tags.
+/// Documents next to an image whose digests become tags.
 const DOCUMENTS: [(&str, Sidecar); 2] = [("vmbake:provenance", Sidecar::Provenance), ("vmbake:sbom", Sidecar::Spdx)];
-/// Longest document whose digest is taken.
+/// Maximum length of a document.
 const MAX_DOCUMENT: u64 = 256 << 20;
 
-/// A disk that is to be published.
+/// A disk to publish.
 pub struct DiskSource {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub path: PathBuf,
-    /// Its bytes.
     pub disk: Arc<dyn ReadAt>,
-    /// Digests of documents about it, as tags.
+    /// Digests of its documents, as tags.
     pub documents: Vec<(String, String)>,
 }
 
 impl DiskSource {
-    /// An image in a file, with what lies beside it.
+    /// An image file with the documents next to it.
     pub fn open(path: &Path) -> Result<Self, AmiError> {
         Ok(Self { path: path.to_owned(), disk: open(path)?, documents: documents(path) })
     }
 
-    /// A disk that was baked and is in no file.
+    /// A baked disk without a file.
     pub fn baked(name: &str, disk: Disk, sidecars: &BTreeMap<Sidecar, Digest>) -> Self {
         let documents =
             DOCUMENTS.iter().filter_map(|(tag, sidecar)| Some(((*tag).to_owned(), sidecars.get(sidecar)?.to_string())));
@@ -44,12 +43,12 @@ impl DiskSource {
     }
 }
 
-/// Tags with the digests of what lies beside an image that a bake wrote.
+/// Tags with the digests of the documents next to an image.
 fn documents(path: &Path) -> Vec<(String, String)> {
     let name = path.file_name().and_then(|file| file.to_str()).and_then(image_name);
     let digest = |document: Sidecar| {
-        let beside = path.with_file_name(document.file_name(name?));
-        let content = input::read(&beside, MAX_DOCUMENT).ok()?;
+        let sidecar = path.with_file_name(document.file_name(name?));
+        let content = input::read(&sidecar, MAX_DOCUMENT).ok()?;
         Some(Digest::of(&content).to_string())
     };
     DOCUMENTS.into_iter().filter_map(|(tag, document)| Some((tag.to_owned(), digest(document)?))).collect()

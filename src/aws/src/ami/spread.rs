@@ -1,5 +1,5 @@
-//! Where a machine image goes once it is there: to other regions, to other accounts, into parameters. Each step looks first, and
-//! does only what is missing. Parameters come last, so that none names what cannot be used.
+//! Distributes an AMI: to other regions, other accounts, and SSM parameters. Each step does only what is missing.
+//! Parameters come last, so that none refers to an unusable AMI.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use super::identity::Subject;
 use super::register::{ATTEMPTS, check_name, find, until_available, until_visible, wait};
 use super::request::PublishRequest;
 
-/// How long a copy may take.
+/// Maximum time of a copy.
 const COPY: Duration = Duration::from_secs(6 * 60 * 60);
-/// How long a copy may not be found yet.
+/// Maximum time until a copy is visible.
 const VISIBLE: Duration = Duration::from_secs(60);
 /// AWS rounds the time of a deprecation to minutes.
 const MINUTE: u64 = 60;
 
-/// A machine image in its region.
+/// An AMI in its region.
 pub(super) struct Placed {
     pub(super) aws: Aws,
     pub(super) image: MachineImage,
 }
 
-/// Copies a machine image to the regions that lack it, and waits for all of them.
+/// Copies an AMI to the regions that lack it, and waits for all copies.
 pub(super) fn copies(
     source: &Placed,
     request: &PublishRequest<'_>,
@@ -45,7 +45,7 @@ pub(super) fn copies(
     Ok((placed.collect::<Result<_, AmiError>>()?, made))
 }
 
-/// The copy in a region, and whether it was made now.
+/// The copy in a region, and whether it is new.
 fn copy(source: &Placed, aws: &Aws, subject: &Subject) -> Result<(MachineImage, bool), AmiError> {
     let digest = subject.digest.to_string();
     let copy = CopyImage {
@@ -85,21 +85,21 @@ fn copy(source: &Placed, aws: &Aws, subject: &Subject) -> Result<(MachineImage, 
     Ok((image, true))
 }
 
-/// What a machine image and its snapshots still have to get: tags, permissions, the time of its deprecation.
+/// Applies missing tags, permissions and deprecation to an AMI and its snapshots.
 pub(super) fn settle(placed: &Placed, request: &PublishRequest<'_>, subject: &Subject) -> Result<usize, AmiError> {
     let Placed { aws, image } = placed;
     let mut changes = 0;
-    // A name stays what it was: another one is of another publication.
+    // A different name tag belongs to another publication and is kept.
     let is_name = |key: &str, value: &str| key == "Name" && value == subject.name && image.name != subject.name;
     let missing = subject.tags.iter().filter(|(key, value)| image.tags.get(key) != Some(value) && !is_name(key, value));
     let missing: Vec<(String, String)> = missing.cloned().collect();
-    // The copy's snapshot gets them too: a family is looked for by tags.
+    // The snapshot of a copy gets them, too: a family is found by its tags.
     if !missing.is_empty() {
         let resources: Vec<&str> = std::iter::once(&image.id).chain(&image.snapshots).map(String::as_str).collect();
         aws.create_tags(&resources, &missing)?;
         changes += 1;
     }
-    // Who needs none of this needs no permission to ask for it.
+    // The permission to list permissions is required only if they are used.
     if !request.permissions.is_empty() {
         let granted = aws.launch_permissions(&image.id)?;
         let wanted = request.permissions.iter().filter(|to| !granted.iter().any(|found| found == name(to)));
@@ -120,7 +120,7 @@ pub(super) fn settle(placed: &Placed, request: &PublishRequest<'_>, subject: &Su
     Ok(changes)
 }
 
-/// How EC2 lists somebody who may start an image.
+/// How EC2 lists a permission.
 fn name(permission: &LaunchPermission) -> &str {
     match permission {
         LaunchPermission::Account(name)
@@ -130,7 +130,7 @@ fn name(permission: &LaunchPermission) -> &str {
     }
 }
 
-/// Lets parameters name the machine image of their region.
+/// Sets SSM parameters to the AMI of their region.
 pub(super) fn parameters(placed: &Placed, names: &[String]) -> Result<usize, AmiError> {
     let Placed { aws, image } = placed;
     let mut changes = 0;
@@ -141,19 +141,19 @@ pub(super) fn parameters(placed: &Placed, names: &[String]) -> Result<usize, Ami
         }
         aws.put_parameter(name, &image.id)?;
         changes += 1;
-        // SSM looks at the machine image afterwards, and says nothing where it does not take it.
+        // SSM validates the AMI asynchronously, and does not report a rejection.
         wait(VISIBLE, is_set)?.ok_or_else(|| AmiError::State {
             id: name.clone(),
             region: aws.region().to_owned(),
-            state: "as it was".to_owned(),
-            expected: "the machine image",
+            state: "unchanged".to_owned(),
+            expected: "the AMI",
             reason: Some(image.id.clone()),
         })?;
     }
     Ok(changes)
 }
 
-/// The machine images of all regions.
+/// The AMIs of all regions.
 pub(super) fn by_region(placed: &[Placed]) -> BTreeMap<String, String> {
     placed.iter().map(|Placed { aws, image }| (aws.region().to_owned(), image.id.clone())).collect()
 }

@@ -1,4 +1,4 @@
-//! Sends the blocks of a snapshot, many at a time, and completes it.
+//! Uploads the blocks of a snapshot concurrently, and completes it.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -24,36 +24,36 @@ use super::register::until_completed;
 use super::request::PublishRequest;
 use super::source::DiskSource;
 
-/// As often a snapshot is begun anew, where AWS has another one for the same request.
+/// Maximum number of restarts, needed if AWS has another snapshot for the same request.
 const MAX_ATTEMPTS: u32 = 16;
-/// Shortest time without a block after which AWS gives a snapshot up, in minutes, and the longest that it can be.
+/// Minimum and maximum idle time in minutes after which AWS fails a snapshot.
 const IDLE_MINUTES: (u64, u64) = (60, 4320);
 
-/// How long a snapshot that takes nothing more may be pending, before that has another reason.
+/// Maximum time for which a complete snapshot may still be pending.
 const SEALED: Duration = Duration::from_secs(120);
 
-/// A disk on its way to a snapshot.
+/// An upload of a disk to a snapshot.
 pub(super) struct Upload<'a> {
     pub(super) aws: &'a Aws,
     pub(super) request: &'a PublishRequest<'a>,
     pub(super) subject: &'a Subject,
     pub(super) parent: Option<&'a Parent>,
     pub(super) sent: &'a Sent,
-    /// Whether the snapshot is encrypted by the key that was asked for.
+    /// Whether the snapshot is encrypted by the requested key.
     pub(super) encrypted: bool,
 }
 
-/// How much went up.
+/// The result of an upload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Transferred {
-    /// Blocks that were sent now.
+    /// Blocks uploaded now.
     pub(super) blocks: u64,
-    /// Blocks that were there from an earlier attempt.
+    /// Blocks uploaded by an earlier attempt.
     pub(super) resumed: u64,
 }
 
 impl Upload<'_> {
-    /// Begins a snapshot or finds the one that was begun, sends what it lacks, and completes it.
+    /// Starts a snapshot or resumes one, uploads the missing blocks, and completes it.
     pub(super) fn run(&self, journal: &mut Journal, bar: &ProgressBar) -> Result<(String, Transferred), AmiError> {
         let snapshot = self.begin(journal)?;
         if journal.is_complete() {
@@ -78,7 +78,7 @@ impl Upload<'_> {
         let finished = done.and_then(|()| self.complete(&snapshot));
         match finished {
             Ok(()) => journal.complete()?,
-            // Another publisher of the same disk may have been faster, with the same snapshot.
+            // Another publisher of the same disk may have completed the same snapshot.
             Err(error) if self.is_completed(&snapshot, &error) => {}
             Err(source) => {
                 let (sent, total) = (resumed + blocks, self.sent.len() as u64);
@@ -88,11 +88,11 @@ impl Upload<'_> {
         Ok((snapshot, Transferred { blocks, resumed }))
     }
 
-    /// The snapshot that takes this disk. AWS gives the same one for the same request, until that cannot be used any more.
+    /// The snapshot for this disk. AWS returns the same one for the same request as long as it is usable.
     fn begin(&self, journal: &mut Journal) -> Result<String, AmiError> {
         if let Some(id) = journal.snapshot() {
             let state = self.aws.snapshot(id)?.map(|snapshot| snapshot.state);
-            // A snapshot that has just begun may not be visible yet: AWS names it again below.
+            // A new snapshot may not be visible yet: AWS returns it again below.
             if state.is_some_and(|state| state == "error" || state == "recoverable") {
                 journal.begin(journal.attempt() + 1, "")?;
             }
@@ -108,7 +108,7 @@ impl Upload<'_> {
                 description: &self.subject.name,
                 timeout_minutes: self.idle_minutes(),
                 tags: &tags,
-                // A child is encrypted as its parent is.
+                // A child inherits the encryption of its parent.
                 kms_key: self.request.kms_key.filter(|_| self.parent.is_none()),
                 encrypted: self.encrypted && self.parent.is_none() && self.request.kms_key.is_some(),
             };
@@ -121,7 +121,7 @@ impl Upload<'_> {
                 continue;
             }
             journal.begin(attempt, &started.id)?;
-            // Another publisher of the same disk has ended meanwhile.
+            // Another publisher of the same disk has completed it.
             if started.status == "completed" {
                 journal.complete()?;
             }
@@ -136,7 +136,7 @@ impl Upload<'_> {
         })
     }
 
-    /// What makes requests for a snapshot the same one (`ClientToken`, 64 characters): all that they say.
+    /// The client token (`ClientToken`, 64 characters), derived from all parameters of the request.
     fn token(&self, attempt: u32, tags: &[(String, String)]) -> String {
         let mut hasher = Sha256::new_with_prefix(b"vmbake snapshot 1\0");
         let region = self.aws.region().to_owned();
@@ -149,7 +149,7 @@ impl Upload<'_> {
         vmbake_common::digest::Digest::Sha256(hasher.finalize().into()).hex()
     }
 
-    /// Longer for what takes longer.
+    /// Longer for larger uploads.
     fn idle_minutes(&self) -> u32 {
         let (least, most) = IDLE_MINUTES;
         u32::try_from((least + self.subject.blocks.gib()).min(most)).unwrap_or(u32::MAX)
@@ -166,7 +166,7 @@ impl Upload<'_> {
         let zeros = zeros();
         let put = |buffer: &mut [u8], (index, digest): (u64, BlockDigest)| -> Result<(), AmiError> {
             let DiskSource { path, disk, .. } = self.request.source;
-            // What counted in the parent only is sent as zeros, whatever the disk has there.
+            // Blocks of the parent that are zeros on the disk are uploaded as zeros.
             read(path, &**disk, buffer, index, digest == zeros)?;
             self.aws.put_block(snapshot, index, &digest, buffer)?;
             journal.add(index)
@@ -198,8 +198,8 @@ impl Upload<'_> {
         Ok(())
     }
 
-    /// Whether AWS refuses more because the snapshot is complete: an answer was lost, or another publisher was faster. It may take a
-    /// while until it says so.
+    /// Whether AWS refuses a block because the snapshot is complete: a response was lost, or another publisher was
+    /// faster. The state may be delayed.
     fn is_completed(&self, snapshot: &str, error: &AmiError) -> bool {
         let is_refusal = matches!(error, AmiError::Aws(error)
             if error.refusal().is_some() && !error.is_denied() && !error.is_expired() && !error.is_temporary());
@@ -217,9 +217,9 @@ fn read(path: &Path, disk: &dyn ReadAt, buffer: &mut [u8], index: u64, is_zero: 
     read.map_err(|source| AmiError::Read { path: path.to_owned(), index, source })
 }
 
-/// How much went up, for people.
+/// The result of an upload as text.
 pub(super) fn summary(transferred: Transferred) -> String {
     let Transferred { blocks, resumed } = transferred;
-    let sent = format!("{} sent, {}", counted(blocks, "block"), human_bytes(blocks * BLOCK));
-    if resumed == 0 { sent } else { format!("{sent}; {} from before", counted(resumed, "block")) }
+    let sent = format!("{} uploaded, {}", counted(blocks, "block"), human_bytes(blocks * BLOCK));
+    if resumed == 0 { sent } else { format!("{sent}; {} by an earlier attempt", counted(resumed, "block")) }
 }

@@ -1,4 +1,4 @@
-//! Whether a snapshot is the disk: what it lists and what it holds are compared with what was sent.
+//! Verifies a snapshot: compares its block list and contents with the uploaded data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,32 +13,32 @@ use super::identity::Subject;
 use super::parent::{Parent, Sent};
 use super::request::{PublishRequest, Verification};
 
-/// Blocks that a sample has.
+/// Number of blocks in a sample.
 const SAMPLE: usize = 64;
 
-/// How a snapshot was made.
+/// How a snapshot was created.
 pub(super) struct Made<'a> {
     pub(super) parent: Option<&'a Parent>,
     pub(super) sent: &'a Sent,
 }
 
 impl Made<'_> {
-    /// What is wrong with the list of blocks that a snapshot does not have from its parent.
+    /// The first difference in the list of blocks that a snapshot does not share with its parent.
     fn difference(&self, subject: &Subject, changed: &BTreeSet<u64>) -> Option<String> {
         let sent: BTreeSet<u64> = self.sent.iter().map(|(index, _)| *index).collect();
         if let Some(index) = changed.difference(&sent).next() {
-            return Some(format!("block {index} is listed, and was not sent"));
+            return Some(format!("unexpected block {index}"));
         }
-        // One that is as the parent's was sent only to send one.
+        // A block equal to the parent's is uploaded only if nothing differs.
         let other = |index: &u64| {
             self.parent.is_none_or(|parent| subject.blocks.beyond(&parent.blocks).any(|(other, _)| other == *index))
         };
         let mut unlisted = sent.difference(changed);
-        unlisted.find(|index| other(index)).map(|index| format!("block {index} was sent, and is not listed"))
+        unlisted.find(|index| other(index)).map(|index| format!("block {index} was uploaded, but is not listed"))
     }
 }
 
-/// Compares a snapshot with the disk, and if it was made just now, with what was sent. Returns how many blocks were read.
+/// Compares a snapshot with the disk and, if it is new, with the uploaded blocks. Returns the number of blocks read.
 pub(super) fn verify(
     aws: &Aws,
     request: &PublishRequest<'_>,
@@ -49,7 +49,7 @@ pub(super) fn verify(
     let differs = |reason: String| AmiError::Differs { snapshot: snapshot.to_owned(), reason };
     let listed = aws.snapshot_blocks(snapshot)?;
     if listed.volume_size != subject.blocks.gib() {
-        return Err(differs(format!("it has {} GiB, not {}", listed.volume_size, subject.blocks.gib())));
+        return Err(differs(format!("its size is {} GiB, expected {}", listed.volume_size, subject.blocks.gib())));
     }
     let tokens: BTreeMap<u64, &str> = listed.blocks.iter().map(|block| (block.index, block.token.as_str())).collect();
     let expected: Vec<(u64, BlockDigest)> = subject.blocks.iter().collect();
@@ -72,13 +72,13 @@ pub(super) fn verify(
     let results = for_each(chosen, request.workers, |(index, digest)| {
         let token = tokens.get(&index).copied().unwrap_or_default();
         let found: BlockDigest = Sha256::digest(aws.get_block(snapshot, index, token)?).into();
-        if found == digest { Ok(()) } else { Err(differs(format!("block {index} holds something else"))) }
+        if found == digest { Ok(()) } else { Err(differs(format!("block {index} has different contents"))) }
     });
     results.into_iter().collect::<Result<(), AmiError>>()?;
     Ok(count)
 }
 
-/// Some blocks, from the first to the last.
+/// Evenly distributed blocks, including the first and the last.
 fn sample(all: &[(u64, BlockDigest)]) -> Vec<(u64, BlockDigest)> {
     let last = all.len().saturating_sub(1);
     let chosen: BTreeSet<usize> = (0..SAMPLE).map(|number| number * last / (SAMPLE - 1)).collect();

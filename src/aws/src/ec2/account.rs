@@ -1,17 +1,17 @@
-//! What an account is set to, what uses an image, tags, and whether an action would be allowed.
+//! Account settings, use of AMIs, tags, and permission checks.
 
 use super::form;
 use crate::client::Aws;
 use crate::error::AwsError;
 use crate::query::Form;
 
-/// States of an instance that still needs its image, or may need it again.
+/// States of an instance that needs its AMI, or may need it again.
 const ALIVE: &[&str] = &["pending", "running", "shutting-down", "stopping", "stopped"];
-/// What EC2 answers to a dry run that would have been done.
+/// The error code of a successful dry run.
 const WOULD_BE_DONE: &str = "DryRunOperation";
 
 impl Aws {
-    /// Sets tags of snapshots and images; a tag that is there already gets the new value.
+    /// Sets tags of snapshots and AMIs; existing tags are overwritten.
     pub fn create_tags(&self, resources: &[&str], tags: &[(String, String)]) -> Result<(), AwsError> {
         let mut form = form("CreateTags").of_young(&resources.join(", "));
         for (index, resource) in (1..).zip(resources) {
@@ -23,7 +23,7 @@ impl Aws {
         self.ec2(&form).map(drop)
     }
 
-    /// The account's instances that were started from an image and are not terminated.
+    /// The account's instances launched from an AMI, except terminated ones.
     pub fn instances_using(&self, image: &str) -> Result<Vec<String>, AwsError> {
         let filters: &[(&str, &[&str])] = &[("image-id", &[image]), ("instance-state-name", ALIVE)];
         let form = form("DescribeInstances").filters(filters).of(image);
@@ -39,12 +39,13 @@ impl Aws {
             .read(|root| Ok(root.flag("ebsEncryptionByDefault")?.unwrap_or(false)))
     }
 
-    /// Whether images of the account can be made public in this region: `block-new-sharing` or `unblocked`.
+    /// Whether AMIs of the account can be made public in this region: `block-new-sharing` or `unblocked`.
     pub fn block_public_access(&self) -> Result<String, AwsError> {
         self.ec2(&form("GetImageBlockPublicAccessState"))?.read(|root| root.text("imageBlockPublicAccessState"))
     }
 
-    /// Asks whether an action of EC2 would be allowed, and does nothing. The parameters must be complete, since EC2 may look at them first.
+    /// Checks whether an action of EC2 is allowed, as a dry run. The parameters must be complete, since EC2 may
+    /// validate them first.
     pub fn dry_run(&self, action: &str, parameters: &[(&str, &str)]) -> Result<(), AwsError> {
         let form = parameters.iter().fold(form(action), |form, (name, value)| form.with(name, *value));
         match self.ec2(&form.with("DryRun", "true")) {
@@ -53,7 +54,7 @@ impl Aws {
         }
     }
 
-    /// Removes something, which may be gone if the request was repeated.
+    /// Deletes a resource, which may be missing if the request was repeated.
     pub(super) fn ec2_gone(&self, form: &Form) -> Result<(), AwsError> {
         match self.ec2(form) {
             Err(error) if error.is_not_found() && error.refusal().is_some_and(|refusal| refusal.attempts > 1) => Ok(()),

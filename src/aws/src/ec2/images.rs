@@ -1,4 +1,4 @@
-//! Machine images: registered from a snapshot, copied to other regions, found again, deprecated, removed.
+//! AMIs: register, copy, find, deprecate and deregister.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::query::Form;
 use crate::service::Service;
 use crate::xml::{Missing, Node};
 
-/// A machine image (AMI).
+/// An Amazon machine image (AMI).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineImage {
-    /// Its id: `ami-…`.
+    /// Its ID: `ami-…`.
     pub id: String,
-    /// Its name, which the account has once in a region.
+    /// Its name, unique in an account and region.
     pub name: String,
     /// `pending`, `available`, `invalid`, `deregistered`, `transient`, `failed`, `error` or `disabled`.
     pub state: String,
@@ -24,29 +24,29 @@ pub struct MachineImage {
     pub boot_mode: Option<String>,
     /// `v2.0` if it has a TPM.
     pub tpm: Option<String>,
-    /// `v2.0` if instances must ask for their metadata with a token.
+    /// `v2.0` if instances require IMDSv2.
     pub imds: Option<String>,
     /// Whether instances have enhanced networking with ENA.
     pub ena: bool,
-    /// Name of the root device, such as `/dev/xvda`; empty if EC2 says none.
+    /// Name of the root device, such as `/dev/xvda`; may be empty.
     pub root_device: String,
     /// Snapshots of its disks.
     pub snapshots: Vec<String>,
-    /// Whether every account may start it.
+    /// Whether every account can launch it.
     pub public: bool,
-    /// From when on it is deprecated, in ISO 8601.
+    /// The time of deprecation, in ISO 8601.
     pub deprecation: Option<String>,
-    /// When it was registered, in ISO 8601.
+    /// The time of registration, in ISO 8601.
     pub created: String,
-    /// Why it is in its state.
+    /// The reason for its state.
     pub reason: Option<String>,
     pub tags: BTreeMap<String, String>,
 }
 
-/// A machine image that is to be registered.
+/// Parameters of a new AMI.
 #[derive(Clone, Debug)]
 pub struct RegisterImage<'a> {
-    /// Its name: 3 to 128 characters of those that EC2 allows.
+    /// 3 to 128 of the characters that EC2 allows.
     pub name: &'a str,
     /// At most 255 characters.
     pub description: &'a str,
@@ -54,50 +54,48 @@ pub struct RegisterImage<'a> {
     pub architecture: &'a str,
     /// `legacy-bios`, `uefi` or `uefi-preferred`.
     pub boot_mode: &'a str,
-    /// `v2.0` for a TPM, which only `uefi` has.
+    /// `v2.0` for a TPM, which requires `uefi`.
     pub tpm: Option<&'a str>,
-    /// Whether instances must ask for their metadata with a token.
+    /// Whether instances require IMDSv2.
     pub imds_v2: bool,
     /// Name of the root device, such as `/dev/xvda`.
     pub root_device: &'a str,
-    /// The completed snapshot of the root device. Its encryption is that of the image.
+    /// The completed snapshot of the root device, which determines the encryption.
     pub snapshot: &'a str,
-    /// Length of the root device in GiB, at least that of the snapshot.
+    /// Size of the root device in GiB, at least that of the snapshot.
     pub volume_size: u64,
     /// Such as `gp3`.
     pub volume_type: &'a str,
     pub tags: &'a [(String, String)],
 }
 
-/// A machine image that is to be copied into the region that is asked.
+/// Parameters of a copy into the region of the client.
 #[derive(Clone, Debug)]
 pub struct CopyImage<'a> {
     pub name: &'a str,
     /// At most 255 characters.
     pub description: &'a str,
-    /// Region that it is copied from.
     pub source_region: &'a str,
-    /// Image that is copied.
     pub source_image: &'a str,
-    /// At most 64 characters of ASCII.
+    /// At most 64 ASCII characters.
     pub client_token: &'a str,
-    /// Key of the region that is asked, which encrypts the copy.
+    /// Key of the client's region that encrypts the copy.
     pub kms_key: Option<&'a str>,
-    /// Whether the copy is encrypted; one of an encrypted image is so in any case.
+    /// Whether the copy is encrypted; a copy of an encrypted AMI always is.
     pub encrypted: bool,
-    /// Tags of the copy, and of the snapshots that it gets.
+    /// Tags of the copy and its snapshots.
     pub tags: &'a [(String, String)],
 }
 
 impl Aws {
-    /// The account's own images to which all filters apply, deprecated ones among them. A filter has a name and values, one of which has
-    /// to fit.
+    /// The account's own AMIs that match all filters, including deprecated ones. A filter has a name and values, one of
+    /// which must match.
     pub fn images(&self, filters: &[(&str, &[&str])]) -> Result<Vec<MachineImage>, AwsError> {
         let form = form("DescribeImages").with("Owner.1", "self").with("IncludeDeprecated", "true").filters(filters);
         self.ec2_pages(&form, "imagesSet", read)
     }
 
-    /// Registers an image, and returns its id. It is not repeated where the answer was lost: the caller looks for the name then.
+    /// Registers an AMI and returns its ID. Not retried after a lost response: the caller then looks up the name.
     pub fn register_image(&self, r: &RegisterImage<'_>) -> Result<String, AwsError> {
         let form = form("RegisterImage")
             .with("Name", r.name)
@@ -121,7 +119,7 @@ impl Aws {
         self.image_id(&form)
     }
 
-    /// Begins a copy into the region that is asked, and returns its id. It is not repeated where the answer was lost.
+    /// Starts a copy into the client's region and returns its ID. Not retried after a lost response.
     pub fn copy_image(&self, c: &CopyImage<'_>) -> Result<String, AwsError> {
         let form = form("CopyImage")
             .with("Name", c.name)
@@ -137,13 +135,13 @@ impl Aws {
         self.image_id(&form)
     }
 
-    /// Deprecates an image from a time on: ISO 8601 in UTC, such as `2030-01-01T00:00:00Z`, of which EC2 keeps the minute.
+    /// Deprecates an AMI from a time on: ISO 8601 in UTC, such as `2030-01-01T00:00:00Z`, rounded to minutes by EC2.
     pub fn deprecate(&self, image: &str, at: &str) -> Result<(), AwsError> {
         let form = form("EnableImageDeprecation").with("ImageId", image).with("DeprecateAt", at);
         self.ec2(&form.of_young(image)).map(drop)
     }
 
-    /// Removes an image; its snapshots stay. One that an earlier attempt of this call removed is no error.
+    /// Deregisters an AMI; its snapshots are kept. A retry succeeds if the first attempt did.
     pub fn deregister_image(&self, image: &str) -> Result<(), AwsError> {
         self.ec2_gone(&form("DeregisterImage").with("ImageId", image).of(image))
     }

@@ -1,4 +1,4 @@
-//! Who may start a machine image.
+//! Launch permissions of AMIs.
 
 use super::form;
 use crate::client::Aws;
@@ -6,24 +6,24 @@ use crate::error::AwsError;
 use crate::query::Form;
 use crate::xml::{Missing, Node};
 
-/// The elements that say who is allowed something; each entry of a list has one.
+/// The elements of an entry that name its grantee.
 const WHO: [&str; 4] = ["userId", "group", "organizationArn", "organizationalUnitArn"];
 
-/// Somebody who may start an image.
+/// A launch permission.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LaunchPermission {
-    /// An account, by its id of 12 digits.
+    /// An account, by its ID of 12 digits.
     Account(String),
-    /// All accounts: the image is public.
+    /// All accounts: the AMI is public.
     Group,
     /// The accounts of an organization, by its ARN.
     Organization(String),
-    /// The accounts of a part of an organization, by its ARN.
+    /// An organizational unit, by its ARN.
     OrganizationalUnit(String),
 }
 
 impl LaunchPermission {
-    /// The parameter of EC2 that names it, and its value.
+    /// The parameter of EC2 and its value.
     fn parameter(&self) -> (&'static str, &str) {
         match self {
             Self::Account(id) => ("UserId", id),
@@ -35,13 +35,13 @@ impl LaunchPermission {
 }
 
 impl Aws {
-    /// Who may start an image besides its owner: account ids, `all`, and ARNs of organizations and their units.
+    /// The launch permissions of an AMI: account IDs, `all`, and ARNs of organizations and units.
     pub fn launch_permissions(&self, image: &str) -> Result<Vec<String>, AwsError> {
         let form = form("DescribeImageAttribute").with("ImageId", image).with("Attribute", "launchPermission");
         self.permissions(&form.of_young(image), "launchPermission")
     }
 
-    /// Who may make volumes of a snapshot besides its owner: account ids, and `all`.
+    /// The accounts that can create volumes from a snapshot: account IDs, and `all`.
     pub fn snapshot_permissions(&self, snapshot: &str) -> Result<Vec<String>, AwsError> {
         let form =
             form("DescribeSnapshotAttribute").with("SnapshotId", snapshot).with("Attribute", "createVolumePermission");
@@ -55,7 +55,7 @@ impl Aws {
         })
     }
 
-    /// Allows others to start an image. Whoever may already stays allowed.
+    /// Adds launch permissions; existing ones are kept.
     pub fn add_launch_permission(&self, image: &str, to: &[LaunchPermission]) -> Result<(), AwsError> {
         let mut form = form("ModifyImageAttribute").with("ImageId", image).of_young(image);
         for (index, permission) in (1..).zip(to) {

@@ -1,4 +1,4 @@
-//! Snapshots, as EC2 knows them.
+//! EC2 snapshots.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use crate::xml::{Missing, Node};
 /// A snapshot of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its id: `snap-…`.
+    /// Its ID: `snap-…`.
     pub id: String,
     /// `pending`, `completed`, `error`, `recoverable` or `recovering`.
     pub state: String,
-    /// Length of the volume in GiB.
+    /// Size of the volume in GiB.
     pub volume_size: u64,
     pub encrypted: bool,
     /// ARN of the key that encrypts it.
     pub kms_key: Option<String>,
-    /// Account id of the owner.
+    /// Account ID of the owner.
     pub owner: String,
-    /// When it was begun, in ISO 8601.
+    /// Start time in ISO 8601.
     pub started: String,
     /// `standard` or `archive`.
     pub storage_tier: String,
-    /// Why it is in its state; empty if EC2 says nothing.
+    /// The reason for its state; may be empty.
     pub message: String,
     pub tags: BTreeMap<String, String>,
 }
 
 impl Aws {
-    /// The account's own snapshots to which all filters apply. A filter has a name and values, one of which has to fit.
+    /// The account's own snapshots that match all filters. A filter has a name and values, one of which must match.
     pub fn snapshots(&self, filters: &[(&str, &[&str])]) -> Result<Vec<Snapshot>, AwsError> {
         let form = form("DescribeSnapshots").with("Owner.1", "self").filters(filters);
         self.ec2_pages(&form, "snapshotSet", read)
     }
 
-    /// A snapshot of any owner; `None` if there is none, or none that the account may see.
+    /// A snapshot of any owner; `None` if it does not exist or is not visible to the account.
     pub fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, AwsError> {
         let form = form("DescribeSnapshots").with("SnapshotId.1", id).of(id);
         match self.ec2(&form) {
@@ -47,7 +47,7 @@ impl Aws {
         }
     }
 
-    /// Deletes a snapshot, which no machine image may use. One that an earlier attempt of this call deleted is no error.
+    /// Deletes a snapshot, which no AMI may use. A retry succeeds if the first attempt did.
     pub fn delete_snapshot(&self, snapshot: &str) -> Result<(), AwsError> {
         self.ec2_gone(&form("DeleteSnapshot").with("SnapshotId", snapshot).of(snapshot))
     }

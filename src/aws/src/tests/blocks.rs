@@ -1,4 +1,4 @@
-//! The EBS direct APIs: what is sent, and what is believed of the answers.
+//! The EBS direct APIs: requests, and validation of responses.
 
 use std::sync::Barrier;
 use std::sync::atomic::Ordering;
@@ -187,7 +187,7 @@ fn a_block_is_read_and_compared() {
 
 #[test]
 fn as_many_connections_stay_as_threads_put_blocks() {
-    // Nobody is answered before all threads have asked.
+    // Responses are sent after all threads have sent a request.
     let together = Barrier::new(64);
     let server = Server::start(move |_, seen| {
         together.wait();

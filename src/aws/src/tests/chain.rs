@@ -18,7 +18,7 @@ const CREDENTIALS: &str = r#"{"Version":1,"Code":"Success","Type":"AWS-HMAC","Ac
 /// What `aws sso login` keeps of the session `corp`: the name is the SHA-1 of that of the session.
 const SESSION: &str = ".aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.json";
 
-/// In the process of a case: opens a client, and asks who it is.
+/// In the process of a case: opens a client, and requests its identity.
 #[test]
 fn opened() {
     let Ok(profile) = std::env::var(CASE) else { return };
@@ -60,7 +60,7 @@ fn open(server: &Server, environment: &[(&str, &str)], config: &str, profile: &s
     line.unwrap_or_else(|| panic!("{text} {}", String::from_utf8_lossy(&output.stderr))).to_owned()
 }
 
-/// A stand-in for STS, a container's endpoint and an instance's metadata.
+/// A test server for STS, a container's endpoint and an instance's metadata.
 fn server() -> Server {
     Server::start(|_, seen: &Seen| {
         let body = String::from_utf8_lossy(&seen.body);
@@ -183,7 +183,7 @@ fn no_endpoint_on_another_machine_is_asked_without_tls() {
         assert!(text.starts_with(&refused) || text.starts_with(&refused_below), "{environment:?}: {text}");
         assert!(text.contains("--allow-http accepts it"), "{text}");
     }
-    // Linux connects 0.0.0.0 to this machine, though it is no address of loopback.
+    // Linux connects 0.0.0.0 to this machine, though it is not a loopback address.
     let elsewhere = server.url.replace("127.0.0.1", "0.0.0.0");
     let role = [role[0], role[1], region, ("AWS_ENDPOINT_URL", elsewhere.as_str())];
     let text = open(&server, &role, "", "");

@@ -105,7 +105,7 @@ fn throttled_puts_slow_all_threads_down_and_succeed() {
     put(&aws).unwrap();
     assert_eq!(server.count(), 5);
     assert!(aws.pace.per_second() < before * 0.71, "{}", aws.pace.per_second());
-    assert!(aws.in_region("eu-west-1").pace.per_second() >= before, "a region has a quota of its own");
+    assert!(aws.in_region("eu-west-1").pace.per_second() >= before, "each region has a separate quota");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn broken_and_silent_connections_are_made_again() {
 }
 
 #[test]
-fn nobody_there_is_said_soon() {
+fn an_unreachable_server_is_reported_soon() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut server = Server::always(CannedAnswer::Closed);
     server.url = format!("http://{closed}");
@@ -249,7 +249,7 @@ fn credentials_are_renewed_before_they_expire() {
     };
     assert_eq!(asked(None), "AKIDEXAMPLE0 AKIDEXAMPLE0 AKIDEXAMPLE0");
     assert_eq!(asked(Some(3600)), "AKIDEXAMPLE0 AKIDEXAMPLE0 AKIDEXAMPLE0");
-    // Newer ones do not come before these expire: whoever gives them is not asked for each request.
+    // Newer ones do not come before these expire: the provider is not called for each request.
     assert_eq!(asked(Some(300)), "AKIDEXAMPLE0 AKIDEXAMPLE0 AKIDEXAMPLE0");
     assert_eq!(asked(Some(0)), "AKIDEXAMPLE0 AKIDEXAMPLE1 AKIDEXAMPLE2");
 }

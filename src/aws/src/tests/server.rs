@@ -103,7 +103,7 @@ impl Server {
     }
 }
 
-/// Whoever hangs up early is no failure of the server.
+/// A client that disconnects early is not a failure of the server.
 fn serve(stream: &TcpStream, log: &Mutex<Vec<Seen>>, script: &dyn Fn(usize, &Seen) -> CannedAnswer) {
     let (mut reader, mut writer) = (BufReader::new(stream), stream);
     while let Some(seen) = request(&mut reader) {

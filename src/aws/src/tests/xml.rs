@@ -164,7 +164,7 @@ fn what_may_not_be_public_is_said() {
 }
 
 #[test]
-fn nobody_who_is_allowed_something_is_overlooked() {
+fn all_grantees_are_found() {
     let items = "<item><userId>1</userId></item><item><group>all</group></item>";
     let (server, aws) =
         asked(CannedAnswer::ok(&format!("<R><createVolumePermission>{items}</createVolumePermission></R>")));
