@@ -1,4 +1,4 @@
-//! Checks that the finished tree has what the layers of bundles need.
+//! Checks that the finished tree meets the requirements of bundles.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use super::BakeError;
 use vmbake_manifest::{Additions, ImageNeed, NeedKind};
 
 const PROGRAMS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// Where kernel modules are.
+/// Directory of kernel modules.
 const MODULES: &str = "/usr/lib/modules/";
-/// Name of the list of modules that are part of the kernel.
+/// Name of the list of built-in modules.
 const BUILTIN: &str = "modules.builtin";
-/// Longest such list that is read, in bytes.
+/// Maximum size of this list in bytes.
 const MAX_LIST: u64 = 4 << 20;
 
 pub(super) fn check(tree: &Tree, more: &Additions) -> Result<(), BakeError> {
@@ -48,13 +48,13 @@ pub(super) fn check(tree: &Tree, more: &Additions) -> Result<(), BakeError> {
     }
 }
 
-/// The modules that the kernel of a list has in it.
+/// The built-in modules in a list.
 fn builtin(tree: &Tree, list: &[u8]) -> Vec<String> {
     let text = tree.read(list, MAX_LIST).unwrap_or_default();
     String::from_utf8_lossy(&text).lines().filter_map(module).collect()
 }
 
-/// The name of a module by that of its file, which may be compressed; `-` and `_` are the same.
+/// The name of a module, given its possibly compressed file; `-` and `_` are equivalent.
 fn module(path: &str) -> Option<String> {
     let name = path.rsplit('/').next()?;
     let (name, _) = name.split_once(".ko")?;

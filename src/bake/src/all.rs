@@ -1,5 +1,5 @@
-//! Several images by one command: while one is written, the next is prepared. Writing waits for the disk, and for the one core that
-//! hashes a file.
+//! Bakes several images: while one is written, the next is prepared, since writing is limited by the disk and by the
+//! core that hashes a file.
 
 use std::panic::resume_unwind;
 
@@ -11,11 +11,10 @@ pub fn bake(request: &BakeRequest, progress: &Progress) -> Result<Baked, BakeErr
     author(request, progress)?.write(progress)
 }
 
-/// Bakes one image after the other, each with what the one before it has decoded and the clusters that they share, and passes
-/// each to `done` when it is published.
+/// Bakes images one after the other, sharing decoded inputs and clusters, and passes each published image to `done`.
 ///
-/// What may have to be downloaded is not prepared ahead: that can take long, and is to be seen. The first error, in the order of the
-/// images, ends all; what is being prepared then comes to its end, and is dropped.
+/// Images with missing downloads are not prepared ahead, as the download can take long and should be visible. The first
+/// error, in the order of the images, ends the command; an image being prepared is then finished and dropped.
 pub fn bake_all<E: From<BakeError>>(
     requests: &[BakeRequest],
     quiet: bool,
@@ -32,13 +31,13 @@ pub fn bake_all<E: From<BakeError>>(
         let mut next = images.next();
         while let Some((preparing, progress)) = next {
             progress.release();
-            // A panic is a fault of the program in whatever thread: it ends this one as well, and is not taken for an error of the input.
+            // A panic in the thread is a bug, so it is propagated rather than reported as an error.
             let prepared = preparing.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             let ahead = if is_offline { images.next() } else { None };
             match prepared.write(progress) {
                 Ok(baked) => done(baked)?,
                 Err(error) => {
-                    // Whatever became of the next one, this is why all ends.
+                    // This error takes precedence over the result of the next image.
                     let _ended = ahead.map(|(preparing, _)| preparing.join().is_ok());
                     return Err(error.into());
                 }

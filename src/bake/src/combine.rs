@@ -1,4 +1,4 @@
-//! From the inputs of an image to one tree: what is pinned is fetched, proven and decoded, and the layers are merged onto the base.
+//! Combines the inputs of an image: fetches, verifies and decodes what is pinned, and merges the layers onto the base.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use vmbake_image::identity::{self, BaseIdentity, IdentityError};
 use vmbake_layer::{Layer, Layers};
 use vmbake_manifest::{Manifest, PinnedAccounts};
 
-/// All inputs of an image as one tree, and what is needed to make a disk of it.
+/// All inputs of an image as one tree, with the data needed to create a disk.
 pub(super) struct Combined {
     pub(super) layers: Vec<Layer>,
     pub(super) base: BaseDisk,
@@ -31,15 +31,15 @@ pub(super) struct Combined {
     /// Length of the base's disk in bytes.
     pub(super) base_len: u64,
     pub(super) file_system: ext4::FileSystem,
-    /// What is wrong with the base and does not stop a bake.
+    /// Problems of the base that do not stop a bake.
     pub(super) notes: Vec<String>,
     pub(super) epoch: Timestamp,
     pub(super) ingredients: Ingredients,
     pub(super) merged: Merged,
 }
 
-/// Looks at what the scripts of all packages do, and gives the ids of the accounts that they make: those that the manifest has already,
-/// and others that are free. Nothing is written.
+/// Evaluates the scripts of all packages and assigns IDs to the accounts that they create: those in the manifest,
+/// otherwise unused ones. Writes nothing.
 pub fn plan_accounts(request: &BakeRequest, progress: &Progress) -> Result<PinnedAccounts, BakeError> {
     let manifest = Manifest::load_with(&request.manifest, &request.more)?;
     let layers = Layers::load(&request.layers)?;
@@ -54,7 +54,7 @@ pub(super) fn combine(
     layers: Vec<Layer>,
     progress: &Progress,
 ) -> Result<Combined, BakeError> {
-    // Who installs what is known before anything is read.
+    // Whether an artifact is used is known before any input is read.
     let supply = request.supply();
     let fetched = fetch(manifest, &supply, progress)?;
     let base = request.base(manifest, &supply, progress)?;
@@ -62,14 +62,14 @@ pub(super) fn combine(
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let plan = Plan::new(layers, manifest)?;
 
-    // Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
+    // All inputs are verified, and decoded unless cached; then the layers are merged into one tree.
     let verified = fetched.verdict.event();
     let Verified { artifacts, images, base } = check(fetched, base, &request.store, request.threads)?;
     let images = wants_images.then(|| lay_out(images)).transpose()?;
     if let Some(exposed) = base.copied() {
         progress.tell(Event::Copied { path: base.path().to_owned(), reason: exposed.to_string() });
     }
-    // A wrong one is refused before it is decoded; its partitions are read again then.
+    // A wrong base is refused before it is decoded; its partitions are read again afterwards.
     open_base(base.path(), base.image(), request)?;
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
     progress.tell(verified);
@@ -92,7 +92,7 @@ pub(super) fn combine(
     Ok(Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, merged })
 }
 
-/// Tells of packages that are not as the layers ask.
+/// Reports packages whose state differs from the request of the layers.
 fn tell(merged: &Merged, progress: &Progress) {
     if !merged.kept.is_empty() {
         let kept = merged.kept.iter().map(|kept| (kept.package.clone(), kept.version.clone()));
@@ -109,7 +109,7 @@ fn tell(merged: &Merged, progress: &Progress) {
     }
 }
 
-/// Finds the base's partitions, and whether the disk can have the size that is asked for.
+/// Locates the base's partitions and checks that the disk can have the requested size.
 fn open_base(path: &Path, disk: Arc<dyn ReadAt>, request: &BakeRequest) -> Result<BaseDisk, BakeError> {
     let (path, arch) = (|| path.to_owned(), request.arch.as_str());
     let base = disk::open(disk, request.partition);
@@ -117,7 +117,7 @@ fn open_base(path: &Path, disk: Arc<dyn ReadAt>, request: &BakeRequest) -> Resul
     if let Some(size) = request.size {
         disk::root_len(&base, size).map_err(|error| BakeError::partitions(path(), error))?;
     }
-    // A disk whose root partition is of the plain Linux type does not tell; its packages will.
+    // A root partition with the generic Linux type does not state the architecture; the packages do.
     match base.arch().map(Arch::name) {
         Some(found) if found != arch => {
             let (expected, found) = (arch.to_owned(), found.to_owned());
@@ -133,11 +133,11 @@ fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), B
     let source = source.map_err(|error| BakeError::partitions(path(), error))?;
     let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
     ext4::read_base(source, origin).map_err(|source| {
-        BakeError::Message(message!("{}: the root file system is unusable", path().display()).by(source))
+        BakeError::Message(message!("{}: cannot use the root file system", path().display()).by(source))
     })
 }
 
-/// The time of everything that a bake makes: what was asked for, else that of the base's newest file.
+/// The time of all files created by a bake: as requested, otherwise that of the base's newest file.
 fn epoch(base: &Tree, asked: Option<u32>) -> Timestamp {
     let newest = || base.walk().map(|(.., inode)| inode.meta.mtime.secs).max().unwrap_or(0).clamp(0, u32::MAX.into());
     Timestamp { secs: asked.map_or_else(newest, i64::from), nanos: 0 }

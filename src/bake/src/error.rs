@@ -1,4 +1,4 @@
-//! Why a bake stopped.
+//! Errors of a bake.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use vmbake_layer::LayerError;
 use vmbake_manifest::{ImageNeed, ManifestError};
 use vmbake_query::sbom::SbomError;
 
-/// Why a bake stopped.
+/// Why a bake failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BakeError {
     #[error(transparent)]
@@ -36,7 +36,7 @@ pub enum BakeError {
     Partitions { path: PathBuf, error: Box<AssembleError> },
     #[error("{path}: cannot read the base's partitions")]
     Disk { path: PathBuf, source: AssembleError },
-    #[error("{need}, which the image does not have")]
+    #[error("{need}, which is missing in the image")]
     Need { need: Box<ImageNeed> },
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -56,9 +56,9 @@ pub enum BakeError {
     Author(#[from] AuthorError),
     #[error("cannot assemble the disk")]
     Assemble(#[source] AssembleError),
-    #[error("cannot read /proc/self/exe: the running program is one of the inputs of an image")]
+    #[error("cannot read /proc/self/exe: the digest of the running program is one of the inputs of an image")]
     Program,
-    #[error("cannot write the record of inputs or the provenance as JSON")]
+    #[error("cannot serialize the record of inputs or the provenance as JSON")]
     Json(#[source] serde_json::Error),
     #[error("cannot write the disk")]
     Write(#[from] WriteError),
@@ -71,7 +71,7 @@ pub enum BakeError {
 impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Need { .. } => Some("add a layer that brings it, or leave the bundle out".to_owned()),
+            Self::Need { .. } => Some("add a layer that contains it, or leave the bundle out".to_owned()),
             _ => None,
         }
     }
@@ -80,7 +80,7 @@ impl Hint for BakeError {
 }
 
 impl BakeError {
-    /// One sentence, unless the error has a cause of its own.
+    /// A one-line error, unless the error has a cause.
     pub(super) fn partitions(path: PathBuf, error: AssembleError) -> Self {
         match std::error::Error::source(&error) {
             None => Self::Partitions { path, error: error.into() },

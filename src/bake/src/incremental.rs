@@ -1,6 +1,6 @@
-//! What an earlier bake to the same place has left, so that the next one need not do it again.
+//! Incremental bakes: reuses the results of an earlier bake with the same output directory.
 //!
-//! Nothing here decides what is in an image: whatever is missing, damaged or no longer certain only costs time.
+//! Nothing here affects the contents of an image: missing, corrupt or outdated data only cost time.
 
 pub mod build_inputs;
 pub mod checksums;

@@ -1,7 +1,7 @@
-//! Decodes every input of a bake at once: [`Artifact`]s and a [`Base`] enter, [`Staged`] and the base's disk leave.
+//! Decodes all inputs of a bake concurrently: [`Artifact`]s to [`Staged`], and a [`Base`] to a raw disk.
 //!
-//! Each artifact is a job, the largest first; the base's disk is decoded in pieces by whichever threads have nothing else to do.
-//! What was decoded by an earlier bake is taken from the store.
+//! Each artifact is a job, the largest first; the base's disk is decoded in pieces by idle threads. Cached decoded
+//! forms are taken from the store.
 
 mod base;
 
@@ -22,12 +22,12 @@ use vmbake_store::store::Store;
 
 use base::{Piece, PieceError, Raw};
 
-/// Why the inputs cannot be used.
+/// Why an input cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     #[error(transparent)]
     Stage(#[from] StageError),
-    #[error("a thread stopped before the base image was decoded")]
+    #[error("worker thread ended before the base image was decoded")]
     Lost,
     #[error(transparent)]
     File(#[from] FileError),
@@ -37,9 +37,8 @@ impl Hint for InputError {
     vmbake_common::causes!(Stage, File);
 }
 
-/// The base image, decoded.
+/// The decoded base image.
 pub struct DecodedBase {
-    /// Where it is.
     pub path: PathBuf,
     /// Digest of its file.
     pub digest: Digest,
@@ -52,7 +51,7 @@ enum Job {
     Piece(Piece),
 }
 
-/// What a job came to.
+/// The result of a job.
 enum Done {
     Artifact(Result<StagedArtifact, StageError>),
     Base(Raw),
@@ -61,7 +60,7 @@ enum Done {
 
 /// Decodes the artifacts that `plan` installs, and the base, on up to `threads` threads.
 ///
-/// Of several refusals the same is returned whichever thread met it first: the first artifact's, then the base's.
+/// Which error is returned does not depend on scheduling: that of the first artifact, then that of the base.
 pub fn prepare(
     plan: Plan,
     artifacts: Vec<Artifact>,
@@ -74,7 +73,7 @@ pub fn prepare(
     jobs.extend(artifacts.into_iter().map(|artifact| (artifact.dependency().size, Job::Artifact(Box::new(artifact)))));
     let done = run(jobs, threads, |job, queue| match job {
         Job::Artifact(artifact) => Done::Artifact(plan.stage(&artifact, store)),
-        // Its pieces fill the gaps that the artifacts leave.
+        // Its pieces fill the gaps between artifacts.
         Job::Base(base) => Done::Base(Raw::start(base, store, |piece| queue.add(0, Job::Piece(piece)))),
         Job::Piece(piece) => Done::Piece(piece.decode()),
     });

@@ -1,4 +1,4 @@
-//! The whole path of an image, as numbered steps.
+//! Bakes images: the whole pipeline in numbered steps.
 
 pub mod incremental;
 pub mod release;
@@ -59,60 +59,55 @@ pub struct BakeRequest {
     pub os: String,
     /// Architecture as Debian names it.
     pub arch: String,
-    /// The manifest's file.
     pub manifest: PathBuf,
-    /// The base disk image; `None` takes the one that the manifest pins, from the store.
+    /// The base disk image; `None` for the pinned one in the store.
     pub base: Option<PathBuf>,
-    /// Number of the base's root partition; `None` where that is obvious.
+    /// Number of the base's root partition; `None` to detect it.
     pub partition: Option<u32>,
     pub layers: Catalog,
-    /// Layers and artifacts that come to those of the kind.
+    /// Layers and artifacts added to those of the kind.
     pub more: Additions,
-    /// Where the artifacts are.
     pub store: Store,
-    /// What proof the artifacts must have.
+    /// The required proofs.
     pub sources: Sources,
-    /// Whom to believe.
     pub anchors: Anchors,
-    /// Downloads what is missing in the store; `None` offline.
+    /// The HTTP client; `None` when offline.
     pub client: Option<Client>,
     /// Length of the disk in bytes; `None` keeps the base's.
     pub size: Option<u64>,
-    /// Time of the files that the bake makes, in seconds since 1970; `None` takes that of the base's newest file.
+    /// Time of files created by the bake, in seconds since 1970; `None` for that of the base's newest file.
     pub epoch: Option<u32>,
-    /// Formats to write, without repetition.
+    /// Formats to write, without duplicates.
     pub formats: Vec<Format>,
-    /// How a qcow2 image is compressed.
+    /// Compression of the qcow2 image.
     pub compression: Qcow2Compression,
     /// Output directory.
     pub out: PathBuf,
     /// Whether existing outputs are replaced.
     pub force: bool,
-    /// Who says that he has baked it.
+    /// The builder ID for the provenance.
     pub builder: BuilderId,
     /// Threads for hashing, copying and compressing.
     pub threads: NonZeroUsize,
 }
 
-/// What a bake made.
+/// The result of a bake.
 #[derive(Debug, Serialize)]
 pub struct Baked {
     /// `<kind>.<os-name>.<arch>`.
     pub name: String,
-    /// SHA-256 of what is beside the images.
+    /// SHA-256 of the documents next to the images.
     #[serde(flatten)]
     pub sidecars: BTreeMap<Sidecar, Digest>,
-    /// The written images.
     pub outputs: Vec<BakedFile>,
-    /// What was wrong with the base and did not stop the bake.
+    /// Problems of the base that did not stop the bake.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// One written image.
+/// A written image.
 #[derive(Debug, Serialize)]
 pub struct BakedFile {
-    /// Where it is.
     pub path: PathBuf,
     /// `raw` or `qcow2`.
     pub format: String,
@@ -123,12 +118,12 @@ pub struct BakedFile {
     pub checksum: Checksum,
 }
 
-/// An image that only has to be written.
+/// An image that is ready to be written.
 struct Authored<'a> {
     request: &'a BakeRequest,
     manifest: Manifest,
     inputs: BuildInputs,
-    /// What is to be beside the images; the statement about all of them is still missing.
+    /// The documents next to the images, except for the provenance.
     sidecars: BTreeMap<Sidecar, Vec<u8>>,
     disk: Disk,
     previous: PreviousBake<'a>,
@@ -136,24 +131,24 @@ struct Authored<'a> {
     notes: Vec<String>,
 }
 
-/// What came of the first steps of a bake. Nothing of the output directory that other bakes use was changed.
+/// The result of the first steps of a bake. The shared output directory has not been modified.
 enum Prepared<'a> {
-    /// Nothing is left to be done, but that these checksums must be listed.
+    /// The outputs are up to date; only their checksums remain to be listed.
     Unchanged(&'a BakeRequest, Box<Unchanged>),
     Authored(Box<Authored<'a>>),
 }
 
-/// An image that was baked, and not written.
+/// A baked image that has not been written.
 pub struct BakedDisk {
     /// `<kind>.<os-name>.<arch>`.
     pub name: String,
     /// Its disk, which is read from the base and the artifacts.
     pub disk: Disk,
-    /// SHA-256 of what would be beside it, but for the provenance, which is of files.
+    /// SHA-256 of its documents, except for the provenance, which describes files.
     pub sidecars: BTreeMap<Sidecar, Digest>,
 }
 
-/// Bakes an image without writing it. The formats and the output directory of the request do not matter.
+/// Bakes an image without writing it. The formats and the output directory of the request are ignored.
 pub fn bake_disk(request: BakeRequest, progress: &Progress) -> Result<BakedDisk, BakeError> {
     let request = BakeRequest { formats: Vec::new(), ..request };
     let Authored { manifest, sidecars, disk, .. } = begin(&request, progress)?.author(progress)?;
@@ -161,7 +156,7 @@ pub fn bake_disk(request: BakeRequest, progress: &Progress) -> Result<BakedDisk,
     Ok(BakedDisk { name: manifest.name(), disk, sidecars })
 }
 
-/// A bake whose manifest and layers are known.
+/// A bake with its manifest and layers.
 struct Begun<'a> {
     request: &'a BakeRequest,
     manifest: Manifest,
@@ -184,10 +179,10 @@ fn begin<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Begun<'a>,
     Ok(Begun { request, manifest, layers, program, previous, targets })
 }
 
-/// Does all but writing the disk.
+/// Does everything but writing the disk.
 fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<'a>, BakeError> {
-    // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be
-    //    published must not run.
+    // 1. Outputs of the last bake with the same inputs are kept. Otherwise the output files are created first, to fail
+    //    early if they cannot be published.
     let begun = begin(request, progress)?;
     if let Some(unchanged) = request.unchanged(&begun.manifest, &begun.layers, &begun.previous, progress)? {
         return Ok(Prepared::Unchanged(request, Box::new(unchanged)));
@@ -208,19 +203,19 @@ impl<'a> Begun<'a> {
         let origins = origin::record(&ingredients, &mut merged, epoch)?;
         additions::check(&merged.tree, &request.more)?;
         if let Some(finding) = unclean(&merged) {
-            return Err(BakeError::Message(message!("the image would not be clean: {finding}")));
+            return Err(BakeError::Message(message!("unclean image: {finding}")));
         }
         let tree = merged.tree;
         progress.tell(Event::Merged { files: tree.walk().count() });
         let [spdx, cyclonedx] = sbom::sidecars(&tree, &manifest, &origins)?;
 
-        // 4. The tree becomes a file system, the file system a disk.
+        // 4. The tree becomes a file system, and the file system a disk.
         let disk_len = request.size.unwrap_or(base_len);
         let options = VolumeOptions {
             size: ext4::Size::Exact(disk::root_len(&base, disk_len).map_err(BakeError::Assemble)?),
             uuid: file_system.uuid,
             label: file_system.label,
-            // The base's: another manifest must not give the names of large directories another order.
+            // The base's: another manifest must not change the order of entries in large directories.
             hash_seed: file_system.hash_seed,
             epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
         };
@@ -246,7 +241,7 @@ impl Prepared<'_> {
             Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
             Self::Authored(authored) => *authored,
         };
-        // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
+        // 5. Each byte is read once, and written, compressed and hashed in one pass, unless the last bake has done that.
         let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
         let written = request.write(&disk, id, &previous, &pending, progress)?;
         let name = manifest.name();

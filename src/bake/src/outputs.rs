@@ -1,4 +1,4 @@
-//! The outputs of a bake: whether they are there already, their writing and their publishing.
+//! The outputs of a bake: detects up-to-date outputs, and writes and publishes new ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use vmbake_fetch::FetchError;
 use vmbake_layer::Layer;
 use vmbake_manifest::Manifest;
 
-/// What an earlier bake made that is still there.
+/// Up-to-date outputs of an earlier bake.
 pub(super) struct Unchanged {
     baked: Baked,
     checksums: BTreeMap<String, Checksum>,
@@ -33,12 +33,12 @@ impl Unchanged {
 }
 
 impl BakeRequest {
-    /// Where the images called `name` go.
+    /// The paths of the images called `name`.
     pub(super) fn targets(&self, name: &str) -> BTreeMap<Format, PathBuf> {
         self.formats.iter().map(|format| (*format, self.out.join(image_name(name, *format)))).collect()
     }
 
-    /// What the last bake made, if this one would make the same.
+    /// The outputs of the last bake, if this one would produce the same.
     pub(super) fn unchanged(
         &self,
         manifest: &Manifest,
@@ -52,7 +52,7 @@ impl BakeRequest {
             None => pinned,
         };
         let base = previous.is_complete(self.formats.len()).then(base).flatten();
-        // A base that is not what is pinned is refused where it is proven.
+        // A base that differs from the pinned one is refused when it is verified.
         let Some(base) = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base)) else { return Ok(None) };
         let inputs = self.inputs(manifest, layers, previous.program(), base);
         let Some(published) = previous.unchanged(&inputs) else { return Ok(None) };
@@ -76,7 +76,7 @@ impl BakeRequest {
         Ok(Some(Unchanged { baked: Baked { name, sidecars, outputs, notes: Vec::new() }, checksums }))
     }
 
-    /// Who is said to have baked what was published.
+    /// The builder in published provenance.
     fn builder_of(&self, published: &Published) -> Option<BuilderId> {
         let text = published.sidecars.get(&Sidecar::Provenance)?.read()?;
         provenance::builder(&serde_json::from_slice(&text).ok()?)
@@ -111,8 +111,8 @@ impl BakeRequest {
         Ok(written?)
     }
 
-    /// Gives the outputs called `name` their names: the checksums of old files go first and those of the new ones come last, so that
-    /// no list speaks of a file that is not there. Returns too how the published files are recognised later.
+    /// Publishes the outputs called `name`: old checksums are removed first and new ones added last, so that lists
+    /// never contain missing files. Also returns the identities of the published files.
     pub(super) fn publish(
         &self,
         name: String,
@@ -147,22 +147,22 @@ impl BakeRequest {
     }
 }
 
-/// What is told of the outputs called `name`, by the names of their files.
+/// The checksums of the outputs called `name`, by file name.
 pub(super) fn checksums(
     name: &str,
     sidecars: &BTreeMap<Sidecar, Vec<u8>>,
     written: &[Written],
 ) -> BTreeMap<String, Checksum> {
-    let beside = sidecars.iter().map(|(sidecar, text)| (sidecar.file_name(name), Checksum::Bytes(Digest::of(text))));
-    beside.chain(written.iter().map(|file| (image_name(name, file.format), file.digest.into()))).collect()
+    let sidecars = sidecars.iter().map(|(sidecar, text)| (sidecar.file_name(name), Checksum::Bytes(Digest::of(text))));
+    sidecars.chain(written.iter().map(|file| (image_name(name, file.format), file.digest.into()))).collect()
 }
 
-/// Name of an image's file.
+/// File name of an image.
 fn image_name(name: &str, format: Format) -> String {
     format!("{name}.{format}")
 }
 
-/// All files, if each could be noted.
+/// All files, if each could be recorded.
 fn all<K: Ord>(noted: BTreeMap<K, Option<PublishedFile>>) -> Option<BTreeMap<K, PublishedFile>> {
     noted.into_iter().map(|(key, file)| Some((key, file?))).collect()
 }

@@ -1,4 +1,4 @@
-//! What a bake would do, without doing any of it.
+//! Plans a bake without running it.
 
 use serde::Serialize;
 
@@ -11,13 +11,13 @@ use vmbake_manifest::{Content, Manifest};
 use vmbake_pin::prove::LOCAL;
 use vmbake_store::store::Store;
 
-/// What would become of an image.
+/// The planned action for an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlannedState {
-    /// It is there already, made of the same inputs.
+    /// Up to date, with the same inputs.
     Unchanged,
-    /// It would be baked.
+    /// To be baked.
     Bake,
 }
 
@@ -32,24 +32,24 @@ pub struct PlannedBake {
     pub os: String,
     /// Architecture as Debian names it.
     pub arch: String,
-    /// What would become of it.
+    /// The planned action.
     pub state: PlannedState,
-    /// What the store lacks.
+    /// Pending downloads.
     pub fetch: Missing,
 }
 
-/// What a store lacks of all that a manifest pins.
+/// Pinned files that are missing in the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Files: artifacts, evidence and the base image.
+    /// Number of artifacts, evidence documents and base images.
     pub files: usize,
     /// Their length in bytes.
     pub bytes: u64,
-    /// Container images, whose length no manifest knows.
+    /// Number of container images, whose length the manifest does not state.
     pub container_images: usize,
 }
 
-/// Looks at what a bake would look at first. Opens no socket and writes nothing.
+/// Runs the first checks of a bake, without network access or writing anything.
 pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
     let manifest = Manifest::load_with(&request.manifest, &request.more)?;
     if let Some(base) = &request.base {
@@ -61,7 +61,7 @@ pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
     let program = store.running_program().ok_or(BakeError::Program)?;
     let previous = PreviousBake::look(store, program, &request.targets(&manifest.name()));
     let offline = BakeRequest { client: None, ..request.clone() };
-    // What stands in the way of the proofs, evidence that is still to be fetched for one, the bake will say.
+    // Problems with proofs, such as missing evidence, are reported by the bake itself.
     let unchanged = offline.unchanged(&manifest, &layers, &previous, &Progress::held(true)).ok().flatten();
     let state = if unchanged.is_some() { PlannedState::Unchanged } else { PlannedState::Bake };
     let fetch = match state {

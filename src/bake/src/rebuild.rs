@@ -1,8 +1,8 @@
-//! Baking an image again, to see whether its inputs lead to its bytes: a record of inputs and the bake that it asks for enter, what is the same and
-//! what differs leaves.
+//! Rebuilds an image to verify that its inputs lead to its bytes: bakes with the recorded inputs and reports identical
+//! and different outputs.
 //!
-//! Only the same program, with the same first-boot program in it, is asked: what another one bakes says nothing of this image. Nothing that was
-//! decoded or baked before is used.
+//! The running program must be the one in the record, with the same first-boot program: another one proves nothing
+//! about the image. Caches of decoded and baked data are not used.
 
 use std::collections::BTreeMap;
 
@@ -19,33 +19,33 @@ use vmbake_common::input;
 use vmbake_embedded as embedded;
 use vmbake_layer::Layers;
 
-/// Why an image cannot be baked again.
+/// Why an image cannot be rebuilt.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
-    #[error("it was baked by vmbake {version}, {expected}, and this is vmbake {}, {found}", env!("CARGO_PKG_VERSION"))]
+    #[error("the image was baked by vmbake {version}, {expected}, but this is vmbake {}, {found}", env!("CARGO_PKG_VERSION"))]
     Program {
         version: String,
         expected: Box<Digest>,
         /// The digest of the running program.
         found: Box<Digest>,
     },
-    #[error("it has the first-boot program {expected}, and this vmbake has {found}")]
+    #[error("the image has the first-boot program {expected}, but this vmbake has {found}")]
     Firstboot { expected: String, found: String },
-    #[error("{} is {}, and here {}", .0.pointer, .0.expected, .0.found)]
+    #[error("{} is {}, but {} here", .0.pointer, .0.expected, .0.found)]
     Inputs(StatementDifference),
-    #[error("the record of inputs cannot be compared")]
+    #[error("cannot compare the records of inputs")]
     Json(#[from] serde_json::Error),
-    #[error("cannot read the record of inputs that was baked")]
+    #[error("cannot read the record of inputs of the rebuilt image")]
     Read(#[source] std::io::Error),
-    #[error("cannot bake it again")]
+    #[error("cannot rebuild the image")]
     Bake(#[from] BakeError),
 }
 
 impl Hint for RebuildError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Program { .. } | Self::Firstboot { .. } => "take the program whose digest the record of inputs names",
-            Self::Inputs(_) => "--base, --layers, --sources and --trust name the inputs that the record has",
+            Self::Program { .. } | Self::Firstboot { .. } => "use the program with the digest in the record of inputs",
+            Self::Inputs(_) => "use --base, --layers, --sources and --trust to provide the inputs listed in the record",
             Self::Json(_) | Self::Read(_) | Self::Bake(_) => return None,
         };
         Some(text.to_owned())
@@ -54,7 +54,7 @@ impl Hint for RebuildError {
     vmbake_common::causes!(Read, Bake);
 }
 
-/// Bakes what `request` asks for, which must be an image of these inputs, and returns its checksums by the names of the files.
+/// Bakes `request`, which must be for an image with these inputs, and returns its checksums by file name.
 pub fn rebuild(
     request: &BakeRequest,
     expected: &BuildInputs,
@@ -85,7 +85,7 @@ pub fn rebuild(
     Ok(checksums)
 }
 
-/// Layers of the image that its kind does not require: those of bundles, whose artifacts its manifest has.
+/// Layers of the image that its kind does not require: those of bundles, whose artifacts are in its manifest.
 fn more_layers(request: &BakeRequest, expected: &BuildInputs) -> Result<Vec<String>, BakeError> {
     let own = Layers::load(&request.layers)?.resolve(&request.kind, &request.os)?;
     let is_own = |name: &String| own.iter().any(|layer| layer.schema.name == *name);

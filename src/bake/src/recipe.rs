@@ -1,4 +1,4 @@
-//! What an image depends on, as it is written down beside it.
+//! The record of inputs of an image.
 
 use vmbake_common::message;
 use vmbake_disk::image::Format;
@@ -11,13 +11,13 @@ use vmbake_embedded as embedded;
 use vmbake_layer::Layer;
 use vmbake_manifest::Manifest;
 
-/// The time that the environment sets for the files of an image: `SOURCE_DATE_EPOCH`.
+/// The modification time set in the environment: `SOURCE_DATE_EPOCH`.
 pub fn source_date_epoch() -> Result<Option<u32>, BakeError> {
     let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
     let seconds = value.to_str().and_then(|value| value.parse().ok());
     let invalid = || {
         BakeError::Message(message!(
-            "SOURCE_DATE_EPOCH={:?} is not a number of seconds since 1970",
+            "invalid SOURCE_DATE_EPOCH={:?}: expected seconds since 1970",
             value.to_string_lossy()
         ))
     };
@@ -25,7 +25,7 @@ pub fn source_date_epoch() -> Result<Option<u32>, BakeError> {
 }
 
 impl BakeRequest {
-    /// All inputs of the image: nothing else decides about its bytes.
+    /// All inputs that determine the bytes of the image.
     pub(super) fn inputs(&self, manifest: &Manifest, layers: &[Layer], program: Digest, base: Digest) -> BuildInputs {
         let layer = |layer: &Layer| {
             let (name, version) = (layer.schema.name.clone(), layer.schema.version.clone());

@@ -1,8 +1,7 @@
-//! What a release says of itself, and whether that is true.
+//! Releases: provenance, signatures and verification.
 //!
-//! The inputs and digests of a bake enter, and leave as a statement that others can check ([`provenance`]). A private key ([`key`])
-//! and the outputs become signatures beside them ([`sign`]). Whoever
-//! gets a release checks all of it ([`verify`]), and says what he demands ([`policy`]).
+//! The inputs and digests of a bake become a verifiable statement ([`provenance`]). A private key ([`key`]) signs the
+//! outputs ([`sign`]). Consumers verify a release ([`verify`]) according to a policy ([`policy`]).
 
 pub mod provenance;
 pub mod sums;
@@ -16,7 +15,7 @@ use std::path::Path;
 
 use vmbake_common::input;
 
-/// A file of at most `limit` bytes.
+/// Reads a file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     input::read(path, limit)
 }

@@ -1,8 +1,8 @@
-//! Everything that the bytes of an image depend on: the document `<kind>.<os>.<arch>.inputs.json` beside it.
+//! The inputs that determine the bytes of an image: the document `<kind>.<os>.<arch>.inputs.json` next to it.
 //!
-//! What a bake was asked for and what it read enters, one text leaves: sorted, and with no path, user, time or machine in it, so that
-//! the same inputs give the same text everywhere; only where bundles came from may differ with the same bytes. A bake compares it to tell whether anything has changed; with the manifest
-//! beside it, it says what baking the same image again takes.
+//! It lists the request and the inputs of a bake: sorted, and without paths, users, times or hosts, so that the same
+//! inputs give the same text everywhere; only the origin of bundles may differ for the same bytes. A bake compares it
+//! to detect changes; together with the manifest it is sufficient to rebuild the image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,30 +15,23 @@ use vmbake_disk::image::Format;
 use vmbake_common::digest::Digest;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 
-/// The form that is written and read.
+/// The format version.
 pub const FORMAT: u32 = 1;
 
-/// Why a document cannot be used.
+/// Why a record of inputs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildInputsError {
-    #[error("{path}:{line}:{column}: not a valid record of inputs")]
+    #[error("{path}:{line}:{column}: invalid record of inputs")]
     Syntax {
-        /// The document.
         path: PathBuf,
-        /// Line of the fault, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// Column of the fault, from 1.
+        /// The column number, from 1.
         column: usize,
-        /// What is wrong there.
         source: serde_json::Error,
     },
-    #[error("{path}: a record of inputs in format {found}, this program reads {FORMAT}")]
-    Format {
-        /// The document.
-        path: PathBuf,
-        /// The format it states.
-        found: u32,
-    },
+    #[error("{path}: unsupported format {found} of the record of inputs, expected {FORMAT}")]
+    Format { path: PathBuf, found: u32 },
 }
 
 impl Hint for BuildInputsError {}
@@ -48,7 +41,7 @@ impl Hint for BuildInputsError {}
 #[serde(deny_unknown_fields)]
 #[schemars(title = "inputs.json")]
 pub struct BuildInputs {
-    /// Form of this document.
+    /// The format version.
     pub format: u32,
     /// Kind of image: the name of its top layer.
     pub kind: String,
@@ -58,69 +51,66 @@ pub struct BuildInputs {
     pub arch: String,
     /// The program that baked it.
     pub program: ProgramInput,
-    /// Digest of the first-boot program for the architecture, where vmbake has one.
+    /// Digest of the first-boot program for the architecture, if vmbake contains one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firstboot: Option<Digest>,
-    /// Digest of the manifest, which pins all artifacts and what proves them.
+    /// Digest of the manifest, which pins all artifacts and evidence.
     pub manifest: Digest,
     /// Digest of the base image's file.
     pub base: Digest,
-    /// Number of the base's root partition, where one was chosen.
+    /// Number of the base's root partition, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<u32>,
     /// The layers, in the order in which they were applied.
     pub layers: Vec<LayerInput>,
-    /// Where the bundles came from that the manifest names, by their names, with their digests; those that were files are not here.
+    /// The references of bundles with digests, by name; bundles from local files are not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bundles: BTreeMap<String, String>,
-    /// Digest of the sources, which say what must prove each artifact.
+    /// Digest of the sources, which define the required proofs.
     pub sources: Digest,
-    /// Digests of the trust anchors, by the names of their files.
+    /// Digests of the trust anchors, by file name.
     pub trust: BTreeMap<String, Digest>,
-    /// Length of the disk in bytes; without it, the disk is as long as the base's.
+    /// Length of the disk in bytes; absent means that of the base's disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Formats that were written: `qcow2`, `raw`.
     pub formats: BTreeSet<String>,
-    /// How the qcow2 image is compressed; without it, with `zstd`.
+    /// Compression of the qcow2 image; absent means `zstd`.
     #[serde(default, skip_serializing_if = "Qcow2Compression::is_usual")]
     pub compression: Qcow2Compression,
-    /// Time of the files that vmbake makes, in seconds since 1970; without it, they have that of the base's newest file.
+    /// Modification time of files created by vmbake, in seconds since 1970; absent means that of the base's newest
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_date_epoch: Option<u32>,
 }
 
-/// A vmbake.
+/// A version of vmbake.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramInput {
-    /// Its version.
     pub version: String,
-    /// Digest of the program's file, with all that is built in.
+    /// Digest of the program's file, which covers everything built in.
     pub digest: Digest,
 }
 
-/// A layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LayerInput {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Digest of its description and files.
     pub digest: Digest,
 }
 
 impl BuildInputs {
-    /// The document: the same text for the same inputs.
+    /// Serializes the document deterministically.
     pub fn to_text(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
         Ok(text)
     }
 
-    /// Reads a document; `path` is for messages.
+    /// Parses a document; `path` is for messages.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self, BuildInputsError> {
         #[derive(Deserialize)]
         struct Head {
@@ -137,10 +127,10 @@ impl BuildInputs {
         serde_json::from_slice(text).map_err(syntax)
     }
 
-    /// Whether whoever asks for `wanted` gets what was made of these: the same image, in every format that is asked for.
+    /// Whether the request `wanted` gives the same image in formats that were written.
     pub fn covers(&self, wanted: &Self) -> bool {
         let formats = self.formats.clone();
-        // Where no qcow2 image is wanted, its compression is not either.
+        // Without a qcow2 image, its compression is ignored.
         let has_qcow2 = wanted.formats.contains(&Format::Qcow2.to_string());
         let compression = if has_qcow2 { wanted.compression } else { self.compression };
         wanted.formats.is_subset(&formats) && *self == Self { formats, compression, ..wanted.clone() }
@@ -153,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// A document with all that can be in one.
+    /// A document with all keys.
     const FULL: &str = r#"{
   "format": 1,
   "kind": "node",
@@ -241,7 +231,7 @@ mod tests {
         assert_eq!(parse(&text).unwrap(), least);
     }
 
-    /// Changes the value at `pointer`, so that it still has the right form.
+    /// Changes the value at `pointer` to another valid one.
     fn changed(document: &Value, pointer: &str) -> Value {
         let mut document = document.clone();
         let value = document.pointer_mut(pointer).unwrap();
@@ -254,7 +244,7 @@ mod tests {
         document
     }
 
-    /// The pointers to all values that are no lists and no objects.
+    /// The pointers to all scalar values.
     fn leaves(value: &Value, pointer: &str, found: &mut Vec<String>) {
         let children: Vec<(String, &Value)> = match value {
             Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value)).collect(),
@@ -302,8 +292,8 @@ mod tests {
             ("not JSON", "{".to_owned()),
             ("an unknown key", FULL.replace("  \"size\"", "  \"seize\": 1,\n  \"size\"")),
             ("a missing key", FULL.replace("  \"kind\": \"node\",\n", "")),
-            ("a key that is there twice", FULL.replace("  \"size\"", "  \"size\": 1,\n  \"size\"")),
-            ("no digest", FULL.replace("sha256:04", "sha256:0")),
+            ("a duplicate key", FULL.replace("  \"size\"", "  \"size\": 1,\n  \"size\"")),
+            ("invalid digest", FULL.replace("sha256:04", "sha256:0")),
             ("a number that is too large", FULL.replace("1700000000", "4294967296")),
         ];
         for (what, text) in refused {

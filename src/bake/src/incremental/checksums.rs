@@ -1,7 +1,7 @@
-//! Lists of digests beside the outputs, for whoever receives them: a line for each file, in the format of the tool that checks it.
+//! Checksum lists next to the outputs: one line for each file, in the format of the tool that verifies it.
 //!
-//! `SHA256SUMS` is `sha256sum`'s. Raw images are in `FSVERITYSUMS`, as `fsverity digest` prints it: a hole of theirs costs
-//! nothing there, and what is left is hashed on all cores.
+//! `SHA256SUMS` is for `sha256sum`. Raw images are in `FSVERITYSUMS`, in the format of `fsverity digest`: holes are
+//! skipped, and the rest is hashed on all cores.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use vmbake_common::atomic_file::{PublishError, write_file};
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
 
-/// A checksum of a published file, of the kind that suits its format.
+/// A checksum of a published file, of the type used for its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Checksum {
     /// Digest of its bytes.
@@ -44,7 +44,7 @@ impl fmt::Display for Checksum {
 }
 
 impl Checksum {
-    /// The digest for a writer; `None` where no writer computes such a one.
+    /// The type of digest for a writer; `None` if no writer computes it.
     pub fn file_digest(&self) -> Option<FileDigest> {
         match self {
             Self::Bytes(Digest::Sha256(bytes)) => Some(FileDigest::Sha256(*bytes)),
@@ -54,10 +54,10 @@ impl Checksum {
     }
 }
 
-/// A list, by how its lines look.
+/// A checksum list and the format of its lines.
 struct List {
     name: &'static str,
-    /// What stands before the hexadecimal digits, and between them and the name.
+    /// The text before the hexadecimal digits, and between them and the name.
     before: &'static str,
     between: &'static str,
 }
@@ -67,12 +67,12 @@ const LISTS: [List; 2] = [
     List { name: "FSVERITYSUMS", before: "sha256:", between: " " },
 ];
 
-/// Takes the lines of these files out of the lists in `dir`, before the files themselves change.
+/// Removes these files from the lists in `dir`, before the files themselves change.
 pub(crate) fn forget(dir: &Path, files: &BTreeMap<String, Checksum>) -> Result<(), PublishError> {
     LISTS.iter().try_for_each(|list| list.change(dir, |lines| lines.retain(|name, _| !files.contains_key(name))))
 }
 
-/// Lists files in `dir`, unless they are listed; lines of other files stay.
+/// Adds files to the lists in `dir`; lines of other files are kept.
 pub(crate) fn list(dir: &Path, files: &BTreeMap<String, Checksum>) -> Result<(), PublishError> {
     let [bytes, verity] = &LISTS;
     let of = |wanted: fn(&Checksum) -> Option<&Digest>| {
@@ -87,7 +87,7 @@ pub(crate) fn list(dir: &Path, files: &BTreeMap<String, Checksum>) -> Result<(),
 type Lines = BTreeMap<String, String>;
 
 impl List {
-    /// Writes the list anew if `change` does change it.
+    /// Rewrites the list if `change` modifies it.
     fn change(&self, dir: &Path, change: impl FnOnce(&mut Lines)) -> Result<(), PublishError> {
         let path = dir.join(self.name);
         let before = self.read(&path)?;

@@ -1,8 +1,8 @@
-//! The previous bake to the same place: what is known of it saves work, and changes no byte of the outputs.
+//! The previous bake with the same output directory: used to save work, without affecting the bytes of the outputs.
 //!
-//! If all inputs are the same and nobody has touched the outputs, nothing is done. A disk that was written before, wherever, has
-//! known digests. Of the qcow2 files in the same directory that nobody has touched, the clusters whose bytes have the same ids
-//! are taken over: of the last bake, and of images of other kinds.
+//! If inputs and outputs are unchanged, nothing is done. If the disk was written before, anywhere, its digests are
+//! known. Clusters with the same content IDs are copied from unchanged qcow2 files in the same directory: those of the
+//! last bake, and images of other kinds.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,10 +19,10 @@ use vmbake_common::input;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_store::store::Store;
 
-/// The index of each takes a thousandth of its disk in memory.
+/// The index of each needs a thousandth of its disk size in memory.
 const MAX_QCOW2: usize = 8;
 
-/// What the last bake left.
+/// The results of the last bake.
 pub(crate) struct PreviousBake<'a> {
     store: &'a Store,
     /// Digest of the running program.
@@ -30,12 +30,12 @@ pub(crate) struct PreviousBake<'a> {
     records: BTreeMap<Format, BakeRecord>,
 }
 
-/// What earlier bakes have left that saves work.
+/// Results of earlier bakes that save work.
 #[derive(Default)]
 pub(crate) struct Reusable {
     /// Images of the same disk.
     pub(crate) same: Vec<KnownFile>,
-    /// Qcow2 files that nobody has touched.
+    /// Unchanged qcow2 files.
     pub(crate) qcow2: Vec<ReusableFile>,
 }
 
@@ -47,14 +47,14 @@ pub(crate) struct ReusableFile {
 }
 
 impl ReusableFile {
-    /// As the writer takes it.
+    /// The file in the form that the writer takes.
     pub(crate) fn earlier(&self) -> EarlierFile<'_> {
         EarlierFile { file: &self.file, clusters: &self.clusters, compression: self.compression.into() }
     }
 }
 
 impl<'a> PreviousBake<'a> {
-    /// Looks for records of the outputs that `program` has written.
+    /// Loads the records of outputs written by `program`.
     pub(crate) fn look(store: &'a Store, program: Digest, outputs: &BTreeMap<Format, PathBuf>) -> Self {
         let record = |(format, path): (&Format, &PathBuf)| Some((*format, BakeRecord::load(store, path, &program)?));
         Self { store, program, records: outputs.iter().filter_map(record).collect() }
@@ -70,7 +70,7 @@ impl<'a> PreviousBake<'a> {
         self.records.len() == count
     }
 
-    /// What the last bake published, if `inputs` would give the same and nobody has touched any of it.
+    /// The published files of the last bake, if `inputs` would give the same and they are unchanged.
     pub(crate) fn unchanged(&self, inputs: &BuildInputs) -> Option<Published> {
         let sidecars = self.records.values().next()?.sidecars.clone();
         let document = sidecars.get(&Sidecar::Inputs)?;
@@ -83,7 +83,7 @@ impl<'a> PreviousBake<'a> {
         Some(Published { sidecars, images })
     }
 
-    /// What a writer of the disk `id` to qcow2 or raw files in `folder` can use.
+    /// The data that a writer of the disk `id` to qcow2 or raw files in `folder` can reuse.
     pub(crate) fn reusable(&self, id: Option<Digest>, folder: &Path) -> Reusable {
         let mut reusable = Reusable::default();
         let Ok(folder) = std::path::absolute(folder) else { return reusable };
@@ -104,7 +104,7 @@ impl<'a> PreviousBake<'a> {
         reusable
     }
 
-    /// Notes what was published, a disk of that id, for the next bake.
+    /// Records published files of the disk with that ID for the next bake.
     pub(crate) fn note(
         self,
         disk: Digest,
@@ -126,7 +126,7 @@ fn known(record: &BakeRecord) -> Option<KnownFile> {
     Some(KnownFile { format, compression: record.compression.into(), digest, file_len })
 }
 
-/// Digest of a file, with the algorithm of `like`, else SHA-256; `None` where it is no file that can be read.
+/// Digest of a file, with the algorithm of `like` or SHA-256; `None` if it cannot be read.
 pub(crate) fn file_digest(store: &Store, path: &Path, like: Option<Digest>) -> Option<Digest> {
     let like = like.unwrap_or_else(|| Digest::of(b""));
     let (digest, _) = store.digest(path, &input::open_regular(path).ok()?, &like).ok()?;

@@ -1,4 +1,4 @@
-//! What a bake has published under one name: the images, and the sidecars that belong to all of them.
+//! The published files of a bake: the images, and the documents about all of them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,25 +12,25 @@ use crate::incremental::checksums::Checksum;
 use vmbake_common::ownership;
 use vmbake_store::stamp::Stamp;
 
-/// A document beside the images. A new one is a variant here, with its text where a bake publishes.
+/// A document next to the images. To add one, add a variant here, and its text where a bake publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sidecar {
     Manifest,
     /// The record of origins.
     Origins,
-    /// What everything was made of: [`BuildInputs`](super::build_inputs::BuildInputs).
+    /// The record of inputs: [`BuildInputs`](super::build_inputs::BuildInputs).
     Inputs,
-    /// The bill of materials as SPDX.
+    /// The SBOM in SPDX format.
     Spdx,
-    /// The bill of materials as CycloneDX.
+    /// The SBOM in CycloneDX format.
     CycloneDx,
-    /// Who made it of what: the statement of [`provenance`](crate::release::provenance).
+    /// The provenance: the statement of [`provenance`](crate::release::provenance).
     Provenance,
 }
 
 impl Sidecar {
-    /// Its file's name beside the images called `name`.
+    /// Its file name next to the images called `name`.
     pub fn file_name(self, name: &str) -> String {
         match self {
             Self::Manifest => format!("{name}.json"),
@@ -43,7 +43,7 @@ impl Sidecar {
     }
 }
 
-/// Everything that was published, and how it is recognised later.
+/// The published files with their identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Published {
     pub(crate) sidecars: BTreeMap<Sidecar, PublishedFile>,
@@ -59,33 +59,31 @@ impl Published {
 /// A file that a bake has published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedFile {
-    /// Where it is.
     pub path: PathBuf,
     pub checksum: Checksum,
     stamp: Stamp,
 }
 
 impl PublishedFile {
-    /// A file that was just published, still open; `None` where the system does not tell enough of it.
+    /// Records a file that was just published and is still open; `None` if the metadata are insufficient.
     pub fn note(path: &Path, file: &File, checksum: Checksum) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         Some(Self { path, checksum, stamp: Stamp::of(file).ok()?? })
     }
 
-    /// Opens the file if it is private and nobody has touched it.
+    /// Opens the file if it is private and unchanged.
     pub fn open(&self) -> Option<File> {
         let file = ownership::open(&self.path).ok()?;
         (Stamp::of_private(&file, &self.path)? == self.stamp).then_some(file)
     }
 
-    /// What is in it, if it is private and nobody has touched it.
+    /// Reads the file if it is private and unchanged.
     pub(crate) fn read(&self) -> Option<Vec<u8>> {
         let mut content = Vec::new();
         self.open()?.read_to_end(&mut content).ok()?;
         Some(content)
     }
 
-    /// Its name, without the folder.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -95,7 +93,7 @@ impl PublishedFile {
         self.stamp.len
     }
 
-    /// Waits until every change from now on is noticed.
+    /// Waits until any later change is detected.
     pub(super) fn wait(&self) {
         self.stamp.wait();
     }

@@ -1,9 +1,9 @@
-//! Records of what was baked: what a bake needs to know of the last one to the same place leaves, and comes back then.
+//! Records of bakes: what a bake needs to know about the previous one with the same output.
 //!
-//! The record of an output is `bakes/<SHA-256 of its absolute path>` in the store: a line of JSON, the index of the
-//! clusters of a qcow2 file, and the SHA-256 of all that. It is written when the output has its name, and speaks of
-//! that very file: what was touched since is not believed. A record that is missing, damaged, or of another program only
-//! costs time, so that no failure to read or write one is an error.
+//! The record of an output is `bakes/<SHA-256 of its absolute path>` in the store: a line of JSON, the cluster index of
+//! a qcow2 file, and the SHA-256 of both. It is written after the output has its name, and is valid only while that
+//! file is unchanged. A record that is missing, corrupt, or of another program only costs time, so failures to read or
+//! write one are not errors.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -23,20 +23,19 @@ use vmbake_store::store::{BAKES, Store};
 /// Bytes of a SHA-256.
 const SUM: usize = 32;
 
-/// What is known of one output.
+/// The record of one output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BakeRecord {
     /// The program that baked it: another one may write other bytes.
     pub program: Digest,
-    /// The id of the disk in it (see [`vmbake_disk::source::ReadAt::content_id`]).
+    /// The content ID of its disk (see [`vmbake_disk::source::ReadAt::content_id`]).
     pub disk: Digest,
-    /// The image's format.
     pub format: Format,
-    /// How its clusters are compressed, if it is a qcow2 file.
+    /// The cluster compression of a qcow2 file.
     #[serde(default)]
     pub compression: Qcow2Compression,
     pub image: PublishedFile,
-    /// What was published beside it.
+    /// The documents published next to it.
     pub sidecars: BTreeMap<Sidecar, PublishedFile>,
     /// The clusters of a qcow2 file.
     #[serde(skip)]
@@ -44,7 +43,7 @@ pub struct BakeRecord {
 }
 
 impl BakeRecord {
-    /// The record of the image `output`, if the same program has written it and the store is believed.
+    /// The record of the image `output`, if the same program has written it and the store is trusted.
     pub fn load(store: &Store, output: &Path, program: &Digest) -> Option<Self> {
         if !store.is_believed() {
             return None;
@@ -53,7 +52,8 @@ impl BakeRecord {
         (std::path::absolute(output).ok()? == record.image.path).then_some(record)
     }
 
-    /// The records of images that the same program has written and that are `wanted`, which sees no clusters yet; sorted by name.
+    /// The records of images by the same program for which `wanted`, called without their clusters, returns true;
+    /// sorted by name.
     pub fn list(store: &Store, program: &Digest, wanted: impl Fn(&Self) -> bool) -> Vec<Self> {
         let mut paths = if store.is_believed() { paths(store) } else { Vec::new() };
         paths.retain(|path| head(path).is_some_and(|record| record.program == *program && wanted(&record)));
@@ -72,7 +72,7 @@ impl BakeRecord {
         (record.program == *program).then_some(record)
     }
 
-    /// Keeps the record for the next bake. Without one, that starts from nothing.
+    /// Saves the record for the next bake. Without one, that starts from scratch.
     pub fn save(&self, store: &Store) {
         let Some(target) = place(store, &self.image.path).filter(|_| store.is_believed()) else { return };
         self.files().for_each(PublishedFile::wait);
@@ -86,7 +86,7 @@ impl BakeRecord {
         });
     }
 
-    /// Whether nobody has touched what was published.
+    /// Whether the published files are unchanged.
     pub fn holds(&self) -> bool {
         self.files().all(|file| file.open().is_some())
     }
@@ -96,7 +96,7 @@ impl BakeRecord {
     }
 }
 
-/// Records of outputs that are not there any more, and what was left by a kill.
+/// Records of missing outputs, and files left by killed processes.
 pub fn stale(store: &Store) -> Vec<PathBuf> {
     let mut paths = paths(store);
     paths.retain(|path| {
@@ -114,14 +114,14 @@ fn paths(store: &Store) -> Vec<PathBuf> {
     paths
 }
 
-/// A record without its clusters, whose sum nobody has checked.
+/// A record without its clusters, and with an unverified checksum.
 fn head(path: &Path) -> Option<BakeRecord> {
     let mut line = Vec::new();
     BufReader::new(open_record(path)?).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
 }
 
-/// Where the record of an output is.
+/// The path of the record of an output.
 fn place(store: &Store, output: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(output).ok()?;
     Some(store.root().join(BAKES).join(Digest::of(path.as_os_str().as_encoded_bytes()).hex()))

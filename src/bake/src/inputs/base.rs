@@ -1,7 +1,7 @@
-//! Decoding the base: a proven disk image enters, its raw disk leaves.
+//! Decodes a verified base image to a raw disk.
 //!
-//! A raw image is used in place. Another one becomes a sparse file in the store, written in pieces by several threads; where
-//! the store cannot be written, its clusters are decoded whenever they are asked for.
+//! A raw image is used in place. Any other image becomes a sparse file in the store, written in pieces by several
+//! threads; with a read-only store, its clusters are decoded on demand.
 
 use std::fs::File;
 use std::io;
@@ -20,15 +20,15 @@ use vmbake_common::digest::Digest;
 use vmbake_fetch::verify::Base;
 use vmbake_store::store::{Decoded, DecodedForm, Spool, Store};
 
-/// Bytes of the disk that are a job: small enough that the threads end at the same time.
+/// Bytes of the disk per job: small enough that the threads finish at about the same time.
 const JOB: u64 = 32 << 20;
 
-/// Granularity of holes, as file systems have blocks of this size.
+/// Granularity of holes, the block size of common file systems.
 const BLOCK: usize = 4096;
 
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
-/// The base's disk, as soon as all its pieces are done.
+/// The base's disk, complete when all its pieces are done.
 pub(super) struct Raw {
     path: PathBuf,
     digest: Digest,
@@ -41,13 +41,13 @@ enum DecodedDisk {
     Made(Arc<Making>),
 }
 
-/// What the pieces share.
+/// The state shared by the pieces.
 struct Making {
     image: Arc<Image>,
     spool: Spool,
 }
 
-/// A part of the disk that is to be decoded.
+/// A part of the disk to decode.
 pub(super) struct Piece {
     making: Arc<Making>,
     range: Range<u64>,
@@ -56,14 +56,14 @@ pub(super) struct Piece {
 /// Why a piece was not decoded.
 #[derive(Debug)]
 pub(super) enum PieceError {
-    /// The image is damaged or cannot be read.
+    /// The image is corrupt or cannot be read.
     Read(io::Error),
-    /// The store cannot take it.
+    /// The store cannot be written.
     Write,
 }
 
 impl Raw {
-    /// Looks for the decoded disk in `store`, and hands out the pieces of one that must be made.
+    /// Finds the decoded disk in `store`, or returns the pieces to decode.
     pub(super) fn start(base: Base, store: &Store, mut hand_out: impl FnMut(Piece)) -> Self {
         let (path, digest) = (base.path().to_owned(), base.digest());
         let image = base.image();
@@ -81,12 +81,11 @@ impl Raw {
         Self { path, digest, image, decoded }
     }
 
-    /// Where the image is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps what was made, if it is `complete`.
+    /// Keeps the decoded disk, if it is `complete`.
     pub(super) fn finish(self, complete: bool) -> DecodedBase {
         let Self { path, digest, image, decoded } = self;
         let file = match decoded {
@@ -106,8 +105,8 @@ impl Raw {
     }
 }
 
-/// The parts of a disk that hold anything: of a disk of petabytes that holds nothing, there are none. Where the image cannot be
-/// read, whoever gets the part will say so.
+/// The allocated parts of a disk: an empty disk of petabytes has none. If the image cannot be read, decoding the part
+/// reports the error.
 fn jobs(image: &Image) -> impl Iterator<Item = Range<u64>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -122,7 +121,7 @@ fn jobs(image: &Image) -> impl Iterator<Item = Range<u64>> {
 }
 
 impl Piece {
-    /// Decodes what is not a hole; blocks of zeros become holes.
+    /// Decodes allocated data; blocks of zeros become holes.
     pub(super) fn decode(self) -> Result<(), PieceError> {
         let Self { making, range } = self;
         let mut buffer = vec![0; PIECE];

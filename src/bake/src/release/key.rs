@@ -1,8 +1,8 @@
-//! Keys that sign releases: ECDSA with P-256 and SHA-256. PEM enters, signatures leave; no message has any part of a key.
+//! Signing keys: ECDSA P-256 with SHA-256, in PEM. Messages never contain parts of a key.
 //!
-//! A private key is PKCS#8 (RFC 5958), or that encrypted as cosign does it (`cosign`). A public key is SubjectPublicKeyInfo (RFC 5280),
-//! and its hint in bundles is Base64 of the SHA-256 of its DER, as cosign writes it. Signatures are deterministic (RFC 6979), in
-//! DER: the same key signs the same bytes in the same way.
+//! A private key is PKCS#8 (RFC 5958), or the same encrypted in cosign's format (`cosign`). A public key is
+//! SubjectPublicKeyInfo (RFC 5280), and its hint in bundles is the SHA-256 of its DER in Base64, as in cosign.
+//! Signatures are deterministic (RFC 6979), in DER: the same key and bytes give the same signature.
 
 mod cosign;
 mod error;
@@ -21,13 +21,13 @@ use zeroize::Zeroizing;
 pub use error::KeyError;
 use vmbake_common::digest::Digest;
 
-/// Longest key that is read.
+/// Maximum size of a key.
 pub const MAX_KEY: u64 = 64 << 10;
 
 const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 
-/// Names of what is not supported, for messages.
+/// Names of unsupported key types, for messages.
 const NAMES: [(&str, &str); 7] = [
     ("1.2.840.113549.1.1.1", "RSA"),
     ("1.2.840.113549.1.1.10", "RSA-PSS"),
@@ -47,12 +47,12 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// A new one, from the randomness of the system.
+    /// Generates a key from the randomness of the system.
     pub fn generate() -> Self {
         Self(SecretKey::random(&mut OsRng))
     }
 
-    /// Reads PEM; `password` is asked for if the key is encrypted.
+    /// Parses PEM; calls `password` if the key is encrypted.
     pub fn from_pem(pem: &[u8], password: impl FnOnce() -> Option<Zeroizing<Vec<u8>>>) -> Result<Self, KeyError> {
         let label = decode_label(pem).map_err(|error| KeyError::Pem { reason: error.to_string() })?;
         let is_encrypted = match label {
@@ -96,7 +96,7 @@ impl PrivateKey {
         self.0.public_key().to_public_key_pem(LineEnding::LF).map_err(|_| KeyError::Corrupt)
     }
 
-    /// What bundles call the public key.
+    /// The hint for the public key in bundles.
     pub fn hint(&self) -> Result<String, KeyError> {
         let der = self.0.public_key().to_public_key_der().map_err(|_| KeyError::Corrupt)?;
         Ok(hint(der.as_bytes()))
@@ -109,7 +109,7 @@ impl PrivateKey {
     }
 }
 
-/// What bundles call a public key whose SubjectPublicKeyInfo that is.
+/// The hint for a public key in bundles, given its SubjectPublicKeyInfo.
 pub fn hint(der: &[u8]) -> String {
     match Digest::of(der) {
         Digest::Sha256(bytes) => Base64::encode_string(&bytes),

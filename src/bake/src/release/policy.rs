@@ -1,4 +1,4 @@
-//! What somebody demands of releases: `policy.json`, strict JSON without repeated keys.
+//! Release policies: `policy.json`, strict JSON without duplicate keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,27 +14,21 @@ use vmbake_common::message::FileError;
 use vmbake_manifest::{Content, Proof};
 use vmbake_proof::sigstore::json;
 
-/// Longest policy that is read.
+/// Maximum size of a policy.
 const MAX_POLICY: u64 = 1 << 20;
 const SECONDS_OF_DAY: i64 = 86_400;
-/// The form that is read.
+/// The format version.
 const FORMAT: u32 = 1;
 
 /// Why a policy cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    #[error("{path}: not a valid policy")]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
+    #[error("{path}: invalid policy")]
+    Syntax { path: PathBuf, source: serde_json::Error },
     #[error("{path}: {what}")]
     Demand {
-        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     #[error(transparent)]
@@ -43,43 +37,43 @@ pub enum PolicyError {
 
 impl Hint for PolicyError {
     fn hint(&self) -> Option<String> {
-        Some("`vmbake schema policy` prints the form of a policy; docs/release.md has an example".to_owned())
+        Some("`vmbake schema policy` prints the schema of policies; docs/release.md has an example".to_owned())
     }
 
     vmbake_common::causes!(File);
 }
 
-/// What is demanded of a release.
+/// The requirements for a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "policy.json")]
 pub struct ReleasePolicy {
-    /// Form of this document: 1.
+    /// The format version: 1.
     pub format: u32,
-    /// The builders that provenance may name, URIs.
+    /// Accepted builders in provenance, as URIs.
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub builders: Option<BTreeSet<String>>,
-    /// Who must have signed.
+    /// Required signatures.
     #[serde(default)]
     pub keys: Option<KeyDemand>,
-    /// Digests of `sources.json` that an image may have been baked with.
+    /// Accepted digests of `sources.json`.
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub sources: Option<BTreeSet<Digest>>,
-    /// Most days since the newest index that was seen of an archive, by its name in `sources.json`.
+    /// Maximum age in days of the newest index of an archive, by its name in `sources.json`.
     #[serde(default)]
     pub max_index_age_days: BTreeMap<String, u32>,
 }
 
-/// How many of which keys must have signed.
+/// A threshold of signatures by these keys.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyDemand {
-    /// The least number.
+    /// The minimum number of signatures.
     #[schemars(range(min = 1))]
     pub require: usize,
-    /// Files with public keys, PEM; counted from the folder of the policy.
+    /// Files with public keys, PEM; relative to the directory of the policy.
     #[schemars(length(min = 1))]
     pub of: Vec<PathBuf>,
 }
@@ -92,7 +86,7 @@ impl ReleasePolicy {
         Self::parse(path, &text)
     }
 
-    /// Reads a policy from its text; files are counted from the folder of `path`.
+    /// Parses a policy; its files are relative to the directory of `path`.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self, PolicyError> {
         let syntax = |source| PolicyError::Syntax { path: path.to_owned(), source };
         let mut policy: Self = serde_json::from_value(json::parse(text).map_err(syntax)?).map_err(syntax)?;
@@ -109,30 +103,30 @@ impl ReleasePolicy {
     fn fault(&self) -> Option<String> {
         let Self { format, builders, keys, sources, .. } = self;
         if *format != FORMAT {
-            return Some(format!("is in format {format}, this program reads {FORMAT}"));
+            return Some(format!("unsupported format {format}, expected {FORMAT}"));
         }
         if let Some(wrong) = builders.iter().flatten().find(|builder| builder.parse::<BuilderId>().is_err()) {
-            return Some(format!("builder {wrong:?} is no URI"));
+            return Some(format!("builder {wrong:?} is not a valid URI"));
         }
         if builders.as_ref().is_some_and(BTreeSet::is_empty) || sources.as_ref().is_some_and(BTreeSet::is_empty) {
-            return Some("an empty list would refuse every release".to_owned());
+            return Some("an empty list would reject every release".to_owned());
         }
         let KeyDemand { require, of } = keys.as_ref()?;
         let is_possible = (1..=of.len()).contains(require);
-        (!is_possible).then(|| format!("{require} of {} keys cannot be", of.len()))
+        (!is_possible).then(|| format!("`require` is {require}, but there are {} keys", of.len()))
     }
 
-    /// Why a builder is not one of those that are demanded, if it is not.
+    /// Why a builder is not accepted, unless it is.
     pub fn refuses_builder(&self, builder: &BuilderId) -> Option<String> {
         let known = self.builders.as_ref()?;
-        (!known.contains(&builder.to_string())).then(|| format!("{builder} is no builder that the policy names"))
+        (!known.contains(&builder.to_string())).then(|| format!("builder {builder} is not listed in the policy"))
     }
 
-    /// The age of the newest index of each archive that the policy names, or why it is too old.
+    /// The age of the newest index of each archive in the policy, or why it is too old.
     pub(super) fn index_ages(&self, content: &Content, now: Timestamp) -> Vec<Result<String, String>> {
         let age = |(archive, most): (&String, &u32)| {
             let Some(date) = newest_index(content, archive) else {
-                return Err(format!("no index of {archive} was seen"));
+                return Err(format!("no index of archive {archive}"));
             };
             let days = now.as_second().saturating_sub(date.as_second()).div_euclid(SECONDS_OF_DAY);
             let said = format!("the newest index of {archive} is of {date}, {days} days before");
@@ -140,7 +134,7 @@ impl ReleasePolicy {
                 _ if date > now => {
                     Err(format!("the newest index of {archive} is of {date}, after the time of the check"))
                 }
-                days if days > i64::from(*most) => Err(format!("{said}; {most} are allowed")),
+                days if days > i64::from(*most) => Err(format!("{said}; the limit is {most}")),
                 _ => Ok(said),
             }
         };
@@ -179,10 +173,10 @@ mod tests {
         };
         let at = "2026-01-10T23:59:59Z";
         assert_eq!(ages("seen", 2, at).unwrap(), "the newest index of seen is of 2026-01-08T00:00:00Z, 2 days before");
-        assert!(ages("seen", 1, at).unwrap_err().ends_with("2 days before; 1 are allowed"));
+        assert!(ages("seen", 1, at).unwrap_err().ends_with("2 days before; the limit is 1"));
         assert!(ages("proven", 1, at).is_ok());
         assert!(ages("proven", 0, at).is_err());
         assert!(ages("proven", 9, "2026-01-08T00:00:00Z").unwrap_err().ends_with("after the time of the check"));
-        assert_eq!(ages("other", 9, at).unwrap_err(), "no index of other was seen");
+        assert_eq!(ages("other", 9, at).unwrap_err(), "no index of archive other");
     }
 }

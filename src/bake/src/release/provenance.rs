@@ -1,11 +1,12 @@
-//! Provenance of an image: SLSA v1 in an in-toto Statement v1, the document `<kind>.<os>.<arch>.provenance.json` beside it.
+//! Provenance of an image: SLSA v1 in an in-toto Statement v1, the document `<kind>.<os>.<arch>.provenance.json` next
+//! to it.
 //!
-//! The record of inputs, the manifest, the digests of all outputs and the name of a builder enter, one text leaves. There is no time,
-//! no machine and no number of an invocation in it: whoever bakes the same inputs writes the same text, but for the builder's name. So
-//! a reader need not believe a statement that it finds: it writes the one that it expects, and compares.
+//! Created from the record of inputs, the manifest, the digests of all outputs and the name of a builder. It contains
+//! no time, host or invocation number: the same inputs give the same text, except for the builder's name. So a consumer
+//! need not trust a given statement: it creates the expected one and compares.
 //!
-//! Specifications: in-toto attestation framework, `spec/v1`; SLSA provenance v1. A raw image is known by the algorithm
-//! `fsverity_sha256`, its fs-verity digest as [`Checksum::Verity`] has it; every other subject by `sha256`.
+//! Specifications: in-toto attestation framework, `spec/v1`; SLSA provenance v1. A raw image is identified by the
+//! algorithm `fsverity_sha256`, its fs-verity digest as in [`Checksum::Verity`]; every other subject by `sha256`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,20 +25,20 @@ use vmbake_pin::prove::LOCAL;
 
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
-/// What `externalParameters` and `resolvedDependencies` mean: `docs/release.md` says it.
+/// `docs/release.md` documents `externalParameters` and `resolvedDependencies`.
 const BUILD_TYPE: &str = "urn:vmbake:bake:v1";
-/// The builder, unless somebody gives it a name.
+/// The default builder ID.
 const BUILDER: &str = "urn:vmbake:builder";
-/// Longest name of a builder.
+/// Maximum length of a builder ID.
 const MAX_BUILDER: usize = 1024;
 
-/// Who bakes: a URI, which means something to those who verify.
+/// The builder: a URI that is meaningful to verifiers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BuilderId(String);
 
-/// A text that is no URI.
+/// An invalid URI.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no URI, such as https://example.org/builder")]
+#[error("invalid builder ID {0:?}: expected a URI such as https://example.org/builder")]
 pub struct InvalidBuilderId(String);
 
 impl Hint for InvalidBuilderId {}
@@ -51,7 +52,7 @@ impl Default for BuilderId {
 impl FromStr for BuilderId {
     type Err = InvalidBuilderId;
 
-    /// A scheme, a colon and something behind it, in the characters of RFC 3986.
+    /// A scheme, a colon and at least one more character of those in RFC 3986.
     fn from_str(text: &str) -> Result<Self, InvalidBuilderId> {
         let is_scheme = |scheme: &str| {
             scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -101,7 +102,7 @@ struct BuildDefinition<'a> {
     resolved_dependencies: Vec<Descriptor>,
 }
 
-/// What was asked for, under the names that the record of inputs has for it.
+/// The request, with the names of the record of inputs.
 #[derive(Serialize)]
 struct Parameters<'a> {
     kind: &'a str,
@@ -166,7 +167,7 @@ impl Descriptor {
 /// Algorithm of the digests of raw images.
 const VERITY: &str = "fsverity_sha256";
 
-/// The statement about `outputs`, which have these names and were made of `inputs` with `manifest`.
+/// The statement about `outputs`, by file name, made of `inputs` with `manifest`.
 pub fn statement(
     inputs: &BuildInputs,
     manifest: &Manifest,
@@ -201,11 +202,11 @@ pub fn statement(
     Ok(text)
 }
 
-/// Everything that the image was made of: first what the record of inputs names, then what the manifest pins.
+/// All materials of the image: those in the record of inputs, then those in the manifest.
 fn dependencies(inputs: &BuildInputs, manifest: &Manifest) -> Vec<Descriptor> {
     let content = manifest.content();
     let pinned = content.os.image.as_ref().filter(|image| image.digest == inputs.base);
-    // A file of the user's has no address that means anything to others.
+    // The path of a local file is meaningless to others.
     let url = pinned.map(|image| image.url.as_str()).filter(|url| !url.starts_with(LOCAL));
     let mut all = vec![
         Descriptor::new("program", &inputs.program.digest).noting("version", &inputs.program.version),
@@ -236,12 +237,12 @@ fn dependencies(inputs: &BuildInputs, manifest: &Manifest) -> Vec<Descriptor> {
     all
 }
 
-/// The builder that a statement names.
+/// The builder in a statement.
 pub fn builder(statement: &Value) -> Option<BuilderId> {
     statement.pointer("/predicate/runDetails/builder/id")?.as_str()?.parse().ok()
 }
 
-/// The first place where two statements differ, as a JSON pointer with what `found` has there and what was `expected`.
+/// The first difference between two statements, as a JSON pointer with the `found` and the `expected` value.
 pub fn difference(found: &Value, expected: &Value) -> Option<StatementDifference> {
     let none = Value::Null;
     let (pointer, found, expected) = match (found, expected) {
@@ -271,18 +272,16 @@ pub fn difference(found: &Value, expected: &Value) -> Option<StatementDifference
     Some(StatementDifference { pointer: format!("/{pointer}{}", inner.pointer), ..inner })
 }
 
-/// Where two statements differ.
+/// A difference between two statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementDifference {
-    /// The way there; an entry of a list is called by its name.
+    /// JSON pointer; entries of a list are identified by name.
     pub pointer: String,
-    /// What is there.
     pub found: String,
-    /// What should be.
     pub expected: String,
 }
 
-/// The name that both entries of a list have, else their number.
+/// The name that both entries of a list have, otherwise their index.
 fn label(one: Value, other: Value, index: usize) -> String {
     let name = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
     match (name(&one), name(&other)) {

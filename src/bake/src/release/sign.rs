@@ -1,8 +1,9 @@
-//! Signatures of a release: a folder of outputs and a private key enter, sigstore bundles beside the outputs leave.
+//! Signs a release: writes sigstore bundles next to the outputs of a directory.
 //!
-//! The lists of digests are signed as they are, each provenance as a DSSE envelope (DSSE 1.0, its PAE). Bundles are of version 0.3, with
-//! the hint of a public key and no entry of a log. Names: `SHA256SUMS.sigstore.json`, `FSVERITYSUMS.sigstore.json`,
-//! `NAME.provenance.sigstore.json`; a signer with a label has it before `sigstore.json`, so that several can sign one release.
+//! Checksum lists are signed as files, each provenance as a DSSE envelope (DSSE 1.0, its PAE). Bundles are of version
+//! 0.3, with the hint of a public key and without a log entry. Names: `SHA256SUMS.sigstore.json`,
+//! `FSVERITYSUMS.sigstore.json`, `NAME.provenance.sigstore.json`; the label of a signer is inserted before
+//! `sigstore.json`, so that several can sign one release.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,31 +19,31 @@ use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::message::FileError;
 
-/// What follows the name of a statement.
+/// Suffix of the name of a statement.
 pub(super) const PROVENANCE: &str = ".provenance.json";
-/// What follows the name of everything that is signed.
+/// Suffix of the name of a bundle.
 pub const BUNDLE: &str = ".sigstore.json";
-/// Type of a bundle.
+/// Media type of a bundle.
 pub const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-/// Type of what envelopes hold.
+/// Payload type of envelopes.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
-/// Longest statement that is read: hundreds of packages have 300 KB.
+/// Maximum size of a statement: with hundreds of packages it has 300 KB.
 pub const MAX_STATEMENT: u64 = 16 << 20;
 
 /// Why a release was not signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
-    #[error("{path}: there is none, so there is nothing to sign")]
+    #[error("{path}: not found, so there is nothing to sign")]
     NoSums { path: PathBuf },
     #[error(transparent)]
     Sums(#[from] SumsError),
-    #[error("{path}: lists no provenance")]
+    #[error("{path}: no provenance is listed")]
     NoProvenance { path: PathBuf },
-    #[error("{path}: has digest {found}, SHA256SUMS says {expected}")]
+    #[error("{path}: has digest {found}, but SHA256SUMS states {expected}")]
     Digest { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
-    #[error("the key cannot be used")]
+    #[error("cannot use the key")]
     Key(#[from] KeyError),
-    #[error("{path}: cannot write as JSON")]
+    #[error("{path}: cannot serialize as JSON")]
     Json { path: PathBuf, source: serde_json::Error },
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -54,11 +55,9 @@ impl Hint for SignError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoSums { .. } | Self::NoProvenance { .. } => {
-                Some("name the folder that `vmbake bake --out` wrote to".to_owned())
+                Some("name the directory that `vmbake bake --out` wrote to".to_owned())
             }
-            Self::Digest { .. } => {
-                Some("`vmbake verify image DIR` says what else has changed since the bake".to_owned())
-            }
+            Self::Digest { .. } => Some("`vmbake verify image DIR` reports all changes since the bake".to_owned()),
             _ => None,
         }
     }
@@ -66,7 +65,7 @@ impl Hint for SignError {
     vmbake_common::causes!(Sums, Key, Publish, File);
 }
 
-/// Signs everything in `folder` that is to be signed, and returns the bundles. Those that are there already are replaced.
+/// Signs the lists and statements in `folder` and returns the bundles. Existing ones are replaced.
 pub fn sign(folder: &Path, key: &PrivateKey, label: Option<&str>) -> Result<Vec<PathBuf>, SignError> {
     let (mut signed, mut listed) = (Vec::new(), None);
     for kind in SumsKind::ALL {
@@ -95,7 +94,7 @@ pub fn sign(folder: &Path, key: &PrivateKey, label: Option<&str>) -> Result<Vec<
     write(folder, label, signed)
 }
 
-/// Signs lists that were verified, by the names of their files, and statements about the images called so. Returns the bundles.
+/// Signs verified lists, by file name, and statements about images, by image name. Returns the bundles.
 pub fn attest(
     folder: &Path,
     key: &PrivateKey,
@@ -113,7 +112,7 @@ pub fn attest(
     write(folder, label, signed)
 }
 
-/// Writes bundles, each by the name of what it is of.
+/// Writes bundles, given by the names of the signed files.
 fn write(folder: &Path, label: Option<&str>, signed: Vec<(String, Value)>) -> Result<Vec<PathBuf>, SignError> {
     let label = label.map(|label| format!(".{label}")).unwrap_or_default();
     let mut written = Vec::new();
@@ -123,7 +122,8 @@ fn write(folder: &Path, label: Option<&str>, signed: Vec<(String, Value)>) -> Re
     Ok(written)
 }
 
-/// Signs the document at `path`, whose bytes are `content`, and returns the bundle beside it. One that is there already is replaced.
+/// Signs the document at `path` with the bytes `content`, and returns the bundle next to it. An existing one is
+/// replaced.
 pub fn sign_document(path: &Path, content: &[u8], key: &PrivateKey) -> Result<PathBuf, SignError> {
     let mut bundle = path.as_os_str().to_owned();
     bundle.push(BUNDLE);

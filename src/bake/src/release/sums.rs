@@ -1,7 +1,7 @@
-//! Lists of digests that somebody else may have written: `SHA256SUMS` and `FSVERITYSUMS`, each in the one form that a bake writes.
+//! Untrusted checksum lists: `SHA256SUMS` and `FSVERITYSUMS`, in exactly the format that a bake writes.
 //!
-//! What holds: every line is a digest and the plain name of a file, lines are sorted by name, and no name is there twice. So a list
-//! means the same to every reader, and leads to nothing outside of its folder.
+//! Guarantees: every line is a digest and a plain file name, lines are sorted by name, and names are unique. So a list
+//! is unambiguous, and refers only to files in its directory.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -12,10 +12,10 @@ use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::message::FileError;
 
-/// Longest list that is read.
+/// Maximum size of a list.
 pub(super) const MAX_LIST: u64 = 4 << 20;
 
-/// Which digests a list has.
+/// The type of digests in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SumsKind {
     /// SHA-256 of files.
@@ -25,7 +25,7 @@ pub enum SumsKind {
 }
 
 impl SumsKind {
-    /// Both, in the order in which they are looked at.
+    /// Both, in the order in which they are checked.
     pub const ALL: [Self; 2] = [Self::Bytes, Self::Verity];
 
     pub fn file_name(self) -> &'static str {
@@ -58,16 +58,15 @@ impl Hint for SumsError {
     vmbake_common::causes!(File);
 }
 
-/// A list.
 #[derive(Clone, Debug)]
 pub struct Sums {
-    /// What it says, by the names of files.
+    /// Checksums by file name.
     pub checksums: BTreeMap<String, Checksum>,
-    /// Its bytes, which a signature is over.
+    /// Its bytes, which are signed.
     pub text: Vec<u8>,
 }
 
-/// Reads a list in `folder`; `None` where there is none.
+/// Reads a list in `folder`; `None` if it is missing.
 pub fn read_sums(folder: &Path, kind: SumsKind) -> Result<Option<Sums>, SumsError> {
     let path = folder.join(kind.file_name());
     match super::read(&path, MAX_LIST) {
@@ -81,19 +80,19 @@ fn parse(path: &Path, kind: SumsKind, text: &[u8]) -> Result<BTreeMap<String, Ch
     let wrong = |line: usize, what| SumsError::Line { path: path.to_owned(), line, what };
     let text = str::from_utf8(text).map_err(|_| wrong(1, "the list is not UTF-8"))?;
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(wrong(text.lines().count(), "the last line has no end"));
+        return Err(wrong(text.lines().count(), "missing newline at the end"));
     }
     let mut sums: BTreeMap<String, Checksum> = BTreeMap::new();
     for (index, line) in text.split_terminator('\n').enumerate() {
         let number = index + 1;
-        let (name, checksum) = kind.digest(line).ok_or_else(|| wrong(number, "not a digest and a name"))?;
+        let (name, checksum) = kind.digest(line).ok_or_else(|| wrong(number, "expected a digest and a name"))?;
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\']) || name.chars().any(char::is_control)
         {
-            return Err(wrong(number, "not the name of an output"));
+            return Err(wrong(number, "not a valid name of an output"));
         }
         match sums.last_key_value() {
-            Some((last, _)) if last == name => return Err(wrong(number, "the name is there twice")),
-            Some((last, _)) if last.as_str() > name => return Err(wrong(number, "the names are not sorted")),
+            Some((last, _)) if last == name => return Err(wrong(number, "duplicate name")),
+            Some((last, _)) if last.as_str() > name => return Err(wrong(number, "names are not sorted")),
             _ => sums.insert(name.to_owned(), checksum),
         };
     }
@@ -111,17 +110,17 @@ mod tests {
         assert_eq!(parse(&(line("a") + &line("b"))).unwrap().len(), 2);
         assert_eq!(parse("").unwrap().len(), 0);
         let refused = [
-            (line("b") + &line("a"), "SHA256SUMS:2: the names are not sorted"),
-            (line("a") + &line("a"), "SHA256SUMS:2: the name is there twice"),
-            (line("../a"), "SHA256SUMS:1: not the name of an output"),
-            (line(".a"), "SHA256SUMS:1: not the name of an output"),
-            (line("a\\nb"), "SHA256SUMS:1: not the name of an output"),
-            (line(""), "SHA256SUMS:1: not the name of an output"),
-            (line("a\r"), "SHA256SUMS:1: not the name of an output"),
-            (line("a").to_uppercase(), "SHA256SUMS:1: not a digest and a name"),
-            (line("a").replace("  ", " *"), "SHA256SUMS:1: not a digest and a name"),
-            (format!("\n{}", line("a")), "SHA256SUMS:1: not a digest and a name"),
-            (line("a").trim_end().to_owned(), "SHA256SUMS:1: the last line has no end"),
+            (line("b") + &line("a"), "SHA256SUMS:2: names are not sorted"),
+            (line("a") + &line("a"), "SHA256SUMS:2: duplicate name"),
+            (line("../a"), "SHA256SUMS:1: not a valid name of an output"),
+            (line(".a"), "SHA256SUMS:1: not a valid name of an output"),
+            (line("a\\nb"), "SHA256SUMS:1: not a valid name of an output"),
+            (line(""), "SHA256SUMS:1: not a valid name of an output"),
+            (line("a\r"), "SHA256SUMS:1: not a valid name of an output"),
+            (line("a").to_uppercase(), "SHA256SUMS:1: expected a digest and a name"),
+            (line("a").replace("  ", " *"), "SHA256SUMS:1: expected a digest and a name"),
+            (format!("\n{}", line("a")), "SHA256SUMS:1: expected a digest and a name"),
+            (line("a").trim_end().to_owned(), "SHA256SUMS:1: missing newline at the end"),
         ];
         for (text, expected) in refused {
             assert_eq!(parse(&text).unwrap_err().to_string(), expected, "{text:?}");

@@ -1,9 +1,11 @@
-//! Whether a release is what it says: a folder of outputs, whom to believe and what to demand enter, a list of checks leaves.
+//! Verifies a release: checks the outputs in a directory against trust anchors and a policy, and returns a list of
+//! checks.
 //!
-//! Nothing is believed because it is there. Digests are computed (`outputs`), signatures are verified (`signatures`), the statement
-//! is written once more from the record of inputs, the manifest and the lists (`statements`), the image is asked where its files came from
-//! (`origins`) and what it is made of (`materials`), and every proof of the manifest is replayed (`proofs`). The checks stand in that
-//! order; each is told, also behind one that failed. No socket is opened.
+//! Nothing is trusted without verification. Digests are computed (`outputs`), signatures are verified (`signatures`),
+//! the statement is created again from the record of inputs, the manifest and the lists (`statements`), files in the
+//! image are compared with their recorded origins (`origins`) and the SBOMs (`materials`), and every proof of the
+//! manifest is replayed (`proofs`). The checks run in that order; all are reported, even after a failure. No network
+//! access.
 
 mod outputs;
 mod signatures;
@@ -34,41 +36,39 @@ pub use statements::Documented;
 
 pub struct VerifyRequest<'a> {
     pub folder: &'a Path,
-    /// The only image that must be there, without its folder; else everything that is listed must.
+    /// The only image that must exist, without its directory; otherwise everything listed must exist.
     pub image: Option<&'a str>,
-    /// Whose signatures are demanded; each demand must be met.
+    /// Required signatures; each demand must be met.
     pub signatures: Vec<SignatureDemand>,
-    /// What else is demanded.
+    /// Other requirements.
     pub policy: ReleasePolicy,
     /// Authorities and logs of sigstore.
     pub root: &'a SigstoreRoot,
-    /// Where the evidence of the manifest is.
+    /// The store with the evidence of the manifest.
     pub store: &'a Store,
-    /// What must prove the artifacts.
+    /// The required proofs of the artifacts.
     pub sources: &'a Sources,
-    /// Whom to believe.
     pub anchors: &'a Anchors,
-    /// Time of the check.
     pub now: Timestamp,
     /// Threads for hashing.
     pub threads: NonZeroUsize,
 }
 
-/// A release as far as it was read, and what was found out.
+/// A release and the results of its checks.
 struct Verification<'a> {
     request: &'a VerifyRequest<'a>,
     lists: BTreeMap<&'static str, Sums>,
-    /// What the lists say of the images that are looked at and of everything beside them.
+    /// The checksums of the verified images and their documents.
     listed: BTreeMap<String, Checksum>,
     report: ReleaseReport,
 }
 
 pub struct VerifiedRelease {
-    /// What was checked, and what came of it.
+    /// The checks and their results.
     pub report: ReleaseReport,
-    /// The images, as far as their documents agree with each other.
+    /// The images whose documents are consistent.
     pub images: Vec<Documented>,
-    /// The lists, by the names of their files.
+    /// The lists, by file name.
     pub lists: BTreeMap<&'static str, Sums>,
 }
 
@@ -99,9 +99,7 @@ impl<'a> Verification<'a> {
                     found.lists.insert(name, sums);
                 }
                 Ok(None) if kind == SumsKind::Verity => {}
-                Ok(None) => {
-                    found.report.failed(name, "list", "there is none: nothing says what belongs to the release")
-                }
+                Ok(None) => found.report.failed(name, "list", "missing: the files of the release are unknown"),
                 Err(error) => found.report.failed_by(name, "list", &error),
             }
         }
@@ -111,7 +109,7 @@ impl<'a> Verification<'a> {
         found
     }
 
-    /// The images that are there or should be, without the ends of their names.
+    /// The names of the images that exist or are listed, without suffixes.
     fn names(&self) -> BTreeSet<String> {
         let ends = [Sidecar::Provenance, Sidecar::Inputs].map(|sidecar| sidecar.file_name(""));
         let stem = |file: &str| {
@@ -122,12 +120,12 @@ impl<'a> Verification<'a> {
     }
 }
 
-/// Whether a file is of the image called `name`.
+/// Whether a file belongs to the image called `name`.
 pub fn belongs(file: &str, name: &str) -> bool {
     file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The name in the name of an image's file.
+/// The image name in the file name of an image.
 pub fn image_name(file: &str) -> Option<&str> {
     file.strip_suffix(".raw").or_else(|| file.strip_suffix(".qcow2"))
 }

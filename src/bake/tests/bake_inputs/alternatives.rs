@@ -1,4 +1,4 @@
-//! Alternatives that packages add, judged by update-alternatives itself.
+//! Alternatives that packages add, compared with update-alternatives itself.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -66,7 +66,7 @@ fn choices_join_groups_as_update_alternatives_adds_them() {
         ("higher, with a slave", PAGER, &[("/usr/bin/pg", 100, Some("/usr/man/pg.1"))]),
         ("higher, with a slave that is not there", PAGER, &[("/usr/bin/pg", 100, Some("/usr/man/none.1"))]),
         ("equal", PAGER, &[("/usr/bin/most", 77, None)]),
-        ("by hand", &manual, &[("/usr/bin/pg", 100, Some("/usr/man/pg.1"))]),
+        ("manual", &manual, &[("/usr/bin/pg", 100, Some("/usr/man/pg.1"))]),
         ("a new group", "", &[("/usr/bin/pg", 5, Some("/usr/man/pg.1")), ("/usr/bin/most", 5, None)]),
         ("three", PAGER, &[("/usr/bin/most", 90, None), ("/usr/bin/pg", 80, None)]),
     ];

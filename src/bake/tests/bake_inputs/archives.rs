@@ -72,7 +72,7 @@ fn hostile_archives_are_refused() {
     }
 }
 
-/// What programs read differently, so that an archive would have one content for vmbake and another one for whoever looks into it.
+/// Archives that programs read differently, so that their contents would be ambiguous.
 #[test]
 fn ambiguous_archives_are_refused() {
     let long = |name: &[u8]| member(b'L', b"././@LongLink", b"", name);
@@ -230,7 +230,7 @@ fn two_artifacts_do_not_write_one_path() {
         ("package and archive", [package("./opt/x"), packed()], "opt/x: written by both deb and packed"),
         ("package and file", [package("./lib/x"), program("b", "/usr/lib/x")], "written by both deb and b"),
         ("over a directory", [program("a", "/etc"), packed()], "/etc: a directory stands where a needs a regular file"),
-        ("below a file", [program("a", "/etc/passwd/x"), packed()], "regular file stands where a directory is needed"),
+        ("below a file", [program("a", "/etc/passwd/x"), packed()], "expected a directory, found regular file"),
         ("directory over a file", [package("./etc"), packed()], "etc: a directory stands where deb needs a regular"),
     ];
     for (label, parts, expected) in cases {

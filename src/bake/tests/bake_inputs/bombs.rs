@@ -41,7 +41,7 @@ fn zeros() -> impl Read {
     Cursor::new(claims(b'0', "zeros", 256 << 20)).chain(std::io::repeat(0).take(256 << 20))
 }
 
-/// A stream of xz whose block header asks for a dictionary of 4 GiB (xz file format, 3.1 and 5.3.1).
+/// A stream of xz whose block header requires a dictionary of 4 GiB (xz file format, 3.1 and 5.3.1).
 fn large_dictionary(output: &mut File) {
     let mut bytes = compress("xz", &tar(&[file("a", "x")]));
     let end = 12 + (usize::from(bytes[12]) + 1) * 4;

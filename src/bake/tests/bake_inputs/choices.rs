@@ -1,5 +1,5 @@
 //! Choices that an administrator makes with tools of Debian: alternatives, capabilities, instances of units, and
-//! os-release. Each is judged by the tool.
+//! os-release. Each is compared with the tool.
 
 use std::fs;
 use std::path::Path;

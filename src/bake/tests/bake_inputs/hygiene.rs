@@ -12,7 +12,7 @@ use super::parts::{
 
 const HYGIENE: &str = include_str!("../../../../layers/hygiene/layer.json");
 
-/// The base with more files, in directories of their own.
+/// The base with more files, in separate directories.
 fn used(paths: &[&str]) -> Tree {
     let mut tree = base();
     let meta = Metadata::root(0o755, Timestamp::default());
@@ -145,7 +145,7 @@ fn removals_of_what_is_not_there_are_told() {
 const CLEANED: &str = r#", "remove": ["/var/log/**", "/root/.ssh/authorized_keys*", "/var/lib/cloud/*"],
     "empty": ["/etc/machine-id"], "truncate": ["/var/log/wtmp", "/var/log/btmp"]"#;
 
-/// What a layer brings and hygiene deletes stops the bake, unless the layer keeps it.
+/// If hygiene would delete a file of a layer, the bake fails, unless the layer keeps it.
 #[test]
 fn what_hygiene_would_delete_of_a_layer_is_named() {
     let unpacked = |name| Part {

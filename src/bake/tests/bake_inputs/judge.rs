@@ -15,7 +15,7 @@ use super::parts::{Part, bake_onto, base_with, control, deb, dir, file, member, 
 use super::upgrades::{Versions, versions};
 use crate::tools::have;
 
-/// What dpkg writes beside the state of packages: locks, its log, and older versions of its files.
+/// Files that dpkg writes in addition to the state of packages: locks, its log, and older versions of its files.
 const OWN: [&str; 8] = [
     "/var/lib/dpkg/lock",
     "/var/lib/dpkg/lock-frontend",
@@ -37,7 +37,7 @@ pub(super) fn of_tree(tree: &Tree) -> BTreeMap<String, Node> {
             Kind::Directory(_) => "directory".to_owned(),
             _ => String::from_utf8(tree.read(path, 1 << 20).unwrap()).unwrap(),
         };
-        // Links have no mode of their own on Linux.
+        // Links have no mode on Linux.
         let mode = if matches!(inode.kind, Kind::Symlink(_)) { 0o777 } else { inode.meta.mode };
         (u32::from(mode), inode.meta.uid, inode.meta.gid, what)
     };
@@ -187,7 +187,7 @@ fn dpkg(prefix: &[&str], root: &Path, name: &str, bytes: &[u8]) {
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What somebody did to a base after the old versions were installed.
+/// Manual changes to a base after the old versions were installed.
 fn lived_with(root: &Path) {
     let at = |path: &str| root.join(path);
     for name in ["edited", "both"] {
@@ -208,7 +208,7 @@ fn lived_with(root: &Path) {
     symlink("../../../srv", at("usr/share/files/elsewhere")).unwrap();
 }
 
-/// The tree below a directory; whoever runs this counts as root.
+/// The tree below a directory; the current user counts as root.
 fn tree_of(root: &Path) -> Tree {
     let mut tree = Tree::new(
         Metadata::root(0o755, Timestamp::default()),
@@ -275,7 +275,7 @@ fn dpkg_upgrades_in_the_same_way() {
     of_dir(&root, &root, &mut expected);
     let own = fs::metadata(dir.path()).unwrap().uid();
     for node in expected.values_mut() {
-        // Whoever is root for dpkg.
+        // The user that is root for dpkg.
         node.1 = if node.1 == own { 0 } else { node.1 };
         node.2 = if own == 0 { node.2 } else { 0 };
     }

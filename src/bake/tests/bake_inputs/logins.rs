@@ -1,4 +1,4 @@
-//! Users that may log in, judged by the tools of shadow, and rules for sudo, judged by visudo.
+//! Users that may log in, compared with the tools of shadow, and rules for sudo, checked by visudo.
 
 use std::collections::BTreeMap;
 use std::fs;

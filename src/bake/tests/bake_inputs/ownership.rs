@@ -1,8 +1,8 @@
-//! Files that more than one package wants, diversions, and owners and modes that are set for paths.
+//! Files in several packages, diversions, and owners and modes that are set for paths.
 
 use super::parts::{BASE_STATUS, Part, bake_onto, base_with, control, deb, dir, file, member, owned, package, text};
 
-/// A base in which `owner` has two files, one of which it diverted from everybody else.
+/// A base in which `owner` has two files, one of which it has diverted.
 fn files() -> Vec<(&'static str, String)> {
     let status = format!(
         "{BASE_STATUS}Package: owner\nStatus: install ok installed\nArchitecture: amd64\nMulti-Arch: same\nVersion: 1.5\n\
@@ -26,7 +26,7 @@ fn run(parts: &[Part]) -> Result<vmbake_disk::tree::Tree, String> {
     with_setuid(parts, "")
 }
 
-/// The same, with the path of the one file that runs as somebody else.
+/// The same, with the path of the set-uid file.
 fn with_setuid(parts: &[Part], path: &str) -> Result<vmbake_disk::tree::Tree, String> {
     let keys = if path.is_empty() { String::new() } else { format!(r#", "setuid": ["{path}"]"#) };
     let files = files();
@@ -109,7 +109,7 @@ fn diversions_and_overrides_of_the_base_apply() {
     assert_eq!((meta.mode, meta.uid, meta.gid), (0o2755, 0, 1));
     let owner = one("owner2", "", &[owned(file("./usr/bin/x", ""), 0o4755, 0, 1)]);
     let tree = with_setuid(&[owner], "/usr/bin/x").unwrap();
-    assert_eq!(tree.inode(tree.lookup(b"/usr/bin/x").unwrap()).meta.mode, 0o4755, "what nobody set stays");
+    assert_eq!(tree.inode(tree.lookup(b"/usr/bin/x").unwrap()).meta.mode, 0o4755, "an unset mode is unchanged");
 }
 
 #[test]

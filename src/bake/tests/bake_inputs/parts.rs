@@ -79,12 +79,12 @@ pub fn refused(base: Tree, parts: &[Part], keys: &str) -> (String, ContentFault)
     }
 }
 
-/// What the user is told when a layer with these keys and parts is baked onto a base.
+/// The warnings when a layer with these keys and parts is baked onto a base.
 pub fn warnings(base: Tree, parts: &[Part], keys: &str) -> Vec<String> {
     merged(base, &[("k", keys, parts)]).unwrap().warnings
 }
 
-/// What the user is told to do about what stops a bake of the parts.
+/// The hint for the error that stops a bake of the parts.
 pub fn hint(parts: &[Part], keys: &str) -> Option<String> {
     let error = run(base(), &[("k", keys, parts)]).map(|_| ()).unwrap_err();
     error.downcast::<MergeError>().unwrap().hint()

@@ -13,7 +13,7 @@ fn status(state: &str, arch: &str, version: &str) -> String {
     )
 }
 
-/// Bakes the package `p` in version 1.0-1, whose postinst nobody knows, on a base that has it in some way.
+/// Bakes the package `p` in version 1.0-1, with an unsupported postinst, on a base that has it in some state.
 fn run(status: &str, keys: &str) -> Result<Tree, String> {
     let base = base_with(&[(STATUS, status), ("/usr/bin/p", "the base's")]);
     let data = [file("./usr/bin/p", "the manifest's"), file("./usr/bin/more", "")];

@@ -1,4 +1,4 @@
-//! Files that run as somebody else: only those that the layer lists in `setuid`.
+//! Set-uid and set-gid files: only those that the layer lists in `setuid`.
 
 use vmbake_common::digest::Digest;
 

@@ -1,4 +1,4 @@
-//! What a layer sets in words of its own becomes files and links of the image.
+//! Settings of a layer become files and links of the image.
 
 use vmbake_disk::tree::Tree;
 

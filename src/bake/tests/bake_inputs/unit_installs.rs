@@ -17,7 +17,7 @@ struct Case {
     files: BTreeMap<String, String>,
     #[serde(default)]
     links: BTreeMap<String, String>,
-    /// Links below `/etc/systemd/system`, beside those of `links`.
+    /// Links below `/etc/systemd/system`, in addition to those of `links`.
     #[serde(default)]
     links_made: Option<BTreeMap<String, String>>,
     #[serde(default)]

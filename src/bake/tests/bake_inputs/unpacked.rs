@@ -49,7 +49,7 @@ fn release(dir: &Path) {
     }
 }
 
-/// What stands below a folder of the tree, as if it belonged to the user of the test.
+/// The entries below a directory of the tree, owned by the user of the test.
 fn below(tree: &Tree, folder: &str) -> BTreeMap<String, Node> {
     let owner = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let all = of_tree(tree).into_iter();

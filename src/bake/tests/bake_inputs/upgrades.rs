@@ -1,5 +1,5 @@
-//! Packages of the base that newer versions take the place of: what is refused, and what units, scripts and triggers come
-//! to. [`super::judge`] compares the rest with dpkg.
+//! Upgrades of packages of the base: refusals, and results of units, scripts and triggers. [`super::judge`] compares
+//! the rest with dpkg.
 
 use vmbake_common::digest::Digest;
 use vmbake_disk::tree::{Kind, Tree};
@@ -22,7 +22,7 @@ fn build(name: &str, version: &str, Version(fields, info, data): &Version<'_>) -
     let control = control(name, fields).replace("Version: 1.0-1", &format!("Version: {version}"));
     let control =
         if fields.contains("Architecture") { control.replacen("Architecture: amd64\n", "", 1) } else { control };
-    // dpkg lets a package without a file of its own disappear.
+    // dpkg removes a package without any remaining file.
     let own = file(&format!("./usr/share/own-{name}"), version);
     deb(&control, info, &[vec![dir("./"), dir("./usr/"), dir("./usr/share/"), own], data.to_vec()].concat())
 }
@@ -52,7 +52,7 @@ pub fn versions() -> Vec<Versions> {
     let given = [dir("./usr/share/giver/"), file("./usr/share/giver/stays", "2\n")];
     let taken = [dir("./usr/share/giver/"), file("./usr/share/giver/moved", "2\n")];
     let (files_old, files_new) = (files_old(), files_new());
-    // Nobody but a package that has it too keeps dpkg from removing the link at the top.
+    // Only a package that has the link at the top, too, keeps dpkg from removing it.
     let shared = [dir("./lib/"), dir("./usr/share/files/"), dir("./usr/share/files/shared/")];
     let plain = [dir("./usr/share/doc/"), file("./usr/share/doc/x", "x\n")];
     let triggers = |path: &str| format!("interest-noawait /usr/share/{path}\ninterest named-{path}\n");
@@ -193,7 +193,7 @@ fn scripts_are_read_as_in_an_upgrade() {
         let tree = upgrade(before.as_slice(), after.as_slice(), &[], &entry(r#", "upgrade": true"#)).unwrap();
         assert_eq!(link(&tree, "/opt/l"), "x");
         if after.is_some() {
-            // What somebody said about a new installation holds for nothing else.
+            // A choice for a new installation applies to nothing else.
             let error = upgrade(before.as_slice(), after.as_slice(), &[], &entry("")).unwrap_err();
             assert!(error.starts_with(&expected), "{error}");
         }
@@ -214,7 +214,7 @@ fn a_unit_that_somebody_disabled_stays_disabled() {
     assert!(tree.lookup(wants.as_bytes()).is_none());
     assert_eq!(text(&tree, record), format!("{wants}\n"));
     let tree = upgrade(&[], &[("postinst", POSTINST)], &[], "").unwrap();
-    assert!(tree.lookup(wants.as_bytes()).is_some(), "nobody has a record of it: it is new");
+    assert!(tree.lookup(wants.as_bytes()).is_some(), "it is not recorded, and so new");
     let gated = POSTINST
         .replace(
             "if deb-systemd-helper --quiet",
@@ -253,7 +253,7 @@ fn alternatives_outside_of_sections_are_installed() {
     assert!(tree.ends_with("fails with status 1\ncalled with `configure'"), "{tree}");
 }
 
-/// The relations of what stays in the base, with what it stood on before.
+/// The relations of remaining packages of the base, and their previous dependencies.
 #[test]
 fn other_packages_keep_what_they_need() {
     let run = |needs: &str, fields: &str| {

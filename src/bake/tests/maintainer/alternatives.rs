@@ -1,4 +1,4 @@
-//! update-alternatives, judged by the real one.
+//! update-alternatives, compared with the real one.
 
 use std::fs;
 use std::process::Command;

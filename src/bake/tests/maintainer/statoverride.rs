@@ -67,7 +67,7 @@ fn packages_that_come_later_get_them() {
 fn what_is_not_known_is_refused() {
     let error = refusal(base(), "dpkg-statoverride --admindir /x --list || true");
     assert!(error.contains("is not supported"), "{error}");
-    // Nobody gets privileges that no layer lists.
+    // No file gets privileges that no layer lists.
     let error = refusal(base_with(&[("/etc/a", "")]), "dpkg-statoverride --update --add root root 4755 /etc/a");
     assert!(error.contains("/etc/a"), "{error}");
 }

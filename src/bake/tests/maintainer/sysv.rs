@@ -1,4 +1,4 @@
-//! update-rc.d, judged by the real one.
+//! update-rc.d, compared with the real one.
 
 use std::fs;
 use std::path::Path;

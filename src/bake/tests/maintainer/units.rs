@@ -118,7 +118,7 @@ fn the_helper_ends_as_the_real_one() {
     assert_eq!(below(&tree, records), "/default.target.wants\n/default.target.wants/u.service\n/u.service.dsh-also\n");
 }
 
-/// An upgrade whose unit wants more gets it, unless an administrator has disabled the unit.
+/// An upgrade whose unit has more dependencies gets them, unless an administrator has disabled the unit.
 #[test]
 fn a_new_version_enables_what_is_new() {
     let lines = "deb-systemd-helper enable z.socket\n\

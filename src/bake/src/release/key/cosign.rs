@@ -1,5 +1,5 @@
-//! `cosign.key`: JSON in PEM, in it a PKCS#8 key that is encrypted with a password, by scrypt (RFC 7914) and the secretbox of NaCl. The
-//! form is that of `encrypted` in go-securesystemslib; unknown keys are refused.
+//! `cosign.key`: JSON in PEM with a PKCS#8 key, encrypted with a password by scrypt (RFC 7914) and NaCl secretbox. The
+//! format is that of `encrypted` in go-securesystemslib; unknown fields are refused.
 
 use base64ct::{Base64, Encoding};
 use crypto_secretbox::aead::{Aead, KeyInit};
@@ -9,9 +9,9 @@ use zeroize::Zeroizing;
 
 use super::KeyError;
 
-/// Memory that scrypt may take: `N * r * 128` bytes. cosign has 64 MiB.
+/// Memory limit of scrypt: `N * r * 128` bytes. cosign uses 64 MiB.
 const MAX_MEMORY: u64 = 1 << 30;
-/// Passes over it; cosign has one.
+/// Maximum number of passes; cosign uses one.
 const MAX_PASSES: u32 = 16;
 
 #[derive(Deserialize)]
@@ -46,19 +46,20 @@ struct Cipher {
     nonce: String,
 }
 
-/// The key in `text`.
+/// Decrypts the key in `text`.
 pub(super) fn decrypt(text: &[u8], password: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let unsupported = |what: String| KeyError::Encryption { what };
-    // What its reader says may quote the text, which is of no use without the password.
+    // The parser's message may quote the text, which is useless without the password.
     let sealed: Encrypted = serde_json::from_slice(text).map_err(|error| unsupported(error.to_string()))?;
     if sealed.kdf.name != "scrypt" || sealed.cipher.name != "nacl/secretbox" {
         return Err(unsupported(format!("{:?} with {:?}", sealed.kdf.name, sealed.cipher.name)));
     }
-    let decode =
-        |what: &str, text: &str| Base64::decode_vec(text).map_err(|_| unsupported(format!("its {what} is not Base64")));
+    let decode = |what: &str, text: &str| {
+        Base64::decode_vec(text).map_err(|_| unsupported(format!("{what} is not valid Base64")))
+    };
     let (salt, ciphertext) = (decode("salt", &sealed.kdf.salt)?, decode("ciphertext", &sealed.ciphertext)?);
     let nonce = decode("nonce", &sealed.cipher.nonce)?;
-    let nonce: [u8; 24] = nonce.try_into().map_err(|_| unsupported("a nonce of another length than 24".to_owned()))?;
+    let nonce: [u8; 24] = nonce.try_into().map_err(|_| unsupported("nonce length is not 24".to_owned()))?;
     let mut key = Zeroizing::new([0; 32]);
     let params = sealed.kdf.params.checked()?;
     scrypt::scrypt(password, &salt, &params, &mut *key).map_err(|error| unsupported(error.to_string()))?;

@@ -1,33 +1,33 @@
-//! Why a key cannot be used.
+//! Errors of signing keys.
 
 use vmbake_common::hint::Hint;
 
-/// Why a key cannot be used. No message quotes it.
+/// Why a key cannot be used. Messages never quote it.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("it is no PEM: {reason}")]
+    #[error("invalid PEM: {reason}")]
     Pem { reason: String },
-    #[error("it is no private key")]
+    #[error("not a private key")]
     Label,
-    #[error("it is a public key, and only a private key signs")]
+    #[error("a public key cannot sign: a private key is required")]
     Public,
-    #[error("it is a private key of the form {found:?}, not PKCS#8")]
+    #[error("unsupported private key format {found:?}, expected PKCS#8")]
     Packing { found: String },
-    #[error("it is a key for {found}, not for ECDSA with P-256")]
+    #[error("unsupported key type {found}, expected ECDSA P-256")]
     Algorithm {
-        /// What it is for, or its object identifier.
+        /// Its name or object identifier.
         found: String,
     },
-    #[error("it is a damaged private key")]
+    #[error("corrupt private key")]
     Corrupt,
-    #[error("it is encrypted in a way that is not supported: {what}")]
+    #[error("unsupported encryption: {what}")]
     Encryption {
-        /// What is not supported, or what its reader says.
+        /// The unsupported feature, or the message of the parser.
         what: String,
     },
-    #[error("it is encrypted, and COSIGN_PASSWORD is not set")]
+    #[error("the key is encrypted, but COSIGN_PASSWORD is not set")]
     NoPassword,
-    #[error("it cannot be decrypted: the password in COSIGN_PASSWORD is another one, or the key is damaged")]
+    #[error("cannot decrypt the key: wrong password in COSIGN_PASSWORD, or corrupt key")]
     Password,
 }
 
@@ -35,13 +35,13 @@ impl Hint for KeyError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Pem { .. } | Self::Label | Self::Public => {
-                "--key names a private key: NAME.key of `vmbake key generate`, or cosign.key of `cosign generate-key-pair`"
+                "use --key with a private key: NAME.key of `vmbake key generate`, or cosign.key of `cosign generate-key-pair`"
             }
-            Self::Packing { .. } => "`openssl pkcs8 -topk8 -nocrypt -in KEY -out NEW` writes it as PKCS#8",
-            Self::Algorithm { .. } => "`vmbake key generate` makes a key that signs",
-            Self::Corrupt => "compare it with your copy: nothing can be read from a part of a key",
-            Self::Encryption { .. } => "cosign 2 and `vmbake key generate` write keys that vmbake reads",
-            Self::NoPassword | Self::Password => "set COSIGN_PASSWORD to the password that cosign asked for",
+            Self::Packing { .. } => "`openssl pkcs8 -topk8 -nocrypt -in KEY -out NEW` converts it to PKCS#8",
+            Self::Algorithm { .. } => "`vmbake key generate` creates a signing key",
+            Self::Corrupt => "restore it from your backup: an incomplete key is unusable",
+            Self::Encryption { .. } => "use a key of cosign 2 or `vmbake key generate`",
+            Self::NoPassword | Self::Password => "set COSIGN_PASSWORD to the password of the key",
         };
         Some(text.to_owned())
     }

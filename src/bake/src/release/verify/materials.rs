@@ -1,4 +1,4 @@
-//! The bills of materials beside an image: each must be what the image itself says.
+//! Verifies the SBOMs next to an image: each must match the image.
 
 use serde_json::Value;
 use vmbake_disk::tree::Tree;
@@ -15,19 +15,19 @@ use vmbake_query::sbom::{Inventory, Knowledge, SbomFormat};
 /// Name of the check.
 const CHECK: &str = "sbom";
 
-/// The documents with their forms.
+/// The documents with their formats.
 const DOCUMENTS: [(Sidecar, SbomFormat); 2] =
     [(Sidecar::Spdx, SbomFormat::Spdx), (Sidecar::CycloneDx, SbomFormat::CycloneDx)];
 
 impl Verification<'_> {
-    /// Compares the bills of materials with what the image of `tree` says.
+    /// Compares the SBOMs with the packages and files of the image in `tree`.
     pub(super) fn materials(&mut self, documented: &Documented, tree: &Tree, record: &Record) {
         let known = Knowledge { file_name: "", record: Some(record), manifest: Some(&documented.manifest) };
         let inventory = Inventory::of_tree(tree, known);
         for (sidecar, form) in DOCUMENTS {
             let file = sidecar.file_name(&documented.name);
             if !self.listed.contains_key(&file) {
-                self.report.add(CheckState::NotAsked, &file, CHECK, "there is none");
+                self.report.add(CheckState::NotAsked, &file, CHECK, "missing");
                 continue;
             }
             let expected = inventory.as_ref().map_err(|error| escape::chain(error));
@@ -35,7 +35,7 @@ impl Verification<'_> {
             match expected.and_then(|expected| self.compare_materials(&file, &expected)) {
                 Ok(()) => self.report.ok(&file, CHECK, form.to_string()),
                 Err(said) => {
-                    let (state, said) = judged(documented, said);
+                    let (state, said) = classified(documented, said);
                     self.report.add(state, &file, CHECK, said);
                 }
             }
@@ -50,17 +50,19 @@ impl Verification<'_> {
         }
         let parsed = |text: &[u8]| serde_json::from_slice::<Value>(text).map_err(|error| error.to_string());
         Err(match difference(&parsed(&found)?, &parsed(expected.as_bytes())?) {
-            Some(other) => format!("{} is {}, and the image says {}", other.pointer, other.found, other.expected),
-            None => "it is not in the form in which vmbake writes it".to_owned(),
+            Some(other) => format!("{} is {}, but {} in the image", other.pointer, other.found, other.expected),
+            None => "not in the form that vmbake writes".to_owned(),
         })
     }
 }
 
-/// Another version may say the same of an image in other words.
-fn judged(documented: &Documented, said: String) -> (CheckState, String) {
+/// Another version may describe the same image differently.
+fn classified(documented: &Documented, said: String) -> (CheckState, String) {
     let version = &documented.inputs.program.version;
     match version == env!("CARGO_PKG_VERSION") {
         true => (CheckState::Failed, said),
-        false => (CheckState::NotVerified, format!("vmbake {version} wrote it, and only that can compare it: {said}")),
+        false => {
+            (CheckState::NotVerified, format!("written by vmbake {version}, which is required to compare it: {said}"))
+        }
     }
 }

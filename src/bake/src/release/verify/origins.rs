@@ -1,4 +1,5 @@
-//! The image itself: the record of origins beside it is the one inside, and the files that it names are there.
+//! Verifies the image itself: the record of origins next to it must match the one inside, and the recorded files must
+//! exist.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +17,14 @@ use vmbake_manifest::ArtifactType;
 use vmbake_query::explain;
 
 impl Verification<'_> {
-    /// Asks every image that is there.
+    /// Checks every existing image.
     pub(super) fn origin(&mut self, documented: &Documented) {
         let name = &documented.name;
         let beside = match crate::release::read(&self.request.folder.join(Sidecar::Origins.file_name(name)), MAX_LEN) {
             Ok(beside) => beside,
             Err(error) => return self.report.failed_by(&Sidecar::Origins.file_name(name), "origin", &error),
         };
-        // What it is made of, the first image that is as it should be tells for all: they hold the same disk.
+        // The materials are read from the first valid image: all contain the same disk.
         let mut asked = None;
         for file in ["raw", "qcow2"].map(|end| format!("{name}.{end}")) {
             let path = self.request.folder.join(&file);
@@ -45,25 +46,25 @@ impl Verification<'_> {
     }
 }
 
-/// The record, if all is as it says.
+/// Compares the image with its record, and returns the record.
 fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<Record, String> {
     let inside = inside_record(tree).map_err(|error| escape::chain(&error))?;
-    // An image without the layer of the first boot has none: then the one that the lists name counts.
+    // An image without the first-boot layer contains no record: then the listed one applies.
     if inside.is_some_and(|(_, text)| text != beside) {
-        return Err("the record of origins inside is not the one beside it".to_owned());
+        return Err("the record of origins in the image differs from the one next to it".to_owned());
     }
     let record = Record::parse("the record of origins", beside).map_err(|error| escape::chain(&error))?;
     let manifest = explain::inside_manifest(tree).map_err(|error| escape::chain(&error))?;
     if manifest.is_some_and(|manifest| manifest.digest() != documented.manifest.digest()) {
-        return Err("the manifest inside is not the one beside it".to_owned());
+        return Err("the manifest in the image differs from the one next to it".to_owned());
     }
     explain::check(&record, &documented.manifest).map_err(|error| escape::chain(&error))?;
     let found: BTreeMap<String, InodeId> = tree.walk().map(|(path, id, _)| (escape::path(&path), id)).collect();
     if let Some(path) = record.paths.keys().find(|path| !found.contains_key(*path)) {
-        return Err(format!("it has no {path}, which the record of origins names"));
+        return Err(format!("{path} is listed in the record of origins, but missing in the image"));
     }
     if let Some(path) = record.removed.keys().find(|path| found.contains_key(*path)) {
-        return Err(format!("it has {path}, which the record of origins calls removed"));
+        return Err(format!("{path} is removed according to the record of origins, but present in the image"));
     }
     match found.iter().find_map(|(path, id)| changed(tree, &record, documented, path, *id)) {
         Some(said) => Err(said),
@@ -71,7 +72,7 @@ fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<Record
     }
 }
 
-/// What is wrong with a file that should be an artifact as it stands.
+/// The fault in a file that must be an unmodified artifact.
 fn changed(tree: &Tree, record: &Record, documented: &Documented, path: &str, id: InodeId) -> Option<String> {
     let name = record.paths.get(path)?.artifact.as_ref()?;
     let pinned = documented.manifest.content().dependencies.get(name);
@@ -80,7 +81,7 @@ fn changed(tree: &Tree, record: &Record, documented: &Documented, path: &str, id
     let expected = record.artifacts.get(name).filter(|_| is_whole)?.digest;
     match expected.of_stream(MapReader::new(map, tree.sources())) {
         Ok((found, _)) if found == expected => None,
-        Ok((found, _)) => Some(format!("its {path} has {found}, and {name} is {expected}")),
-        Err(error) => Some(format!("its {path} cannot be read: {error}")),
+        Ok((found, _)) => Some(format!("{path} in the image has {found}, but {name} is {expected}")),
+        Err(error) => Some(format!("cannot read {path} in the image: {error}")),
     }
 }

@@ -1,4 +1,4 @@
-//! The digests of all outputs, computed from their bytes.
+//! Verifies the digests of all outputs.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -14,26 +14,26 @@ use vmbake_common::digest::Digest;
 use vmbake_common::input;
 
 impl Verification<'_> {
-    /// Compares every file with its list, and looks for files that no list has.
+    /// Compares every file with its list, and finds files that are not listed.
     pub(super) fn outputs(&mut self, names: &BTreeSet<String>) {
         for (file, expected) in self.listed.clone() {
-            // Of the image that was named the other form may be elsewhere.
+            // The other format of the named image may be stored elsewhere.
             let is_other = image_name(&file).is_some() && self.request.image.is_some_and(|image| image != file);
             let check = if matches!(expected, Checksum::Bytes(_)) { "sha256" } else { "fs-verity" };
             match self.measure(&file, expected) {
                 Ok(found) if found == expected => self.report.ok(&file, check, ""),
                 Ok(found) => {
-                    self.report.failed(&file, check, format!("it has {found}, the list says {expected}"));
+                    self.report.failed(&file, check, format!("found {found}, but the list states {expected}"));
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound && is_other => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    self.report.failed(&file, check, "it is listed, and not there");
+                    self.report.failed(&file, check, "listed, but missing");
                 }
                 Err(error) => self.report.failed_by(&file, check, &error),
             }
         }
         for file in self.unlisted(names) {
-            self.report.failed(&file, "list", "it is there, and no list has it");
+            self.report.failed(&file, "list", "not listed");
         }
         for file in self.strays(names) {
             self.report.add(CheckState::Warning, &file, "list", "not listed, but has the name of the image");
@@ -51,7 +51,7 @@ impl Verification<'_> {
         })
     }
 
-    /// The names of everything in the folder.
+    /// The names of everything in the directory.
     fn entries(&self) -> impl Iterator<Item = String> + use<> {
         let entries = std::fs::read_dir(self.request.folder).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
@@ -82,7 +82,7 @@ impl Verification<'_> {
         self.lists.values().any(|list| list.checksums.contains_key(file))
     }
 
-    /// Files that look like outputs, sorted.
+    /// Unlisted files with the name of an output, sorted.
     fn unlisted(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
         let files = self.entries();
         let is_wanted = |file: &String| match self.request.image {

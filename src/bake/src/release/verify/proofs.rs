@@ -1,4 +1,4 @@
-//! The proofs of what the manifest pins, replayed from the evidence in the store, and what the policy demands of the inputs.
+//! Replays the proofs of the manifest with the evidence in the store, and checks the policy for inputs.
 
 use std::collections::BTreeMap;
 
@@ -46,14 +46,14 @@ impl Verification<'_> {
         self.demands(documented, &file);
     }
 
-    /// What the policy says of the inputs.
+    /// Checks the policy for inputs.
     fn demands(&mut self, documented: &Documented, manifest: &str) {
         let (policy, inputs) = (&self.request.policy, &documented.inputs);
         if let Some(known) = &policy.sources {
             let (file, found) = (Sidecar::Inputs.file_name(&documented.name), inputs.sources);
             match known.contains(&found) {
                 true => self.report.ok(&file, "policy", format!("sources {found}")),
-                false => self.report.failed(&file, "policy", format!("sources {found} are none that the policy names")),
+                false => self.report.failed(&file, "policy", format!("sources {found} are not listed in the policy")),
             }
         }
         for age in policy.index_ages(documented.manifest.content(), self.request.now) {
@@ -69,7 +69,7 @@ fn chain(error: &ProveError) -> String {
     escape::chain(error)
 }
 
-/// Whether it only takes a fetch to tell.
+/// Whether the evidence only has to be downloaded.
 fn is_absent(error: &LinkError) -> bool {
     match error {
         LinkError::Absent { .. } | LinkError::Damaged { .. } | LinkError::Unseen => true,

@@ -1,4 +1,4 @@
-//! What was checked, and what came of it.
+//! The report: checks and their results.
 
 use std::error::Error;
 use std::fmt;
@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use vmbake_common::escape;
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckState {
-    /// It holds.
+    /// Passed.
     Ok,
-    /// It does not hold.
+    /// Failed.
     Failed,
-    /// What it takes is not there.
+    /// Not verified, as something required for it is missing.
     NotVerified,
-    /// Nobody asked for it.
+    /// Not requested.
     NotAsked,
-    /// Not covered by any check, and not part of the release.
+    /// A file that no check covers and that is not part of the release.
     Warning,
 }
 
@@ -37,12 +37,11 @@ impl fmt::Display for CheckState {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReleaseCheck {
-    /// What came of it.
     pub state: CheckState,
     pub check: &'static str,
-    /// The file that it was about.
+    /// The file that it concerns.
     pub file: String,
-    /// What was found, or what is wrong.
+    /// The finding or the fault.
     pub said: String,
 }
 
@@ -53,7 +52,7 @@ pub struct ReleaseReport {
 }
 
 impl ReleaseReport {
-    /// Whether nothing is wrong, and nothing was left open that was asked for. Warnings do not count.
+    /// Whether all requested checks passed. Warnings are ignored.
     pub fn is_ok(&self) -> bool {
         self.checks
             .iter()
@@ -73,7 +72,7 @@ impl ReleaseReport {
         self.add(CheckState::Failed, file, check, said);
     }
 
-    /// With all its causes.
+    /// Adds a failed check with all causes of an error.
     pub(super) fn failed_by(&mut self, file: &str, check: &'static str, error: &(dyn Error + 'static)) {
         self.failed(file, check, escape::chain(error));
     }

@@ -1,8 +1,8 @@
-//! Signatures: the lists of digests are signed as they are, the statement about each image in an envelope.
+//! Signatures: checksum lists are signed as files, the statement about each image in an envelope.
 //!
-//! A signed statement need not be the one that lies beside the image: another builder may have signed the same with its own name, and
-//! cosign names a single subject. So its predicate must be the expected one, and its subjects must be some of the expected ones; the
-//! lists, whose signatures are demanded as well, have all of them.
+//! A signed statement may differ from the one next to the image: another builder may have signed the same with another
+//! name, and cosign names a single subject. So its predicate must match the expected one, and its subjects must be a
+//! subset of the expected ones; the lists, which must be signed as well, contain all.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,28 +20,26 @@ use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 use vmbake_proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Signer, SigstoreError, SigstoreRoot, json};
 
-/// Somebody who may sign.
+/// A trusted signer.
 #[derive(Clone, Debug)]
 pub struct NamedSigner {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: String,
-    /// Who it is.
     pub signer: Signer,
 }
 
-/// How many of these must have signed.
+/// A threshold of signatures by these signers.
 #[derive(Clone, Debug)]
 pub struct SignatureDemand {
-    /// The least number.
+    /// The minimum number of signatures.
     pub require: usize,
-    /// Of these.
     pub of: Vec<NamedSigner>,
 }
 
-/// What must be signed.
+/// A document that must be signed.
 struct Document<'a> {
     file: String,
-    /// What the names of its bundles begin with.
+    /// Prefix of the names of its bundles.
     stem: String,
     content: Content<'a>,
 }
@@ -73,7 +71,9 @@ impl Verification<'_> {
         let demands = &self.request.signatures;
         match (demands.is_empty(), bundles.is_empty()) {
             (true, true) => return (CheckState::NotAsked, "not signed".to_owned()),
-            (true, false) => return (CheckState::NotAsked, "signed; --key or a policy says who must have".to_owned()),
+            (true, false) => {
+                return (CheckState::NotAsked, "signed; use --key or a policy to require a signer".to_owned());
+            }
             (false, true) => return (CheckState::Failed, "not signed".to_owned()),
             (false, false) => {}
         }
@@ -87,13 +87,13 @@ impl Verification<'_> {
             if count < *require {
                 let why = results.iter().find_map(|(signer, result)| Some((signer, result.as_ref().err()?)));
                 let why = why.map(|(signer, why)| format!(": {}: {why}", signer.name)).unwrap_or_default();
-                return (CheckState::Failed, format!("signed by {count} of the {require} that are demanded{why}"));
+                return (CheckState::Failed, format!("signed by {count} of the required {require} signers{why}"));
             }
         }
         (CheckState::Ok, format!("by {}", by.into_iter().collect::<Vec<_>>().join(", ")))
     }
 
-    /// Whether one of the bundles is of this signer; else why not.
+    /// Whether one of the bundles is by this signer; otherwise the reason.
     fn signed_by(&self, document: &Document<'_>, bundles: &[String], signer: &NamedSigner) -> Result<(), String> {
         any_holds(self.request.folder, bundles, |bundle| self.check(document, bundle, &signer.signer))
     }
@@ -106,7 +106,7 @@ impl Verification<'_> {
         };
         let predicate_type = Some(PREDICATE_TYPE);
         let policy = BundlePolicy { signer: signer.clone(), predicate_type, subject_name: None, now };
-        let mut refused = Refusal::new("it speaks of no output".to_owned());
+        let mut refused = Refusal::new("the statement is about other files".to_owned());
         for digest in documented.digests() {
             match sigstore::verify(bundle, &[digest], &policy, root) {
                 Ok(proven) => {
@@ -120,31 +120,31 @@ impl Verification<'_> {
         Err(refused)
     }
 
-    /// Whether a signed statement says of the image what it should.
+    /// Checks the contents of a signed statement.
     fn payload(&self, payload: &[u8], documented: &Documented) -> Result<(), String> {
         let mut signed = json::parse(payload).map_err(|error| error.to_string())?;
-        // Where cosign has nothing to say it says so.
+        // cosign writes empty values explicitly.
         if let Some(details) = signed.pointer_mut("/predicate/runDetails").and_then(Value::as_object_mut)
             && details.get("metadata").is_some_and(|metadata| *metadata == Value::Object(Map::new()))
         {
             details.remove("metadata");
         }
-        let builder = provenance::builder(&signed).ok_or("the statement names no builder by a URI")?;
+        let builder = provenance::builder(&signed).ok_or("the statement has no valid builder URI")?;
         if let Some(said) = self.request.policy.refuses_builder(&builder) {
             return Err(said);
         }
         let mut expected = documented.statement(&builder).map_err(|error| error.to_string())?;
         if is_part(&signed, &expected) {
-            // What was left out, and the version of the statement's form, do not count.
+            // Subsets of the subjects and other versions of the statement format are accepted.
             for key in ["subject", "_type"] {
                 expected[key] = signed[key].clone();
             }
         }
-        differs(&signed, &expected).map_or(Ok(()), |said| Err(format!("the statement says something else: {said}")))
+        differs(&signed, &expected).map_or(Ok(()), |said| Err(format!("unexpected statement: {said}")))
     }
 }
 
-/// Whether `signer` has signed `content` itself, the document at `path`, in a bundle beside it; else why that does not hold.
+/// Whether `signer` has signed `content` itself, the document at `path`, in a bundle next to it; otherwise the reason.
 pub fn document_signed(
     path: &Path,
     content: &[u8],
@@ -155,12 +155,12 @@ pub fn document_signed(
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let bundles = bundles_of(folder, &path.file_name().unwrap_or_default().to_string_lossy());
     if bundles.is_empty() {
-        return Err("it has no signature beside it".to_owned());
+        return Err("no signature next to the document".to_owned());
     }
     any_holds(folder, &bundles, |bundle| check_bytes(content, bundle, &signer.signer, root, now))
 }
 
-/// The bundles of a document, by their names.
+/// The bundles of a document, by name.
 fn bundles_of(folder: &Path, stem: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let is_label = |label: &str| label.is_empty() || (label.starts_with('.') && !label[1..].contains('.'));
@@ -174,14 +174,14 @@ fn bundles_of(folder: &Path, stem: &str) -> Vec<String> {
     files
 }
 
-/// Whether one of the bundles holds; else why that does not which comes closest.
+/// Whether one of the bundles is valid; otherwise the reason for the best match.
 fn any_holds(folder: &Path, bundles: &[String], check: impl Fn(&[u8]) -> Result<(), Refusal>) -> Result<(), String> {
     let mut closest: Option<Refusal> = None;
     for file in bundles {
         let bundle = crate::release::read(&folder.join(file), MAX_BUNDLES);
         match bundle.map_err(|error| Refusal::new(error.to_string())).and_then(|bundle| check(&bundle)) {
             Ok(()) => return Ok(()),
-            // That of somebody else tells nothing of this signer.
+            // A bundle by another signer says nothing about this one.
             Err(Refusal { is_of_another: true, .. }) if closest.is_some() => {}
             Err(refusal) => {
                 closest = Some(Refusal { said: format!("{file}: {}", refusal.said), ..refusal });
@@ -191,7 +191,7 @@ fn any_holds(folder: &Path, bundles: &[String], check: impl Fn(&[u8]) -> Result<
     Err(closest.map(|refusal| refusal.said).unwrap_or_default())
 }
 
-/// Whether a bundle is of this signer over `content` itself. A statement that has it for a subject is no signature over it.
+/// Whether a bundle is a signature by this signer over `content` itself, not over a statement about it.
 fn check_bytes(
     content: &[u8],
     bundle: &[u8],
@@ -202,15 +202,15 @@ fn check_bytes(
     let policy = BundlePolicy { signer: signer.clone(), predicate_type: None, subject_name: None, now };
     match sigstore::verify(bundle, &[Digest::of(content)], &policy, root) {
         Ok(proven) if proven.statement.is_none() => Ok(()),
-        Ok(_) => Err(Refusal::new("a statement was signed, not the file itself".to_owned())),
+        Ok(_) => Err(Refusal::new("the bundle signs a statement, not the file itself".to_owned())),
         Err(error) => Err(Refusal::of(&error)),
     }
 }
 
-/// Why a bundle does not count.
+/// Why a bundle was rejected.
 struct Refusal {
     said: String,
-    /// Whether it may be that of another signer.
+    /// Whether it may be by another signer.
     is_of_another: bool,
 }
 
@@ -234,7 +234,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Whether the subjects of a statement are some of the expected ones, by their digests.
+/// Whether the subjects of a statement are a subset of the expected ones, by their digests.
 fn is_part(signed: &Value, expected: &Value) -> bool {
     let digests = |statement: &Value| -> Vec<Value> {
         statement["subject"].as_array().into_iter().flatten().map(|subject| subject["digest"].clone()).collect()

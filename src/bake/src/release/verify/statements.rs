@@ -1,4 +1,4 @@
-//! The provenance of an image: the statement beside it is compared with the one that inputs, manifest and lists lead to.
+//! Verifies the provenance next to an image: compares it with the one created from inputs, manifest and lists.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use vmbake_proof::sigstore::json;
 /// Why there is no statement to compare with.
 #[derive(Debug, thiserror::Error)]
 enum StatementError {
-    #[error("{file}: not usable")]
+    #[error("{file}: cannot be used")]
     Unusable { file: String, source: Box<dyn std::error::Error> },
     #[error(transparent)]
     Message(#[from] Message),
@@ -31,14 +31,13 @@ impl Hint for StatementError {
     vmbake_common::causes!(Message);
 }
 
-/// The documents of an image, which agree with each other.
+/// The consistent documents of an image.
 pub struct Documented {
     /// `<kind>.<os-name>.<arch>`.
     pub name: String,
-    /// What it was made of.
     pub inputs: BuildInputs,
     pub(super) manifest: Manifest,
-    /// What the lists say of it, but for the statement itself.
+    /// The listed checksums, except that of the statement itself.
     pub subjects: BTreeMap<String, Checksum>,
 }
 
@@ -52,19 +51,19 @@ impl Documented {
         self.subjects.values().filter_map(digest).collect()
     }
 
-    /// The text of the statement that `builder` makes.
+    /// The text of the statement by `builder`.
     pub fn statement_text(&self, builder: &BuilderId) -> Result<Vec<u8>, serde_json::Error> {
         provenance::statement(&self.inputs, &self.manifest, &self.subjects, builder)
     }
 
-    /// The statement that `builder` makes.
+    /// The statement by `builder`.
     pub(super) fn statement(&self, builder: &BuilderId) -> Result<Value, serde_json::Error> {
         json::parse(&self.statement_text(builder)?)
     }
 }
 
 impl Verification<'_> {
-    /// Compares the statement about an image with what it should say.
+    /// Compares the statement about an image with the expected one.
     pub(super) fn statement(&mut self, name: &str) -> Option<Documented> {
         let file = Sidecar::Provenance.file_name(name);
         let documented = match self.documented(name) {
@@ -94,20 +93,20 @@ impl Verification<'_> {
         let inputs =
             BuildInputs::parse(Path::new(&inputs_file), &text).map_err(|error| unusable(&inputs_file, error.into()))?;
         let text = self.text(&manifest_file)?;
-        // Its readers let the second of two keys count.
+        // Other parsers use the second of duplicate keys.
         json::parse(&text).map_err(|error| unusable(&manifest_file, error.into()))?;
         let manifest = Manifest::parse(Path::new(&manifest_file), text);
         let manifest = manifest.map_err(|error| unusable(&manifest_file, error.into()))?;
         if manifest.digest() != inputs.manifest {
             let (expected, found) = (Box::new(inputs.manifest), Box::new(manifest.digest()));
             return Err(StatementError::Message(message!(
-                "{inputs_file} names the manifest {expected}, and {manifest_file} is {found}"
+                "{inputs_file} states manifest {expected}, but {manifest_file} is {found}"
             )));
         }
         let of_inputs = format!("{}.{}.{}", inputs.kind, inputs.os, inputs.arch);
         for (file, found) in [(inputs_file, of_inputs), (manifest_file, manifest.name())] {
             if found != name {
-                return Err(StatementError::Message(message!("{file} is of {found}")));
+                return Err(StatementError::Message(message!("{file} is for {found}")));
             }
         }
         let own = Sidecar::Provenance.file_name(name);
@@ -116,13 +115,13 @@ impl Verification<'_> {
         Ok(Documented { name: name.to_owned(), inputs, manifest, subjects })
     }
 
-    /// Who has made the statement, or where it differs from what it should be.
+    /// The builder of the statement, or the first difference.
     fn compare(&self, file: &str, documented: &Documented) -> Result<Result<BuilderId, String>, StatementError> {
         let unusable =
             |error: serde_json::Error| StatementError::Unusable { file: file.to_owned(), source: error.into() };
         let found = json::parse(&self.text(file)?).map_err(unusable)?;
         let Some(builder) = provenance::builder(&found) else {
-            return Ok(Err("it names no builder by a URI".to_owned()));
+            return Ok(Err("no valid builder URI".to_owned()));
         };
         if let Some(said) = self.request.policy.refuses_builder(&builder) {
             return Ok(Err(said));
@@ -132,7 +131,7 @@ impl Verification<'_> {
     }
 }
 
-/// What is wrong with a statement, if anything is.
+/// The first fault in a statement, if any.
 pub(super) fn differs(found: &Value, expected: &Value) -> Option<String> {
     let names = |statement: &Value| -> Vec<String> {
         let subjects = statement["subject"].as_array().into_iter().flatten();
@@ -140,11 +139,11 @@ pub(super) fn differs(found: &Value, expected: &Value) -> Option<String> {
     };
     let (there, wanted) = (names(found), names(expected));
     if let Some(missing) = wanted.iter().find(|name| !there.contains(name)) {
-        return Some(format!("{missing} is not among its subjects"));
+        return Some(format!("{missing} is missing in its subjects"));
     }
     if let Some(other) = there.iter().find(|name| !wanted.contains(name)) {
-        return Some(format!("its subject {other} is no output of this image"));
+        return Some(format!("subject {other} is not an output of this image"));
     }
     let difference = difference(found, expected)?;
-    Some(format!("{} is {}, and should be {}", difference.pointer, difference.found, difference.expected))
+    Some(format!("{} is {}, expected {}", difference.pointer, difference.found, difference.expected))
 }

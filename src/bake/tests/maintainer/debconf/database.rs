@@ -183,7 +183,7 @@ fn programs_of_the_tree_talk_to_the_frontend_that_runs() {
     let alone = "#!/bin/sh\n/usr/bin/tool\n/usr/bin/tool\n";
     for (postinst, expected) in [
         (super::script("/usr/bin/tool"), "joined\nhost\n"),
-        // Nobody has loaded the package's templates.
+        // The package's templates are not loaded.
         (alone.to_owned(), "10 ask/name doesn't exist\n10 ask/name doesn't exist\n"),
     ] {
         let info = [("templates", QUESTIONS), ("postinst", postinst.as_str())];

@@ -1,4 +1,4 @@
-//! The same scripts under the real debconf, with files of its own.
+//! The same scripts under the real debconf, with separate files.
 
 use std::fs;
 use std::path::Path;
