@@ -1,12 +1,13 @@
-//! Archives: one file with everything that a site without a network needs to bake images, or with the images themselves.
+//! Archives: one file with everything that a site without network access needs to bake images, or with the images
+//! themselves.
 //!
-//! An archive is a plain tar file with an OCI image layout in it (OCI image specification 1.1). Blobs of the store, documents and image
-//! files enter, the file leaves, written in one pass ([`create`]). A site checks it ([`verify`]), brings the blobs into its own store
-//! ([`import`]), and bakes ([`apply`]).
+//! An archive is a plain tar file that contains an OCI image layout (OCI image specification 1.1). Blobs of the store,
+//! documents and image files are written in one pass ([`create`]). A site verifies it ([`verify`]), imports the blobs
+//! into its store ([`import`]), and bakes ([`apply`]).
 //!
-//! What holds: the same content leads to the same bytes. An archive is read in the one form in which it is written: whatever a tar
-//! file can have beside regular files is refused by its name. Nothing that is read gets a name before its digest is right, and folders
-//! appear whole or not at all (`staged`).
+//! Guarantees: the same contents give the same bytes. An archive is accepted only in the form in which it is written:
+//! other types of members are refused. Files are named only after their digest is verified, and directories are
+//! published atomically (`staged`).
 
 mod error;
 pub(crate) mod tar;

@@ -1,8 +1,8 @@
-//! Other forms of a disk image: any image that can be read enters, one file leaves that a cloud or hypervisor takes.
+//! Converts a disk image to another format, as clouds and hypervisors require it.
 //!
-//! The disk is never changed, only stored otherwise. Both forms that only a cloud knows are described as a [`Disk`] of their own, a map of
-//! ranges of the image between small parts that are made here, so that nothing is copied before it is written. The bytes of the output
-//! depend on the bytes of the disk alone.
+//! The contents of the disk are never changed. Formats specific to a cloud are described as a [`Disk`], a map of ranges
+//! of the image between small generated parts, so that nothing is copied before it is written. The output depends only
+//! on the bytes of the disk.
 
 mod data;
 mod gzip;
@@ -29,26 +29,25 @@ use vmbake_common::qcow2_compression::Qcow2Compression;
 
 pub struct ConvertRequest<'a> {
     pub image: &'a Path,
-    /// How it is to be stored.
+    /// The target format.
     pub format: ConvertedFormat,
-    /// How a qcow2 image is compressed.
+    /// Compression of a qcow2 image.
     pub compression: Qcow2Compression,
-    /// The new file.
     pub out: &'a Path,
-    /// Whether a file that is there may be replaced.
+    /// Whether an existing file may be replaced.
     pub force: bool,
     /// Threads that read, hash and compress.
     pub threads: NonZeroUsize,
 }
 
-/// A form of a disk that [`convert`] writes.
+/// A format that [`convert`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvertedFormat {
-    /// A form that is read as well.
+    /// A format that can also be read.
     Disk(Format),
     /// A compressed tar archive for Google Compute Engine.
     Gce,
-    /// A fixed virtual hard disk, as Azure takes it.
+    /// A fixed virtual hard disk, as required by Azure.
     Vhd,
 }
 
@@ -62,14 +61,14 @@ impl fmt::Display for ConvertedFormat {
     }
 }
 
-/// The new file.
+/// The written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Converted {
     /// Length of the disk in bytes.
     pub disk_len: u64,
-    /// Length of the file in bytes, holes included.
+    /// Length of the file in bytes, including holes.
     pub file_len: u64,
-    /// What the file is told by.
+    /// Checksum of the file.
     pub checksum: Checksum,
 }
 
@@ -78,13 +77,13 @@ pub struct Converted {
 pub enum ConvertError {
     #[error(transparent)]
     Image(#[from] ImageError),
-    #[error("{path}: a {format} image cannot hold a disk of {len} bytes: it needs a whole number of {unit}")]
+    #[error("{path}: a {format} image cannot hold a disk of {len} bytes: expected a multiple of one {unit}")]
     Unaligned {
         path: PathBuf,
         format: ConvertedFormat,
         /// Length of the disk in bytes.
         len: u64,
-        /// What it has to be made of.
+        /// The required alignment.
         unit: Unit,
     },
     #[error(transparent)]
@@ -95,7 +94,7 @@ pub enum ConvertError {
     Message(#[from] Message),
 }
 
-/// What the length of a disk has to be a multiple of.
+/// The alignment of a disk's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// 2^20 bytes.
@@ -131,16 +130,16 @@ impl Hint for ConvertError {
     vmbake_common::causes!(Image, Publish, File, Message);
 }
 
-/// How a disk of `len` bytes gets a whole number of units.
+/// The hint for enlarging a disk of `len` bytes to a multiple of the unit.
 pub(super) fn lengthen(len: u64, unit: Unit) -> String {
     let whole = len.div_ceil(unit.bytes());
     let letter = if unit == Unit::GiB { 'G' } else { 'M' };
     format!(
-        "bake it with --size {whole}{letter}; an image from elsewhere: `qemu-img resize COPY {whole}{letter}`, then `sgdisk --move-second-header COPY` of a raw copy"
+        "bake it with --size {whole}{letter}; for other images, `qemu-img resize COPY {whole}{letter}`, then `sgdisk --move-second-header COPY` for a raw copy"
     )
 }
 
-/// Stores the disk of an image in another form.
+/// Converts an image.
 pub fn convert(request: &ConvertRequest<'_>, progress: &Progress) -> Result<Converted, ConvertError> {
     let image: Arc<dyn ReadAt> = Arc::new(Image::open(request.image)?);
     let disk_len = image.len();
@@ -160,7 +159,8 @@ pub fn convert(request: &ConvertRequest<'_>, progress: &Progress) -> Result<Conv
     Ok(Converted { disk_len, file_len, checksum })
 }
 
-/// Whether the format has disks of that length. A longer one made of it would have its second partition table in the wrong place.
+/// Fails unless the format supports disks of that length. Padding would leave the backup partition table in the wrong
+/// place.
 fn check_length(request: &ConvertRequest<'_>, len: u64) -> Result<(), ConvertError> {
     let (unit, most) = match request.format {
         ConvertedFormat::Disk(_) => return Ok(()),
@@ -173,7 +173,7 @@ fn check_length(request: &ConvertRequest<'_>, len: u64) -> Result<(), ConvertErr
     }
     if len > most {
         Err(ConvertError::Message(message!(
-            "{}: a {format} image cannot hold a disk of {len} bytes, at most {most}",
+            "{}: a {format} image cannot hold a disk of {len} bytes, the maximum is {most}",
             path.display()
         )))
     } else {
@@ -200,7 +200,7 @@ fn write_disk(
     let written = write(disk, &[output], request.threads, &|len| bar.inc(len));
     bar.finish_and_clear();
     let written = written.map_err(|source| write_error(request, source))?;
-    // One output has one result.
+    // There is one result per output.
     written
         .first()
         .map(|file| (file.file_len, file.digest.into()))
@@ -227,7 +227,7 @@ fn write_archive(
     Ok((len, Checksum::Bytes(digest)))
 }
 
-/// An image that cannot be read is told as such.
+/// Reports an unreadable image as an input error.
 fn write_error(request: &ConvertRequest<'_>, error: WriteError) -> ConvertError {
     match error {
         WriteError::Read { source, .. } => ConvertError::File(FileError::new(request.image, "read the disk", source)),

@@ -1,10 +1,10 @@
-//! Deltas: what a site that has one release needs to make the next one of it.
+//! Deltas: update one release of an image to another.
 //!
-//! Two images enter ([`create`]); a qcow2 overlay on the old one leaves, with a statement of both disks beside it ([`statement`]) that can
-//! be signed. A site gives the overlay and its old image back ([`apply`]) and gets the new one.
+//! [`create`] writes a qcow2 overlay on the old image, and next to it a statement about both disks ([`statement`]) that
+//! can be signed. A site applies the overlay to its old image ([`apply`]) to create the new one.
 //!
-//! What holds: a delta depends on the bytes of the two images alone. A result appears only if the delta, the disk that it
-//! was applied to and the disk that came of it are those of the statement.
+//! Guarantees: a delta depends only on the bytes of the two images. The result is published only if the delta, the disk
+//! that it was applied to and the resulting disk match the statement.
 
 mod error;
 pub mod statement;

@@ -1,9 +1,9 @@
-//! How releases travel: the outputs of a bake enter, and leave for other places in a form that others can read, and come back from there.
+//! Distribution of releases: packages the outputs of a bake for other sites, and receives them there.
 //!
-//! [`release`] says what a release is as OCI documents; [`push`] sends it to a registry, and [`pull`] brings it back. [`delta`] turns one image into the
-//! next, [`archive`] carries them where no network is, and [`convert`] stores a disk as a cloud takes it. [`bundle`] is for components that others
-//! publish.
-//! [`publish`] says which blocks of it a snapshot needs, and [`podplane`] lists an image for the command line of that name.
+//! [`release`] describes a release as OCI documents; [`push`] uploads it to a registry, and [`pull`] downloads it.
+//! [`delta`] updates one image to the next, [`archive`] transfers images to sites without network access, and
+//! [`convert`] writes formats for clouds. [`bundle`] handles components of other vendors. [`publish`] determines the
+//! blocks of a snapshot, and [`podplane`] lists an image for the command line of that name.
 
 pub mod version;
 pub mod release;

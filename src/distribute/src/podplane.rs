@@ -1,9 +1,10 @@
-//! A manifest of a baked image for Podplane's command line: a qcow2 file and the manifest next to it enter, what leaves is a manifest in that command
-//! line's format, the same for the same files.
+//! Creates a manifest for Podplane's command line from a qcow2 file and the manifest next to it. The same files give
+//! the same manifest.
 //!
-//! The command line downloads what the manifest lists, starts machines from the disk image, and renders user data that download the
-//! dependencies. A baked image has them already: the manifest lists the stub `vmconfig`, for which nothing is unpacked over the image, and one
-//! small file, since the script of the user data does not work without any. That file is the image's own manifest.
+//! The command line downloads the listed files, starts machines from the disk image, and renders user data that
+//! download the dependencies. A baked image contains them already: the manifest lists the stub `vmconfig`, for which
+//! nothing is unpacked over the image, and one small file, since the script in the user data requires at least one.
+//! That file is the image's own manifest.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -27,17 +28,18 @@ use vmbake_manifest::{ContainerImage, Content, Manifest, ManifestError};
 /// The manifest in an image.
 const INSTALLED: &str = "/opt/podplane/share/vmconfig-installed.json";
 
-/// Largest manifest that is read, in bytes.
+/// Maximum size of a manifest in bytes.
 const MAX_MANIFEST: u64 = 64 << 20;
 
-/// Characters of the digest that tell images of one version apart: the command line caches disk images by version and name.
+/// Digits of the digest that distinguish images of one version: the command line caches disk images by version and
+/// name.
 const SHORT: usize = 12;
 
-/// Longest label of a name of DNS, and longest name, in bytes.
+/// Maximum lengths of a DNS label and name, in bytes.
 const MAX_LABEL: usize = 63;
 const MAX_HOST: usize = 253;
 
-/// Why an image has no such manifest.
+/// Why no manifest can be created for an image.
 #[derive(Debug, thiserror::Error)]
 pub enum PodplaneError {
     #[error(transparent)]
@@ -48,15 +50,11 @@ pub enum PodplaneError {
     Boot(#[from] BootError),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    #[error("{path}: expected a qcow2 image, found a {found} one")]
+    #[error("{path}: expected a qcow2 image, found {found}")]
     Format { path: PathBuf, found: Format },
     #[error("{path}: cannot read {INSTALLED}")]
-    NotBaked {
-        path: PathBuf,
-        /// What the reader of the file system says.
-        source: TreeError,
-    },
-    #[error("{path}: expected the manifest of {image}, {expected}, found {found}")]
+    NotBaked { path: PathBuf, source: TreeError },
+    #[error("{path}: manifest {found} differs from that in {image}, {expected}")]
     OtherManifest {
         path: PathBuf,
         image: PathBuf,
@@ -64,14 +62,14 @@ pub enum PodplaneError {
         expected: Box<Digest>,
         found: Box<Digest>,
     },
-    #[error("{path}: expected a file name of letters, digits, dots, dashes and underscores")]
+    #[error("{path}: invalid file name: expected letters, digits, dots, dashes and underscores")]
     Name { path: PathBuf },
     #[error(
         "{url:?}: expected an http:// or https:// URL of a host name or IP address and a path, without user, query, fragment, `..` and escapes of \
          slashes, percent signs and control characters"
     )]
     Url { url: String },
-    #[error("cannot write the manifest as JSON")]
+    #[error("cannot serialize the manifest as JSON")]
     Text(#[from] serde_json::Error),
     #[error(transparent)]
     File(#[from] FileError),
@@ -81,13 +79,13 @@ impl Hint for PodplaneError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Format { .. } => {
-                "create one: vmbake bake --format qcow2 --compression zlib, or vmbake convert --format qcow2 --compression zlib"
+                "create one with `vmbake bake --format qcow2 --compression zlib` or `vmbake convert --format qcow2 --compression zlib`"
             }
-            Self::NotBaked { .. } => "name an image of a kind with the layer podplane, such as knc",
+            Self::NotBaked { .. } => "use an image of a kind with the layer podplane, such as knc",
             Self::OtherManifest { .. } | Self::Manifest(_) => {
-                "the manifest that a bake writes next to the image is part of what the command line downloads: keep the two together"
+                "keep the image and the manifest that a bake writes next to it together: the command line downloads both"
             }
-            Self::Url { .. } => "give the URL at which the folder is served, such as https://images.example/knc",
+            Self::Url { .. } => "give the URL from which the directory is served, such as https://images.example/knc",
             Self::Name { .. } => "rename the image and the manifest next to it",
             _ => return None,
         };
@@ -99,20 +97,20 @@ impl Hint for PodplaneError {
 
 /// A manifest for the command line.
 pub struct PodplaneManifest {
-    /// Name that the command line gives such a manifest.
+    /// Its name for the command line.
     pub name: String,
-    /// The manifest: keys sorted, two spaces a level, one newline at the end.
+    /// The manifest: sorted keys, two spaces of indentation, trailing newline.
     pub text: String,
-    /// How the image is compressed: the command line reads kernels out of zlib clusters only.
+    /// Compression of the image: the command line reads kernels from zlib clusters only.
     pub compression: ClusterCompression,
 }
 
-/// The files of which the manifest of the image at `path` is made.
+/// The input files for the manifest of the image at `path`.
 pub fn inputs(path: &Path) -> [PathBuf; 2] {
     [path.to_owned(), sidecar(path)]
 }
 
-/// Makes the manifest of the image at `path`, which will be at `url`, together with the manifest next to it.
+/// Creates the manifest for the image at `path`, served at `url` together with the manifest next to it.
 pub fn manifest(path: &Path, url: &str) -> Result<PodplaneManifest, PodplaneError> {
     let url = base_url(url)?;
     let image = Image::open(path)?;
@@ -154,7 +152,7 @@ fn manifest_name(content: &Content) -> String {
     format!("vmconfig_{}_{}_{}.json", content.kind, content.os.name, content.os.arch)
 }
 
-/// Without what only vmbake reads.
+/// Removes fields that only vmbake reads.
 fn container_image(image: &ContainerImage) -> Value {
     json!({
         "image": image.image,
@@ -165,7 +163,7 @@ fn container_image(image: &ContainerImage) -> Value {
     })
 }
 
-/// The URL of the folder, without slashes at its end.
+/// The URL of the directory, without trailing slashes.
 fn base_url(url: &str) -> Result<&str, PodplaneError> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
     let is_allowed = |c: char| c.is_ascii_graphic() && !"?#\"'`\\$<>{}|^@".contains(c);
@@ -181,8 +179,8 @@ fn base_url(url: &str) -> Result<&str, PodplaneError> {
     }
 }
 
-/// Whether every percent sign begins an escape, and none is for a slash, which servers take for the end of a segment, a control character, or a
-/// percent sign, which some programs decode again.
+/// Whether every percent sign starts an escape, and none is for a slash, which servers treat as a separator, a control
+/// character, or a percent sign, which some programs decode again.
 fn has_safe_escapes(text: &str) -> bool {
     let is_safe = |rest: &str| {
         let digits = rest.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -192,7 +190,7 @@ fn has_safe_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(is_safe)
 }
 
-/// Whether it is a host, an IPv4 address, or an IPv6 address in brackets, perhaps with a port.
+/// Whether it is a host name, an IPv4 address, or an IPv6 address in brackets, optionally with a port.
 fn is_authority(text: &str) -> bool {
     let is_port = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -206,7 +204,7 @@ fn is_authority(text: &str) -> bool {
     port.is_none_or(is_port) && is_host(host)
 }
 
-/// Whether it is a name of DNS, perhaps with a dot at its end, or an IPv4 address.
+/// Whether it is a DNS name, optionally with a trailing dot, or an IPv4 address.
 fn is_host(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     let is_label = |label: &str| {
@@ -215,7 +213,7 @@ fn is_host(host: &str) -> bool {
             && !label.ends_with('-')
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };
-    // Programs take a name that ends with a number for an address (WHATWG URL).
+    // A name that ends with a number is parsed as an address (WHATWG URL).
     let is_number = host.rsplit('.').next().is_some_and(|label| {
         let hex = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
         label.bytes().all(|byte| byte.is_ascii_digit())
@@ -224,7 +222,7 @@ fn is_host(host: &str) -> bool {
     host.len() <= MAX_HOST && host.split('.').all(is_label) && (!is_number || host.parse::<Ipv4Addr>().is_ok())
 }
 
-/// The manifest next to an image, if it is the one in it.
+/// The manifest next to an image, if it equals the one inside.
 fn own_manifest(path: &Path) -> Result<(PathBuf, Manifest), PodplaneError> {
     let tree = open_some(path, None, &[Want { path: INSTALLED.as_bytes(), reach: Reach::Node }])?;
     let installed = tree.read(INSTALLED.as_bytes(), MAX_MANIFEST);
@@ -244,7 +242,7 @@ fn sidecar(path: &Path) -> PathBuf {
     path.with_file_name(Sidecar::Manifest.file_name(&stem(path)))
 }
 
-/// Name of an image's file without its ending.
+/// File name of an image without its extension.
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,7 +1,7 @@
-//! What of a disk a cloud's store of blocks has to be sent: an image enters, the blocks of a snapshot leave.
+//! Determines the blocks that must be uploaded to a cloud's block storage for a snapshot.
 //!
-//! Blocks are those of the EBS direct APIs: 512 KiB, told by their SHA-256. A block that is left out may read as anything
-//! afterwards, as one of an encrypted volume does, so zeros alone are no reason to leave it out.
+//! Blocks are those of the EBS direct APIs: 512 KiB, identified by their SHA-256. A block that is not uploaded has
+//! undefined contents, for instance in an encrypted volume, so blocks of zeros cannot always be left out.
 
 mod extent;
 pub mod blocks;

@@ -1,9 +1,9 @@
-//! `vmbake pull`: a release comes from a repository of a registry, and an image of it is written with all that lies beside it.
+//! `vmbake pull`: downloads a release from a registry, and writes an image with its documents.
 //!
-//! The order is: what the name stands for, who has signed it (`signed`), whether it has the requested name and is not older than a previous pull
-//! (`bound`), which image is wanted and whether its documents agree with each other (`wanted`), the files beside it and its provenance (`sidecars`), and only then the bytes of the disk, which are placed in a
-//! file without its final name (`part`). Each chunk is checked before it is placed, the whole image before it gets its name. So what has
-//! that name is what was signed.
+//! Steps: resolve the name, verify the signatures (`signed`), check the release name and that it is not older than a
+//! previous pull (`bound`), select the image and check its documents (`wanted`), download the files next to it and its
+//! provenance (`sidecars`), and only then download the disk into a partial file (`part`). Each chunk is verified before
+//! it is written, and the whole image before it is named. So an image with its final name is the one that was signed.
 
 mod error;
 mod signed;
@@ -40,21 +40,20 @@ use part::Part;
 use sidecars::Sidecars;
 use wanted::WantedImage;
 
-/// What to pull, and whom to believe.
+/// The parameters of a pull.
 pub struct PullRequest<'a> {
-    /// Where it is.
     pub repository: &'a Repository,
     /// The name of the release, with a tag or a digest.
     pub reference: &'a RemoteName,
-    /// Architecture; else the only one that there is, or the one of this machine.
+    /// Architecture; by default the only one, or that of this machine.
     pub arch: Option<&'a str>,
-    /// Format; else raw, if it is there.
+    /// Format; by default raw, if available.
     pub format: Option<Format>,
-    /// Each of these must have signed the index.
+    /// Required signers of the index.
     pub signers: &'a [NamedSigner],
-    /// Whether it may be unsigned.
+    /// Whether to accept an unsigned release.
     pub allow_unsigned: bool,
-    /// The name that the signed index must have; `None` is that of the repository, without the host.
+    /// The expected name in the signed index; `None` for that of the repository, without the host.
     pub name: Option<&'a str>,
     /// The newest versions that were pulled.
     pub seen: &'a SeenReleases,
@@ -62,19 +61,18 @@ pub struct PullRequest<'a> {
     pub allow_downgrade: bool,
     /// Authorities and logs of sigstore.
     pub root: &'a SigstoreRoot,
-    /// Time of the check.
     pub now: Timestamp,
-    /// An older raw image, whose chunks are taken over.
+    /// An older raw image to copy unchanged chunks from.
     pub from: Option<&'a Path>,
-    /// The folder to write to.
+    /// Output directory.
     pub out: &'a Path,
-    /// Whether files there may be replaced.
+    /// Whether existing files may be replaced.
     pub force: bool,
-    /// Where a qcow2 image is kept until it is complete.
+    /// The store, used for a qcow2 image until it is complete.
     pub store: &'a Store,
-    /// Chunks that are on their way at the same time.
+    /// Number of concurrent chunk downloads.
     pub threads: NonZeroUsize,
-    /// Is told of every byte of the disk that is in place.
+    /// Receives the number of bytes of the disk as they are written.
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
@@ -82,17 +80,17 @@ pub struct PullRequest<'a> {
 pub struct PullReport {
     /// Digest of the index.
     pub digest: String,
-    /// Who has signed it.
+    /// Signers of the index.
     pub signed_by: Vec<String>,
     /// Its version, if its index has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub image: PathBuf,
-    /// What was written beside it.
+    /// Files written next to it.
     pub files: Vec<PathBuf>,
-    /// Bytes of the disk that were downloaded, compressed.
+    /// Downloaded bytes of the disk, compressed.
     pub downloaded_bytes: u64,
-    /// Bytes of the disk that an older image or an earlier attempt had.
+    /// Bytes of the disk from an older image or an earlier attempt.
     pub reused_bytes: u64,
 }
 
@@ -126,7 +124,7 @@ pub fn pull(request: &PullRequest<'_>) -> Result<PullReport, PullError> {
     }
 }
 
-/// The index that the name stands for.
+/// The index of the release.
 fn release(request: &PullRequest<'_>) -> Result<(Digest, ReleaseIndex), PullError> {
     let RemoteName { tag, digest, .. } = request.reference;
     let name = request.reference.to_string();
@@ -150,7 +148,7 @@ fn write_all(request: &PullRequest<'_>, sidecars: &Sidecars) -> Result<Vec<PathB
     let mut written = Vec::new();
     for (name, content) in &sidecars.files {
         let path = request.out.join(name);
-        // What is there already and not the same was refused before, unless it may be replaced.
+        // A different existing file was refused before, unless it may be replaced.
         write_file(&path, content, true)?;
         written.push(path);
     }

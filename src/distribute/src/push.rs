@@ -1,5 +1,5 @@
-//! `vmbake push`: a release goes to a repository of a registry. Chunks first, tags last, so that a tag never stands for what is not
-//! complete; what the registry has already is not sent.
+//! `vmbake push`: uploads a release to a repository of a registry. Chunks first, tags last, so that a tag never refers
+//! to an incomplete release; existing blobs are not uploaded again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -30,35 +30,34 @@ pub enum PushError {
     Documents(#[from] DocumentError),
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    #[error("{repository}:{tag}: stands for {found}, not for {expected}")]
+    #[error("{repository}:{tag}: tag refers to {found}, expected {expected}")]
     Tagged { repository: String, tag: String, found: Box<Digest>, expected: Box<Digest> },
 }
 
 impl Hint for PushError {
     fn hint(&self) -> Option<String> {
         matches!(self, Self::Tagged { .. })
-            .then(|| "--force moves the tag; whoever pulls it gets another release then".to_owned())
+            .then(|| "use --force to move the tag; users of the tag then get another release".to_owned())
     }
 
     vmbake_common::causes!(Documents, Registry);
 }
 
 pub struct PushRequest<'a> {
-    /// The images, and what lies beside them.
+    /// The images and their documents.
     pub folder: &'a ReleaseFolder,
-    /// What the index says of it.
+    /// Name and version for the index.
     pub binding: &'a ReleaseBinding,
-    /// Other files that are attached.
+    /// Additional files to attach.
     pub attach: &'a [PathBuf],
-    /// Names that it gets.
     pub tags: &'a [String],
-    /// Whether tags may be moved.
+    /// Whether existing tags may be moved.
     pub force: bool,
-    /// Who signs the index.
+    /// The key that signs the index.
     pub key: Option<&'a PrivateKey>,
-    /// As many chunks are compressed and sent at the same time.
+    /// Number of chunks to compress and upload concurrently.
     pub threads: NonZeroUsize,
-    /// Is told of every byte of a blob that was sent, and of those that were there.
+    /// Receives the number of bytes uploaded or found existing.
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
@@ -66,17 +65,15 @@ pub struct PushRequest<'a> {
 pub struct PushReport {
     /// Digest of the index.
     pub digest: String,
-    /// What names it now has.
+    /// Its tags.
     pub tags: Vec<String>,
-    /// Blobs that were sent.
+    /// Number of uploaded blobs.
     pub sent: u64,
-    /// Their length.
     pub sent_bytes: u64,
-    /// Blobs that were there.
+    /// Number of existing blobs.
     pub reused: u64,
-    /// Their length.
     pub reused_bytes: u64,
-    /// What is attached to the index.
+    /// Attachments of the index.
     pub attached: Vec<String>,
 }
 
@@ -91,7 +88,7 @@ impl PushReport {
     }
 }
 
-/// Describes what would be pushed, without asking anybody.
+/// Describes what would be pushed, without network access.
 pub fn plan(request: &PushRequest<'_>) -> Result<(ReleaseDocuments, PushReport), DocumentError> {
     let PushRequest { folder, binding, attach, threads, .. } = request;
     let documents = assemble::<DocumentError>(folder, binding, attach, *threads, &|_, _| Ok(()))?;
@@ -112,7 +109,7 @@ pub fn plan(request: &PushRequest<'_>) -> Result<(ReleaseDocuments, PushReport),
 pub fn push(request: &PushRequest<'_>, repository: &Repository) -> Result<PushReport, PushError> {
     let push = Push { request, repository, done: Mutex::default(), report: Mutex::default() };
     let documents = match !request.force && push.has_tags()? {
-        // Refused before anything is sent. Most of it will be there.
+        // Conflicts are refused before the upload.
         true => {
             let (documents, _) = plan(request)?;
             push.check_tags(&documents.index.descriptor.digest)?;
@@ -141,11 +138,11 @@ pub fn push(request: &PushRequest<'_>, repository: &Repository) -> Result<PushRe
     Ok(PushReport { digest: index.descriptor.digest.to_string(), tags: request.tags.to_vec(), ..report })
 }
 
-/// A push on its way.
+/// A push in progress.
 struct Push<'a> {
     request: &'a PushRequest<'a>,
     repository: &'a Repository,
-    /// Blobs that are there.
+    /// Blobs that exist in the repository.
     done: Mutex<BTreeSet<Digest>>,
     report: Mutex<PushReport>,
 }
@@ -155,7 +152,7 @@ impl Push<'_> {
         Ok(!self.tagged()?.is_empty())
     }
 
-    /// What the tags stand for now.
+    /// The current digests of the tags.
     fn tagged(&self) -> Result<BTreeMap<&String, Digest>, PushError> {
         let mut found = BTreeMap::new();
         for tag in self.request.tags {
@@ -185,7 +182,7 @@ impl Push<'_> {
         Ok(())
     }
 
-    /// Sends those that are not there.
+    /// Uploads missing blobs.
     fn missing(&self, blobs: &[ReleaseBlob]) -> Result<(), PushError> {
         let results = parallel::for_each(blobs.iter().collect(), self.request.threads, |blob: &ReleaseBlob| match self
             .repository

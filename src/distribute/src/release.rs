@@ -1,10 +1,11 @@
-//! A release as OCI documents: images and what lies beside them enter; an index, a manifest for each image, blobs and attachments leave.
-//! No socket is opened, and the same files give the same documents.
+//! A release as OCI documents: an index, a manifest for each image, blobs and attachments, created from images and
+//! their documents. No network access; the same files give the same documents.
 //!
-//! The index is of type `application/vnd.vmbake.release.v1` and has an entry for each architecture and format. A raw image is cut into
-//! chunks ([`chunks`]), each a zstd frame of its own, so that the frames in their order are the compressed image. A qcow2 image is one
-//! layer. The config of an image ([`config`]) has the digests of all that must hold: of the image, of each chunk before compression, and
-//! of the files beside it. So whoever signs the index signs all of it. What lies beside the images refers to the index ([`attachments`]).
+//! The index has the type `application/vnd.vmbake.release.v1` and an entry for each architecture and format. A raw
+//! image is split into chunks ([`chunks`]), each an independent zstd frame, so that their concatenation is the
+//! compressed image. A qcow2 image is one layer. The config of an image ([`config`]) contains the digests of the image,
+//! of each uncompressed chunk, and of the files next to it. So a signature of the index covers all of them. Documents
+//! next to the images are attached to the index ([`attachments`]).
 
 pub mod document;
 pub mod binding;

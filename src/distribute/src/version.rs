@@ -1,8 +1,9 @@
-//! Versions of releases and bundles, and what is demanded of versions: text enters, an order leaves.
+//! Versions of releases and bundles, and version constraints.
 //!
-//! A version is numbers parted by dots, perhaps `-` with a pre-release and `+` with a build, such as `1.35.5+rke2r1`. The order is that of
-//! Semantic Versioning 2.0.0, section 11, with three differences: there may be any count of numbers, missing ones are 0, and builds
-//! count too, so that `+rke2r2` comes after `+rke2r1`. In builds runs of digits are numbers.
+//! A version consists of numbers separated by dots, optionally `-` with a pre-release and `+` with a build, such as
+//! `1.35.5+rke2r1`. The order is that of Semantic Versioning 2.0.0, section 11, with three differences: any count of
+//! numbers is allowed, missing ones are 0, and builds are compared, so that `+rke2r2` is later than `+rke2r1`. In
+//! builds, runs of digits are numbers.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,12 +14,11 @@ use vmbake_common::hint::Hint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longest version, in bytes: as a tag of a registry it may have 128.
+/// Maximum length of a version in bytes: a registry tag may have 128.
 const MAX_VERSION: usize = 64;
-/// Most parts of a demand.
+/// Maximum number of parts of a constraint.
 const MAX_PARTS: usize = 8;
 
-/// A version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("pattern" = r"^[0-9]+(\.[0-9]+)*(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$", "maxLength" = 64))]
@@ -29,9 +29,9 @@ pub struct Version {
     build: Option<String>,
 }
 
-/// What a version must be: parts such as `>=1.34.0, <1.36.0`, which must all hold. A version alone stands for itself.
+/// A version constraint: parts such as `>=1.34.0, <1.36.0`, which must all match. A version alone matches exactly.
 ///
-/// A part without a build says nothing about builds: `<=1.35.5` holds for `1.35.5+rke2r1`.
+/// A part without a build ignores builds: `<=1.35.5` matches `1.35.5+rke2r1`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("minLength" = 1))]
@@ -40,9 +40,9 @@ pub struct VersionDemand {
     parts: Vec<(Comparison, Version)>,
 }
 
-/// A text that is no version, or no demand of one.
+/// An invalid version or constraint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not {form}")]
+#[error("invalid {text:?}: expected {form}")]
 pub struct InvalidVersion {
     text: String,
     form: &'static str,
@@ -59,7 +59,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// Comparisons by what stands before the version. The longer of two that begin alike comes first.
+/// Operators by prefix. Longer ones come first.
 const COMPARISONS: [(&str, Comparison); 5] = [
     (">=", Comparison::GreaterOrEqual),
     ("<=", Comparison::LessOrEqual),
@@ -69,12 +69,12 @@ const COMPARISONS: [(&str, Comparison); 5] = [
 ];
 
 impl Version {
-    /// What it is called as a tag of a registry, where `+` cannot stand (distribution specification 1.1, "Pulling manifests").
+    /// The version as a registry tag, where `+` is not allowed (distribution specification 1.1, "Pulling manifests").
     pub fn tag(&self) -> String {
         self.text.replace('+', "_")
     }
 
-    /// Whether it was tried before the release.
+    /// Whether it is a pre-release.
     pub fn is_pre_release(&self) -> bool {
         self.pre.is_some()
     }
@@ -94,14 +94,14 @@ impl Version {
         };
         padded(self).cmp(&padded(other)).then_with(|| match (&self.pre, &other.pre) {
             (Some(one), Some(two)) => pre_release(one, two),
-            // A release comes after what was tried before it.
+            // A release is later than its pre-releases.
             (one, two) => two.is_some().cmp(&one.is_some()),
         })
     }
 }
 
 impl VersionDemand {
-    /// Whether a version is what is demanded.
+    /// Whether a version matches the constraint.
     pub fn admits(&self, version: &Version) -> bool {
         self.parts.iter().all(|(comparison, wanted)| {
             let order = match wanted.build {
@@ -119,7 +119,7 @@ impl VersionDemand {
     }
 }
 
-/// Pre-releases: parts between dots, numbers before words.
+/// Compares pre-releases: parts between dots, numbers before words.
 fn pre_release(one: &str, two: &str) -> Ordering {
     let (mut one, mut two) = (one.split('.'), two.split('.'));
     loop {
@@ -138,7 +138,7 @@ fn pre_release(one: &str, two: &str) -> Ordering {
     }
 }
 
-/// Texts in which runs of digits are numbers.
+/// Compares texts in which runs of digits are numbers.
 fn naturally(one: &str, two: &str) -> Ordering {
     let runs = |text: &str| -> Vec<(bool, String)> {
         let mut runs: Vec<(bool, String)> = Vec::new();
@@ -153,7 +153,7 @@ fn naturally(one: &str, two: &str) -> Ordering {
     };
     let key = |(is_number, run): (bool, String)| {
         let digits = if is_number { run.trim_start_matches('0').to_owned() } else { String::new() };
-        // Of numbers the one with more digits is greater.
+        // A number with more digits is greater.
         (is_number, digits.len(), digits, run)
     };
     runs(one).into_iter().map(key).cmp(runs(two).into_iter().map(key))
@@ -163,7 +163,7 @@ impl FromStr for Version {
     type Err = InvalidVersion;
 
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
-        let form = "a version: numbers parted by dots, then perhaps -PRE and +BUILD";
+        let form = "a version of numbers separated by dots, optionally with -PRE and +BUILD";
         let invalid = || InvalidVersion { text: text.chars().take(MAX_VERSION).collect(), form };
         let is_word = |word: &&str| {
             let is_part =
@@ -187,7 +187,7 @@ impl FromStr for VersionDemand {
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
         let invalid = || InvalidVersion {
             text: text.chars().take(MAX_PARTS * MAX_VERSION).collect(),
-            form: "a demand of versions, such as \">=1.34, <1.36\"",
+            form: "a version constraint such as \">=1.34, <1.36\"",
         };
         let part = |part: &str| {
             let part = part.trim();

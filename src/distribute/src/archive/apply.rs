@@ -1,4 +1,4 @@
-//! Makes the images of an archive at the site: those that are in it are written out, the others are baked of their inputs.
+//! Creates the images of an archive at the site: extracts included images, and bakes the others from their inputs.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -25,25 +25,25 @@ use vmbake_pin::anchors::Anchors;
 use vmbake_pin::sources::Sources;
 use vmbake_store::store::Store;
 
-/// Where the content of an archive goes.
+/// The targets for the contents of an archive.
 pub struct SiteRequest<'a> {
-    /// Where images go.
+    /// Output directory for images.
     pub out: &'a Path,
-    /// Where manifests, sources, layers and trust anchors go: a new folder.
+    /// New directory for manifests, sources, layers and trust anchors.
     pub inputs: &'a Path,
-    /// Whether images that are there may be replaced.
+    /// Whether existing images may be replaced.
     pub force: bool,
-    /// Formats of images that are baked.
+    /// Formats of baked images.
     pub formats: &'a [Format],
-    /// Where blobs go.
+    /// The store for blobs.
     pub store: &'a Store,
     pub threads: NonZeroUsize,
 }
 
-/// Writes out the images of an archive, or bakes them; returns the options with which a site bakes each of them again.
+/// Extracts the images of an archive, or bakes them; returns the options to bake each of them again.
 ///
-/// Both folders are filled under hidden names and renamed when they are complete, the inputs first. A failure leaves neither; a run after a kill
-/// may find complete inputs.
+/// Both directories are filled under hidden names and renamed when they are complete, the inputs first. After an error
+/// neither exists; after a kill, complete inputs may exist.
 pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<String>, CarryError> {
     contents.require_complete()?;
     let of = |role| contents.manifests.iter().filter(move |manifest| manifest.artifact_type == role);
@@ -84,19 +84,19 @@ pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<Strin
     Ok(options)
 }
 
-/// Renames both folders; if the second rename fails, the first folder is removed.
+/// Renames both directories; if the second rename fails, the first directory is removed.
 fn publish(inputs: Option<StagedFolder>, out: StagedFolder, request: &SiteRequest<'_>) -> Result<(), CarryError> {
     let are_new = inputs.is_some();
     inputs.map_or(Ok(()), StagedFolder::publish)?;
     out.publish().inspect_err(|_| {
         if are_new {
-            // Nothing was done with them yet. The error that is returned says more than another one about this folder.
+            // The inputs have not been used yet. The returned error takes precedence over a failed removal.
             let _removed = std::fs::remove_dir_all(request.inputs);
         }
     })
 }
 
-/// Neither folder may contain the other: each is replaced in one step.
+/// Neither directory may contain the other, since each is replaced in one step.
 fn require_apart(request: &SiteRequest<'_>) -> Result<(), CarryError> {
     let absolute = |path: &Path| {
         let real =
@@ -111,12 +111,11 @@ fn require_apart(request: &SiteRequest<'_>) -> Result<(), CarryError> {
     }
 }
 
-/// What the folder has for one image. Paths are below it.
+/// The inputs of one image, with paths relative to the directory.
 struct Inputs {
     config: InputsConfig,
     manifest: PathBuf,
     target: Target,
-    /// Name of the image.
     name: String,
     layers: Vec<PathBuf>,
     sources: Vec<PathBuf>,
@@ -140,7 +139,7 @@ impl Inputs {
         Ok(Self { config, manifest, target, name, layers, sources, trust })
     }
 
-    /// Names of the images that are baked.
+    /// Names of the images to bake.
     fn image_names(&self, request: &SiteRequest<'_>) -> Vec<String> {
         request.formats.iter().map(|format| format!("{}.{format}", self.name)).collect()
     }
@@ -149,7 +148,7 @@ impl Inputs {
         self.config.base.map(|digest| store.path(&digest))
     }
 
-    /// The bake of what is in `folder` to `out`.
+    /// Bakes the inputs in `folder` to `out`.
     fn bake(self, request: &SiteRequest<'_>, folder: &Path, out: &Path) -> Result<BakeRequest, CarryError> {
         let base = self.base(request.store);
         let Self { config, manifest, target, layers, sources, trust, .. } = self;
@@ -181,7 +180,7 @@ impl Inputs {
         })
     }
 
-    /// The command that bakes the same.
+    /// The equivalent command.
     fn options(&self, request: &SiteRequest<'_>) -> String {
         let Target { kind, os, arch } = &self.target;
         let epoch = self.config.source_date_epoch.map(|epoch| format!("SOURCE_DATE_EPOCH={epoch} "));
@@ -208,7 +207,7 @@ impl Inputs {
     }
 }
 
-/// Writes an image and the documents beside it into the folder `out`.
+/// Writes an image and its documents to the directory `out`.
 fn write_images(contents: &Contents, of: &ArchiveManifest, out: &Path, progress: &Progress) -> Result<(), CarryError> {
     for layer in of.layers.iter().filter(|layer| is_output(layer)) {
         let path = out.join(file_name(contents, layer)?);
@@ -221,7 +220,7 @@ fn write_images(contents: &Contents, of: &ArchiveManifest, out: &Path, progress:
     Ok(())
 }
 
-/// Whether it becomes a file in the output directory.
+/// Whether it is written to the output directory.
 fn is_output(layer: &BlobReference) -> bool {
     !layer.is_held() && matches!(layer.role, BlobRole::Image | BlobRole::Sidecar)
 }
@@ -233,7 +232,7 @@ fn require_free(path: PathBuf) -> Result<(), CarryError> {
     }
 }
 
-/// The name of an image's file or of a document beside it.
+/// The file name of an image or one of its documents.
 fn file_name<'a>(contents: &Contents, layer: &'a BlobReference) -> Result<&'a str, CarryError> {
     let name = layer.title();
     let is_list = SumsKind::ALL.iter().any(|kind| name == kind.file_name());
@@ -243,7 +242,7 @@ fn file_name<'a>(contents: &Contents, layer: &'a BlobReference) -> Result<&'a st
         true => Ok(name),
         false => {
             let (path, name) = (contents.path.clone(), name.to_owned());
-            Err(CarryError::Meaning { path, name, what: "cannot be the name of a file beside an image".to_owned() })
+            Err(CarryError::Meaning { path, name, what: "is not a valid file name for an output".to_owned() })
         }
     }
 }

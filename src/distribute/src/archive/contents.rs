@@ -1,4 +1,4 @@
-//! What is in an archive, as its documents say it and as its members are, without the contents of the blobs.
+//! The contents of an archive according to its documents and its list of members, without reading the blobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,52 +18,51 @@ use vmbake_common::digest::Digest;
 use vmbake_oci::{INDEX, MARKER, MARKER_FILE};
 use vmbake_proof::sigstore::SigstoreRoot;
 
-/// An archive whose documents were read.
+/// An archive whose documents have been read.
 pub struct Contents {
     pub(super) path: PathBuf,
     pub(super) archive: Arc<dyn ReadAt>,
-    /// Digest of its index, which leads to all that is in it.
+    /// Digest of its index, which covers all contents.
     pub index_digest: Digest,
-    /// Its index, which a signature is over.
+    /// Its index, which is signed.
     index: Vec<u8>,
-    /// Digest of the index of the archive that it goes on from.
+    /// Digest of the index of the archive that it is based on.
     pub since: Option<String>,
     pub(super) manifests: Vec<ArchiveManifest>,
     /// The members that are blobs.
     pub(super) members: BTreeMap<Digest, TarMember>,
-    /// The blobs that the documents name.
+    /// The blobs that the documents list.
     pub(super) listed: BTreeMap<Digest, BlobReference>,
     problems: Vec<ArchiveProblem>,
 }
 
-/// A blob that the documents of an archive name.
+/// A blob that the documents of an archive list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArchiveEntry {
     pub digest: Digest,
     /// Its length in bytes.
     pub size: u64,
-    /// What it is.
     #[serde(rename = "type")]
     pub role: BlobRole,
-    /// Its file's name, if it has one.
+    /// Its file name, if it has one.
     pub title: String,
-    /// Whether it is left out, as the site has it from an earlier archive.
+    /// Whether it is left out, as an earlier archive contains it.
     pub held: bool,
 }
 
-/// Something that is wrong with an archive.
+/// A fault in an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArchiveProblem {
     /// `missing`, `extra` or `damaged`.
     pub state: &'static str,
     /// The member.
     pub name: String,
-    /// What it is, and what is wrong with it.
+    /// Its role and the fault.
     pub said: String,
 }
 
 impl Contents {
-    /// Whether there is an archive of that name.
+    /// Whether the archive exists.
     pub fn exist(path: &Path) -> bool {
         ArchiveParts::exist(path)
     }
@@ -74,7 +73,7 @@ impl Contents {
         let mut all = members(&*archive, path)?.into_iter();
         let marker = read_first(&*archive, path, &mut all, MARKER_FILE)?;
         if marker != MARKER.as_bytes() {
-            return Err(meaning(path, MARKER_FILE, "is not that of an image layout"));
+            return Err(meaning(path, MARKER_FILE, "is not the marker of an image layout"));
         }
         let index = read_first(&*archive, path, &mut all, INDEX)?;
         let members = blobs(path, all)?;
@@ -94,7 +93,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// The blobs that the documents name, by their digests.
+    /// The blobs that the documents list, by digest.
     pub fn entries(&self) -> Vec<ArchiveEntry> {
         let entry = |blob: &BlobReference| ArchiveEntry {
             digest: blob.digest,
@@ -106,7 +105,7 @@ impl Contents {
         self.listed.values().map(entry).collect()
     }
 
-    /// Fails unless all of these have signed the index, in bundles beside the archive.
+    /// Fails unless all of these signers have signed the index, in bundles next to the archive.
     pub fn require_signed(
         &self,
         signers: &[NamedSigner],
@@ -121,7 +120,7 @@ impl Contents {
         })
     }
 
-    /// What the documents and the members do not agree on.
+    /// Differences between documents and members.
     pub fn problems(&self) -> &[ArchiveProblem] {
         &self.problems
     }
@@ -133,16 +132,17 @@ impl Contents {
         Err(CarryError::Incomplete { path, first: format!("{name} is {state}: {said}"), others })
     }
 
-    /// The bytes of a document that is in the archive, with its digest checked.
+    /// The bytes of a document in the archive, with a verified digest.
     pub(super) fn document(&self, reference: &BlobReference) -> Result<Vec<u8>, CarryError> {
         let name = blob_name(&reference.digest);
         let member = self.members.get(&reference.digest).filter(|member| member.len == reference.size);
-        let member = member.ok_or_else(|| meaning(&self.path, &name, "is named by a document, and not there so"))?;
+        let member = member
+            .ok_or_else(|| meaning(&self.path, &name, "is listed in a document, but missing or of another length"))?;
         let bytes = content(&*self.archive, &self.path, member)?;
         let (found, _) = reference.digest.of_stream(&bytes[..]).map_err(|source| self.unreadable(source))?;
         match found == reference.digest {
             true => Ok(bytes),
-            false => Err(meaning(&self.path, &name, &format!("is damaged: it has digest {found}"))),
+            false => Err(meaning(&self.path, &name, &format!("is corrupt: digest is {found}"))),
         }
     }
 
@@ -159,14 +159,14 @@ impl Contents {
         for blob in [&reference, &manifest.config].into_iter().chain(&manifest.layers) {
             let known = self.listed.entry(blob.digest).or_insert_with(|| blob.clone());
             if (known.size, known.is_held()) != (blob.size, blob.is_held()) {
-                return Err(meaning(&self.path, &name, &format!("says two things of {}", blob.digest)));
+                return Err(meaning(&self.path, &name, &format!("lists {} twice, with different values", blob.digest)));
             }
         }
         self.manifests.push(manifest);
         Ok(())
     }
 
-    /// Looks for what is missing, too much, or of another length.
+    /// Finds missing, unexpected and truncated members.
     fn compare(&mut self) {
         let mut problems = Vec::new();
         let mut problem = |state, digest: &Digest, said| {
@@ -176,15 +176,15 @@ impl Contents {
             match self.members.get(digest) {
                 None if blob.is_held() => {}
                 None => problem("missing", digest, format!("{}, {} bytes", called(blob), blob.size)),
-                Some(_) if blob.is_held() => problem("extra", digest, "it is listed as left out".to_owned()),
+                Some(_) if blob.is_held() => problem("extra", digest, "listed as left out".to_owned()),
                 Some(member) if member.len != blob.size => {
-                    problem("damaged", digest, format!("it has {} bytes, listed are {}", member.len, blob.size));
+                    problem("damaged", digest, format!("{} bytes, but {} bytes are listed", member.len, blob.size));
                 }
                 Some(_) => {}
             }
         }
         for digest in self.members.keys().filter(|digest| !self.listed.contains_key(*digest)) {
-            problem("extra", digest, "no document names it".to_owned());
+            problem("extra", digest, "not listed in any document".to_owned());
         }
         self.problems = problems;
     }
@@ -195,12 +195,12 @@ impl Contents {
     }
 }
 
-/// What messages call a blob.
+/// The name of a blob in messages.
 pub(super) fn called(blob: &BlobReference) -> &str {
     if blob.title().is_empty() { "a document" } else { blob.title() }
 }
 
-/// The member that a blob is.
+/// The member name of a blob.
 pub(super) fn blob_name(digest: &Digest) -> String {
     format!("blobs/{}/{}", digest.algorithm(), digest.hex())
 }
@@ -213,13 +213,13 @@ fn read_first(
     name: &str,
 ) -> Result<Vec<u8>, CarryError> {
     let member = members.next().filter(|member| member.name == name);
-    let member = member.ok_or_else(|| meaning(path, name, "is not where an archive has it"))?;
+    let member = member.ok_or_else(|| meaning(path, name, "is not at its place in the archive"))?;
     content(archive, path, &member)
 }
 
 fn content(archive: &dyn ReadAt, path: &Path, member: &TarMember) -> Result<Vec<u8>, CarryError> {
     let len = usize::try_from(member.len).ok().filter(|_| member.len <= MAX_DOCUMENT);
-    let len = len.ok_or_else(|| meaning(path, &member.name, "is longer than any document"))?;
+    let len = len.ok_or_else(|| meaning(path, &member.name, "is larger than the limit for documents"))?;
     let mut bytes = vec![0; len];
     archive
         .read_exact_at(&mut bytes, member.at)
@@ -227,16 +227,14 @@ fn content(archive: &dyn ReadAt, path: &Path, member: &TarMember) -> Result<Vec<
     Ok(bytes)
 }
 
-/// The members that are left, which must be blobs, sorted.
+/// The remaining members, which must be blobs, sorted.
 fn blobs(path: &Path, members: impl Iterator<Item = TarMember>) -> Result<BTreeMap<Digest, TarMember>, CarryError> {
     let mut blobs: BTreeMap<Digest, TarMember> = BTreeMap::new();
     for member in members {
         let digest = member.name.strip_prefix("blobs/").and_then(|name| name.replacen('/', ":", 1).parse().ok());
         let what = match (digest, blobs.last_key_value()) {
-            (None, _) => "is no blob",
-            (Some(digest), Some((last, _))) if digest <= *last => {
-                "is not in its place: blobs are sorted, and there once"
-            }
+            (None, _) => "is not a blob",
+            (Some(digest), Some((last, _))) if digest <= *last => "is out of order or duplicated",
             (Some(digest), _) => {
                 blobs.insert(digest, member);
                 continue;

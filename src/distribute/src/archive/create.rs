@@ -1,4 +1,4 @@
-//! Writes an archive, in one pass: the documents first, so that whoever reads it knows what follows.
+//! Writes an archive in one pass: documents first, so that readers know what follows.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -20,31 +20,30 @@ use vmbake_common::progress::Progress;
 use vmbake_oci::{INDEX, MARKER, MARKER_FILE};
 use vmbake_store::store::Store;
 
-/// What goes into an archive.
+/// The contents of an archive.
 pub struct ArchiveRequest<'a> {
-    /// Manifests whose inputs go into it.
+    /// Manifests whose inputs to include.
     pub manifests: &'a [PathBuf],
-    /// Baked images: their files, and what they were baked of.
+    /// Baked images: their files, and the inputs that they were baked from.
     pub images: &'a [PathBuf],
-    /// Whether the inputs of images go into it.
+    /// Whether to include the inputs of images.
     pub with_inputs: bool,
-    /// Whether the files of images do.
+    /// Whether to include the files of images.
     pub with_images: bool,
-    /// Base image, where a manifest pins one of the user's.
+    /// Base image, if a manifest pins a local file.
     pub base: Option<&'a Path>,
-    /// Where layers, sources and trust anchors are.
+    /// Layers, sources and trust anchors.
     pub catalogs: &'a Catalogs,
-    /// What the site has.
+    /// The contents that the site has already.
     pub since: Option<&'a Earlier>,
-    /// The archive.
     pub out: &'a Path,
-    /// Most bytes of a part.
+    /// Maximum size of a part in bytes.
     pub split: Option<u64>,
-    /// Whether files that are there may be replaced.
+    /// Whether existing files may be replaced.
     pub force: bool,
-    /// Where the blobs are.
+    /// The store with the blobs.
     pub store: &'a Store,
-    /// Who signs the index.
+    /// The key that signs the index.
     pub key: Option<&'a PrivateKey>,
     /// Threads for hashing.
     pub threads: NonZeroUsize,
@@ -53,7 +52,7 @@ pub struct ArchiveRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WrittenArchive {
     pub parts: Vec<PathBuf>,
-    /// Digest of its index, which leads to all that is in it.
+    /// Digest of its index, which covers all contents.
     pub index: Digest,
     pub blobs: usize,
     /// Its length in bytes.

@@ -1,5 +1,5 @@
-//! The documents of an archive: an OCI image layout whose index lists a manifest for the inputs of each image, and one for each set of
-//! image files (OCI image specification 1.1, "Guidelines for Artifact Usage").
+//! The documents of an archive: an OCI image layout whose index lists a manifest for the inputs of each image, and one
+//! for each set of image files (OCI image specification 1.1, "Guidelines for Artifact Usage").
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use vmbake_common::digest::Digest;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_proof::sigstore::json;
 
-/// Longest document that is read.
+/// Maximum size of a document.
 pub const MAX_DOCUMENT: u64 = 16 << 20;
 
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// Annotation with the name of a file.
+/// Annotation with a file name.
 const TITLE: &str = "org.opencontainers.image.title";
-/// Annotation of a blob that is left out, as the site has it from an earlier archive.
+/// Annotation of a blob that is left out, as an earlier archive contains it.
 const HELD: &str = "vmbake.held";
-/// Annotation of the index: digest of the index of that archive.
+/// Annotation of the index: digest of the index of the earlier archive.
 pub const SINCE: &str = "vmbake.since";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum BlobRole {
-    /// What baking one image takes; its layers are the others.
+    /// The inputs of one image, as layers of the manifest.
     #[serde(rename = "application/vnd.vmbake.inputs.v1")]
     Inputs,
-    /// One image and the documents beside it.
+    /// An image and its documents.
     #[serde(rename = "application/vnd.vmbake.images.v1")]
     Images,
-    /// How the image is baked.
+    /// The parameters of a bake.
     #[serde(rename = "application/vnd.vmbake.inputs.config.v1+json")]
     InputsConfig,
     #[serde(rename = "application/vnd.vmbake.manifest.v1+json")]
@@ -39,22 +39,21 @@ pub enum BlobRole {
     /// A file of sources.
     #[serde(rename = "application/vnd.vmbake.sources.v1+json")]
     Sources,
-    /// A folder of trust anchors.
+    /// A directory of trust anchors.
     #[serde(rename = "application/vnd.vmbake.trust.v1.tar")]
     Trust,
-    /// A folder of layers.
+    /// A directory of layers.
     #[serde(rename = "application/vnd.vmbake.layers.v1.tar")]
     Layers,
-    /// A blob of the store: an artifact, the base image, a document of a proof, a part of a container image.
+    /// A blob of the store: an artifact, the base image, evidence, or a part of a container image.
     #[serde(rename = "application/vnd.vmbake.blob.v1")]
     Blob,
-    /// A qcow2 image.
     #[serde(rename = "application/vnd.vmbake.image.v1.qcow2")]
     Image,
-    /// A document beside an image.
+    /// A document next to an image.
     #[serde(rename = "application/vnd.vmbake.sidecar.v1")]
     Sidecar,
-    /// Nothing: an empty object.
+    /// An empty object.
     #[serde(rename = "application/vnd.oci.empty.v1+json")]
     Nothing,
     /// A manifest in the index.
@@ -62,18 +61,17 @@ pub enum BlobRole {
     OciManifest,
 }
 
-/// A blob that a document names.
+/// A blob listed in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlobReference {
-    /// Its file's name, and whether it is left out.
+    /// Its file name, and whether it is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     annotations: BTreeMap<String, String>,
-    /// Of a manifest in the index, what it is of.
+    /// The role of a manifest in the index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<BlobRole>,
     pub digest: Digest,
-    /// What it is.
     #[serde(rename = "mediaType")]
     pub role: BlobRole,
     /// Its length in bytes.
@@ -88,12 +86,12 @@ impl BlobReference {
         Self { annotations, artifact_type: None, digest, role, size }
     }
 
-    /// Its file's name.
+    /// Its file name.
     pub fn title(&self) -> &str {
         self.annotations.get(TITLE).map(String::as_str).unwrap_or_default()
     }
 
-    /// Says that it is left out.
+    /// Marks it as left out.
     pub fn leave_out(&mut self) {
         self.annotations.insert(HELD.to_owned(), "true".to_owned());
     }
@@ -119,36 +117,36 @@ pub struct ArchiveIndex {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArchiveManifest {
-    /// What it is of.
+    /// Its role.
     pub artifact_type: BlobRole,
-    /// How it is used.
+    /// The parameters.
     pub config: BlobReference,
-    /// All that belongs to it.
+    /// All blobs that belong to it.
     pub layers: Vec<BlobReference>,
     media_type: String,
     schema_version: u32,
 }
 
-/// How an image is baked, beside what its manifest says.
+/// The parameters of a bake in addition to the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputsConfig {
-    /// Digest of a base image that is a file of the user's.
+    /// Digest of a base image that is a local file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Digest>,
-    /// Number of its root partition, where one was chosen.
+    /// Number of its root partition, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<u32>,
-    /// Length of the disk in bytes, where one was chosen.
+    /// Length of the disk in bytes, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Time of the files that the bake makes, where one was chosen.
+    /// Time of files created by the bake, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_date_epoch: Option<u32>,
-    /// How a qcow2 image is compressed, where that was chosen.
+    /// Compression of a qcow2 image, if it was given.
     #[serde(default, skip_serializing_if = "Qcow2Compression::is_usual")]
     pub compression: Qcow2Compression,
-    /// Entries of layers, sources and trust that take the place of earlier ones.
+    /// Names of overridden layers, sources and trust anchors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<String>,
 }
@@ -159,7 +157,7 @@ impl ArchiveIndex {
         Self { annotations, manifests, media_type: OCI_INDEX.to_owned(), schema_version: 2 }
     }
 
-    /// Whether it says that it is an index.
+    /// Whether it is marked as an index.
     pub fn is_sound(&self) -> bool {
         let is_manifest = |blob: &BlobReference| blob.role == BlobRole::OciManifest && !blob.is_held();
         (self.schema_version, self.media_type.as_str()) == (2, OCI_INDEX) && self.manifests.iter().all(is_manifest)
@@ -172,7 +170,7 @@ impl ArchiveManifest {
         Self { artifact_type, config, layers, media_type: OCI_MANIFEST.to_owned(), schema_version: 2 }
     }
 
-    /// Whether it says that it is a manifest, and names every file once.
+    /// Whether it is marked as a manifest, with unique file names.
     pub fn is_sound(&self) -> bool {
         let names: Vec<&str> = self.layers.iter().map(BlobReference::title).filter(|title| !title.is_empty()).collect();
         let mut once = names.clone();
@@ -183,7 +181,7 @@ impl ArchiveManifest {
     }
 }
 
-/// Reads a document in which no key is there twice.
+/// Parses a document without duplicate keys.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_value(json::parse(bytes)?)
 }

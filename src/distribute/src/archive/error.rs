@@ -1,4 +1,4 @@
-//! Why an archive was not written or not read.
+//! Errors of archives.
 
 use std::path::PathBuf;
 
@@ -15,46 +15,41 @@ use vmbake_pin::sources::SourcesError;
 use vmbake_store::registry::RegistryError;
 use vmbake_store::store::StoreError;
 
-/// Why an archive was not written or not read. Offsets are bytes of the archive, all parts together.
+/// Why an archive could not be written or read. Offsets are bytes of the archive, all parts together.
 #[derive(Debug, thiserror::Error)]
 pub enum CarryError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{name:?}: cannot be the name of a member")]
+    #[error("{name:?}: not a valid member name")]
     Name { name: String },
-    #[error("{path}: is of an image with {}, and an archive carries no bundles", bundles.join(", "))]
+    #[error("{path}: contains {}, but archives do not support bundles", bundles.join(", "))]
     Bundles {
         path: PathBuf,
-        /// Their names, or where they are.
+        /// Their names or references.
         bundles: Vec<String>,
     },
     #[error("{title}: {digest} is not in the store")]
     NoBlob { title: String, digest: Box<Digest> },
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    #[error("{title}: has digest {found}, expected {expected}")]
-    Changed {
-        title: String,
-        found: Box<Digest>,
-        /// The digest that it should have.
-        expected: Box<Digest>,
-    },
-    #[error("{path}: only qcow2 images are put into archives")]
+    #[error("{title}: expected digest {expected}, found {found}")]
+    Changed { title: String, found: Box<Digest>, expected: Box<Digest> },
+    #[error("{path}: only qcow2 images can be archived")]
     NotQcow2 { path: PathBuf },
-    #[error("{path}: ends at offset {at:#x}, before {what}: it is cut off")]
+    #[error("{path}: truncated at offset {at:#x}, before {what}")]
     Truncated { path: PathBuf, at: u64, what: String },
-    #[error("{path}: goes on at offset {at:#x}, after its end")]
+    #[error("{path}: trailing data at offset {at:#x}")]
     Trailing { path: PathBuf, at: u64 },
-    #[error("{path}: the member {name:?} at offset {at:#x} {what}")]
+    #[error("{path}: member {name:?} at offset {at:#x} {what}")]
     Member { path: PathBuf, name: String, at: u64, what: String },
-    #[error("{path}: {name} is not a document of an archive")]
+    #[error("{path}: {name} is not a valid document of an archive")]
     Document { path: PathBuf, name: String, source: serde_json::Error },
     #[error("{path}: {name} {what}")]
     Meaning { path: PathBuf, name: String, what: String },
-    #[error("{path}: not complete: {first}{}", more(*.others))]
+    #[error("{path}: incomplete: {first}{}", more(*.others))]
     Incomplete {
         path: PathBuf,
-        /// The first of what is wrong.
+        /// The first problem.
         first: String,
         others: usize,
     },
@@ -64,15 +59,15 @@ pub enum CarryError {
     Sign(#[from] SignError),
     #[error("{path}: already exists with different content")]
     Exists { path: PathBuf },
-    #[error("{path}: another vmbake process is writing this folder")]
+    #[error("{path}: another vmbake process is writing this directory")]
     Busy { path: PathBuf },
     #[error("{inputs} and {out}: one contains the other")]
     Nested { inputs: PathBuf, out: PathBuf },
-    #[error("{path}: cannot be replaced in one step: it {reason}")]
+    #[error("{path}: cannot be replaced atomically: it {reason}")]
     Fixed { path: PathBuf, reason: String },
-    #[error("cannot write a document as JSON")]
+    #[error("cannot serialize a document as JSON")]
     Json(#[source] serde_json::Error),
-    #[error("{path}: has neither images nor inputs")]
+    #[error("{path}: contains neither images nor inputs")]
     Empty { path: PathBuf },
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -102,25 +97,25 @@ impl Hint for CarryError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::NoBlob { .. } => {
-                "`vmbake fetch` brings what manifests pin into the store; --base names a base image of your own"
+                "use `vmbake fetch` to download what manifests pin into the store, and --base for a local base image"
             }
             Self::Bundles { .. } => {
-                "--images takes the files of the image alone; archive its kind without bundles, carry them as files, and bake with both"
+                "use --images to include image files only; or archive the kind without bundles, transfer the bundles as files, and bake with both"
             }
             Self::Truncated { .. } | Self::Incomplete { .. } => {
-                "`vmbake archive verify` lists what is wrong; all parts of a split archive must be there"
+                "`vmbake archive verify` lists all problems; a split archive needs all parts"
             }
-            Self::NotQcow2 { .. } => "name the qcow2 file of the same bake; it holds the same disk",
+            Self::NotQcow2 { .. } => "use the qcow2 file of the same bake, which contains the same disk",
             Self::NotSigned { .. } => {
-                "--key names the public key; the signature belongs beside the archive, NAME.sigstore.json"
+                "use --key with the public key; the signature must be next to the archive, as NAME.sigstore.json"
             }
-            Self::Nested { .. } | Self::Exists { .. } => "choose another folder with --inputs-to or --out",
-            Self::Busy { .. } => "run the command again when the other one has finished",
-            Self::Fixed { .. } => "choose another folder with --out",
+            Self::Nested { .. } | Self::Exists { .. } => "choose another directory with --inputs-to or --out",
+            Self::Busy { .. } => "run the command again when the other process has finished",
+            Self::Fixed { .. } => "choose another directory with --out",
             Self::Read { source, .. }
                 if matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput) =>
             {
-                "name the archive as `vmbake archive create` was told to: without .000 where it has parts"
+                "use the name given to `vmbake archive create`: without .000 for a split archive"
             }
             _ => return None,
         };

@@ -1,4 +1,4 @@
-//! Folders of layers and trust anchors as tar files: what is built in, or a directory; and such a tar file as a folder again.
+//! Directories of layers and trust anchors as tar files, and their extraction.
 
 use std::fs::{File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
@@ -16,9 +16,9 @@ use vmbake_common::catalog::Root;
 use vmbake_common::digest::{Digest, Hasher};
 use vmbake_embedded as embedded;
 
-/// Largest file of a folder: layers and anchors are text.
+/// Maximum size of a file: layers and anchors are text.
 const MAX_FILE: u64 = 64 << 20;
-/// Most folders within each other.
+/// Maximum nesting of directories.
 const MAX_DEPTH: usize = 64;
 
 enum FolderFile {
@@ -35,8 +35,8 @@ impl FolderFile {
     }
 }
 
-/// Writes the folder of `root`, which has `built_in` where it is part of the program, to a file without a name. Files for people and
-/// hidden ones at its top are left out, and so is what `without` names. Returns it with its digest and length.
+/// Packs the directory of `root`, or `built_in` if it is part of the program, into an unnamed file. `README*` and
+/// hidden files at its top are skipped, and so are the entries in `without`. Returns it with its digest and length.
 pub fn pack(
     root: &Root,
     built_in: &'static [(&'static str, &'static [u8])],
@@ -61,7 +61,7 @@ pub fn pack(
         out.write_all(bytes).map_err(unwritten)
     };
     for (name, file) in files {
-        // Only files that go into an image have a mode.
+        // Only files that are installed into an image have a mode.
         let is_executable = name.contains("/files/") && file.is_executable(&name);
         let read;
         let bytes = match &file {
@@ -81,7 +81,7 @@ pub fn pack(
     Ok((out, hasher.finish(), total))
 }
 
-/// The files below a folder.
+/// The files below a directory.
 fn collect(folder: &Path, inside: &str, depth: usize, files: &mut Vec<(String, FolderFile)>) -> Result<(), CarryError> {
     let unreadable = |source| CarryError::Read { path: folder.to_owned(), source };
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -97,7 +97,7 @@ fn collect(folder: &Path, inside: &str, depth: usize, files: &mut Vec<(String, F
             _ if kind.is_dir() && depth < MAX_DEPTH => collect(&path, &format!("{inside}{name}/"), depth + 1, files)?,
             _ => {
                 return Err(CarryError::Message(message!(
-                    "{}: neither a regular file nor a folder, and an archive has nothing else",
+                    "{}: neither a regular file nor a directory, which archives do not support",
                     path.display()
                 )));
             }
@@ -106,7 +106,8 @@ fn collect(folder: &Path, inside: &str, depth: usize, files: &mut Vec<(String, F
     Ok(())
 }
 
-/// Writes the files of a tar file, which is `member` of the archive at `path`, below the new folder `to`. Its digest must have been checked.
+/// Extracts a tar file, `member` of the archive at `path`, into the new directory `to`. Its digest must have been
+/// verified.
 pub fn unpack(archive: &Arc<dyn ReadAt>, path: &Path, member: &TarMember, to: &Path) -> Result<(), CarryError> {
     let unreadable = |source| CarryError::Read { path: path.to_owned(), source };
     let end = member.at.saturating_add(member.len);
@@ -114,10 +115,10 @@ pub fn unpack(archive: &Arc<dyn ReadAt>, path: &Path, member: &TarMember, to: &P
     let mut last = String::new();
     for TarMember { name, at, len, is_executable, .. } in folder_members(&folder, path)? {
         if name <= last || len > MAX_FILE {
-            let what = "is not sorted, there twice or too long".to_owned();
+            let what = "is unsorted, duplicated or too long".to_owned();
             return Err(CarryError::Member { path: path.to_owned(), name, at: member.at + at, what });
         }
-        // At most MAX_FILE.
+        // Limited to MAX_FILE.
         let mut content = vec![0; usize::try_from(len).unwrap_or_default()];
         folder.read_exact_at(&mut content, at).map_err(unreadable)?;
         let target = to.join(&name);

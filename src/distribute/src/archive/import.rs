@@ -1,6 +1,6 @@
-//! Brings an archive to a site: blobs into its store, and what else a bake takes into a folder.
+//! Imports an archive at a site: blobs into its store, and other inputs of a bake into a directory.
 //!
-//! A blob gets its name in the store when its digest is right. The folder gets its name when everything is in it.
+//! Blobs are named after their digest is verified, and the directory is named when it is complete.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -20,17 +20,17 @@ use vmbake_common::message::FileError;
 use vmbake_common::parallel::for_each;
 use vmbake_store::store::Store;
 
-/// What came into the store.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Blobs that are new there.
+    /// Number of new blobs.
     pub added: usize,
-    /// Blobs that were there.
+    /// Number of existing blobs.
     pub present: usize,
     pub bytes: u64,
 }
 
-/// Brings the blobs of an archive into a store.
+/// Imports the blobs of an archive into a store.
 pub fn import(contents: &Contents, store: &Store, threads: NonZeroUsize) -> Result<Imported, CarryError> {
     contents.require_complete()?;
     let layers = contents.manifests.iter().flat_map(|manifest| &manifest.layers);
@@ -56,7 +56,7 @@ pub fn import(contents: &Contents, store: &Store, threads: NonZeroUsize) -> Resu
     Ok(imported)
 }
 
-/// Brings one blob; `None` where it is there.
+/// Imports one blob; `None` if it exists.
 fn bring(contents: &Contents, store: &Store, expected: &Digest, member: &TarMember) -> Result<Option<u64>, CarryError> {
     if let Some(file) = store.blob(expected)? {
         let path = store.path(expected);
@@ -82,13 +82,13 @@ fn bring(contents: &Contents, store: &Store, expected: &Digest, member: &TarMemb
     }
 }
 
-/// Writes manifests, sources, layers and trust anchors to the folder `to`, below `manifests`, `sources`, `layers` and `trust`. It must be new, or
-/// have exactly these.
+/// Writes manifests, sources, layers and trust anchors to the directory `to`, below `manifests`, `sources`, `layers`
+/// and `trust`. It must be new, or have exactly these contents.
 pub fn unpack_inputs(contents: &Contents, to: &Path) -> Result<(), CarryError> {
     stage_inputs(contents, to)?.map_or(Ok(()), StagedFolder::publish)
 }
 
-/// The same without publishing it; `None` where the folder is there as it should be.
+/// As [`unpack_inputs`], without publishing; `None` if the directory is up to date.
 pub(super) fn stage_inputs(contents: &Contents, to: &Path) -> Result<Option<StagedFolder>, CarryError> {
     contents.require_complete()?;
     let staged = StagedFolder::new(to)?;
@@ -130,7 +130,7 @@ fn unpack(contents: &Contents, layer: &BlobReference, folder: &Path) -> Result<(
         .map_err(unwritten)
 }
 
-/// Where a document goes; `None` for what belongs into the store, and for names that no archive has.
+/// The path of a document; `None` for blobs of the store, and for invalid names.
 pub(super) fn input_name(layer: &BlobReference) -> Option<String> {
     let (folder, end, kept) = match layer.role {
         BlobRole::Manifest => ("manifests/", ".json", ".json"),
@@ -144,7 +144,7 @@ pub(super) fn input_name(layer: &BlobReference) -> Option<String> {
     (!name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain)).then(|| format!("{folder}{name}{kept}"))
 }
 
-/// Where the documents of one role are in the folder, in their order.
+/// The paths of the documents with a role, in order.
 pub(super) fn input_names(manifest: &ArchiveManifest, role: BlobRole) -> Vec<String> {
     let mut names: Vec<String> =
         manifest.layers.iter().filter(|layer| layer.role == role).filter_map(input_name).collect();

@@ -1,4 +1,4 @@
-//! The file of an archive, or its parts: `F.tar`, or `F.tar.000`, `F.tar.001` and so on, which together are the archive.
+//! The file of an archive, or its parts: `F.tar`, or `F.tar.000`, `F.tar.001` and so on, which are concatenated.
 
 use std::fs::File;
 use std::io;
@@ -14,11 +14,11 @@ use super::CarryError;
 use vmbake_common::atomic_file::Pending;
 use vmbake_common::input;
 
-/// Most parts.
+/// Maximum number of parts.
 const MAX_PARTS: u32 = 1000;
-/// Bytes that are written before the system is asked to store them, while the next are copied.
+/// Bytes to write before starting a sync in the background.
 const STEP: u64 = 64 << 20;
-/// Bytes that are copied at a time where the system does not do it itself.
+/// Buffer size for copying where the system cannot copy directly.
 const PIECE: usize = 128 << 10;
 
 /// Name of a part.
@@ -28,9 +28,9 @@ fn part(path: &Path, number: u32) -> PathBuf {
     name.into()
 }
 
-/// An archive that is read.
+/// An archive opened for reading.
 pub struct ArchiveParts {
-    /// Each part, and where it begins.
+    /// Each part with its offset.
     files: Vec<(u64, FileSource)>,
     len: u64,
 }
@@ -58,7 +58,7 @@ impl ArchiveParts {
         Ok(parts)
     }
 
-    /// Whether there is a file of that name, or its first part.
+    /// Whether the file or its first part exists.
     pub fn exist(path: &Path) -> bool {
         [path.to_owned(), part(path, 0)].iter().any(|path| path.symlink_metadata().is_ok())
     }
@@ -96,11 +96,11 @@ impl ReadAt for ArchiveParts {
     }
 }
 
-/// An archive that is written. None of its parts has a name before all are complete.
+/// An archive being written. Parts are named when all are complete.
 pub struct PartWriter {
     path: PathBuf,
     force: bool,
-    /// Most bytes of a part; `None` writes one file.
+    /// Maximum size of a part in bytes; `None` for a single file.
     limit: Option<u64>,
     parts: Vec<Pending>,
     /// Bytes of the last part.
@@ -111,7 +111,7 @@ pub struct PartWriter {
 }
 
 impl PartWriter {
-    /// Begins an archive.
+    /// Starts an archive.
     pub fn new(path: &Path, limit: Option<u64>, force: bool) -> Result<Self, CarryError> {
         let mut writer =
             Self { path: path.to_owned(), force, limit, parts: Vec::new(), len: 0, unsynced: 0, syncing: None };
@@ -130,12 +130,12 @@ impl PartWriter {
         u32::try_from(self.parts.len()).unwrap_or(MAX_PARTS)
     }
 
-    /// The last part, which has room for so many more bytes, at most `wanted`.
+    /// The remaining size of the last part, at most `wanted`.
     fn room(&mut self, wanted: u64) -> Result<u64, CarryError> {
         let Some(limit) = self.limit else { return Ok(wanted) };
         if self.len >= limit {
             if self.number() >= MAX_PARTS {
-                let source = io::Error::other(format!("it would have more than {MAX_PARTS} parts"));
+                let source = io::Error::other(format!("more than {MAX_PARTS} parts"));
                 return Err(self.failed(source));
             }
             self.begin()?;
@@ -152,7 +152,7 @@ impl PartWriter {
         last.ok_or_else(|| self.failed(io::ErrorKind::NotFound.into()))
     }
 
-    /// Bytes that were written, of all parts.
+    /// Bytes written, of all parts.
     pub fn total(&self) -> u64 {
         let full = u64::from(self.number().saturating_sub(1));
         self.limit.map_or(self.len, |limit| full.saturating_mul(limit).saturating_add(self.len))
@@ -170,7 +170,7 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Appends the first `len` bytes of a file, which the system copies itself where it can.
+    /// Appends the first `len` bytes of a file, copied by the system if possible.
     pub fn copy(&mut self, file: &File, len: u64) -> Result<(), CarryError> {
         let mut from = 0;
         while from < len {
@@ -182,7 +182,7 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Counts what was appended, and has it stored from time to time, so that little is left to wait for at the end.
+    /// Counts appended bytes, and syncs from time to time, so that the last sync is short.
     fn wrote(&mut self, len: u64) -> Result<(), CarryError> {
         self.len += len;
         self.unsynced += len;
@@ -195,14 +195,14 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Waits for the last sync. The system tells of an error only once.
+    /// Waits for the last sync, whose error is reported only once.
     fn synced(&mut self) -> Result<(), CarryError> {
         let Some(thread) = self.syncing.take() else { return Ok(()) };
-        let done = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread stopped before it was done")));
+        let done = thread.join().unwrap_or_else(|_| Err(io::Error::other("the sync thread ended early")));
         done.map_err(|source| self.failed(source))
     }
 
-    /// Gives all parts their names; returns these. ArchiveParts of an earlier archive that has more of them are removed.
+    /// Names all parts and returns their paths. Additional parts of an earlier archive are removed.
     pub fn publish(mut self) -> Result<Vec<PathBuf>, CarryError> {
         self.synced()?;
         let Self { path, limit, parts, .. } = self;
@@ -227,11 +227,11 @@ impl PartWriter {
 /// Copies up to `len` bytes; returns how many.
 fn copy(from: &File, from_at: u64, to: &File, to_at: u64, len: u64) -> io::Result<u64> {
     let (mut source_at, mut target_at) = (from_at, to_at);
-    // So that a sync can begin before a long file is complete.
+    // So that a sync can start before a long file is complete.
     let most = usize::try_from(len.min(STEP)).unwrap_or(PIECE);
     let copied = match copy_file_range(from, Some(&mut source_at), to, Some(&mut target_at), most) {
         Ok(copied) => copied,
-        // Files of two systems, or of one that cannot.
+        // Files on different file systems, or on one without support.
         Err(
             rustix::io::Errno::XDEV
             | rustix::io::Errno::INVAL
@@ -246,7 +246,7 @@ fn copy(from: &File, from_at: u64, to: &File, to_at: u64, len: u64) -> io::Resul
         Err(error) => return Err(error.into()),
     };
     match copied {
-        0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a file that goes into it has become shorter")),
+        0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "an input file was truncated while it was being read")),
         copied => Ok(copied as u64),
     }
 }

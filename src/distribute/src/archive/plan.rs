@@ -1,4 +1,4 @@
-//! What goes into an archive: blobs by their digests, and the documents that name them.
+//! Plans an archive: blobs by digest, and the documents that list them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -24,58 +24,54 @@ use vmbake_manifest::Manifest;
 use vmbake_pin::prove::LOCAL;
 use vmbake_store::store::Store;
 
-/// Longest document beside an image.
+/// Maximum size of a document next to an image.
 const MAX_SIDECAR: u64 = 64 << 20;
 
-/// Where the bytes of a blob are.
+/// The location of a blob's content.
 pub enum BlobContent {
-    /// In memory.
     Bytes(Vec<u8>),
-    /// In the store.
     Stored,
-    /// In a file of the user's.
+    /// A local file.
     Path(PathBuf),
-    /// In a file without a name.
+    /// An unnamed file.
     File(File),
 }
 
 /// A blob of the archive.
 pub struct PlannedBlob {
-    /// What messages call it.
+    /// Its name in messages.
     pub title: String,
     /// Its length in bytes.
     pub len: u64,
-    /// Where it is.
     pub content: BlobContent,
 }
 
-/// What goes into an archive.
+/// The contents of an archive.
 pub struct ArchivePlan<'a> {
     store: &'a Store,
-    /// What the site has already, with the lengths.
+    /// Blobs that the site has, with their lengths.
     held: BTreeMap<Digest, u64>,
-    /// By their digests, which is the order in which they are written.
+    /// By digest, in the order in which they are written.
     pub blobs: BTreeMap<Digest, PlannedBlob>,
     pub manifests: Vec<BlobReference>,
 }
 
-/// Where layers, sources and trust anchors are.
+/// Layers, sources and trust anchors.
 #[derive(Clone, Debug)]
 pub struct Catalogs {
     pub layers: Catalog,
     pub sources: Catalog,
-    /// Where trust anchors are.
     pub trust: Catalog,
 }
 
 impl<'a> ArchivePlan<'a> {
-    /// An empty one; what is `held` is left out.
+    /// An empty plan that leaves out blobs in `held`.
     pub fn new(store: &'a Store, held: BTreeMap<Digest, u64>) -> Self {
         Self { store, held, blobs: BTreeMap::new(), manifests: Vec::new() }
     }
 
     fn add(&mut self, role: BlobRole, title: &str, digest: Digest, len: u64, content: BlobContent) -> BlobReference {
-        // Documents are small, and always there.
+        // Documents are small, and always included.
         let is_large = matches!(role, BlobRole::Blob | BlobRole::Image);
         if let Some(len) = self.held.get(&digest).filter(|_| is_large) {
             let mut reference = BlobReference::new(role, title, digest, *len);
@@ -104,8 +100,8 @@ impl<'a> ArchivePlan<'a> {
         Ok(())
     }
 
-    /// Adds everything that baking the image of a manifest takes. `base` is a base image of the user's; `recorded` says how an
-    /// image was baked that is to come out again.
+    /// Adds all inputs for baking the image of a manifest. `base` is a local base image; `recorded` has the parameters
+    /// of an existing image to reproduce.
     pub fn inputs(
         &mut self,
         path: &Path,
@@ -148,8 +144,8 @@ impl<'a> ArchivePlan<'a> {
         self.manifest(&ArchiveManifest::of(BlobRole::Inputs, config, layers), &name)
     }
 
-    /// Adds the layers, sources and trust anchors of all roots, in their order. Of roots that are the same one is enough: a folder
-    /// `layers` often is what is built in.
+    /// Adds the layers, sources and trust anchors of all roots, in order. Identical roots are added once: `./layers`
+    /// often equals the built-in layers.
     fn catalogs(&mut self, catalogs: &Catalogs, to: &mut Vec<BlobReference>) -> Result<(), CarryError> {
         let mut known = BTreeSet::new();
         let mut add = |reference: BlobReference| {
@@ -184,7 +180,7 @@ impl<'a> ArchivePlan<'a> {
         Ok(self.add(role, title, digest, len, BlobContent::File(file)))
     }
 
-    /// Adds a qcow2 image and the documents beside it.
+    /// Adds a qcow2 image and its documents.
     pub fn image(&mut self, path: &Path) -> Result<(), CarryError> {
         let (folder, name) = place(path)?;
         let (mut layers, digest) = (Vec::new(), self.digest(path)?);
@@ -207,7 +203,7 @@ impl<'a> ArchivePlan<'a> {
         self.manifest(&ArchiveManifest::of(BlobRole::Images, config, layers), name)
     }
 
-    /// Adds what an image was baked of, by the documents beside it.
+    /// Adds the inputs that an image was baked from, according to its documents.
     pub fn inputs_of(&mut self, image: &Path, base: Option<&Path>, catalogs: &Catalogs) -> Result<(), CarryError> {
         let (folder, name) = place(image)?;
         let path = folder.join(Sidecar::Inputs.file_name(name));
@@ -217,7 +213,7 @@ impl<'a> ArchivePlan<'a> {
 
     fn stored(&mut self, title: &str, digest: Digest) -> Result<BlobReference, CarryError> {
         if self.held.contains_key(&digest) {
-            // Whether it is here, too, does not matter.
+            // A local copy is not required.
             return Ok(self.add(BlobRole::Blob, title, digest, 0, BlobContent::Stored));
         }
         let title_or = if title.is_empty() { "a document" } else { title };
@@ -237,7 +233,7 @@ impl<'a> ArchivePlan<'a> {
         digest.map(|(digest, _)| digest).map_err(|source| CarryError::Read { path: path.to_owned(), source })
     }
 
-    /// Opens the file of a blob that is not in memory.
+    /// Opens the content of a blob that is not in memory.
     pub fn open(&self, digest: &Digest, blob: &PlannedBlob) -> Result<Option<File>, CarryError> {
         let unreadable = |path: &Path, source| CarryError::Read { path: path.to_owned(), source };
         Ok(match &blob.content {
@@ -250,7 +246,7 @@ impl<'a> ArchivePlan<'a> {
         })
     }
 
-    /// Hashes everything that was not hashed before, on all cores.
+    /// Hashes everything that has not been hashed before, on all cores.
     pub fn check(&self, threads: NonZeroUsize) -> Result<(), CarryError> {
         let checked = for_each(self.blobs.iter().collect(), threads, |(expected, blob)| {
             let path = match &blob.content {
@@ -271,7 +267,8 @@ impl<'a> ArchivePlan<'a> {
     }
 }
 
-/// Fails where bundles belong to an image: without them another one would be baked. What is wrong with layers is told to whoever bakes.
+/// Fails if an image contains bundles: without them, another image would be baked. Faults in layers are reported by the
+/// bake.
 fn refuse_bundles(path: &Path, manifest: &Manifest, catalogs: &Catalogs) -> Result<(), CarryError> {
     let target = manifest.content().target();
     let layers = Layers::load(&catalogs.layers).and_then(|layers| layers.resolve(&target.kind, &target.os));
@@ -287,7 +284,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CarryError> {
     vmbake_bake::release::read(path, MAX_SIDECAR).map_err(|source| CarryError::Read { path: path.to_owned(), source })
 }
 
-/// The folder and the name of a qcow2 image.
+/// The directory and the name of a qcow2 image.
 fn place(path: &Path) -> Result<(&Path, &str), CarryError> {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str).and_then(|name| name.strip_suffix(".qcow2"));
     let name = name.ok_or_else(|| CarryError::NotQcow2 { path: path.to_owned() })?;

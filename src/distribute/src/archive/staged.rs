@@ -1,7 +1,8 @@
-//! A folder that appears whole or not at all: it is filled under a hidden name next to its own, and takes that by one rename(2).
+//! Atomic publication of a directory: it is filled under a hidden name next to its target, and renamed once with
+//! rename(2).
 //!
-//! An existing folder is exchanged with one that also has hard links to its files. An error removes what was staged. What a kill leaves under the
-//! hidden name has no effect, and the next run removes it. A lock on the folder excludes concurrent runs.
+//! An existing directory is exchanged with a new one that has hard links to its files. Errors remove the new directory.
+//! If the process is killed, the next run removes it. A lock on the directory excludes concurrent runs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,42 +17,42 @@ use super::CarryError;
 use vmbake_common::message::FileError;
 use vmbake_common::ownership;
 
-/// Mode of the folder until it is published.
+/// Mode of the directory until it is published.
 const PRIVATE: u32 = 0o700;
 const PUBLIC: u32 = 0o755;
 
-/// A folder that is being filled.
+/// A directory that is being filled.
 pub(super) struct StagedFolder {
     path: PathBuf,
     target: PathBuf,
     replaced: Option<Replaced>,
-    /// The staged folder, open and locked.
+    /// The staged directory, open and locked.
     folder: File,
-    /// Whether the hidden name is free for another run.
+    /// Whether another run may use the hidden name.
     is_gone: bool,
 }
 
 struct Replaced {
-    /// Its files, with their inodes.
+    /// Its files with their inodes.
     files: BTreeMap<OsString, u64>,
-    /// It is locked, too: from the exchange until it is removed, it has the hidden name.
+    /// Also locked: after the exchange, it has the hidden name until it is removed.
     _folder: File,
 }
 
 impl StagedFolder {
-    /// Stages the folder `target`, with its existing files.
+    /// Stages the directory `target`, with its existing files.
     pub(super) fn over(target: &Path) -> Result<Self, CarryError> {
         if target.symlink_metadata().is_err() {
             return Self::new(target);
         }
-        // Links lead to the folder that is replaced.
+        // Links refer to the directory that is replaced.
         let target = target.canonicalize().map_err(|source| CarryError::Read { path: target.to_owned(), source })?;
         let mut staged = Self::new(&target)?;
         staged.replaced = Some(staged.link_files()?);
         Ok(staged)
     }
 
-    /// Stages the folder `target`, which must not exist when it is published.
+    /// Stages the directory `target`, which must not exist when it is published.
     pub(super) fn new(target: &Path) -> Result<Self, CarryError> {
         let unwritten = |source| CarryError::File(FileError::new(target, "write", source));
         let Some(name) = target.file_name() else {
@@ -69,12 +70,11 @@ impl StagedFolder {
         Ok(staged)
     }
 
-    /// Where it is filled.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes what a run that was killed has left.
+    /// Removes leftovers of a killed run.
     fn clear(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
@@ -86,7 +86,7 @@ impl StagedFolder {
         Ok(())
     }
 
-    /// Links the files of the existing folder.
+    /// Links the files of the existing directory.
     fn link_files(&self) -> Result<Replaced, CarryError> {
         let target = &self.target;
         let unread = |source| CarryError::Read { path: target.clone(), source };
@@ -94,7 +94,7 @@ impl StagedFolder {
         folder.try_lock().map_err(|_| CarryError::Busy { path: target.clone() })?;
         let meta = target.metadata().map_err(unread)?;
         if !meta.is_dir() {
-            return Err(fixed(target, "is not a folder"));
+            return Err(fixed(target, "is not a directory"));
         }
         if self.folder.metadata().map_err(unread)?.dev() != meta.dev() {
             return Err(fixed(target, "is a mount point"));
@@ -107,7 +107,7 @@ impl StagedFolder {
             let entry = entry.map_err(unread)?;
             let meta = entry.metadata().map_err(unread)?;
             if meta.is_dir() {
-                return Err(fixed(target, &format!("contains the folder {:?}", entry.file_name())));
+                return Err(fixed(target, &format!("contains the directory {:?}", entry.file_name())));
             }
             fs::hard_link(entry.path(), self.path.join(entry.file_name()))
                 .map_err(|source| CarryError::File(FileError::new(entry.path(), "write", source)))?;
@@ -116,7 +116,7 @@ impl StagedFolder {
         Ok(Replaced { files, _folder: folder })
     }
 
-    /// Renames the folder to its name.
+    /// Renames the directory to its target.
     pub(super) fn publish(mut self) -> Result<(), CarryError> {
         if self.replaced.is_none() {
             self.take_name()?;
@@ -136,7 +136,7 @@ impl StagedFolder {
         self.folder.set_permissions(fs::Permissions::from_mode(PUBLIC)).map_err(unwritten)?;
         self.folder.sync_all().map_err(unwritten)?;
         match rename(&self.path, &self.target, RenameFlags::NOREPLACE) {
-            // A file system that does not know the flag: a folder with something in it is not replaced there either.
+            // The file system does not support the flag; a non-empty directory is not replaced there either.
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 fs::rename(&self.path, &self.target).map_err(unwritten)
             }
@@ -157,7 +157,8 @@ impl StagedFolder {
         rename(&self.path, &self.target, RenameFlags::EXCHANGE)
     }
 
-    /// Moves files that other programs wrote to the old folder in the meantime, unless the new one has a newer file of this name.
+    /// Moves files that other programs wrote to the old directory in the meantime, unless the new one has a newer file
+    /// of this name.
     fn keep_changes(&self, files: &BTreeMap<OsString, u64>) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let (entry, inode) = entry.and_then(|entry| entry.metadata().map(|meta| (entry, meta.ino())))?;
@@ -172,17 +173,17 @@ impl StagedFolder {
     }
 }
 
-/// What was staged and not published goes, and so does what was replaced.
+/// Removes an unpublished directory, or the one that was replaced.
 impl Drop for StagedFolder {
     fn drop(&mut self) {
         if !self.is_gone {
-            // A folder that is left has no effect, and the next run removes it.
+            // A leftover directory is harmless, and the next run removes it.
             let _removed = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Makes and locks the folder of what is staged for `target`.
+/// Creates and locks the staging directory of `target`.
 fn lock(path: &Path, target: &Path) -> Result<File, CarryError> {
     let unwritten = |source| CarryError::File(FileError::new(path, "write", source));
     let busy = || CarryError::Busy { path: target.to_owned() };
@@ -196,7 +197,7 @@ fn lock(path: &Path, target: &Path) -> Result<File, CarryError> {
     };
     ownership::folder(path).map_err(|exposed| unwritten(exposed.into()))?;
     folder.try_lock().map_err(|_| busy())?;
-    // The run that had the lock may have given the folder its name in between.
+    // The previous holder of the lock may have renamed the directory.
     let (locked, found) = (folder.metadata().map_err(unwritten)?, path.symlink_metadata());
     match found.is_ok_and(|found| (found.dev(), found.ino()) == (locked.dev(), locked.ino())) {
         true => Ok(folder),
@@ -212,7 +213,7 @@ fn fixed(path: &Path, reason: &str) -> CarryError {
     CarryError::Fixed { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// Whether two folders have the same files and folders.
+/// Whether two directories have the same files and subdirectories.
 pub(super) fn same_folders(one: &Path, other: &Path) -> io::Result<bool> {
     let names = |path: &Path| -> io::Result<Vec<OsString>> {
         let mut names: Vec<_> = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;

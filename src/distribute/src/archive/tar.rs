@@ -1,9 +1,9 @@
-//! The tar files of archives: regular files only, each with the one header that its name and length lead to.
+//! The tar files of archives: regular files only, each with the canonical header for its name and length.
 //!
-//! Format: POSIX.1 "ustar Interchange Format", blocks of 512 bytes. Stricter than that: mode 0644, or 0755 in folders of layers, user and group 0, time 0, no names
-//! of users; zeros behind each file; two blocks of zeros at the end, and nothing behind them. Lengths above 8 GiB are binary, as GNU
-//! and BSD write them. A name that has no room in a header, as that of a SHA-512, has an extended header of pax before it, which says
-//! the name and nothing else.
+//! Format: POSIX.1 "ustar Interchange Format", blocks of 512 bytes. Stricter: mode 0644, or 0755 in directories of
+//! layers, user and group 0, time 0, no user names; zero padding after each file; two blocks of zeros at the end, and
+//! nothing after them. Lengths above 8 GiB are binary, as GNU and BSD write them. A name that does not fit into a
+//! header, such as that of a SHA-512, is in a pax extended header with no other records.
 
 use std::path::Path;
 
@@ -12,24 +12,24 @@ use vmbake_disk::source::ReadAt;
 
 use super::CarryError;
 
-/// Bytes of a block.
+/// Block size in bytes.
 pub const BLOCK: u64 = 512;
-/// What an archive ends with.
+/// The end of an archive.
 pub const END: [u8; 1024] = [0; 1024];
 /// Mode of files.
 const PLAIN: u32 = 0o644;
-/// Mode of files of layers that are executable.
+/// Mode of executable files of layers.
 const EXECUTABLE: u32 = 0o755;
-/// Most members: more than any store has blobs, and what is known of each takes memory.
+/// Maximum number of members: more than the blobs of any store, to limit memory.
 const MAX_MEMBERS: usize = 1 << 18;
 
 /// A regular file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TarMember {
     pub name: String,
-    /// Where its header begins.
+    /// Offset of its header.
     pub header_at: u64,
-    /// Where its content begins.
+    /// Offset of its content.
     pub at: u64,
     /// Length of its content.
     pub len: u64,
@@ -42,7 +42,7 @@ pub fn header(name: &str, len: u64) -> Result<Vec<u8>, CarryError> {
     header_with(name, len, PLAIN)
 }
 
-/// The header of a regular file that is executable.
+/// The header of an executable regular file.
 pub fn executable_header(name: &str, len: u64) -> Result<Vec<u8>, CarryError> {
     header_with(name, len, EXECUTABLE)
 }
@@ -61,13 +61,13 @@ fn header_with(name: &str, len: u64, mode: u32) -> Result<Vec<u8>, CarryError> {
     extended.set_path("pax").map_err(|_| wrong())?;
     let extended = finish(extended, EntryType::XHeader, record.len() as u64, PLAIN);
     let mut short = Header::new_ustar();
-    // What fits, for readers that know no pax.
+    // A truncated name for readers without pax support.
     short.as_old_mut().name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
     let padding = padding(record.len() as u64);
     Ok([&extended, record.as_bytes(), padding, &finish(short, EntryType::Regular, len, mode)].concat())
 }
 
-/// The record of pax with a name: its own length in decimal, and what it says.
+/// A pax record with a name: its own length in decimal, key and value.
 fn record(name: &str) -> Option<String> {
     let said = format!(" path={name}\n");
     let record = |len: usize| format!("{len}{said}");
@@ -85,31 +85,34 @@ fn finish(mut header: Header, kind: EntryType, len: u64, mode: u32) -> Vec<u8> {
     header.as_bytes().to_vec()
 }
 
-/// Zeros behind a file of that length.
+/// Padding after a file of that length.
 pub fn padding(len: u64) -> &'static [u8] {
     // Less than a block.
     let rest = usize::try_from(len.wrapping_neg() % BLOCK).unwrap_or_default();
     &END[..rest]
 }
 
-/// Whether a name leads to a file below the folder that it is unpacked in, by one way only.
+/// Whether a name is a normalized relative path without `..`.
 fn is_plain(name: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     !name.chars().any(|char| char.is_control() || char == '\\') && name.split('/').all(is_part)
 }
 
-/// All files of the archive at `path`, whose bytes are `source`. None of their contents is read, and none is executable.
+/// All files of the archive at `path`, whose bytes are `source`. Contents are not read, and executables are refused.
 pub fn members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, CarryError> {
     let members = folder_members(source, path)?;
     match members.iter().find(|member| member.is_executable) {
-        Some(member) => {
-            Err(refused(path, &member.name, member.header_at, "is executable, which only files of layers may be"))
-        }
+        Some(member) => Err(refused(
+            path,
+            &member.name,
+            member.header_at,
+            "is executable, which is only supported for files of layers",
+        )),
         None => Ok(members),
     }
 }
 
-/// The same of a folder, in which files may be executable.
+/// As [`members`], for a directory, in which files may be executable.
 pub fn folder_members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, CarryError> {
     let (mut members, mut at) = (Vec::new(), 0);
     loop {
@@ -123,14 +126,14 @@ pub fn folder_members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>
         let mut behind = vec![0; padding(member.len).len()];
         read(source, path, &mut behind, member.at + member.len)?;
         if behind.iter().any(|byte| *byte != 0) || members.len() == MAX_MEMBERS {
-            return Err(refused(path, &member.name, at, "has something behind its content, or is one too many"));
+            return Err(refused(path, &member.name, at, "has trailing data, or exceeds the limit of members"));
         }
         members.push(member);
         at = end;
     }
 }
 
-/// The header at `at`; `None` where there are zeros.
+/// The header at `at`; `None` for zeros.
 fn block(source: &dyn ReadAt, path: &Path, at: u64) -> Result<Option<[u8; 512]>, CarryError> {
     if source.len().saturating_sub(at) < BLOCK {
         let what = "the blocks of zeros at its end".to_owned();
@@ -149,7 +152,7 @@ fn check_end(source: &dyn ReadAt, path: &Path, at: u64) -> Result<(), CarryError
     if source.len() == end { Ok(()) } else { Err(CarryError::Trailing { path: path.to_owned(), at: end }) }
 }
 
-/// What a header says, if it is the one that its name and length lead to.
+/// Parses a header, which must be the canonical one for its name and length.
 fn member(source: &dyn ReadAt, first: [u8; 512], path: &Path, at: u64) -> Result<TarMember, CarryError> {
     let mut bytes = first.to_vec();
     let mut long = None;
@@ -165,32 +168,30 @@ fn member(source: &dyn ReadAt, first: [u8; 512], path: &Path, at: u64) -> Result
     let name = long.clone().unwrap_or_else(|| String::from_utf8_lossy(&found.path_bytes()).into_owned());
     let kind = if long.is_some() { found.entry_type() } else { Header::from_byte_slice(&first).entry_type() };
     if let Some(sort) = other_sort(kind) {
-        return Err(refused(path, &name, at, &format!("{sort}, where only regular files may be")));
+        return Err(refused(path, &name, at, &format!("{sort}, but only regular files are supported")));
     }
-    let len = found.entry_size().map_err(|_| refused(path, &name, at, "has no length"))?;
+    let len = found.entry_size().map_err(|_| refused(path, &name, at, "has no valid length"))?;
     let is_executable = found.mode().is_ok_and(|mode| mode == EXECUTABLE);
     match header_with(&name, len, if is_executable { EXECUTABLE } else { PLAIN }) {
-        Err(_) => Err(refused(path, &name, at, "has a name that leads elsewhere")),
-        Ok(expected) if expected != bytes => {
-            Err(refused(path, &name, at, "has a header in another form than vmbake writes"))
-        }
+        Err(_) => Err(refused(path, &name, at, "has an unsafe name")),
+        Ok(expected) if expected != bytes => Err(refused(path, &name, at, "has a header that vmbake would not write")),
         Ok(_) => Ok(TarMember { name, header_at: at, at: at + bytes.len() as u64, len, is_executable }),
     }
 }
 
-/// What a member is that is no regular file.
+/// The type of a member that is not a regular file.
 fn other_sort(kind: EntryType) -> Option<&'static str> {
     match kind {
         EntryType::Regular => None,
         EntryType::Link => Some("is a hard link"),
         EntryType::Symlink => Some("is a symbolic link"),
-        EntryType::Directory => Some("is a folder"),
+        EntryType::Directory => Some("is a directory"),
         EntryType::Char | EntryType::Block => Some("is a device"),
         EntryType::Fifo => Some("is a named pipe"),
-        EntryType::XHeader | EntryType::XGlobalHeader => Some("is an extended header of pax"),
-        EntryType::GNULongName | EntryType::GNULongLink => Some("is a long name of GNU tar"),
-        EntryType::GNUSparse => Some("is a sparse file of GNU tar"),
-        _ => Some("is nothing that an archive has"),
+        EntryType::XHeader | EntryType::XGlobalHeader => Some("is a pax extended header"),
+        EntryType::GNULongName | EntryType::GNULongLink => Some("is a GNU tar long name"),
+        EntryType::GNUSparse => Some("is a GNU tar sparse file"),
+        _ => Some("has an unknown type"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether an archive is whole: every member is hashed, and compared with what the documents say. No socket is opened.
+//! Verifies an archive: hashes every member and compares it with the documents. No network access.
 
 use std::num::NonZeroUsize;
 
@@ -10,31 +10,30 @@ use super::tar::TarMember;
 use vmbake_common::digest::Digest;
 use vmbake_common::parallel::for_each;
 
-/// Bytes that are read, hashed and written at a time: they stay in the cache of a processor.
+/// Buffer size for reading, hashing and writing: fits into the cache of a processor.
 const PIECE: usize = 128 << 10;
 
-/// What was found out about an archive.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArchiveReport {
-    /// Whether it is whole.
+    /// Whether there are no problems.
     pub ok: bool,
-    /// Digest of its index, which leads to all that is in it.
+    /// Digest of its index, which covers all contents.
     pub index: Digest,
     pub blobs: usize,
     /// Their length in bytes.
     pub bytes: u64,
-    /// Blobs that the site must have from an earlier archive.
+    /// Number of blobs that the site must have from an earlier archive.
     pub held: usize,
-    /// What is wrong.
     pub problems: Vec<ArchiveProblem>,
 }
 
-/// Checks every member of an archive.
+/// Verifies every member of an archive.
 pub fn verify(contents: &Contents, threads: NonZeroUsize) -> Result<ArchiveReport, CarryError> {
     let damaged = damaged(contents, threads)?.into_iter().map(|Damaged { title, expected, found }| ArchiveProblem {
         state: "damaged",
         name: blob_name(&expected),
-        said: format!("{title}: it has digest {found}"),
+        said: format!("{title}: digest is {found}"),
     });
     let problems: Vec<_> = contents.problems().iter().cloned().chain(damaged).collect();
     Ok(ArchiveReport {
@@ -47,7 +46,7 @@ pub fn verify(contents: &Contents, threads: NonZeroUsize) -> Result<ArchiveRepor
     })
 }
 
-/// A member that is not what its name says.
+/// A corrupt member.
 struct Damaged {
     title: String,
     expected: Digest,
@@ -63,7 +62,7 @@ fn damaged(contents: &Contents, threads: NonZeroUsize) -> Result<Vec<Damaged>, C
     Ok(checked.into_iter().collect::<Result<Vec<_>, CarryError>>()?.into_iter().flatten().collect())
 }
 
-/// Refuses an archive with a damaged member.
+/// Refuses an archive with a corrupt member.
 pub(super) fn require_undamaged(contents: &Contents, threads: NonZeroUsize) -> Result<(), CarryError> {
     match damaged(contents, threads)?.pop() {
         None => Ok(()),
@@ -73,7 +72,7 @@ pub(super) fn require_undamaged(contents: &Contents, threads: NonZeroUsize) -> R
     }
 }
 
-/// Hashes a member as `like` is hashed, and passes its bytes on.
+/// Hashes a member with the algorithm of `like`, and passes on its bytes.
 pub(super) fn digest(
     contents: &Contents,
     like: &Digest,

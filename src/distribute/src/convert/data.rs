@@ -1,4 +1,4 @@
-//! Where a disk has data: what an archive must store of it. Zeros that somebody wrote are holes too.
+//! Finds the data of a disk that an archive must contain. Written zeros count as holes, too.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -6,10 +6,12 @@ use std::ops::Range;
 use vmbake_disk::disk::Disk;
 use vmbake_disk::write::{Chunk, Needs, Sink, WriteError, write_to};
 
-/// Shorter runs of zeros are stored: compressed they take fewer bytes than their place in a list, and a list stays small.
+/// Shorter runs of zeros are stored: compressed, they are smaller than an entry in the list of holes, and the list
+/// stays short.
 const LEAST_HOLE: u64 = 64 << 10;
 
-/// The runs of data of a disk, ascending, with a hole between each two. They begin and end at multiples of 4096, or with the disk.
+/// The runs of data of a disk, ascending, with a hole between any two. They are aligned to 4096 bytes, or end with the
+/// disk.
 pub(super) fn runs(
     disk: &Disk,
     threads: NonZeroUsize,

@@ -1,8 +1,9 @@
-//! What Google Compute Engine imports: an archive with the raw disk as its only member, `disk.raw`, in GNU tar's old format with a list of
-//! its holes (GNU tar manual, "Basic Tar Format", `struct gnu_header` and `struct sparse_header`). Google refuses pax headers.
+//! The format that Google Compute Engine imports: an archive with the raw disk as its only member, `disk.raw`, in GNU
+//! tar's old format with a list of its holes (GNU tar manual, "Basic Tar Format", `struct gnu_header` and `struct
+//! sparse_header`). Google refuses pax headers.
 //!
-//! Blocks have 512 bytes. The header lists four runs of data, each block behind it 21 more. Then come the runs without the holes, and zeros up
-//! to a whole record.
+//! Blocks have 512 bytes. The header lists four runs of data, each following block 21 more, followed by the data
+//! without the holes, and zeros up to a whole record.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,17 +12,17 @@ use tar::{EntryType, GnuExtSparseHeader, GnuSparseHeader, Header};
 use vmbake_disk::disk::Disk;
 use vmbake_disk::source::{Extent, Map};
 
-/// Longest disk: 64 TiB, the largest that Compute Engine has.
+/// Maximum size of a disk: 64 TiB, as in Compute Engine.
 pub(super) const MAX_LEN: u64 = 64 << 40;
 
-/// The name that Compute Engine looks for.
+/// The member name that Compute Engine requires.
 const MEMBER: &[u8] = b"disk.raw";
-/// Bytes of a block.
+/// Block size in bytes.
 const BLOCK: u64 = 512;
-/// Bytes of a record, as GNU tar writes them.
+/// Record size of GNU tar in bytes.
 const RECORD: u64 = 20 * BLOCK;
 
-/// An archive, byte by byte, of a disk that has data in these runs only.
+/// The bytes of an archive of a disk with data in these runs.
 pub(super) fn archive(disk: &Disk, runs: &[Range<u64>]) -> Disk {
     let header = header(disk.len(), runs);
     let header_len = header.len() as u64;
@@ -40,7 +41,7 @@ pub(super) fn archive(disk: &Disk, runs: &[Range<u64>]) -> Disk {
     Disk::new(map, sources)
 }
 
-/// The header of the member, and the blocks that belong to it.
+/// The header of the member and its continuation blocks.
 fn header(len: u64, runs: &[Range<u64>]) -> Vec<u8> {
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::GNUSparse);
@@ -49,7 +50,7 @@ fn header(len: u64, runs: &[Range<u64>]) -> Vec<u8> {
     header.set_gid(0);
     header.set_mtime(0);
     header.set_size(runs.iter().map(|run| run.end - run.start).sum());
-    // An empty run at the end of the disk says how long that is.
+    // An empty run at the end states the length of the disk.
     let end = runs.last().is_none_or(|run| run.end < len).then_some(len..len);
     let mut left = runs.iter().cloned().chain(end).peekable();
     let mut more = Vec::new();

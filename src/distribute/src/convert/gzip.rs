@@ -1,7 +1,7 @@
-//! Compresses by many threads what can be read at any place, as one member of gzip (RFC 1952) without name and time.
+//! Parallel compression of a source to a single gzip member (RFC 1952) without name and time.
 //!
-//! Pieces of a fixed length are compressed each for itself and end at a whole byte (RFC 1951, 3.2.4: an empty stored block), so one stands
-//! behind the other as if one compressor had written them, and the bytes do not depend on the number of threads.
+//! Pieces of a fixed length are compressed independently and end at a byte boundary (RFC 1951, 3.2.4: an empty stored
+//! block), so their concatenation is a valid stream, and the bytes do not depend on the number of threads.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,26 +14,27 @@ use vmbake_disk::source::ReadAt;
 use vmbake_common::digest::Digest;
 use vmbake_common::parallel::for_each;
 
-/// Bytes of a piece: what a window of 32 KiB cannot reach back to costs little, and two of them are held for each thread and turn.
+/// Piece size in bytes: the loss at the borders is small, and two pieces per thread and turn are in memory.
 const PIECE: u64 = 1 << 20;
-/// Pieces for each thread, between which it does not wait for the others. With 2 MiB for each, 16 threads hold 256 MiB.
+/// Pieces for each thread between synchronizations. With 2 MiB for each, 16 threads need 256 MiB.
 const TURN: usize = 8;
-/// More threads take no more memory.
+/// Limits the memory for many threads.
 const MOST_THREADS: usize = 12;
 /// Method deflate, no flags, no time, no extra flags; Unix.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
 /// An empty last block with fixed codes.
 const LAST: [u8; 2] = [3, 0];
 
-/// Why not all was compressed.
+/// Why compression failed.
 pub(super) enum GzipError {
-    /// It cannot be read.
+    /// The source cannot be read.
     Read(io::Error),
-    /// What is compressed cannot be written.
+    /// The output cannot be written.
     Write(io::Error),
 }
 
-/// Compresses `source` into `file`; returns length and digest of what was written. `progress` is told how many more bytes are done.
+/// Compresses `source` into `file`; returns length and digest of the output. `progress` receives the number of
+/// additional bytes done.
 pub(super) fn write(
     source: &dyn ReadAt,
     file: &File,
@@ -56,7 +57,7 @@ pub(super) fn write(
     }
     output.write(&LAST)?;
     output.write(&crc.sum().to_le_bytes())?;
-    // The length modulo 2^32, as RFC 1952 has it.
+    // The length modulo 2^32 (RFC 1952).
     let [low @ .., _, _, _, _] = source.len().to_le_bytes();
     output.write(&low)?;
     Ok((output.len, Digest::Sha256(output.hash.finalize().into())))
@@ -77,7 +78,7 @@ impl Output<'_> {
     }
 }
 
-/// A compressed piece, and the checksum of what it holds.
+/// A compressed piece, and the checksum of its contents.
 struct Piece {
     packed: Vec<u8>,
     crc: Crc,
@@ -98,7 +99,7 @@ fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut deflate = Compress::new(Compression::default(), false);
     let mut packed = Vec::with_capacity(bytes.len() / 2 + 1024);
     loop {
-        // Whatever stays inside is told apart by a buffer that has room left.
+        // Spare capacity shows that all output has been produced.
         if packed.len() == packed.capacity() {
             packed.reserve(bytes.len() / 4 + 1024);
         }
@@ -139,7 +140,7 @@ mod tests {
             let (one, three) = (packed(1), packed(3));
             assert_eq!(one, three, "{len}");
             let mut found = Vec::new();
-            // Not of several members: the rest would stay.
+            // A decoder of a single member: further members would remain.
             flate2::bufread::GzDecoder::new(&one[..]).read_to_end(&mut found).unwrap();
             assert!(found == bytes, "{len}");
         }

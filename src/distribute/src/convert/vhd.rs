@@ -1,8 +1,8 @@
-//! Fixed virtual hard disks: the disk as it is, and a footer of one sector behind it (Microsoft, "Virtual Hard Disk Image Format
-//! Specification", version 1.0, "Hard Disk Footer Format"). Numbers are big-endian.
+//! Fixed virtual hard disks: the disk, followed by a footer of one sector (Microsoft, "Virtual Hard Disk Image Format
+//! Specification", version 1.0, "Hard Disk Footer Format"). Integers are big-endian.
 //!
-//! The footer says the same as that of `qemu-img convert -O vpc -o subformat=fixed,force_size=on`, which Azure's documentation names. But its
-//! time stamp and its unique id come from the digest of the disk.
+//! The footer equals that of `qemu-img convert -O vpc -o subformat=fixed,force_size=on`, as recommended by Azure,
+//! except for its time stamp and unique ID, which are derived from the digest of the disk.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -12,16 +12,17 @@ use vmbake_disk::disk::Disk;
 use vmbake_disk::source::{Extent, Map, ReadAt, Sources};
 use vmbake_disk::write::fsverity;
 
-/// Longest disk, 2040 GiB, as the specification limits it.
+/// Maximum size of a disk, 2040 GiB, according to the specification.
 pub(super) const MAX_LEN: u64 = 2040 << 30;
 
-/// Bytes of the footer.
+/// Size of the footer in bytes.
 const FOOTER: usize = 512;
-/// With this creator, readers take the size from `Current Size`; of others, qemu takes it from the geometry, which is smaller.
+/// With this creator, readers take the size from `Current Size`; for others, qemu takes it from the geometry, which is
+/// smaller.
 const CREATOR: &[u8; 4] = b"qem2";
-/// `Disk Geometry`: the largest there is, which says nothing about the size. 65535 cylinders, 16 heads, 255 sectors.
+/// `Disk Geometry`: the maximum, which is independent of the size. 65535 cylinders, 16 heads, 255 sectors.
 const GEOMETRY: [u8; 4] = [0xff, 0xff, 16, 255];
-/// Bits of the digest that become the time stamp: some second of the 17 years from 2000 on, so never one that is still to come.
+/// Bits of the digest for the time stamp: within 17 years from 2000, so never in the future.
 const TIME_MASK: u32 = (1 << 29) - 1;
 
 /// The image with its footer.
@@ -43,7 +44,7 @@ fn footer(len: u64, digest: &[u8; 32]) -> [u8; FOOTER] {
     let [.., a, b, c, d] = *digest;
     let time = u32::from_be_bytes([a, b, c, d]) & TIME_MASK;
     put(0, b"conectix");
-    put(8, &2u32.to_be_bytes()); // Features: the bit that is always set.
+    put(8, &2u32.to_be_bytes()); // Features: the reserved bit, always set.
     put(12, &0x0001_0000u32.to_be_bytes()); // File Format Version.
     put(16, &u64::MAX.to_be_bytes()); // Data Offset: none in a fixed disk.
     put(24, &time.to_be_bytes()); // Time Stamp: seconds since 2000.

@@ -1,8 +1,9 @@
-//! Makes the new image of the old one and a delta.
+//! Applies a delta to an old image.
 //!
-//! The order: the signature of the statement, the digest of the delta, the header of the delta. Then the disk is written to a file
-//! without a name, while it and the base are hashed; what the delta does not touch is read once. The base is judged first, then the result; only then does
-//! the file get its name. Nobody gains by a base that changes meanwhile: what counts is what was written.
+//! Order of checks: the signature of the statement, the digest of the delta, its header. Then the disk is written to an
+//! unnamed file, while it and the base are hashed; unchanged data are read once. The base is checked first, then the
+//! result; only then is the file named. Concurrent changes of the base are detected, since the written data are
+//! checked.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -24,31 +25,30 @@ use vmbake_common::input;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_proof::sigstore::SigstoreRoot;
 
-/// Length that any disk may grow to: 64 MiB of hashes.
+/// Minimum limit for the size of the result: 64 MiB of hashes.
 const MAX_GROWN: u64 = 1 << 40;
 
 pub struct ApplyRequest<'a> {
-    /// The delta; its statement is beside it.
+    /// The delta, with its statement next to it.
     pub delta: &'a Path,
     /// The old image.
     pub base: &'a Path,
     /// The new image.
     pub out: &'a Path,
-    /// How it is stored; as the statement says, unless that is asked for.
+    /// Its format; by default as in the statement.
     pub format: Option<Format>,
-    /// Whether a file that is there may be replaced.
+    /// Whether an existing file may be replaced.
     pub force: bool,
-    /// Who must have signed the statement.
+    /// Required signers of the statement.
     pub signers: &'a [NamedSigner],
     /// Authorities and logs of sigstore.
     pub root: &'a SigstoreRoot,
-    /// Time of the check.
     pub now: Timestamp,
     /// Threads for reading, hashing and compressing.
     pub threads: NonZeroUsize,
 }
 
-/// Applies a delta; returns what is said of it, which then holds.
+/// Applies a delta; returns the verified statement.
 pub fn apply(request: &ApplyRequest<'_>, progress: &Progress) -> Result<DeltaStatement, DeltaError> {
     let statement = statement(request)?;
     let delta = open_delta(request.delta, &statement.delta)?;
@@ -65,13 +65,13 @@ pub fn apply(request: &ApplyRequest<'_>, progress: &Progress) -> Result<DeltaSta
     let patched = patch(&base, &overlay, output, request.threads, &|len| bar.inc(len));
     bar.finish_and_clear();
     let patched = patched.map_err(|source| DeltaError::Write { path: request.out.to_owned(), source })?;
-    judge(request, format, &patched, &statement)?;
+    check_result(request, format, &patched, &statement)?;
     pending.publish()?;
     progress.tell(Event::Wrote { path: request.out.to_owned(), bytes: patched.written.file_len });
     Ok(statement)
 }
 
-/// The statement, signed by all who must have.
+/// The statement, with its signatures verified.
 fn statement(request: &ApplyRequest<'_>) -> Result<DeltaStatement, DeltaError> {
     let (statement, text) = DeltaStatement::read(request.delta)?;
     let path = statement_path(request.delta);
@@ -84,7 +84,7 @@ fn statement(request: &ApplyRequest<'_>) -> Result<DeltaStatement, DeltaError> {
     Ok(statement)
 }
 
-/// Opens the delta, if it is the stated file.
+/// Opens the delta, if it matches the statement.
 fn open_delta(path: &Path, expected: &StatedFile) -> Result<File, DeltaError> {
     let unreadable = |source| DeltaError::Read { path: path.to_owned(), source };
     let file = input::open_regular(path).map_err(unreadable)?;
@@ -96,14 +96,14 @@ fn open_delta(path: &Path, expected: &StatedFile) -> Result<File, DeltaError> {
     Err(DeltaError::OtherDelta { path, found, found_len, expected: Box::new(expected.sha256), expected_len })
 }
 
-/// Whether the delta stands on the base that is stated, and is of the result that is.
+/// Checks that base and size of the delta match the statement.
 fn check_header(path: &Path, overlay: &Overlay, statement: &DeltaStatement) -> Result<(), DeltaError> {
     let StatedImage { name, format, .. } = &statement.base;
     let (backing, format) = (overlay.backing(), *format);
     if (backing.name(), backing.format()) != (name, format) {
         let (found, expected) = (Box::new(backing.clone()), format!("{name} ({format})"));
         return Err(DeltaError::Message(message!(
-            "{}: stands on {found}, the statement says {expected}",
+            "{}: delta is based on {found}, but the statement specifies {expected}",
             path.display()
         )));
     }
@@ -115,21 +115,21 @@ fn check_length(path: &Path, found: u64, stated: &StatedImage) -> Result<(), Del
     if found == expected { Ok(()) } else { Err(DeltaError::Length { path: path.to_owned(), found, expected }) }
 }
 
-/// Hashes of blocks are kept in memory, also those of zeros: a small file must not make that many.
+/// Block hashes are kept in memory, including those of zeros: a small file must not cause a huge number.
 fn check_growth(path: &Path, found: u64, base: u64) -> Result<(), DeltaError> {
     let limit = base.saturating_mul(2).max(MAX_GROWN);
     if found <= limit {
         Ok(())
     } else {
         Err(DeltaError::Message(message!(
-            "{}: leads to a disk of {found} bytes, on this base at most {limit} are made",
+            "{}: the result of {found} bytes exceeds the limit of {limit} bytes for this base",
             path.display()
         )))
     }
 }
 
-/// Whether the base was the stated disk, and the result is, and its file.
-fn judge(
+/// Checks the disk of the base, the resulting disk, and its file.
+fn check_result(
     request: &ApplyRequest<'_>,
     format: Format,
     patched: &Patched,
@@ -145,7 +145,7 @@ fn judge(
     let path = request.delta.to_owned();
     if found != expected {
         return Err(DeltaError::Message(message!(
-            "{}: leads to a disk with fs-verity digest {found}, the statement says {expected}",
+            "{}: the resulting disk has fs-verity digest {found}, but the statement specifies {expected}",
             path.display()
         )));
     }

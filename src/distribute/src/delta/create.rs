@@ -1,4 +1,4 @@
-//! Makes a delta of two images.
+//! Creates a delta between two images.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -19,42 +19,42 @@ use vmbake_common::digest::Digest;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_store::store::Store;
 
-/// What to make a delta of.
+/// The parameters of a delta.
 pub struct DeltaRequest<'a> {
     /// The image that sites have.
     pub old: &'a Path,
-    /// The image that they are to get.
+    /// The image that they will get.
     pub new: &'a Path,
-    /// The delta.
     pub out: &'a Path,
-    /// Whether files that are there may be replaced.
+    /// Whether existing files may be replaced.
     pub force: bool,
-    /// Who signs the statement.
+    /// The key that signs the statement.
     pub key: Option<&'a PrivateKey>,
-    /// What bakes have noted.
+    /// The store with the records of bakes.
     pub store: &'a Store,
     /// Threads for comparing, compressing and hashing.
     pub threads: NonZeroUsize,
 }
 
-/// A delta that was made.
+/// A created delta.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
-    /// What is said of it.
     pub statement: DeltaStatement,
-    /// Where that is.
+    /// The path of the statement.
     pub path: PathBuf,
-    /// Where its signature is.
+    /// The path of its signature.
     pub bundle: Option<PathBuf>,
 }
 
-/// Makes a delta, its statement and, with a key, the signature of that.
+/// Creates a delta, its statement and, with a key, its signature.
 pub fn create(request: &DeltaRequest<'_>, progress: &Progress) -> Result<Delta, DeltaError> {
     let DeltaRequest { out, force, store, threads, .. } = *request;
     let (old, new) = (KnownImage::open(request.old, store)?, KnownImage::open(request.new, store)?);
     let backing = Backing::new(&file_name(&old.path)?, old.image.format());
     let backing = backing.map_err(|source| {
-        DeltaError::Message(message!("{}: a delta refers to the old image by its name", old.path.display()).by(source))
+        DeltaError::Message(
+            message!("{}: a delta refers to the old image by its file name", old.path.display()).by(source),
+        )
     })?;
     let delta_name = file_name(out)?;
     let statement_at = statement_path(out);
@@ -71,7 +71,7 @@ pub fn create(request: &DeltaRequest<'_>, progress: &Progress) -> Result<Delta, 
     let written = write_overlay(Arc::new(new.image), changed, &backing, pending.file(), threads, &|len| bar.inc(len));
     bar.finish_and_clear();
     let written = written.map_err(|source| DeltaError::Write { path: out.to_owned(), source })?;
-    // Of qcow2 it is SHA-256.
+    // Always SHA-256 for qcow2.
     let (FileDigest::Sha256(sha256) | FileDigest::Verity(sha256)) = written.digest;
     let delta = StatedFile { name: delta_name, length: written.file_len, sha256: Digest::Sha256(sha256) };
     let statement = DeltaStatement { schema: SCHEMA.to_owned(), base, result, delta };
@@ -83,7 +83,7 @@ pub fn create(request: &DeltaRequest<'_>, progress: &Progress) -> Result<Delta, 
     Ok(Delta { statement, path: statement_at, bundle })
 }
 
-/// Where the disks differ; what bakes have noted is asked first.
+/// The differences of the disks, using the records of bakes.
 fn compare(old: &KnownImage, new: &KnownImage, threads: NonZeroUsize) -> Result<Changed, DeltaError> {
     let changed = match (&old.index, &new.index) {
         (Some((old, old_sums)), Some((new, new_sums))) => differences(old, new, Some((old_sums, new_sums)), threads),
@@ -92,7 +92,7 @@ fn compare(old: &KnownImage, new: &KnownImage, threads: NonZeroUsize) -> Result<
     changed.map_err(|source| DeltaError::Read { path: new.path.clone(), source })
 }
 
-/// The fs-verity digests of both disks, of which only what differs is read twice.
+/// The fs-verity digests of both disks; only differences are read twice.
 fn verity(
     old: &KnownImage,
     new: &KnownImage,
@@ -118,10 +118,10 @@ fn stated(image: &KnownImage, disk_fsverity: Digest, sha256: Option<Digest>) -> 
     Ok(StatedImage { name, format, disk_length, disk_fsverity, compression, sha256 })
 }
 
-/// The name of a file, without its folder.
+/// The file name.
 fn file_name(path: &Path) -> Result<String, DeltaError> {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
     name.map(str::to_owned).ok_or_else(|| {
-        DeltaError::Message(message!("{}: the name is not UTF-8, and so cannot stand in a statement", path.display()))
+        DeltaError::Message(message!("{}: file name is not UTF-8, which a statement requires", path.display()))
     })
 }

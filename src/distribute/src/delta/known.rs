@@ -1,4 +1,4 @@
-//! An image that is compared, and what the bakes that this store remembers say of it.
+//! An image to compare, with its records of bakes in the store.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use vmbake_store::store::Store;
 pub(super) struct KnownImage {
     pub(super) path: PathBuf,
     pub(super) image: Image,
-    /// fs-verity digest of its disk, as far as a bake has noted it.
+    /// fs-verity digest of its disk, if recorded.
     pub(super) verity: Option<Digest>,
-    /// SHA-256 of a qcow2 file, as far as a bake has noted it.
+    /// SHA-256 of a qcow2 file, if recorded.
     sha256: Option<Digest>,
-    /// A qcow2 file of the same disk that nobody has touched since its bake, and what is stored where in it.
+    /// An unchanged qcow2 file of the same disk, with its index of stored clusters.
     pub(super) index: Option<(Image, PlaceSums)>,
 }
 
@@ -33,7 +33,7 @@ impl KnownImage {
         let Some(record) = record.filter(|record| record.image.open().is_some()) else { return Ok(known) };
         let is_same = |other: &BakeRecord| other.disk == record.disk;
         for other in BakeRecord::list(store, &record.program, is_same) {
-            // A disk that was written before, wherever, has known digests.
+            // The same disk was written before, so its digests are known.
             if let Checksum::Verity(digest) = other.image.checksum {
                 known.verity = Some(digest);
             }
@@ -63,7 +63,7 @@ impl KnownImage {
     }
 }
 
-/// SHA-256 of the files of both, at the same time.
+/// SHA-256 of both files, computed concurrently.
 pub(super) fn sha256(
     old: &KnownImage,
     new: &KnownImage,

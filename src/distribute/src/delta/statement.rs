@@ -1,4 +1,5 @@
-//! What is said of a delta, in a file beside it: which disk it belongs on, and which disk comes of it. That is what is signed.
+//! The statement about a delta, in a file next to it: the disk that it applies to, and the resulting disk. The
+//! statement is signed.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +13,9 @@ use vmbake_common::escape;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_proof::sigstore::json;
 
-/// The only form of statements.
+/// The only version of the schema.
 pub const SCHEMA: &str = "vmbake.delta.v1";
-/// Longest statement that is read: one has less than 2 KB.
+/// Maximum size of a statement: one has less than 2 KB.
 const MAX_LEN: u64 = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,18 +34,17 @@ pub struct DeltaStatement {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatedImage {
-    /// Name of its file, without a folder.
+    /// File name.
     pub name: String,
-    /// How the disk is stored in it.
     pub format: Format,
     /// Length of the disk in bytes.
     pub disk_length: u64,
-    /// fs-verity digest of the disk as a raw file, whatever the format.
+    /// fs-verity digest of the disk as a raw file, for any format.
     pub disk_fsverity: Digest,
-    /// How a qcow2 one is compressed; without it, with `zstd`.
+    /// Compression of a qcow2 image; absent means `zstd`.
     #[serde(default, skip_serializing_if = "Qcow2Compression::is_usual")]
     pub compression: Qcow2Compression,
-    /// SHA-256 of the file, of a qcow2 one. That of a raw file would take longer than all else.
+    /// SHA-256 of a qcow2 file; for a raw file it would take too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
 }
@@ -53,27 +53,27 @@ pub struct StatedImage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatedFile {
-    /// Name of the file, without a folder.
+    /// File name.
     pub name: String,
-    /// Length in bytes.
     pub length: u64,
-    /// SHA-256 of the file.
     pub sha256: Digest,
 }
 
 impl DeltaStatement {
-    /// Reads the statement beside `delta`; returns its bytes too, which a signature is over.
+    /// Reads the statement of `delta`; also returns its bytes, which are signed.
     pub fn read(delta: &Path) -> Result<(Self, Vec<u8>), DeltaError> {
         let path = statement_path(delta);
         let text = vmbake_bake::release::read(&path, MAX_LEN);
         let text = text.map_err(|source| DeltaError::Read { path: path.clone(), source })?;
         let wrong = |source| DeltaError::Statement { path: path.clone(), source };
         let value = json::parse(&text).map_err(wrong)?;
-        // Another schema may have other fields, so it is told by its name.
+        // Another schema may have other fields, so its name is checked first.
         match value.get("schema").and_then(serde_json::Value::as_str) {
-            Some(found) if found != SCHEMA => {
-                Err(DeltaError::Message(message!("{}: has schema {found:?}, expected {:?}", path.display(), SCHEMA)))
-            }
+            Some(found) if found != SCHEMA => Err(DeltaError::Message(message!(
+                "{}: unsupported schema {found:?}, expected {:?}",
+                path.display(),
+                SCHEMA
+            ))),
             _ => Ok((serde_json::from_value(value).map_err(wrong)?, text)),
         }
     }
@@ -83,7 +83,7 @@ impl DeltaStatement {
     }
 }
 
-/// Where the statement about `delta` is.
+/// The path of the statement about `delta`.
 pub fn statement_path(delta: &Path) -> PathBuf {
     let mut name = delta.as_os_str().to_owned();
     name.push(".json");

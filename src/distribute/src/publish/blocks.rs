@@ -1,4 +1,4 @@
-//! The blocks of a snapshot: an image enters, the blocks that count leave with their digests, and which of them a parent lacks.
+//! The blocks of a snapshot: the used blocks of an image with their digests, and those that differ from a parent.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -17,47 +17,39 @@ use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::progress::Progress;
 
-/// Bytes of a block.
+/// Block size in bytes.
 pub const BLOCK: u64 = BLOCK_LEN as u64;
-/// Bytes of the unit in which volumes are sized.
+/// Unit of volume sizes in bytes.
 const GIB: u64 = 1 << 30;
-/// Longest volume, in GiB.
+/// Maximum size of a volume in GiB.
 const MAX_GIB: u64 = 65_536;
 
 /// SHA-256 of a block.
 pub type BlockDigest = [u8; 32];
 
-/// The blocks of a disk that count; all others may read as anything.
+/// The used blocks of a disk; the contents of all others are irrelevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    /// Length of the disk in GiB.
+    /// Size of the disk in GiB.
     gib: u64,
-    /// Blocks that count even as zeros.
+    /// Used blocks, including zeros.
     used: Vec<Range<u64>>,
-    /// Digests of those that are not all zeros, used or outside of all partitions.
+    /// Digests of blocks that are not all zeros, used or outside of partitions.
     data: Vec<(u64, BlockDigest)>,
     zeros: BlockDigest,
 }
 
-/// Why the blocks of an image are not known.
+/// Why the blocks of an image cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum BlocksError {
     #[error(transparent)]
     Image(#[from] ImageError),
     #[error("{path}: cannot read the disk")]
     Read { path: PathBuf, source: WriteError },
-    #[error("{path}: a snapshot cannot hold a disk of {len} bytes: it needs a whole number of GiB")]
-    Unaligned {
-        path: PathBuf,
-        /// Length of the disk in bytes.
-        len: u64,
-    },
-    #[error("{path}: a snapshot cannot hold a disk of {len} bytes: it needs 1 to {MAX_GIB} GiB")]
-    Length {
-        path: PathBuf,
-        /// Length of the disk in bytes.
-        len: u64,
-    },
+    #[error("{path}: disk of {len} bytes: a snapshot requires a multiple of one GiB")]
+    Unaligned { path: PathBuf, len: u64 },
+    #[error("{path}: disk of {len} bytes: a snapshot requires 1 to {MAX_GIB} GiB")]
+    Length { path: PathBuf, len: u64 },
 }
 
 impl Hint for BlocksError {
@@ -72,12 +64,12 @@ impl Hint for BlocksError {
 }
 
 impl Blocks {
-    /// Reads what counts of an image, once.
+    /// Reads the used blocks of an image once.
     pub fn of_image(path: &Path, threads: NonZeroUsize, progress: &Progress) -> Result<Self, BlocksError> {
         Self::of_disk(path, &open(path)?, threads, progress)
     }
 
-    /// The same of an image that is open.
+    /// As [`Blocks::of_image`], for an open image.
     pub fn of_disk(
         path: &Path,
         disk: &Arc<dyn ReadAt>,
@@ -93,7 +85,8 @@ impl Blocks {
         Ok(Self { gib, used, data, zeros: zeros() })
     }
 
-    /// The blocks of a disk of so many GiB that [`Blocks::iter`] gave once; `None` where they are not in order, or beyond its end.
+    /// Restores the blocks of a disk of this size from a list by [`Blocks::iter`]; `None` if they are unordered or
+    /// beyond its end.
     pub fn of_list(gib: u64, list: impl IntoIterator<Item = (u64, BlockDigest)>) -> Option<Self> {
         let mut blocks = Self { gib, used: Vec::new(), data: Vec::new(), zeros: zeros() };
         let end = (1..=MAX_GIB).contains(&gib).then(|| blocks.len())?;
@@ -111,22 +104,22 @@ impl Blocks {
         Some(blocks)
     }
 
-    /// Length of the disk in GiB.
+    /// Size of the disk in GiB.
     pub fn gib(&self) -> u64 {
         self.gib
     }
 
-    /// Length of the disk in blocks.
+    /// Size of the disk in blocks.
     pub fn len(&self) -> u64 {
         self.gib * (GIB / BLOCK)
     }
 
-    /// Whether there is none; no disk is so short.
+    /// Always false: a disk has at least one block.
     pub fn is_empty(&self) -> bool {
         self.gib == 0
     }
 
-    /// All blocks that count, by position on the disk in blocks.
+    /// All used blocks, by index.
     pub fn iter(&self) -> impl Iterator<Item = (u64, BlockDigest)> + '_ {
         let mut used = self.used.iter().cloned().flatten().peekable();
         let mut data = self.data.iter().copied().peekable();
@@ -141,8 +134,8 @@ impl Blocks {
         })
     }
 
-    /// The blocks that a snapshot has to be sent so that it reads as this disk when it begins as `parent` does. What counted in
-    /// the parent and no longer does is sent as zeros, so that nothing of it stays.
+    /// The blocks to upload so that a snapshot with the contents of `parent` becomes this disk. Blocks used only in the
+    /// parent are uploaded as zeros, to erase their contents.
     pub fn beyond<'a>(&'a self, parent: &'a Self) -> impl Iterator<Item = (u64, BlockDigest)> + 'a {
         let (mut own, mut old) = (self.iter().peekable(), parent.iter().peekable());
         std::iter::from_fn(move || {
@@ -174,8 +167,8 @@ impl Blocks {
         })
     }
 
-    /// The digest by which a machine image of this disk is found again: that of all that a machine sees of it, and of the key that
-    /// encrypts it.
+    /// The digest that identifies an AMI of this disk: it covers everything that a machine sees, and the encryption
+    /// key.
     pub fn disk_digest(&self, boot_mode: &str, kms_key: Option<&str>) -> Digest {
         let mut hasher = Sha256::new_with_prefix(b"vmbake disk of blocks 1\0");
         hasher.update(self.gib.to_le_bytes());
@@ -201,12 +194,12 @@ pub fn zeros() -> BlockDigest {
     Sha256::digest(vec![0; BLOCK_LEN]).into()
 }
 
-/// The checksum that completes a snapshot (`LINEAR`): SHA-256 over the digests of all blocks that were sent, in their order.
+/// The checksum that completes a snapshot (`LINEAR`): SHA-256 over the digests of all uploaded blocks, in order.
 pub fn linear_checksum(sent: impl IntoIterator<Item = BlockDigest>) -> BlockDigest {
     sent.into_iter().fold(Sha256::new(), Sha256::chain_update).finalize().into()
 }
 
-/// The length of a disk in GiB, if a volume can have it.
+/// The size of a disk in GiB, if it is valid for a volume.
 fn gib(path: &Path, len: u64) -> Result<u64, BlocksError> {
     let path = || path.to_owned();
     match len / GIB {
@@ -216,11 +209,11 @@ fn gib(path: &Path, len: u64) -> Result<u64, BlocksError> {
     }
 }
 
-/// The disk with holes where it is free, so that these are not read.
+/// The disk with holes in free space, which is then not read.
 fn without_free(disk: &Arc<dyn ReadAt>, free: &[Range<u64>]) -> Disk {
     let (mut sources, mut map) = (Sources::default(), Map::hole(disk.len()));
     let source = sources.add(disk.clone());
-    // Whole blocks only: the disk ends with one.
+    // Whole blocks only: the disk ends at a block boundary.
     for range in without(std::slice::from_ref(&(0..disk.len() / BLOCK)), free) {
         let (at, len) = (range.start * BLOCK, (range.end - range.start) * BLOCK);
         map.push(Extent { at, len, source, offset: at });
@@ -228,7 +221,7 @@ fn without_free(disk: &Arc<dyn ReadAt>, free: &[Range<u64>]) -> Disk {
     Disk::new(map, sources)
 }
 
-/// Takes the digests of blocks that are not all zeros.
+/// Collects the digests of blocks that are not all zeros.
 struct Digests(Vec<(u64, BlockDigest)>);
 
 impl Sink for Digests {

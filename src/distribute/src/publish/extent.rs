@@ -1,4 +1,4 @@
-//! Which blocks of a disk matter: its partitions enter, blocks that must be there and blocks that need not leave.
+//! Determines used and free blocks of a disk from its partitions.
 
 use std::iter;
 use std::ops::Range;
@@ -9,19 +9,20 @@ use vmbake_disk::layout::{Layout, Part, Scheme};
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::write::BLOCK_LEN;
 
-/// Bytes of a block.
+/// Block size in bytes.
 const BLOCK: u64 = BLOCK_LEN as u64;
 
-/// Ranges of blocks, ascending and apart. Blocks in neither list belong to no partition: they matter if they hold something.
+/// Ranges of blocks, ascending and disjoint. Blocks in neither list are outside of partitions: they are relevant unless
+/// they are zeros.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Extents {
-    /// Blocks that somebody may read, zeros or not.
+    /// Blocks that may be read, including zeros.
     pub(super) used: Vec<Range<u64>>,
-    /// Blocks that lie in partitions and are free to the last byte.
+    /// Blocks in partitions that are completely free.
     pub(super) free: Vec<Range<u64>>,
 }
 
-/// What matters of a disk. Where that is not certain, everything does.
+/// The used and free blocks of a disk. In case of doubt, all blocks are used.
 pub(super) fn extents(disk: &Arc<dyn ReadAt>) -> Extents {
     let end = disk.len().div_ceil(BLOCK);
     let Ok(layout) = Layout::read(disk.clone()) else {
@@ -29,7 +30,7 @@ pub(super) fn extents(disk: &Arc<dyn ReadAt>) -> Extents {
     };
     let (mut used, mut inside) = (Vec::new(), Vec::new());
     if !matches!(layout.scheme(), Scheme::Whole(_)) {
-        // Both copies of a table, and boot code, are no longer than a block.
+        // Both copies of a partition table and boot code are shorter than a block.
         used.extend([0..end.min(1), end.saturating_sub(1)..end]);
     }
     for part in layout.parts() {
@@ -40,26 +41,26 @@ pub(super) fn extents(disk: &Arc<dyn ReadAt>) -> Extents {
         inside.push(range);
     }
     let used = joined(used);
-    // A block across two partitions is inside both together.
+    // A block that spans two partitions is inside their union.
     let inside =
         joined(inside).into_iter().map(|bytes| bytes.start.div_ceil(BLOCK)..whole_blocks(bytes.end, disk.len()));
     let free = without(&joined(inside.collect()), &used);
     Extents { used, free }
 }
 
-/// Blocks that end at or before `at`; the last one of a disk may be shorter.
+/// Number of blocks that end at or before `at`; the last one of a disk may be shorter.
 fn whole_blocks(at: u64, len: u64) -> u64 {
     if at == len { len.div_ceil(BLOCK) } else { at / BLOCK }
 }
 
-/// The bytes of the disk that a partition uses: all but what ext4 knows to be free.
+/// The bytes of the disk that a partition uses: all except for free blocks of ext4.
 fn used_bytes(layout: &Layout, part: &Part, range: &Range<u64>) -> Vec<Range<u64>> {
     let free = layout.open(part).ok().and_then(|volume| ext4::free_ranges(&*volume, BLOCK).ok()).unwrap_or_default();
     let free: Vec<_> = free.into_iter().map(|free| part.start + free.start..part.start + free.end).collect();
     without(std::slice::from_ref(range), &free)
 }
 
-/// Ranges in order, those that touch or overlap as one.
+/// Sorts ranges, and joins those that touch or overlap.
 fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);
@@ -73,7 +74,7 @@ fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     found
 }
 
-/// What `ranges` have and `others` do not; both are ascending and apart.
+/// `ranges` without `others`; both are ascending and disjoint.
 pub(super) fn without(ranges: &[Range<u64>], others: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = Vec::new();
     for range in ranges {
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_nobody_knows_is_used() {
+    fn an_unknown_disk_is_used() {
         let disk: Arc<dyn ReadAt> = Arc::new(vec![0xa5; 3 * BLOCK_LEN]);
         let found = extents(&disk);
         assert_eq!((found.used.first(), found.used.len(), found.free), (Some(&(0..3)), 1, vec![]));

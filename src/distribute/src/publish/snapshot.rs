@@ -1,4 +1,4 @@
-//! What a snapshot of an image takes: an image and perhaps that of its parent enter, the blocks that are sent leave.
+//! Plans a snapshot: the blocks to upload for an image, given that of an optional parent.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -15,55 +15,55 @@ use vmbake_common::progress::{Progress, counted, human_bytes};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SentBlock {
-    /// Its place on the disk, in blocks.
+    /// Its index on the disk.
     pub index: u64,
-    /// Its SHA-256 in Base64, as `PutSnapshotBlock` takes it.
+    /// Its SHA-256 in Base64, for `PutSnapshotBlock`.
     pub checksum: String,
 }
 
 /// A snapshot of an image, in terms of the EBS direct APIs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SnapshotPlan {
-    /// Length of the disk in GiB.
+    /// Size of the disk in GiB.
     pub volume_size: u64,
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_size: u64,
-    /// By what the same disk is recognised: a digest over all blocks that count, the length and the boot mode.
+    /// Identifies the disk: a digest over all used blocks, the size and the boot mode.
     pub disk_digest: Digest,
-    /// Blocks that count; those of them that are not sent are the parent's.
+    /// Number of used blocks; those not uploaded are the parent's.
     pub used_blocks: u64,
-    /// First and last block of each range in which nothing counts.
+    /// First and last block of each unused range.
     pub left_out: Vec<[u64; 2]>,
-    /// Blocks that are sent, for `CompleteSnapshot`.
+    /// Number of uploaded blocks, for `CompleteSnapshot`.
     pub changed_blocks_count: u64,
-    /// SHA-256 over the digests of all that are sent, in Base64: its checksum with the aggregation method LINEAR.
+    /// SHA-256 over the digests of all uploaded blocks, in Base64: its checksum with the aggregation method LINEAR.
     pub checksum: String,
     pub blocks: Vec<SentBlock>,
 }
 
-/// Why it is not known what a snapshot takes.
+/// Why a snapshot cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     #[error(transparent)]
     Blocks(#[from] BlocksError),
-    #[error("{parent}: has {found} GiB, and a snapshot of {expected} GiB cannot have such a parent")]
+    #[error("{parent}: size is {found} GiB, which is too large for a parent of a snapshot of {expected} GiB")]
     Longer {
         parent: PathBuf,
         found: u64,
-        /// Length of the image in GiB.
+        /// Size of the image in GiB.
         expected: u64,
     },
 }
 
 impl Hint for SnapshotError {
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::Longer { .. }).then(|| "without --parent everything is sent".to_owned())
+        matches!(self, Self::Longer { .. }).then(|| "leave out --parent to upload all blocks".to_owned())
     }
 
     vmbake_common::causes!(Blocks);
 }
 
-/// Reads what counts of an image and of that of its parent, once.
+/// Reads the used blocks of an image and its parent once.
 pub fn plan(
     image: &Path,
     parent: Option<&Path>,
@@ -95,7 +95,7 @@ pub fn plan(
     })
 }
 
-/// First and last of each range below `end` of what is not there.
+/// First and last block of each gap below `end`.
 fn gaps(there: impl Iterator<Item = u64>, end: u64) -> Vec<[u64; 2]> {
     let (mut gaps, mut next) = (Vec::new(), 0);
     for index in there.chain([end]) {
@@ -118,7 +118,7 @@ impl fmt::Display for SnapshotPlan {
         let Self { volume_size, block_size, used_blocks, changed_blocks_count, .. } = self;
         let sent = counted(*changed_blocks_count, "block");
         let bytes = human_bytes(changed_blocks_count.saturating_mul(*block_size));
-        writeln!(f, "snapshot         {volume_size} GiB: {sent} sent, {bytes}; {used_blocks} in use")?;
+        writeln!(f, "snapshot         {volume_size} GiB: {sent} to upload, {bytes}; {used_blocks} in use")?;
         writeln!(f, "disk digest      {}", self.disk_digest)
     }
 }

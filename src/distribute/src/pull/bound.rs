@@ -10,7 +10,7 @@ use super::PullRequest;
 use super::error::PullError;
 use super::seen::SeenRelease;
 
-/// Compares name and version; returns the version, if there is one. A digest names one content, which can be no other.
+/// Compares name and version; returns the version, if there is one. A digest identifies the content already.
 pub(super) fn check(
     request: &PullRequest<'_>,
     digest: &Digest,
@@ -31,7 +31,7 @@ pub(super) fn check(
         (None, version) => Ok(version.map(|version| (version, *digest))),
         (Some(seen), Some(version)) if version.compare(&seen.version).is_gt() => Ok(Some((version, *digest))),
         (Some(seen), Some(version)) if version.compare(&seen.version).is_eq() && seen.digest == *digest => Ok(None),
-        // The recorded version stays: the next pull without the option is refused again.
+        // The recorded version is kept: the next pull without the option is refused again.
         (Some(_), _) if request.allow_downgrade => Ok(None),
         (Some(seen), version) => Err(refusal(name, seen, version, digest)),
     };
@@ -39,7 +39,7 @@ pub(super) fn check(
     Ok(text)
 }
 
-/// Compares the name with the one that was asked for, and else with that of the repository.
+/// Compares the name with the requested one, by default that of the repository.
 fn check_name(
     reference: &RemoteName,
     asked: Option<&str>,
@@ -70,7 +70,7 @@ fn refusal(name: String, seen: &SeenRelease, version: Option<Version>, digest: &
     }
 }
 
-/// The key of the record: the repository in one spelling, with the tag.
+/// The key of the record: the normalized repository name with the tag.
 fn reference(name: &RemoteName) -> String {
     let tag = name.tag.as_ref().map(|tag| format!(":{tag}")).unwrap_or_default();
     name.repository.canonical() + &tag

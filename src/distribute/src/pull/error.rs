@@ -1,4 +1,4 @@
-//! Why a release was not pulled.
+//! Errors of a pull.
 
 use std::path::PathBuf;
 
@@ -19,28 +19,28 @@ pub enum PullError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Publish(#[from] PublishError),
-    #[error("{name}: has neither a tag nor a digest")]
+    #[error("{name}: neither tag nor digest given")]
     Unnamed { name: String },
-    #[error("{name}: the tag stands for {found}, not for {expected}")]
+    #[error("{name}: tag refers to {found}, expected {expected}")]
     Moved { name: String, expected: Box<Digest>, found: Box<Digest> },
-    #[error("{name}: not a release of vmbake, but of type {found:?}")]
+    #[error("{name}: not a release of vmbake: artifact type is {found:?}")]
     NoRelease { name: String, found: String },
-    #[error("{digest}: not a valid document")]
+    #[error("{digest}: invalid document")]
     Syntax { digest: Box<Digest>, source: serde_json::Error },
     #[error("{digest}: {reason}")]
     Invalid { digest: Box<Digest>, reason: String },
-    #[error("{name}: nothing says who must have signed it")]
+    #[error("{name}: no trusted signer given")]
     NoSigner { name: String },
     #[error("{digest}: not signed by {signer}: {reason}")]
     Unsigned {
         digest: Box<Digest>,
         signer: String,
-        /// What speaks against the signatures that there are.
+        /// Why the existing signatures were rejected.
         reason: String,
     },
     #[error("{name}: signed as a release of {found}, expected {asked}")]
     Name { name: String, asked: String, found: String },
-    #[error("{name}: states no name, and {asked} was asked for")]
+    #[error("{name}: release without a name, expected {asked}")]
     Unbound { name: String, asked: String },
     #[error("{name}: version {version} is older than version {newest}, which was pulled before")]
     Older { name: String, version: String, newest: String },
@@ -52,13 +52,13 @@ pub enum PullError {
         seen: Box<Digest>,
         found: Box<Digest>,
     },
-    #[error("{name}: has no version, but version {newest} was pulled before")]
+    #[error("{name}: release without a version, but version {newest} was pulled before")]
     Unversioned { name: String, newest: String },
     #[error("cannot record the version: neither HOME nor XDG_STATE_HOME is set")]
     NoState,
-    #[error("{path}: cannot read or record the newest version")]
+    #[error("{path}: cannot read or write the record of the newest version")]
     State { path: PathBuf, source: std::io::Error },
-    #[error("{name}: {found} of {wanted}; it has {there}")]
+    #[error("{name}: {found} of {wanted}, available: {there}")]
     Image {
         name: String,
         /// `no image`, or `several images`.
@@ -66,24 +66,18 @@ pub enum PullError {
         wanted: String,
         there: String,
     },
-    #[error("{digest}: layer {layer} is of type {found:?}, not {expected}")]
-    Layer {
-        digest: Box<Digest>,
-        layer: usize,
-        found: String,
-        /// The type that it should have.
-        expected: &'static str,
-    },
-    #[error("{digest}: chunk {chunk} is no zstd frame with {len} bytes of content {expected}")]
+    #[error("{digest}: layer {layer} has media type {found:?}, expected {expected}")]
+    Layer { digest: Box<Digest>, layer: usize, found: String, expected: &'static str },
+    #[error("{digest}: chunk {chunk} is not a zstd frame with {len} bytes of content {expected}")]
     Chunk {
         digest: Box<Digest>,
         chunk: usize,
-        /// How long its content should be.
+        /// The expected length of its content.
         len: usize,
-        /// The digest that its content should have.
+        /// The expected digest of its content.
         expected: Box<Digest>,
     },
-    #[error("{path}: has {found}, not {expected}")]
+    #[error("{path}: expected {expected}, found {found}")]
     Checksum { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
     #[error(transparent)]
     File(#[from] FileError),
@@ -92,24 +86,24 @@ pub enum PullError {
 impl Hint for PullError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Unnamed { .. } => "HOST/NAME:TAG, HOST/NAME@DIGEST, or both",
+            Self::Unnamed { .. } => "use HOST/NAME:TAG, HOST/NAME@DIGEST, or both",
             Self::NoSigner { .. } => {
-                "--key names the public key of who publishes it, --certificate-identity and --certificate-oidc-issuer a certificate; \
-                 --allow-unsigned believes the registry"
+                "use --key with the publisher's public key, or --certificate-identity and \
+                --certificate-oidc-issuer; --allow-unsigned accepts what the registry returns"
             }
-            Self::Unsigned { .. } => "`vmbake push --key KEY` signs a release that it pushes",
+            Self::Unsigned { .. } => "`vmbake push --key KEY` signs a release",
             Self::Name { .. } => {
                 "the registry may serve another release; for a copy in a repository with another name, pass the original name with --name"
             }
             Self::Unbound { .. } => {
-                "vmbake versions that did not record a name pushed it; without --name it is accepted"
+                "it was pushed by a version of vmbake that did not record a name: leave out --name to accept it"
             }
             Self::Older { .. } | Self::Unversioned { .. } => {
-                "the registry may withhold newer releases; --allow-downgrade accepts this one"
+                "the registry may withhold newer releases; use --allow-downgrade to accept this one"
             }
-            Self::SameVersion { .. } => "each release needs a unique version; --allow-downgrade accepts this one",
-            Self::NoState | Self::State { .. } => "pass a folder that only you can write to with --state",
-            Self::Image { .. } => "--arch and --format choose",
+            Self::SameVersion { .. } => "each release needs a unique version; use --allow-downgrade to accept this one",
+            Self::NoState | Self::State { .. } => "use --state with a directory that only you can write to",
+            Self::Image { .. } => "use --arch and --format to choose",
             _ => return None,
         };
         Some(text.to_owned())

@@ -1,4 +1,4 @@
-//! Chunks that are on this machine already: a raw image and the length of chunks enter, where each content is leaves.
+//! Chunks of a local raw image: finds the location of each content.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use vmbake_common::parallel;
 
 use super::error::PullError;
 
-/// The digests of the chunks of a file that have data, in their order.
+/// The digests of the chunks of a file that have data, in order.
 pub(super) fn digests(disk: &FileSource, chunk_size: u64, threads: NonZeroUsize) -> io::Result<Vec<(u64, Digest)>> {
     let chunk = usize::try_from(chunk_size).map_err(io::Error::other)?;
     let starts = (0..disk.len().div_ceil(chunk_size)).map(|number| number * chunk_size).collect();
@@ -51,7 +51,7 @@ impl OldImage {
         Ok(Self { path: path.to_owned(), file, chunks })
     }
 
-    /// The content with that digest, if it is there and has not changed since.
+    /// The content with that digest, if the file has it and has not changed since.
     pub(super) fn content(&self, digest: &Digest, len: usize) -> Result<Option<Vec<u8>>, PullError> {
         let Some(offset) = self.chunks.get(digest) else { return Ok(None) };
         let mut content = vec![0; len];

@@ -1,5 +1,5 @@
-//! An image that is not complete: `.NAME.part` beside where it goes to. What an earlier attempt left there is hashed again before it
-//! counts, so there is no record that could be wrong.
+//! A partial image: `.NAME.part` next to its target. Data of an earlier attempt are hashed again, so there is no record
+//! that could be wrong.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
@@ -21,23 +21,23 @@ use vmbake_store::store::lock;
 use super::error::PullError;
 use super::known::digests;
 
-/// Zeros of this length become a hole, as file systems have blocks of it.
+/// Zeros of this length become a hole, as in the blocks of file systems.
 const PAGE: usize = 4096;
-/// As an image that was baked.
+/// The mode of baked images.
 const MODE: u32 = 0o644;
 
-/// A file that becomes an image. Others who pull the same wait for it.
+/// A partial image. Other pulls of the same image wait for it.
 #[derive(Debug)]
 pub(super) struct Part {
     path: PathBuf,
     target: PathBuf,
     file: File,
-    /// Whether an earlier attempt left something.
+    /// Whether an earlier attempt left data.
     is_old: bool,
 }
 
 impl Part {
-    /// Opens what will be `target`, a file of `size` bytes.
+    /// Opens the partial file of `target`, with `size` bytes.
     pub(super) fn open(target: &Path, size: u64) -> Result<Self, PullError> {
         let folder = target.parent().unwrap_or(Path::new("."));
         let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -50,7 +50,7 @@ impl Part {
         Ok(Self { path, target: target.to_owned(), file, is_old })
     }
 
-    /// What an earlier attempt has put where it belongs: the digests of chunks with data, by where they begin.
+    /// The data of an earlier attempt: digests of chunks, by offset.
     pub(super) fn found(&self, chunk_size: u64, threads: NonZeroUsize) -> Result<BTreeMap<u64, Digest>, PullError> {
         if !self.is_old {
             return Ok(BTreeMap::new());
@@ -61,11 +61,11 @@ impl Part {
             .collect())
     }
 
-    /// Makes a hole of what an earlier attempt left there.
+    /// Replaces data of an earlier attempt with a hole.
     pub(super) fn clear(&self, offset: u64, len: usize) -> Result<(), PullError> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, flags, offset, len as u64) {
-            // Then the zeros are written.
+            // Fallback: write zeros.
             Err(rustix::io::Errno::OPNOTSUPP) => {
                 self.file.write_all_at(&vec![0; len], offset).map_err(|source| self.failed(source))
             }
@@ -73,11 +73,11 @@ impl Part {
         }
     }
 
-    /// Writes the content of a chunk where there is a hole, and leaves holes where it has zeros.
+    /// Writes the content of a chunk into a hole, and leaves holes for zeros.
     pub(super) fn place(&self, content: &[u8], offset: u64) -> Result<(), PullError> {
         let is_zero = |page: &[u8]| page.iter().all(|byte| *byte == 0);
         let mut at = 0;
-        // Pages in runs that are all zeros or have none among them.
+        // Runs of pages that are all zeros or all have data.
         for run in content.chunks(PAGE).collect::<Vec<_>>().chunk_by(|one, next| is_zero(one) == is_zero(next)) {
             let len: usize = run.iter().map(|page| page.len()).sum();
             if !run.first().is_none_or(|page| is_zero(page)) {
@@ -89,7 +89,7 @@ impl Part {
         Ok(())
     }
 
-    /// Compares all of it with what it should be. If it is something else it cannot be continued either.
+    /// Verifies the complete image. On a mismatch, it cannot be resumed either, and is removed.
     pub(super) fn check(&self, expected: &Checksum, threads: NonZeroUsize) -> Result<(), PullError> {
         let found = fsverity(&self.source()?, threads).map_err(|source| self.unreadable(source))?;
         let found = Checksum::Verity(Digest::Sha256(found));
@@ -101,7 +101,7 @@ impl Part {
         Err(PullError::Checksum { path: self.target.clone(), expected, found })
     }
 
-    /// Gives it its name.
+    /// Renames it to its target.
     pub(super) fn publish(self, force: bool) -> Result<(), PullError> {
         let rename = |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::AlreadyExists => PublishError::Exists { path: self.target.clone() },

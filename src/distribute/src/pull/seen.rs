@@ -15,13 +15,13 @@ use vmbake_common::ownership;
 
 use super::error::PullError;
 
-/// Longest file that is read.
+/// Maximum size of a record.
 const MAX_LEN: u64 = 64 << 10;
 
-/// The state folder.
+/// The state directory.
 #[derive(Clone, Debug)]
 pub struct SeenReleases {
-    /// `None` where neither the caller nor the environment names one: then only pulls that compare no version work.
+    /// `None` if neither the caller nor the environment provides one: then only pulls that compare no version work.
     folder: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct SeenRelease {
 }
 
 impl SeenReleases {
-    /// In a folder, or in the user's own: `$XDG_STATE_HOME/vmbake/releases`, by default below `~/.local/state`.
+    /// Uses the given directory, or `$XDG_STATE_HOME/vmbake/releases`, by default below `~/.local/state`.
     pub fn open(folder: Option<PathBuf>) -> Self {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let default = || {
@@ -47,7 +47,7 @@ impl SeenReleases {
         Self { folder: folder.or_else(default) }
     }
 
-    /// Passes the record of a reference to `decide` and stores what that returns, under the lock.
+    /// Passes the record of a reference to `decide` and stores its result, under the lock.
     pub(super) fn update(
         &self,
         reference: &str,
@@ -65,7 +65,7 @@ impl SeenReleases {
         let path = folder.join(format!("{}.json", Digest::of(reference.as_bytes()).hex()));
         let seen = read(&path)?;
         if seen.as_ref().is_some_and(|seen| seen.reference != reference) {
-            return Err(PullError::State { path, source: std::io::Error::other("it is of another reference") });
+            return Err(PullError::State { path, source: std::io::Error::other("it is for another reference") });
         }
         if let Some((version, digest)) = decide(seen.as_ref())? {
             let reference = reference.to_owned();

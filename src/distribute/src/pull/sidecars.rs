@@ -1,5 +1,5 @@
-//! The files beside an image: the config names them with their digests, so the registry cannot choose them. Signatures are what refers to
-//! the index under the names of signatures; whoever verifies the files judges them.
+//! The files next to an image: listed with their digests in the config, so the registry cannot choose them. Signatures
+//! are found among the referrers of the index by name, and are verified later together with the files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,19 +21,19 @@ use super::wanted::{WantedImage, is_plain};
 use crate::release::document::{ArtifactManifest, TITLE};
 use crate::release::{MAX_ATTACHED, is_signature};
 
-/// Longest signature that is read.
+/// Maximum size of a signature.
 const MAX_SIGNATURE: u64 = 1 << 20;
-/// As many signatures are taken along.
+/// Maximum number of signatures.
 const MAX_SIGNATURES: usize = 64;
 
-/// Files beside an image, by name.
+/// Files next to an image, by name.
 #[derive(Debug)]
 pub(super) struct Sidecars {
     pub(super) files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Sidecars {
-    /// Downloads them, and looks whether the provenance is of this image.
+    /// Downloads them, and checks that the provenance is for this image.
     pub(super) fn fetch(request: &PullRequest<'_>, index: &Digest, image: &WantedImage) -> Result<Self, PullError> {
         let mut files = BTreeMap::new();
         for (name, digest) in &image.config.files {
@@ -46,7 +46,7 @@ impl Sidecars {
         };
         match files.get(&provenance) {
             Some(text) => is_provenance(text, image).map_err(invalid)?,
-            None => return Err(invalid(format!("the release has no {provenance}"))),
+            None => return Err(invalid(format!("no {provenance} in the release"))),
         }
         for (name, content) in signatures(request, index, image)? {
             files.entry(name).or_insert(content);
@@ -54,7 +54,7 @@ impl Sidecars {
         Ok(Self { files })
     }
 
-    /// Fails if something else is where the image or one of these goes to, unless it may be replaced.
+    /// Fails if the image or one of its files exists with other contents, unless it may be replaced.
     pub(super) fn check_room(&self, request: &PullRequest<'_>, image: &Path) -> Result<(), PullError> {
         if request.force {
             return Ok(());
@@ -74,9 +74,9 @@ impl Sidecars {
 
 /// Whether a statement is the provenance of an image with that name and checksum.
 fn is_provenance(text: &[u8], image: &WantedImage) -> Result<(), String> {
-    let statement = json::parse(text).map_err(|error| format!("the provenance is no JSON: {error}"))?;
+    let statement = json::parse(text).map_err(|error| format!("provenance is not valid JSON: {error}"))?;
     if statement["predicateType"] != PREDICATE_TYPE {
-        return Err("the provenance is none".to_owned());
+        return Err("provenance has an unexpected type".to_owned());
     }
     let (algorithm, digest) = match image.config.checksum {
         Checksum::Verity(digest) => ("fsverity_sha256", digest),
@@ -87,11 +87,11 @@ fn is_provenance(text: &[u8], image: &WantedImage) -> Result<(), String> {
         |subject: &Value| subject["name"] == file.as_str() && subject["digest"][algorithm] == digest.hex().as_str();
     match statement["subject"].as_array().is_some_and(|subjects| subjects.iter().any(is_image)) {
         true => Ok(()),
-        false => Err(format!("the provenance does not speak of {file} with {}", image.config.checksum)),
+        false => Err(format!("provenance does not cover {file} with {}", image.config.checksum)),
     }
 }
 
-/// What refers to the index under the name of a signature of one of these files.
+/// Referrers of the index with the name of a signature of one of these files.
 fn signatures(
     request: &PullRequest<'_>,
     index: &Digest,

@@ -1,4 +1,4 @@
-//! Who has signed an index: the bundles that refer to it are tried, whoever put them there.
+//! Verifies the signatures of an index: all attached bundles are candidates, regardless of their origin.
 
 use vmbake_bake::release::sign::MEDIA_TYPE;
 use vmbake_common::digest::Digest;
@@ -12,12 +12,12 @@ use super::error::PullError;
 use crate::release::document::{ArtifactManifest, EMPTY};
 use crate::release::signature::SIGNATURE;
 
-/// As many bundles are looked at. Whoever may write to the repository may add some.
+/// Maximum number of bundles to try. Anyone with write access to the repository can add some.
 const MAX_TRIED: usize = 64;
-/// Longest bundle that is read.
+/// Maximum size of a bundle.
 const MAX_BUNDLE: u64 = 1 << 20;
 
-/// The names of those who have signed, which must be all that were asked for.
+/// The names of the signers, which must include all required ones.
 pub(super) fn check(request: &PullRequest<'_>, index: &Digest) -> Result<Vec<String>, PullError> {
     if request.signers.is_empty() {
         return match request.allow_unsigned {
@@ -28,7 +28,7 @@ pub(super) fn check(request: &PullRequest<'_>, index: &Digest) -> Result<Vec<Str
     let bundles = bundles(request.repository, index)?;
     let mut signed_by = Vec::new();
     for named in request.signers {
-        let mut reason = "nothing that is attached to it is a signature of it".to_owned();
+        let mut reason = "no signature attached".to_owned();
         let holds = bundles.iter().any(|bundle| match holds(request, index, bundle, &named.signer) {
             Ok(()) => true,
             Err(said) => {
@@ -53,11 +53,11 @@ fn holds(request: &PullRequest<'_>, index: &Digest, bundle: &[u8], signer: &Sign
     }
 }
 
-/// The bundles that refer to the index and may be signatures of it.
+/// The bundles attached to the index that may be signatures.
 pub(crate) fn bundles(repository: &Repository, index: &Digest) -> Result<Vec<Vec<u8>>, PullError> {
     let kind = |entry: &Descriptor| match entry.artifact_type.as_deref() {
         Some(MEDIA_TYPE) => Some(0),
-        // What cosign 2 puts into the list below a tag: the type of the config, if any.
+        // cosign 2 lists the media type of the config, if any, in the list at the referrers tag.
         Some(EMPTY) | None => Some(1),
         _ => None,
     };
@@ -67,7 +67,7 @@ pub(crate) fn bundles(repository: &Repository, index: &Digest) -> Result<Vec<Vec
     let mut found = Vec::new();
     for entry in entries.into_iter().take(MAX_TRIED) {
         let manifest = repository.manifest(&entry.digest.to_string())?;
-        // One that is of no use to us may be of use to others.
+        // An unsupported attachment may be for other tools.
         let Ok(manifest) = serde_json::from_slice::<ArtifactManifest>(&manifest.bytes) else { continue };
         if let [layer] = &manifest.layers[..]
             && layer.size <= MAX_BUNDLE

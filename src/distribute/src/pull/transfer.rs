@@ -1,4 +1,5 @@
-//! The bytes of the disk: which chunks are missing is found out first, then those come, several at a time, each checked before it is placed.
+//! Downloads the disk: determines missing chunks, then downloads them concurrently, and verifies each before writing
+//! it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,17 +22,17 @@ use super::part::Part;
 use super::wanted::WantedImage;
 use super::{PullReport, PullRequest};
 
-/// Memory for chunks on their way, in bytes.
+/// Memory limit for chunks being downloaded, in bytes.
 const MEMORY: u64 = 192 << 20;
 
-/// A content that is missing, and where it belongs.
+/// A missing content and its offsets.
 struct Missing<'a> {
     layer: &'a Descriptor,
     content: Digest,
     chunks: Vec<usize>,
 }
 
-/// Puts all chunks of a raw image into place.
+/// Completes all chunks of a raw image.
 pub(super) fn chunks(
     request: &PullRequest<'_>,
     image: &WantedImage,
@@ -39,7 +40,7 @@ pub(super) fn chunks(
     report: PullReport,
 ) -> Result<PullReport, PullError> {
     let chunk_size = image.config.chunk_size;
-    // Each has its compressed and its plain bytes.
+    // Each needs memory for its compressed and uncompressed bytes.
     let most = NonZeroUsize::new(usize::try_from(MEMORY / (2 * chunk_size).max(1)).unwrap_or(1));
     let threads = request.threads.min(most.unwrap_or(NonZeroUsize::MIN));
     let old = request.from.map(|path| OldImage::read(path, chunk_size, threads)).transpose()?;
@@ -61,8 +62,8 @@ pub(super) fn chunks(
     Ok(report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// The contents that are not in place, each once. Holes are made where zeros belong. `in_place` is told of everything else, and whether
-/// an earlier attempt has placed it.
+/// The missing contents, deduplicated. Holes are created for zeros. `in_place` receives all other chunks, and whether
+/// an earlier attempt wrote them.
 fn missing<'a>(
     image: &'a WantedImage,
     part: &Part,
@@ -99,7 +100,7 @@ fn missing<'a>(
     Ok(missing)
 }
 
-/// Gets one content and puts it where it belongs.
+/// Downloads one content and writes it to its offsets.
 fn fetch(
     request: &PullRequest<'_>,
     image: &WantedImage,
@@ -126,7 +127,7 @@ fn fetch(
                 len,
                 expected: Box::new(*expected),
             };
-            // It stops at the length that the content may have.
+            // Decompression stops at the expected length.
             let content = zstd::bulk::decompress(&compressed, len).map_err(|_| wrong())?;
             match content.len() == len && Digest::of(&content) == *expected {
                 true => content,
@@ -141,7 +142,7 @@ fn fetch(
     Ok(())
 }
 
-/// A qcow2 image, complete but for its name. The store keeps what came of it until then.
+/// Downloads a qcow2 image into the store, and copies it to its partial file.
 pub(super) fn whole(
     request: &PullRequest<'_>,
     layer: &Descriptor,

@@ -1,4 +1,4 @@
-//! The image that is wanted: an index enters, its manifest and config leave, which agree with each other.
+//! Selects an image: reads manifest and config from the index, and checks that they are consistent.
 
 use vmbake_bake::incremental::checksums::Checksum;
 use vmbake_bake::release::sums::SumsKind;
@@ -13,15 +13,14 @@ use crate::release::config::DiskConfig;
 use crate::release::document::{ArtifactManifest, CHUNK, DISK, DISK_CONFIG, DISK_TYPE, QCOW2, ReleaseIndex};
 use vmbake_disk::image::Format;
 
-/// Longest name of an image.
+/// Maximum length of an image name.
 const MAX_NAME: usize = 128;
 
 /// An image of a release.
 #[derive(Debug)]
 pub(super) struct WantedImage {
-    /// What it is.
     pub(super) config: DiskConfig,
-    /// Its chunks in their order, or the whole image.
+    /// Its chunks in order, or the whole image.
     pub(super) layers: Vec<Descriptor>,
 }
 
@@ -35,11 +34,11 @@ impl WantedImage {
             .map_err(|source| PullError::Syntax { digest: digest.clone(), source })?;
         let invalid = |reason: String| PullError::Invalid { digest: digest.clone(), reason };
         if manifest.schema_version != 2 || manifest.artifact_type != DISK {
-            return Err(invalid(format!("is of type {:?}, not {DISK}", manifest.artifact_type)));
+            return Err(invalid(format!("media type is {:?}, expected {DISK}", manifest.artifact_type)));
         }
         let config = &manifest.config;
         if config.media_type.to_string() != DISK_CONFIG || config.size > MAX_DOCUMENT {
-            return Err(invalid(format!("its config is no {DISK_CONFIG} of at most {MAX_DOCUMENT} bytes")));
+            return Err(invalid(format!("the config is not a {DISK_CONFIG} of at most {MAX_DOCUMENT} bytes")));
         }
         let text = request.repository.read_blob(&config.digest, config.size)?;
         let parsed: DiskConfig = serde_json::from_slice(&text)
@@ -58,18 +57,18 @@ impl WantedImage {
     pub(super) fn chunk_len(&self, chunk: usize) -> usize {
         let DiskConfig { size, chunk_size, .. } = self.config;
         let start = (chunk as u64).saturating_mul(chunk_size);
-        // Not longer than a chunk may be, which fits.
+        // Fits, as chunks have a maximum length.
         usize::try_from(size.saturating_sub(start).min(chunk_size)).unwrap_or(0)
     }
 
-    /// The image is the one that the index calls so, and names only files of its own.
+    /// Checks that the names match the index, and that the files belong to the image.
     fn check_names(&self, entry: &Descriptor) -> Result<(), String> {
         let DiskConfig { name, architecture, os, format, files, .. } = &self.config;
         if entry.platform() != Some((os, architecture)) || disk_type(entry) != Some(format.name()) {
-            return Err(format!("is of {os}/{architecture} as {}, and the index says something else", format.name()));
+            return Err(format!("image for {os}/{architecture} as {}, which differs from the index", format.name()));
         }
         if !is_plain(name) {
-            return Err(format!("{name:?} is not the name of an image"));
+            return Err(format!("{name:?} is not a valid image name"));
         }
         let is_list = |file: &str| SumsKind::ALL.iter().any(|kind| kind.file_name() == file);
         let is_own = |file: &str| is_plain(file) && (is_list(file) || belongs(file, name)) && *file != self.file_name();
@@ -94,10 +93,10 @@ impl WantedImage {
                 if *size == 0 || count != Some(chunks.len() as u64) || chunks.len() != self.layers.len() {
                     let (layers, chunks) = (self.layers.len(), chunks.len());
                     return Err(invalid(format!(
-                        "{layers} layers and {chunks} chunks of {chunk_size} bytes are no disk of {size} bytes"
+                        "{layers} layers and {chunks} chunks of {chunk_size} bytes do not match a disk of {size} bytes"
                     )));
                 }
-                // zstd makes little longer what it cannot make shorter.
+                // zstd expands incompressible data only slightly.
                 let most = chunk_size.saturating_add(chunk_size / 128).saturating_add(4096);
                 match self.layers.iter().find(|layer| layer.size > most) {
                     Some(layer) => {
@@ -108,14 +107,14 @@ impl WantedImage {
             }
             (Format::Qcow2, Checksum::Bytes(whole)) => match &self.layers[..] {
                 [layer] if layer.digest == *whole && layer.size == *size => Ok(()),
-                _ => Err(invalid("is not the one layer that its config describes".to_owned())),
+                _ => Err(invalid("expected the single layer that its config describes".to_owned())),
             },
-            _ => Err(invalid(format!("{checksum} is no checksum of a {} image", format.name()))),
+            _ => Err(invalid(format!("{checksum} is not a checksum of a {} image", format.name()))),
         }
     }
 }
 
-/// Whether a text can be the name of a file, and of no hidden one.
+/// Whether a text is a valid name of a file that is not hidden.
 pub(super) fn is_plain(name: &str) -> bool {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-+".contains(char);
     !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.chars().all(is_plain)
@@ -125,7 +124,7 @@ fn disk_type(entry: &Descriptor) -> Option<&str> {
     entry.annotations.get(DISK_TYPE).map(String::as_str)
 }
 
-/// The entry of the index that is asked for.
+/// The requested entry of the index.
 fn choose(request: &PullRequest<'_>, index: &ReleaseIndex) -> Result<Descriptor, PullError> {
     let disks = || index.manifests.iter().filter(|entry| entry.artifact_type.as_deref() == Some(DISK));
     let arches: std::collections::BTreeSet<&str> = disks().filter_map(|entry| Some(entry.platform()?.1)).collect();

@@ -1,4 +1,4 @@
-//! From images to documents: each blob is shown once, while its bytes are at hand, and can be read again later.
+//! Converts images to documents: each blob is passed on while its bytes are in memory, and can be read again later.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,16 +31,15 @@ use super::error::DocumentError;
 use super::folder::{NamedImage, ReleaseFolder};
 use vmbake_disk::image::Format;
 
-/// Where the bytes of a blob are.
+/// The source of a blob's bytes.
 #[derive(Clone, Debug)]
 pub enum BlobSource {
     Memory(Vec<u8>),
     File(PathBuf),
-    /// A part of a raw image, which has to be compressed.
+    /// A part of a raw image, to be compressed.
     Chunk {
-        /// The image.
         path: PathBuf,
-        /// Where the part begins, in bytes.
+        /// Offset of the part in bytes.
         offset: u64,
         /// Its length in bytes.
         len: usize,
@@ -51,7 +50,6 @@ pub enum BlobSource {
 pub struct ReleaseBlob {
     /// Its digest, length and type, with its name.
     pub descriptor: Descriptor,
-    /// Where its bytes are.
     pub source: BlobSource,
 }
 
@@ -60,7 +58,7 @@ impl ReleaseBlob {
         Self { descriptor: written.descriptor, source: BlobSource::Memory(written.bytes) }
     }
 
-    /// What `work` makes of its bytes, which are read again. A file that has changed meanwhile has another digest.
+    /// Reads its bytes again and passes them to `work`. If the file has changed, their digest differs.
     pub fn with_payload<T, E: From<DocumentError>>(
         &self,
         work: impl FnOnce(Payload<'_>) -> Result<T, E>,
@@ -72,7 +70,7 @@ impl ReleaseBlob {
         }
     }
 
-    /// Its bytes again. Whoever writes them down has to look whether the file has changed meanwhile.
+    /// Reads its bytes again. The caller must check whether the file has changed.
     pub fn open(&self) -> Result<Box<dyn Read + '_>, DocumentError> {
         match &self.source {
             BlobSource::Memory(bytes) => Ok(Box::new(bytes.as_slice())),
@@ -87,23 +85,23 @@ pub struct ReleaseDocuments {
     pub index: Written,
     /// A manifest for each image.
     pub manifests: Vec<Written>,
-    /// Configs, chunks and files of images, each once.
+    /// Configs, chunks and files of images, deduplicated.
     pub blobs: Vec<ReleaseBlob>,
-    /// What is attached to the index.
+    /// Attachments of the index.
     pub attachments: Vec<Attachment>,
 }
 
-/// The chunk of an image once more.
+/// Compresses the chunk of an image again.
 fn again(path: &Path, offset: u64, len: usize) -> Result<Vec<u8>, DocumentError> {
     let failed = |source| DocumentError::Read { path: path.to_owned(), source };
     let disk = FileSource::new(open(path)?).map_err(failed)?;
     Ok(frame(&disk, offset, len).map_err(failed)?.bytes)
 }
 
-/// What is done with each blob of an image while its bytes are at hand: by several threads at the same time, and with equal ones once.
+/// Called for each blob of an image while its bytes are in memory: from several threads, and once for equal blobs.
 pub type EachBlob<'a, E> = dyn Fn(&Descriptor, Payload<'_>) -> Result<(), E> + Sync + 'a;
 
-/// Describes a release, and whatever else is to be attached to it.
+/// Describes a release with additional attachments.
 pub fn assemble<E: From<DocumentError> + Send>(
     folder: &ReleaseFolder,
     binding: &ReleaseBinding,
@@ -161,7 +159,7 @@ fn layers<E: From<DocumentError> + Send>(
         (Format::Raw, _) => {
             let chunk_size = chunk_len(size).ok_or_else(|| {
                 DocumentError::Message(message!(
-                    "{}: {size} bytes, more than a manifest can describe",
+                    "{}: {size} bytes, more than the limit of a manifest",
                     image.path.display()
                 ))
             })?;
@@ -182,7 +180,7 @@ fn layers<E: From<DocumentError> + Send>(
     Ok((layers, config))
 }
 
-/// Compares an image with what the list says of it.
+/// Compares an image with its listed checksum.
 fn check(image: &NamedImage, source: &FileSource, threads: NonZeroUsize) -> Result<(), DocumentError> {
     let failed = |source| DocumentError::Read { path: image.path.clone(), source };
     let found = match image.checksum {
@@ -232,7 +230,7 @@ fn chunks<E: From<DocumentError> + Send>(
         (offset, result)
     });
     let (mut layers, mut contents) = (Vec::new(), Vec::new());
-    // The first error of the disk's order, if there is any.
+    // The first error by offset, if any.
     for (number, (offset, result)) in results.into_iter().enumerate() {
         let Some((descriptor, content, len)) = result? else { continue };
         let descriptor = titled(descriptor, &format!("{}.raw.zst.{number:04}", image.name));

@@ -1,13 +1,13 @@
-//! What is attached to the index of a release: a file enters, a manifest whose `subject` is the index leaves.
+//! Attachments of the index of a release: manifests whose `subject` is the index.
 //!
-//! Everything refers to the index, not to an image: tools that copy a release with all that refers to it look there.
+//! Everything is attached to the index, not to an image: tools that copy a release with its referrers start there.
 
 use vmbake_bake::release::sign::{BUNDLE, MEDIA_TYPE};
 use vmbake_oci::Descriptor;
 
 use super::document::{ArtifactManifest, MANIFEST, TITLE, Written, empty_config, titled};
 
-/// Types of documents, by the ends of their names. The first that fits counts.
+/// Artifact types of documents by suffix. The first match applies.
 const TYPES: [(&str, &str); 8] = [
     (BUNDLE, MEDIA_TYPE),
     (".spdx.json", "application/spdx+json"),
@@ -18,24 +18,23 @@ const TYPES: [(&str, &str); 8] = [
     ("SHA256SUMS", "application/vnd.vmbake.sums.v1"),
     ("FSVERITYSUMS", "application/vnd.vmbake.sums.v1"),
 ];
-/// Type of the manifest of what was baked.
+/// Artifact type of the manifest of the image.
 const PINNED: &str = "application/vnd.vmbake.manifest.v1+json";
-/// Type of everything else.
+/// Artifact type of all other files.
 const OTHER: &str = "application/vnd.vmbake.attachment.v1";
 
-/// A file that is attached, with the manifest that attaches it.
+/// An attached file, with its manifest.
 #[derive(Clone, Debug)]
 pub struct Attachment {
     pub name: String,
-    /// The file.
     pub content: Written,
     pub manifest: Written,
-    /// The entry of lists of what refers to the index.
+    /// The entry in lists of referrers.
     pub entry: Descriptor,
 }
 
 impl Attachment {
-    /// Attaches a file that lies beside the image called `of`, or one that the user names.
+    /// Attaches a file next to the image called `of`, or one given by the user.
     pub fn of_file(index: &Descriptor, name: &str, content: Vec<u8>, of: &[&str]) -> Result<Self, serde_json::Error> {
         let known = TYPES.iter().find(|(end, _)| name.ends_with(end)).map(|(_, media_type)| *media_type);
         let is_pinned = of.iter().any(|image| name.strip_prefix(image) == Some(".json"));

@@ -1,6 +1,7 @@
 //! Name and version of a release: annotations of the index, so that its signature covers both.
 //!
-//! The name is that of the repository without the host, so that a mirror has the same. Versions are ordered as those of bundles.
+//! The name is that of the repository without the host, so that it is the same on a mirror. Versions are ordered like
+//! those of bundles.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +19,19 @@ const VERSION: &str = "vmbake.release.version";
 pub struct ReleaseBinding {
     /// The name of its repository, without the host.
     pub name: String,
-    /// Its version; `None` where the publisher gave none.
+    /// Its version; `None` if the publisher set none.
     pub version: Option<Version>,
 }
 
 impl ReleaseBinding {
-    /// For a push to `reference`; the default version is the tag, if it is one.
+    /// For a push to `reference`; the version defaults to the tag, if that is a valid version.
     pub fn of(reference: &RemoteName, version: Option<&Version>) -> Self {
         // Tags cannot contain `+`.
         let tagged = || reference.tag.as_ref()?.replace('_', "+").parse().ok();
         Self { name: reference.repository.name().to_owned(), version: version.cloned().or_else(tagged) }
     }
 
-    /// Reads the annotations of an index; `None` without any, as in releases of earlier versions.
+    /// Reads the annotations of an index; `None` if it has none, as in releases of earlier versions.
     pub(crate) fn read(
         index: &Digest,
         annotations: &BTreeMap<String, String>,
@@ -40,7 +41,7 @@ impl ReleaseBinding {
         match (annotations.get(NAME), version) {
             (Some(name), version) => Ok(Some(Self { name: name.clone(), version })),
             (None, None) => Ok(None),
-            (None, Some(_)) => Err((*index, format!("has {VERSION}, but no {NAME}"))),
+            (None, Some(_)) => Err((*index, format!("{VERSION} without {NAME}"))),
         }
     }
 

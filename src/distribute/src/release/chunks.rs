@@ -1,8 +1,8 @@
-//! Chunks of a raw image: a part of the disk enters, one zstd frame with its content's length leaves.
+//! Chunks of a raw image: each is compressed to a zstd frame that states the length of its content.
 //!
-//! Chunks have 4 MiB up to a disk of 16 GiB, and twice as much whenever a disk would else need more than 4,096 of them: a manifest with
-//! more would be longer than registries have to take. Smaller chunks would cost a request each, and larger ones more bytes for a small
-//! change. A part of the disk without data is not read; its frame depends on its length alone.
+//! Chunks have 4 MiB up to a disk of 16 GiB, and twice as much whenever a disk would require more than 4,096 of them: a
+//! longer manifest might exceed the limits of registries. Smaller chunks would cost more requests, larger ones more
+//! data for a small change. Parts of the disk without data are not read; their frame depends only on the length.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use vmbake_disk::source::ReadAt;
 
 use vmbake_common::digest::Digest;
 
-/// The least length of a chunk in bytes.
+/// Minimum length of a chunk in bytes.
 const LEAST: u64 = 4 << 20;
-/// The most chunks of an image.
+/// Maximum number of chunks of an image.
 pub const MAX_CHUNKS: u64 = 4096;
-/// The longest chunk: of a disk of 512 GiB. Some of them are in memory at a time.
+/// Maximum length of a chunk: for a disk of 512 GiB. Several are in memory at a time.
 pub const MAX_CHUNK: u64 = 128 << 20;
-/// Level of compression: as fast as a gigabit line on two cores.
+/// Compression level: as fast as a gigabit line on two cores.
 const LEVEL: i32 = 3;
 
 /// The length of the chunks of a disk of `len` bytes; `None` if it is too long.
@@ -28,16 +28,14 @@ pub fn chunk_len(len: u64) -> Option<u64> {
     Some(chunk)
 }
 
-/// A chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// SHA-256 of its content.
     pub content: Digest,
-    /// The zstd frame.
     pub bytes: Vec<u8>,
 }
 
-/// The chunk of `len` bytes that begins at `offset`.
+/// The chunk of `len` bytes at `offset`.
 pub fn frame(disk: &dyn ReadAt, offset: u64, len: usize) -> io::Result<Frame> {
     let end = offset.saturating_add(len as u64);
     let mut content = vec![0; len];
@@ -57,7 +55,7 @@ pub fn is_hole(disk: &dyn ReadAt, offset: u64, len: usize) -> io::Result<bool> {
     Ok(disk.next_data(offset)?.is_none_or(|data| data.start >= end))
 }
 
-/// The chunk of so many zeros.
+/// A chunk of zeros.
 pub fn zeros(len: usize) -> io::Result<Frame> {
     compress(&vec![0; len])
 }
@@ -80,7 +78,7 @@ mod tests {
         let frame = zeros(4 << 20).unwrap();
         assert_eq!(zstd::zstd_safe::get_frame_content_size(&frame.bytes).unwrap(), Some(LEAST));
         assert_eq!(frame.content, Digest::of(&vec![0; 4 << 20]));
-        // Every chunk of every release has other bytes with another libzstd: nothing would be found in registries.
+        // With another libzstd, all chunks would differ, and nothing could be reused from registries.
         let pinned = "sha256:376d44ee7f91112da3ca7fc22ee68ce8ec9ae5bf0e3795a4e7a88dfa8db97006";
         assert_eq!(Digest::of(&frame.bytes).to_string(), pinned);
     }

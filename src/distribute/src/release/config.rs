@@ -1,4 +1,4 @@
-//! The config of an image: what it is, and the digests of all that belongs to it.
+//! The config of an image: its properties, and the digests of all its parts.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct DiskConfig {
     pub architecture: String,
     /// Operating system, as OCI names it: `linux`.
     pub os: String,
-    /// `<kind>.<os-name>.<arch>`, as names of files begin.
+    /// `<kind>.<os-name>.<arch>`, the stem of file names.
     pub name: String,
     /// Kind of image.
     pub kind: String,
@@ -23,23 +23,22 @@ pub struct DiskConfig {
     pub system: String,
     /// Version of the manifest.
     pub version: String,
-    /// Format of the image.
     pub format: Format,
     /// Length of the image's file in bytes.
     pub size: u64,
-    /// Checksum of the image's file: fs-verity of a raw one, SHA-256 of a qcow2.
+    /// Checksum of the image's file: fs-verity for raw, SHA-256 for qcow2.
     pub checksum: Checksum,
     /// Digest of the manifest that it was baked from.
     pub manifest: Digest,
     /// Digest of the program that baked it.
     pub program: Digest,
-    /// Length of each chunk but the last one in bytes, before compression; zero without chunks.
+    /// Length of each chunk but the last one in bytes, before compression; 0 without chunks.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub chunk_size: u64,
     /// SHA-256 of each chunk before compression.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<Digest>,
-    /// The files beside the image that belong to it, but signatures, each with its SHA-256.
+    /// The documents of the image except for signatures, each with its SHA-256.
     pub files: BTreeMap<String, Digest>,
 }
 

@@ -1,5 +1,5 @@
-//! The documents of a release as they are written and read: index and manifests (OCI image specification 1.1). Fields are written in one
-//! order, maps sorted, without blanks.
+//! The documents of a release: index and manifests (OCI image specification 1.1). Fields are written in a fixed order,
+//! maps sorted, without white space.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,9 @@ pub const DISK_CONFIG: &str = "application/vnd.vmbake.disk.config.v1+json";
 pub const CHUNK: &str = "application/vnd.vmbake.disk.chunk.v1.raw+zstd";
 /// Media type of a whole qcow2 image.
 pub const QCOW2: &str = "application/vnd.vmbake.disk.v1.qcow2";
-/// Media type of a config that says nothing.
+/// Media type of an empty config.
 pub const EMPTY: &str = "application/vnd.oci.empty.v1+json";
-/// Annotation with the format of an image, as others who keep disks in registries have it.
+/// Annotation with the format of an image, as in other tools that store disks in registries.
 pub const DISK_TYPE: &str = "disktype";
 /// Annotation with the name of a file.
 pub const TITLE: &str = "org.opencontainers.image.title";
@@ -49,7 +49,7 @@ pub struct ReleaseIndex {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A manifest: of an image, or of what is attached to the index.
+/// A manifest of an image or an attachment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactManifest {
@@ -57,21 +57,20 @@ pub struct ArtifactManifest {
     pub schema_version: u32,
     /// [`MANIFEST`].
     pub media_type: String,
-    /// [`DISK`], or what kind of document is attached.
+    /// [`DISK`], or the type of the attached document.
     pub artifact_type: String,
     pub config: Descriptor,
-    /// The chunks in their order, or the file.
+    /// The chunks in order, or the file.
     pub layers: Vec<Descriptor>,
-    /// What it is attached to.
+    /// The manifest that it is attached to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Descriptor>,
-    /// What else is said of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
 impl ArtifactManifest {
-    /// A manifest without annotations that is attached to nothing.
+    /// A manifest without annotations and subject.
     pub fn new(artifact_type: &str, config: Descriptor, layers: Vec<Descriptor>) -> Self {
         let (media_type, artifact_type) = (MANIFEST.to_owned(), artifact_type.to_owned());
         let annotations = BTreeMap::new();
@@ -79,21 +78,20 @@ impl ArtifactManifest {
     }
 }
 
-/// A document with its bytes.
+/// A serialized document.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// What leads to it.
     pub descriptor: Descriptor,
     pub bytes: Vec<u8>,
 }
 
 impl Written {
-    /// Writes a document.
+    /// Serializes a document.
     pub fn new(media_type: &str, document: &impl Serialize) -> Result<Self, serde_json::Error> {
         Ok(Self::of(media_type, serde_json::to_vec(document)?))
     }
 
-    /// What is written already.
+    /// Wraps serialized bytes.
     pub fn of(media_type: &str, bytes: Vec<u8>) -> Self {
         let descriptor = Descriptor::new(media_type, Digest::of(&bytes), bytes.len() as u64);
         Self { descriptor, bytes }
@@ -106,7 +104,7 @@ pub fn titled(mut descriptor: Descriptor, title: &str) -> Descriptor {
     descriptor
 }
 
-/// The config of everything that is attached.
+/// The config of all attachments.
 pub fn empty_config() -> Written {
     Written::of(EMPTY, b"{}".to_vec())
 }

@@ -1,4 +1,4 @@
-//! Why files are not a release.
+//! Errors in the files of a release.
 
 use std::path::PathBuf;
 
@@ -10,24 +10,24 @@ use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;
 use vmbake_manifest::ManifestError;
 
-/// Why files are not a release.
+/// Why files are not a valid release.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: not called NAME.raw or NAME.qcow2")]
+    #[error("{path}: file name is not NAME.raw or NAME.qcow2")]
     Name { path: PathBuf },
-    #[error("{path}: not in {}, where the first image is", .folder.display())]
+    #[error("{path}: not in {}, the directory of the first image", .folder.display())]
     Folder {
         path: PathBuf,
-        /// The folder of the first one.
+        /// The directory of the first image.
         folder: PathBuf,
     },
-    #[error("{path}: {} is of the same architecture and format", .other.display())]
+    #[error("{path}: {} has the same architecture and format", .other.display())]
     Twice { path: PathBuf, other: PathBuf },
-    #[error("{path}: neither SHA256SUMS nor FSVERITYSUMS beside it has it")]
+    #[error("{path}: not listed in SHA256SUMS or FSVERITYSUMS next to it")]
     Unlisted { path: PathBuf },
-    #[error("{path}: has {found}, the list says {expected}")]
+    #[error("{path}: has {found}, but the list states {expected}")]
     Checksum { path: PathBuf, expected: Box<Checksum>, found: Box<Checksum> },
     #[error(transparent)]
     Sums(#[from] SumsError),
@@ -35,9 +35,9 @@ pub enum DocumentError {
     Inputs(#[from] BuildInputsError),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    #[error("the key cannot be used")]
+    #[error("cannot use the key")]
     Key(#[from] KeyError),
-    #[error("cannot write a document as JSON")]
+    #[error("cannot serialize a document as JSON")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Message(#[from] Message),
@@ -46,13 +46,14 @@ pub enum DocumentError {
 impl Hint for DocumentError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { path, .. } if path.extension().is_some_and(|end| end == "json") => {
-                Some("a release is what `vmbake bake` wrote: the images with all that lies beside them".to_owned())
-            }
+            Self::Read { path, .. } if path.extension().is_some_and(|end| end == "json") => Some(
+                "a release consists of the outputs of `vmbake bake`: the images with all documents next to them"
+                    .to_owned(),
+            ),
             Self::Name { .. } | Self::Unlisted { .. } => {
-                Some("name images that `vmbake bake` wrote, where it wrote them".to_owned())
+                Some("name images that `vmbake bake` wrote, in the directory that it wrote them to".to_owned())
             }
-            Self::Checksum { .. } => Some("`vmbake verify image DIR` says what has changed since the bake".to_owned()),
+            Self::Checksum { .. } => Some("`vmbake verify image DIR` reports all changes since the bake".to_owned()),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The folder of a release: which images are in it, what its lists say of them, and what lies beside them.
+//! The directory of a release: its images with their listed checksums, and the documents next to them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,39 +16,37 @@ use vmbake_manifest::Manifest;
 use super::error::DocumentError;
 use vmbake_disk::image::Format;
 
-/// Longest file that is attached.
+/// Maximum size of an attached file.
 pub const MAX_ATTACHED: u64 = 64 << 20;
 
-/// An image of a release, and what is known of it.
+/// An image of a release, with its properties.
 #[derive(Clone, Debug)]
 pub struct NamedImage {
-    /// Where it is.
     pub path: PathBuf,
     /// `<kind>.<os-name>.<arch>`.
     pub name: String,
-    /// Its format, by its name.
+    /// Its format, according to its file name.
     pub format: Format,
-    /// What the list says of it.
+    /// The listed checksum.
     pub checksum: Checksum,
-    /// What it was made of.
     pub inputs: BuildInputs,
     /// Version of its manifest.
     pub version: String,
 }
 
-/// Images and the files beside them.
+/// Images and the files next to them.
 #[derive(Clone, Debug)]
 pub struct ReleaseFolder {
     /// The images, by architecture and format.
     pub images: Vec<NamedImage>,
-    /// Everything that lies beside them, by name, but for signatures.
+    /// The files next to them, by name, except for signatures.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The signatures beside them, by name.
+    /// The signatures next to them, by name.
     pub signatures: BTreeMap<String, Vec<u8>>,
 }
 
 impl ReleaseFolder {
-    /// Reads what lies beside these images, which are in one folder.
+    /// Reads the files next to these images, which must be in one directory.
     pub fn read(paths: &[PathBuf]) -> Result<Self, DocumentError> {
         let parent = |path: &Path| {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -100,7 +98,7 @@ fn image(path: &Path, folder: &Path, listed: &BTreeMap<String, Checksum>) -> Res
     Ok(NamedImage { path: path.to_owned(), name: name.to_owned(), format, checksum, inputs, version })
 }
 
-/// Adds what the lists say lies beside an image. All of it must be there, and be what they say.
+/// Adds the listed files next to an image. All must exist and match their checksums.
 fn beside(
     folder: &Path,
     name: &str,
@@ -134,7 +132,8 @@ fn signatures(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<BTreeM
     Ok(found)
 }
 
-/// Whether a name is that of a signature of one of these files: `NAME[.LABEL].sigstore.json`, where NAME has no `.json` at its end.
+/// Whether a name is that of a signature of one of these files: `NAME[.LABEL].sigstore.json`, where NAME has no suffix
+/// `.json`.
 pub fn is_signature<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
     let Some(stem) = name.strip_suffix(BUNDLE) else { return false };
     files.any(|file| {
@@ -143,13 +142,13 @@ pub fn is_signature<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) ->
     })
 }
 
-/// A file that is attached.
+/// Reads a file to attach.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, DocumentError> {
     let failed = |source| DocumentError::Read { path: path.to_owned(), source };
     let len = path.metadata().map_err(failed)?.len();
     if len > MAX_ATTACHED {
         return Err(DocumentError::Message(message!(
-            "{}: {len} bytes, more than the {} that are attached",
+            "{}: {len} bytes, more than the limit of {} for attachments",
             path.display(),
             MAX_ATTACHED
         )));

@@ -1,7 +1,7 @@
-//! The signature of a release index: its digest and a key enter, an attachment with a sigstore bundle leaves.
+//! The signature of a release index: creates an attachment with a sigstore bundle from its digest and a key.
 //!
-//! What is signed is an in-toto statement (Statement v1) whose only subject is the index, as cosign signs what is in a registry. So
-//! cosign verifies it, and vmbake verifies what cosign signed.
+//! The signed document is an in-toto statement (Statement v1) whose only subject is the index, as cosign signs
+//! artifacts in a registry. So cosign can verify it, and vmbake can verify signatures of cosign.
 
 use serde_json::json;
 
@@ -14,14 +14,14 @@ use vmbake_oci::Descriptor;
 use super::attachments::Attachment;
 use super::error::DocumentError;
 
-/// Type of the statement's predicate, which says nothing more.
+/// Type of the statement's predicate, which is empty.
 pub const SIGNATURE: &str = "https://sigstore.dev/cosign/sign/v1";
-/// Name of the file, where it becomes one.
+/// Name of the file when saved.
 const NAME: &str = "index.sigstore.json";
 
 pub fn sign_index(index: &Descriptor, key: &PrivateKey) -> Result<Attachment, DocumentError> {
     let bundle = envelope(key, &statement(&index.digest)?)?;
-    // By these cosign finds it among what is attached.
+    // cosign finds the bundle among the attachments by these annotations.
     let annotations =
         [("dev.sigstore.bundle.content", "dsse-envelope"), ("dev.sigstore.bundle.predicateType", SIGNATURE)];
     Ok(Attachment::new(index, NAME, MEDIA_TYPE, serde_json::to_vec(&bundle)?, &annotations)?)
