@@ -1,5 +1,4 @@
-//! A whole disk before it is written: what enters are partitions, tables and boot code as runs of sources, what leaves
-//! is bytes that can be read at any offset.
+//! A whole disk before it is written: partitions, tables and boot code as runs of sources, readable at any offset.
 
 mod assemble;
 
@@ -18,27 +17,25 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk as long as `map`, whose extents refer to `sources`.
+    /// A disk of the length of `map`, whose extents refer to `sources`.
     pub fn new(map: Map, sources: Sources) -> Self {
         Self { map, sources }
     }
 
-    /// Length in bytes, holes included.
+    /// Length in bytes, including holes.
     pub fn len(&self) -> u64 {
         self.map.len()
     }
 
-    /// Whether the disk has no byte at all.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Which bytes stand where.
+    /// The layout of its bytes.
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// Where the bytes come from.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }

@@ -1,12 +1,12 @@
-//! FAT12, FAT16 and FAT32: a volume enters, its description and its [`Tree`] leave. Read only.
+//! FAT12, FAT16 and FAT32: describes a volume and reads it to a [`Tree`]. Read-only.
 //!
 //! Microsoft's FAT specification 1.03 and its long-name extension. Little endian; offsets in bytes from the start of
 //! the volume; clusters are numbered from 2. Contents are ranges of the volume, never copies.
 //!
-//! The kind is told as Linux tells it: FAT32 where the 16-bit FAT size is 0, else by the number of clusters. Stricter than
-//! the specification: no cluster may belong to two files, names may not repeat, and a file's chain must be as long as
-//! its size says. Names keep the case in which they are stored and are compared by it. Permissions are those of
-//! a mount by root; times, which carry no zone, are taken as UTC.
+//! The type is determined as in Linux: FAT32 if the 16-bit FAT size is 0, otherwise by the number of clusters. Stricter
+//! than the specification: no cluster may belong to two files, names must be unique, and a file's chain must match its
+//! size. Names keep their case and are compared with it. Permissions are those of a mount by root; times have no time
+//! zone and are read as UTC.
 
 mod error;
 mod boot;
@@ -22,27 +22,27 @@ use dir::Entry;
 pub use error::{ChainFault, EntryFault, FatError, FatPart};
 use table::Chains;
 
-/// Most files and directories that are read. An ESP holds dozens.
+/// Maximum number of files and directories. An ESP has dozens.
 const MAX_ENTRIES: usize = 1 << 16;
-/// Longest path that a system call takes (`PATH_MAX`), far more than the specification's 260. It also bounds the depth of a tree.
+/// Maximum length of a path in system calls (`PATH_MAX`), far more than the specification's 260. It also limits the
+/// depth of a tree.
 const MAX_PATH: usize = 4095;
-/// Most bytes of all paths: room for as many as the specification's longest.
+/// Maximum total length of all paths, based on the specification's maximum.
 const MAX_PATH_BYTES: usize = MAX_ENTRIES * 260;
 
-/// What a volume says about itself.
+/// The description of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FatInfo {
     /// `FAT12`, `FAT16` or `FAT32`.
     pub kind: &'static str,
-    /// Label, empty where there is none.
+    /// May be empty.
     pub label: String,
     /// Serial number, shown as `XXXX-XXXX`.
     pub volume_id: u32,
     /// Bytes of a cluster.
     pub cluster_size: u32,
-    /// Clusters that files can take.
+    /// Number of clusters for files.
     pub clusters: u32,
-    /// Those not taken.
     pub free_clusters: u32,
 }
 
@@ -87,11 +87,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Walks all directories. Ends, as no cluster is taken twice.
+    /// Walks all directories. Terminates, as no cluster is used twice.
     fn read_all(&mut self) -> Result<(), FatError> {
         let mut bytes = root_bytes(self.source, &self.boot, &mut self.chains)?;
         let mut next = Some((ROOT, String::new()));
-        // Directories wait as the places of their clusters: their bytes may be as many as the volume's.
+        // Pending directories are stored as lists of clusters, since their contents may be as large as the volume.
         let mut todo: Vec<(InodeId, String, Vec<u32>)> = Vec::new();
         while let Some((dir, path)) = next {
             let (entries, _) = dir::parse(&path, &bytes, self.boot.wide())?;
@@ -121,7 +121,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Places one entry and returns its clusters.
+    /// Inserts an entry and returns its clusters.
     fn insert(&mut self, dir: InodeId, path: &str, entry: &Entry) -> Result<(InodeId, Vec<u32>), FatError> {
         let chain = if entry.directory {
             self.chains.directory(path, entry.first_cluster)?
@@ -152,7 +152,7 @@ fn at_most(what: FatPart, found: usize, limit: usize) -> Result<(), FatError> {
     if found <= limit { Ok(()) } else { Err(too_many()) }
 }
 
-/// The root directory: a chain on FAT32, a region of its own before.
+/// The root directory: a chain on FAT32, otherwise a separate region.
 fn root_bytes(source: &dyn ReadAt, boot: &Boot, chains: &mut Chains) -> Result<Vec<u8>, FatError> {
     match boot.root_cluster {
         Some(cluster) => read_clusters(source, boot, &chains.directory("/", cluster)?),
@@ -160,7 +160,7 @@ fn root_bytes(source: &dyn ReadAt, boot: &Boot, chains: &mut Chains) -> Result<V
     }
 }
 
-/// The clusters of a directory, up to the one in which it ends.
+/// The clusters of a directory, up to the one with its end.
 fn read_clusters(source: &dyn ReadAt, boot: &Boot, chain: &[u32]) -> Result<Vec<u8>, FatError> {
     let mut bytes = Vec::new();
     for cluster in chain {

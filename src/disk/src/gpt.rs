@@ -1,11 +1,12 @@
-//! GUID partition tables: a disk enters and its [`Table`] leaves; a [`Table`] enters and its sectors leave.
+//! GUID partition tables: reads a [`Table`] from a disk, and encodes a [`Table`] to sectors.
 //!
-//! UEFI 2.10, 5.3. Little endian; sectors of 512 bytes, or of 4096, which are read and not written; what is public counts
-//! bytes from the start of the disk.
-//! Headers and entries are decoded and encoded by `gptman`, which keeps numbers, GUIDs and attributes; this module
-//! decides which copy is used and checks it first: both checksums, place, bounds, overlaps.
+//! UEFI 2.10, 5.3. Little endian; sectors of 512 bytes, or of 4096, which are supported only for reading; public values
+//! are bytes from the start of the disk. Headers and entries are decoded and encoded by `gptman`, which preserves
+//! numbers, GUIDs and attributes; this module selects the copy and validates it first: both checksums, location,
+//! bounds, overlaps.
 //!
-//! Stricter than the specification: headers of 92 and entries of 128 bytes only, at most 1024 of them, and no GUID twice.
+//! Stricter than the specification: headers of 92 and entries of 128 bytes only, at most 1024 of them, and no duplicate
+//! GUIDs.
 
 mod error;
 mod guid;
@@ -23,31 +24,29 @@ use crate::source::ReadAt;
 /// Bytes of a sector.
 pub const SECTOR: u64 = SECTOR_LEN as u64;
 const SECTOR_LEN: usize = 512;
-/// Bytes of a sector of disks that address no smaller ones.
+/// Sector size in bytes of disks with large sectors.
 const LARGE_SECTOR: u64 = 4096;
-/// What a header begins with.
+/// The signature of a header.
 const SIGNATURE: [u8; 8] = *b"EFI PART";
 /// The sector of the primary header.
 const PRIMARY_LBA: u64 = 1;
 
 type Sector = [u8; SECTOR_LEN];
 
-/// One partition. Place and length are in bytes.
+/// A partition. Offset and length are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its number, from 1: `p14` stays `p14` wherever it stands on the disk.
+    /// Its number, from 1: `p14` stays `p14` wherever it is on the disk.
     pub number: u32,
-    /// What it holds.
     pub type_guid: Guid,
-    /// Its own name for life (PARTUUID).
+    /// Its unique GUID (PARTUUID).
     pub guid: Guid,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// Length.
     pub len: u64,
     /// Attribute bits as stored.
     pub attributes: u64,
-    /// Label (PARTLABEL); what is not UTF-16 in it has been replaced by U+FFFD.
+    /// Label (PARTLABEL), with invalid UTF-16 replaced by U+FFFD.
     pub name: String,
 }
 
@@ -58,36 +57,36 @@ impl Partition {
     }
 }
 
-/// A checked partition table.
+/// A validated partition table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub disk_guid: Guid,
     /// Used entries by number.
     pub partitions: Vec<Partition>,
-    /// First byte that a partition may take.
+    /// Offset of the first byte available for partitions.
     pub first_usable: u64,
-    /// Entries that the table has room for.
+    /// Number of entries.
     pub capacity: u32,
-    /// Bytes of a sector: 512 or 4096.
+    /// Sector size in bytes: 512 or 4096.
     pub sector: u64,
     /// Sector 0.
     pub mbr: Mbr,
-    /// Why the primary copy was not used, when the backup was.
+    /// Why the primary copy was not used, if the backup was.
     pub used_backup: Option<String>,
-    /// Why the backup could not be used, when the primary was.
+    /// Why the backup is invalid, if the primary was used.
     pub backup_damage: Option<String>,
 }
 
 impl Table {
-    /// The partition of that number.
     pub fn partition(&self, number: u32) -> Option<&Partition> {
         self.partitions.iter().find(|partition| partition.number == number)
     }
 }
 
-/// Reads and checks the table of a disk; the backup takes the primary's place when that is damaged.
+/// Reads and validates the table of a disk; uses the backup if the primary copy is corrupt.
 ///
-/// The backup is looked for where the primary says (a raw image may have been lengthened since), else in the last sector.
+/// The backup is expected at the location in the primary header (a raw image may have been extended since), otherwise
+/// in the last sector.
 pub fn read(source: &dyn ReadAt) -> Result<Table, GptError> {
     let mbr = Mbr::parse(&read_sector(source, SECTOR, 0)?)?;
     let sector = sector_len(source);
@@ -111,7 +110,7 @@ pub fn read(source: &dyn ReadAt) -> Result<Table, GptError> {
     }
 }
 
-/// Bytes of a sector, which no field tells: where a header stands does.
+/// The sector size, determined by the location of a header, as no field states it.
 fn sector_len(source: &dyn ReadAt) -> u64 {
     let has_header = |sector, lba| {
         let found = read_sector(source, sector, lba);
@@ -127,12 +126,12 @@ fn last_lba(source: &dyn ReadAt, sector: u64) -> u64 {
     (source.len() / sector).saturating_sub(1)
 }
 
-/// Where a sector starts, in bytes.
+/// Offset of a sector in bytes.
 fn offset(sector: u64, lba: u64) -> Result<u64, GptError> {
     lba.checked_mul(sector).ok_or(GptError::Corrupt { lba, what: GptPart::Sector, found: lba })
 }
 
-/// The first 512 bytes of a sector, whatever its length.
+/// The first 512 bytes of a sector of any size.
 fn read_sector(source: &dyn ReadAt, sector: u64, lba: u64) -> Result<Sector, GptError> {
     let mut bytes = [0; SECTOR_LEN];
     source.read_exact_at(&mut bytes, offset(sector, lba)?).map_err(|source| GptError::Read { lba, source })?;

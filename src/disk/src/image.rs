@@ -1,8 +1,8 @@
-//! Opens disk images: what enters is a file that somebody else made, what leaves is its disk as a [`ReadAt`].
+//! Opens untrusted disk image files and provides their disk as a [`ReadAt`].
 //!
-//! A file that begins with qcow2's magic is read as qcow2, every other regular file as raw, unless it is known to be something
-//! else: that is refused by its name. Offsets are bytes, either
-//! of the file ("host") or of the disk inside it ("guest").
+//! A file with the magic number of qcow2 is read as qcow2, any other regular file as raw, unless it is recognized as
+//! another format, which is refused by name. Offsets are bytes, either of the file ("host") or of the disk inside it
+//! ("guest").
 
 mod file;
 mod foreign;
@@ -26,7 +26,7 @@ pub(crate) use qcow2::{BACKING_FORMAT, EXTENSIONS_END};
 pub use qcow2::{Backing, BackingNameError, Qcow2Part};
 pub(crate) use same::{ImagePair, PairBuffers};
 
-/// How a disk is stored in a file; in documents and at the end of file names it is called `raw` or `qcow2`.
+/// The format of a disk image file, called `raw` or `qcow2` in documents and file extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -36,12 +36,12 @@ pub enum Format {
     Qcow2,
 }
 
-/// How the compressed clusters of a qcow2 file are compressed.
+/// The compression of clusters of a qcow2 file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClusterCompression {
-    /// Deflate without a header (RFC 1951): every reader of qcow2 knows it.
+    /// Deflate without a header (RFC 1951), supported by every reader of qcow2.
     Zlib,
-    /// Zstandard frames, which QEMU reads since 5.1.
+    /// Zstandard frames, supported by QEMU since 5.1.
     #[default]
     Zstd,
 }
@@ -71,7 +71,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A word that names no format.
+/// An unknown format name.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown image format {0:?}, expected raw or qcow2")]
 pub struct UnknownFormat(String);
@@ -84,7 +84,7 @@ impl FromStr for Format {
     }
 }
 
-/// Why an image was not opened or not read. Offsets are those of the image file.
+/// Why an image could not be opened or read. Offsets are those of the image file.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     #[error("{}: cannot open the image", path.display())]
@@ -95,43 +95,37 @@ pub enum ImageError {
     Directory { path: PathBuf },
     #[error("{}: the file is empty", path.display())]
     Empty { path: PathBuf },
-    #[error("{}: is {found}; only raw and qcow2 disk images are read", path.display())]
+    #[error("{}: {found}; only raw and qcow2 disk images are supported", path.display())]
     Foreign { path: PathBuf, found: Foreign },
     #[error("{}: cannot read {len} bytes at offset {offset:#x}", path.display())]
-    Read {
-        path: PathBuf,
-        offset: u64,
-        /// How many bytes.
-        len: usize,
-        source: io::Error,
-    },
+    Read { path: PathBuf, offset: u64, len: usize, source: io::Error },
     #[error("{}: corrupt qcow2 image: {what} at offset {offset:#x} is {found:#x}, expected {expected}", path.display())]
     Corrupt { path: PathBuf, what: Qcow2Part, offset: u64, found: u64, expected: String },
     #[error("{}: corrupt qcow2 image: cannot decompress the cluster at offset {offset:#x}", path.display())]
     Decompress { path: PathBuf, offset: u64, source: io::Error },
     #[error(
-        "{}: a file of {len} bytes holds {held} bytes of a disk, more than {limit}: refused as a decompression bomb",
+        "{}: decompression bomb: a file of {len} bytes contains {held} bytes of a disk, more than {limit}",
         path.display()
     )]
     Bomb {
         path: PathBuf,
         len: u64,
-        /// How many bytes it holds.
+        /// Bytes of the disk.
         held: u64,
         limit: u64,
     },
-    #[error("{}: qcow2 image with {feature}, which is not supported; {hint}", path.display())]
+    #[error("{}: unsupported qcow2 image with {feature}; {hint}", path.display())]
     Unsupported { path: PathBuf, feature: String, hint: &'static str },
 }
 
 impl ImageError {
-    /// What to do about it.
+    /// The hint, if any.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Directory { .. } => Some("name the image file in it".to_owned()),
-            Self::Empty { .. } => Some("a download or a conversion has failed: get the image again".to_owned()),
+            Self::Empty { .. } => Some("a download or a conversion may have failed: get the image again".to_owned()),
             Self::Foreign { path, found } => Some(found.hint(path)),
-            Self::Bomb { .. } => Some("if you trust it: qemu-img convert -O raw IMAGE NEW".to_owned()),
+            Self::Bomb { .. } => Some("if you trust it, convert it: qemu-img convert -O raw IMAGE NEW".to_owned()),
             _ => None,
         }
     }
@@ -148,12 +142,12 @@ enum Inner {
 }
 
 impl Image {
-    /// Opens the image at `path` and checks its tables; the rest is read when it is needed.
+    /// Opens the image at `path` and validates its tables; the rest is read on demand.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
         Self::read(ImageFile::open(path)?)
     }
 
-    /// As [`Image::open`], for a file that is open already; `path` is for messages.
+    /// As [`Image::open`], for an open file; `path` is for messages.
     pub fn of(file: File, path: &Path) -> Result<Self, ImageError> {
         Self::read(ImageFile::of(file, path)?)
     }
@@ -169,7 +163,7 @@ impl Image {
         Ok(Self { inner })
     }
 
-    /// How the image is stored.
+    /// The format of the image.
     pub fn format(&self) -> Format {
         match self.inner {
             Inner::Raw(_) => Format::Raw,
@@ -177,7 +171,7 @@ impl Image {
         }
     }
 
-    /// How its clusters are compressed, where it is a qcow2 file.
+    /// The compression of its clusters, if it is a qcow2 file.
     pub fn compression(&self) -> Option<ClusterCompression> {
         match &self.inner {
             Inner::Raw(_) => None,
@@ -192,7 +186,7 @@ impl fmt::Debug for Image {
     }
 }
 
-/// Errors of the format arrive as `io::Error` of kind `InvalidData` that hold an [`ImageError`].
+/// Errors of the format are returned as `io::Error` of kind `InvalidData` with an [`ImageError`] inside.
 impl ReadAt for Image {
     fn len(&self) -> u64 {
         match &self.inner {

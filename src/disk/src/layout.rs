@@ -1,8 +1,7 @@
-//! What partitions a disk has, whatever its table is: a disk enters, its [`Layout`] leaves, which knows the root partition and
-//! opens any.
+//! The partitions of a disk with any partition table: its [`Layout`] finds the root partition and opens partitions.
 //!
-//! A GUID partition table comes first, then an MBR's; a disk that has neither but begins with a file system is that file
-//! system, as partition 0.
+//! A GUID partition table takes precedence over an MBR; a disk that has neither but starts with a file system is that
+//! file system, as partition 0.
 
 use std::fmt;
 use std::io;
@@ -16,20 +15,20 @@ use crate::signature::{self, Signature};
 use crate::source::{ReadAt, Window};
 use crate::tree::Origin;
 
-/// The number of a file system that takes the whole disk.
+/// The number of a file system that covers the whole disk.
 pub const WHOLE: u32 = 0;
 
-/// Most partitions that a message describes, and that are asked whether they have a system.
+/// Maximum number of partitions to describe in a message, and to search for a system.
 const MAX_LISTED: usize = 16;
 
-/// Why the partitions of a disk are not known, or which one is meant.
+/// Why the partitions of a disk, or its root partition, cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
     #[error("cannot read the first sector of the disk")]
     Read { source: io::Error },
     #[error(transparent)]
     Gpt(#[from] GptError),
-    #[error("neither a partition table nor a file system that is known")]
+    #[error("neither a partition table nor a known file system")]
     Nothing,
     #[error("no partition {number} on the disk, it has {found}")]
     NoPartition { number: u32, found: String },
@@ -37,34 +36,33 @@ pub enum LayoutError {
     Outside { number: u32 },
     #[error("no root partition: none has the type of a root or of a Linux file system; the disk has {found}")]
     NoRoot { found: String },
-    #[error("more than one partition can be the root file system: {candidates}")]
+    #[error("several partitions can be the root file system: {candidates}")]
     SeveralRoots { candidates: String },
 }
 
-/// How a disk is divided.
+/// The partitioning of a disk.
 #[derive(Clone, Debug)]
 pub enum Scheme {
     /// A GUID partition table.
     Gpt(Box<gpt::Table>),
     Mbr(mbr::Table),
-    /// Not at all: the file system is all there is.
+    /// None: a file system on the whole disk.
     Whole(Signature),
 }
 
-/// One partition. Place and length are in bytes.
+/// A partition. Offset and length are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its number; [`WHOLE`] where there is no table.
+    /// Its number; [`WHOLE`] without a table.
     pub number: u32,
-    /// What its table says that it holds.
+    /// Its type in the table.
     pub kind: PartKind,
-    /// What Linux calls it for life (PARTUUID), empty where there is no table.
+    /// Its PARTUUID, empty without a table.
     pub uuid: String,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// Length.
     pub len: u64,
-    /// Label (PARTLABEL), empty where it has none.
+    /// Label (PARTLABEL), may be empty.
     pub name: String,
 }
 
@@ -74,12 +72,12 @@ pub enum PartKind {
     /// Of a GUID partition table.
     Gpt(Guid),
     Mbr(OsType),
-    /// There is no table.
+    /// Without a table.
     Whole,
 }
 
 impl PartKind {
-    /// What it is called, where that is known.
+    /// The name of the type, if known.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Gpt(guid) => guid.type_name(),
@@ -88,7 +86,7 @@ impl PartKind {
         }
     }
 
-    /// Whether it only holds other partitions.
+    /// Whether it is an extended partition.
     pub fn is_extended(self) -> bool {
         matches!(self, Self::Mbr(os_type) if os_type.is_extended())
     }
@@ -111,7 +109,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads the partition table of a disk, or finds that it has none.
+    /// Reads the partition table of a disk, if it has one.
     pub fn read(source: Arc<dyn ReadAt>) -> Result<Self, LayoutError> {
         let scheme = match gpt::read(&*source) {
             Ok(table) => Scheme::Gpt(Box::new(table)),
@@ -127,7 +125,6 @@ impl Layout {
         Ok(Self { source, scheme, parts })
     }
 
-    /// How the disk is divided.
     pub fn scheme(&self) -> &Scheme {
         &self.scheme
     }
@@ -137,26 +134,24 @@ impl Layout {
         &self.parts
     }
 
-    /// The disk.
     pub fn source(&self) -> &Arc<dyn ReadAt> {
         &self.source
     }
 
-    /// The partition of that number.
     pub fn part(&self, number: u32) -> Result<&Part, LayoutError> {
         let missing = || LayoutError::NoPartition { number, found: self.numbers() };
         self.parts.iter().find(|part| part.number == number).ok_or_else(missing)
     }
 
-    /// The bytes of a partition.
+    /// The contents of a partition.
     pub fn open(&self, part: &Part) -> Result<Arc<dyn ReadAt>, LayoutError> {
         let end = part.start.saturating_add(part.len);
         let window = Window::new(self.source.clone(), part.start..end);
         Ok(Arc::new(window.map_err(|_| LayoutError::Outside { number: part.number })?))
     }
 
-    /// The partition of the root file system: that of the number that was `chosen`; else the one with a root's type; else the one
-    /// with the type of any Linux file system; and of several, at most 16, the one with an operating system, if one alone has any.
+    /// The partition of the root file system: the `chosen` number; otherwise the one with a root's type; otherwise the
+    /// one with the type of any Linux file system; among several, at most 16, the only one with an operating system.
     pub fn root(&self, chosen: Option<u32>) -> Result<&Part, LayoutError> {
         if let Some(number) = chosen {
             return self.part(number);
@@ -173,7 +168,7 @@ impl Layout {
             [one] => return Ok(one),
             _ => {}
         }
-        // Those of an MBR may overlap: a hostile disk has one file system a hundred times.
+        // Partitions of an MBR may overlap: a hostile disk may list one file system a hundred times.
         let looked_at = if found.len() > MAX_LISTED { &[] } else { &found[..] };
         let systems: Vec<&Part> = looked_at.iter().copied().filter(|part| self.has_system(part)).collect();
         match &systems[..] {
@@ -182,7 +177,7 @@ impl Layout {
         }
     }
 
-    /// Whether an ext4 file system says which operating system it holds (os-release(5)).
+    /// Whether an ext4 file system contains an operating system (os-release(5)).
     fn has_system(&self, part: &Part) -> bool {
         let paths: [&[u8]; 2] = [b"/etc/os-release", b"/usr/lib/os-release"];
         let Ok(source) = self.open(part) else { return false };
@@ -196,7 +191,7 @@ impl Layout {
         if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") }
     }
 
-    /// Partitions as people choose among them: number, label, length, and what they hold.
+    /// A list of partitions for messages: number, label, length and content.
     fn list(&self, parts: &[&Part]) -> String {
         let one = |part: &&Part| {
             let found = self.open(part).ok().and_then(|source| signature::probe(&*source));
@@ -216,7 +211,7 @@ impl Layout {
 
 /// A disk without a GUID partition table.
 fn without_gpt(source: &dyn ReadAt) -> Result<Scheme, LayoutError> {
-    // The boot sector of a FAT file system may pass for an MBR, and need not say that it is one of FAT.
+    // The boot sector of a FAT file system may look like an MBR, and need not identify itself as FAT.
     let fat = fat::probe(source).ok();
     if fat.is_none() && source.len() >= gpt::SECTOR {
         let table = mbr::read(source).map_err(|source| LayoutError::Read { source })?;
@@ -256,7 +251,7 @@ impl Part {
     }
 }
 
-/// Bytes in the largest binary unit that leaves at least one, with one decimal.
+/// Bytes in the largest binary unit with a value of at least one, with one decimal.
 #[derive(Clone, Copy, Debug)]
 pub struct Size(pub u64);
 

@@ -1,11 +1,11 @@
-//! Disk images as bytes: what enters is a base image and file trees, what leaves is a disk.
+//! Disk images: reads base images and file trees, and writes disks.
 //!
-//! The modules stand in the order in which a byte passes them: a disk image is opened (`image`), its partitions
-//! (`layout`, from `gpt` or `mbr`) and file systems (`ext4`, `fat`) are read into a [`tree::Tree`], a tree becomes a [`ext4::Volume`], and
+//! The modules are in the order of processing: a disk image is opened (`image`), its partitions (`layout`, from `gpt`
+//! or `mbr`) and file systems (`ext4`, `fat`) are read into a [`tree::Tree`], a tree becomes a [`ext4::Volume`], and
 //! volumes become a [`disk::Disk`] that is written as raw or qcow2 (`write`).
 //!
-//! Nothing here knows a network, a clock or a random number. Whatever is read is hostile: sizes and offsets are
-//! checked before they are used, and no input may cause a panic.
+//! No network access, clock or random numbers. All input is untrusted: sizes and offsets are checked before use, and no
+//! input may cause a panic.
 //!
 //! A tree with one file becomes a volume, the volume a disk, and the disk a file, which is read again:
 //!

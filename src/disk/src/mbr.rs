@@ -1,10 +1,11 @@
-//! MBR partition tables, as BIOS machines have them: a disk enters, its [`Table`] leaves. Read only.
+//! MBR partition tables of BIOS machines: reads the [`Table`] of a disk. Read-only.
 //!
-//! There is no standard; this is the table as Linux reads it (`block/partitions/msdos.c`). Little endian, offsets in bytes
-//! from the start of the sector, sectors of 512 bytes. The four entries of sector 0 are partitions 1 to 4. One of an extended
-//! type holds a chain of sectors of the same form, each with one logical partition, from 5 on, and the place of the next.
+//! There is no standard; the table is read as in Linux (`block/partitions/msdos.c`). Little endian, offsets in bytes
+//! from the start of the sector, sectors of 512 bytes. The four entries of sector 0 are partitions 1 to 4. An extended
+//! partition contains a chain of sectors of the same format, each with one logical partition, from 5 on, and the
+//! location of the next.
 //!
-//! Entries may overlap or leave the disk: nothing is written by them, so they are listed as they are.
+//! Entries may overlap or exceed the disk: they are never written, so they are listed unchanged.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,42 +14,40 @@ use crate::source::ReadAt;
 
 const SECTOR: u64 = 512;
 const SECTOR_LEN: usize = 512;
-/// Offset of the disk's signature, by which Linux names partitions (PARTUUID).
+/// Offset of the disk's signature, from which Linux derives the names of partitions (PARTUUID).
 const DISK_SIGNATURE: usize = 440;
 /// Offset of the four entries of 16 bytes.
 const ENTRIES: usize = 446;
 /// Offset of the two bytes that end the sector.
 const MAGIC: usize = 510;
-/// Linux follows a chain no further.
+/// Limit of Linux for the length of a chain.
 const MAX_CHAIN: usize = 100;
 /// Number of the first logical partition.
 const FIRST_LOGICAL: u32 = 5;
 
-/// A table, without the unused entries.
+/// A table, without unused entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The disk's signature.
     pub signature: u32,
-    /// Partitions by number, the extended one too.
+    /// Partitions by number, including the extended one.
     pub partitions: Vec<Partition>,
     /// Why logical partitions may be missing.
     pub damage: Option<String>,
 }
 
-/// A partition. Place and length are in bytes.
+/// A partition. Offset and length are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// Its number: 1 to 4, or from 5 on inside an extended one.
     pub number: u32,
-    /// What it holds.
     pub os_type: OsType,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// Length.
     pub len: u64,
 }
 
-/// The byte that tells what a partition holds.
+/// The type byte of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OsType(pub u8);
 
@@ -56,12 +55,12 @@ impl OsType {
     /// Any Linux file system.
     pub const LINUX: Self = Self(0x83);
 
-    /// Whether it only holds logical partitions.
+    /// Whether it is an extended partition.
     pub fn is_extended(self) -> bool {
         matches!(self.0, 0x05 | 0x0F | 0x85)
     }
 
-    /// What it is called, for the types that are usual on machines with Linux.
+    /// The name of the type, for common types of Linux machines.
     pub fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0x01 | 0x04 | 0x06 | 0x0E => "FAT",
@@ -79,20 +78,20 @@ impl OsType {
     }
 }
 
-/// An entry as it stands in a sector: sectors are counted from where its table is.
+/// An entry as stored: sectors are relative to its table.
 struct Entry {
     os_type: OsType,
     start: u32,
     sectors: u32,
 }
 
-/// Reads the table of a disk; `None` where sector 0 has none.
+/// Reads the table of a disk; `None` if sector 0 has none.
 ///
-/// A boot sector of a file system ends with the same two bytes, so all four entries must be possible ones too.
+/// A boot sector of a file system ends with the same two bytes, so all four entries must be valid, too.
 pub fn read(source: &dyn ReadAt) -> io::Result<Option<Table>> {
     let sector = read_sector(source, 0)?;
     let bytes = &sector[ENTRIES..MAGIC];
-    // Bit 7 says that a BIOS starts it; Linux takes no sector with other bits for a table.
+    // Bit 7 marks an active partition; Linux accepts no table with other bits set.
     let possible = sector[MAGIC..] == [0x55, 0xAA] && bytes.chunks_exact(16).all(|entry| entry[0] & 0x7F == 0);
     let primary = entries(&sector);
     if !possible || primary.iter().all(|entry| !entry.is_used()) {
@@ -111,7 +110,7 @@ pub fn read(source: &dyn ReadAt) -> io::Result<Option<Table>> {
     Ok(Some(table))
 }
 
-/// Adds the logical partitions of an extended one. Ends: no sector of the chain is read twice.
+/// Adds the logical partitions of an extended one. Terminates: no sector of the chain is read twice.
 fn read_chain(
     source: &dyn ReadAt,
     extended: &Entry,
@@ -123,10 +122,10 @@ fn read_chain(
     let mut at = first;
     loop {
         if !seen.insert(at) {
-            return Err(format!("the chain of logical partitions comes back to sector {at}"));
+            return Err(format!("loop in the chain of logical partitions at sector {at}"));
         }
         if seen.len() > MAX_CHAIN {
-            return Err(format!("there are more than {MAX_CHAIN} logical partitions"));
+            return Err(format!("more than {MAX_CHAIN} logical partitions"));
         }
         let sector =
             read_sector(source, at).map_err(|_| format!("sector {at} of the logical partitions is missing"))?;
@@ -134,7 +133,7 @@ fn read_chain(
             return Err(format!("sector {at} is not a table of logical partitions"));
         }
         let entries = entries(&sector);
-        // The first two count; entries 3 and 4 are 0, or of OS/2.
+        // Only the first two are used; entries 3 and 4 are 0, or of OS/2.
         for entry in entries[..2].iter().filter(|entry| entry.is_used() && !entry.os_type.is_extended()) {
             partitions.push(entry.partition(*next, at));
             *next += 1;
@@ -160,7 +159,7 @@ impl Entry {
         self.os_type.0 != 0 && self.sectors != 0
     }
 
-    /// The partition, where the entry counts from sector `base`. Both are less than 2^34, so that nothing overflows.
+    /// The partition, with the entry relative to sector `base`. Both are less than 2^34, so that nothing overflows.
     fn partition(&self, number: u32, base: u64) -> Partition {
         let (start, len) = ((base + u64::from(self.start)) * SECTOR, u64::from(self.sectors) * SECTOR);
         Partition { number, os_type: self.os_type, start, len }

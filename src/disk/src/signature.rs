@@ -1,54 +1,51 @@
-//! What stands on a disk or partition, told by its magic number: bytes enter, a [`Signature`] leaves.
+//! Recognizes the contents of a disk or partition by magic numbers, as a [`Signature`].
 //!
-//! For what is not read here, so that people learn what it is. Each row of the table names where its numbers are defined; offsets
-//! are bytes from the start. Nothing but these bytes is checked: a damaged file system is called by its name too.
+//! For unsupported contents, so that messages can name them. Each row of the table refers to the definition of its
+//! numbers; offsets are bytes from the start. Nothing but these bytes is checked: a corrupt file system is named, too.
 
 use crate::source::ReadAt;
 
 /// What was recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Its name, as people write it.
     pub name: &'static str,
-    /// What it is.
     pub role: Role,
-    /// Label, empty where there is none or its place is not known here.
+    /// Label; empty if there is none or its location is unknown.
     pub label: String,
-    /// UUID as `blkid` shows it, empty where its place is not known here.
+    /// UUID as in `blkid`; empty if its location is unknown.
     pub uuid: String,
 }
 
-/// What a signature stands for.
+/// The type of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A file system that is read here, if it is sound.
+    /// A supported file system.
     Known,
-    /// Another file system.
+    /// An unsupported file system.
     FileSystem,
-    /// What is readable with a key only.
+    /// Encrypted data.
     Encrypted,
-    /// A part of a volume that is made of several.
+    /// A member of a volume that consists of several.
     Member,
-    /// Space for memory pages.
     Swap,
-    /// Data of another program about a file system.
+    /// Metadata of another program.
     Metadata,
 }
 
 impl Signature {
-    /// A FAT file system that was told by more than its magic number.
+    /// A FAT file system that was recognized by more than its magic number.
     pub(crate) fn of_fat(name: &'static str) -> Self {
         Self { name, role: Role::Known, label: String::new(), uuid: String::new() }
     }
 
-    /// Why its files are not read.
+    /// Why its files cannot be read.
     pub fn reason(&self) -> String {
         let Self { name, role, .. } = self;
         match role {
             Role::Known => format!("{name} that cannot be read"),
-            Role::FileSystem => format!("{name}: only ext2, ext3, ext4 and FAT are read"),
-            Role::Encrypted => format!("encrypted ({name}): what it holds cannot be told without its key"),
-            Role::Member => format!("{name}: the volumes that are made of it are not read"),
+            Role::FileSystem => format!("{name}: unsupported file system, only ext2, ext3, ext4 and FAT can be read"),
+            Role::Encrypted => format!("encrypted ({name}): its contents are unreadable without the key"),
+            Role::Member => format!("{name}: volumes on it are not supported"),
             Role::Swap => "swap space has no files".to_owned(),
             Role::Metadata => format!("{name} has no files"),
         }
@@ -65,17 +62,17 @@ struct Row {
     uuid: Field,
 }
 
-/// Offset and length of a field; a length of 0 means that it is not there.
+/// Offset and length of a field; a length of 0 means that it is missing.
 type Field = (u64, usize);
 
 const NONE: Field = (0, 0);
 
-/// Shorter rows: what has neither label nor UUID that is shown.
+/// Shorter rows, without label and UUID.
 const fn row(name: &'static str, role: Role, offset: u64, magic: &'static [u8]) -> Row {
     Row { name, role, offset, magic, label: NONE, uuid: NONE }
 }
 
-/// In the order in which they are looked for. Containers come before file systems, whose remains they may have kept.
+/// In order of precedence. Containers come before file systems, of which they may contain remains.
 const TABLE: &[Row] = &[
     // LUKS1 and LUKS2 On-Disk Format Specification, "Binary header".
     row("LUKS", Role::Encrypted, 0, b"LUKS\xba\xbe"),
@@ -136,8 +133,8 @@ const TABLE: &[Row] = &[
     row("FAT", Role::Known, 0x36, b"FAT12   "),
     row("FAT", Role::Known, 0x36, b"FAT16   "),
     row("FAT", Role::Known, 0x52, b"FAT32   "),
-    // ECMA-119, 8.1: the first volume descriptor is sector 16 of 2048 bytes; volume identifier. Last, as an installation
-    // medium may be a disk as well.
+    // ECMA-119, 8.1: the first volume descriptor is sector 16 of 2048 bytes; volume identifier. Last, as an
+    // installation medium may be a disk as well.
     Row { name: "iso9660", role: Role::FileSystem, offset: 0x8001, magic: b"CD001", label: (0x8028, 32), uuid: NONE },
 ];
 
@@ -152,7 +149,7 @@ const fn swap(page: u64) -> Row {
     }
 }
 
-/// What the first kilobytes of `source` say it is; `None` where nothing here knows them, or they cannot be read.
+/// The signature in the first kilobytes of `source`; `None` if it is unknown, or they cannot be read.
 pub fn probe(source: &dyn ReadAt) -> Option<Signature> {
     let row = TABLE.iter().find(|row| {
         let found = field(source, (row.offset, row.magic.len()));
@@ -169,7 +166,7 @@ pub fn probe(source: &dyn ReadAt) -> Option<Signature> {
     })
 }
 
-/// A UUID's bytes in the order and grouping in which `blkid` shows them.
+/// A UUID's bytes in the order and grouping of `blkid`.
 pub fn hyphenated(uuid: &[u8]) -> String {
     let mut text = String::new();
     for (index, byte) in uuid.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! Where bytes come from: sources that can be read at any offset, and maps of ranges of them.
+//! Sources of bytes: sources that can be read at any offset, and maps of ranges of them.
 //!
-//! A file of a tree, a file system and a whole disk are each a [`Map`]: runs of bytes that live in some source, with
-//! holes that read as zeros. Nothing is copied until a writer asks for the bytes.
+//! A file of a tree, a file system and a whole disk are each a [`Map`]: runs of bytes in sources, with holes that read
+//! as zeros. Nothing is copied until a writer reads the bytes.
 //!
-//! Bytes may have a [`ContentId`]: a digest of where they come from, so that a writer can recognise bytes it has written before
-//! without reading them. Equal ids promise equal bytes; equal bytes may well have different ids.
+//! Bytes may have a [`ContentId`]: a digest of their origin, so that a writer recognizes bytes it has written before
+//! without reading them. Equal IDs imply equal bytes; equal bytes may have different IDs.
 
 mod file;
 mod content_id;
@@ -26,7 +26,6 @@ pub trait ReadAt: Send + Sync {
     /// Length in bytes.
     fn len(&self) -> u64;
 
-    /// Whether there is no byte at all.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -34,14 +33,14 @@ pub trait ReadAt: Send + Sync {
     /// Fills `buf` from `offset` (bytes from the start). Fails with `UnexpectedEof` past the end.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// The first range at or after `offset` that may hold something other than zeros; `None` when only zeros follow.
+    /// The first range at or after `offset` that may contain anything but zeros; `None` if only zeros follow.
     ///
-    /// A source that cannot tell answers with everything that is left.
+    /// By default, everything up to the end.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         Ok((offset < self.len()).then(|| offset..self.len()))
     }
 
-    /// The id of the bytes of `range`; `None` where the source has none for them, or ends before.
+    /// The ID of the bytes of `range`; `None` if the source has none for them, or ends before.
     fn content_id(&self, _range: Range<u64>) -> Option<ContentId> {
         None
     }

@@ -1,9 +1,9 @@
-//! Writes SquashFS 4.0 volumes: a tree enters, a file leaves that Linux mounts read-only, compressed by zstd.
+//! Writes a tree to a SquashFS 4.0 volume that Linux mounts read-only, compressed by zstd.
 //!
-//! The tree alone decides the bytes: times are those of its inodes, that of the volume is 0, and one thread compresses. The volume is padded
-//! to whole blocks of 4096 bytes. Files that share an inode become files of their own. Times are whole seconds from 1970 to 2106, and that of
-//! the root is 0. Of what SquashFS could hold, extended attributes and devices are refused, since the writer has none of the first and nothing
-//! here needs the second.
+//! The tree alone determines the bytes: times are those of its inodes, that of the volume is 0, and one thread
+//! compresses. The volume is padded to whole blocks of 4096 bytes. Hard links become separate files. Times are whole
+//! seconds from 1970 to 2106, and that of the root is 0. Extended attributes and devices are refused, since the writer
+//! does not support the former and nothing here needs the latter.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,17 +18,17 @@ use backhand::{BackhandError, FilesystemCompressor, FilesystemWriter, NodeHeader
 use crate::source::MapReader;
 use crate::tree::{Inode, Kind, Tree};
 
-/// Bytes that are compressed as one, the default of mksquashfs.
+/// Block size for compression, the default of mksquashfs.
 const BLOCK_LEN: u32 = 128 << 10;
-/// Half of what mksquashfs spends: more takes several times as long, and saves some hundredths.
+/// Half of the level of mksquashfs: more takes several times as long, and saves a few percent.
 const LEVEL: i32 = 9;
-/// The volume ends with a whole number of them, in KiB: as many as a page has, and a block of dm-verity.
+/// Alignment of the volume in KiB: the size of a page, and of a block of dm-verity.
 const PADDING_KIB: u32 = 4;
 
 /// Why a volume could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SquashfsError {
-    #[error("{path}: {what}, which a SquashFS of ours cannot hold")]
+    #[error("{path}: {what}, which is not supported in a SquashFS")]
     Unsupported { path: String, what: String },
     #[error("cannot write the SquashFS")]
     Io(#[source] io::Error),
@@ -40,7 +40,7 @@ impl From<BackhandError> for SquashfsError {
     fn from(error: BackhandError) -> Self {
         match error {
             BackhandError::StdIo(source) => Self::Io(source),
-            // Names are checked by the tree: what is left are numbers that do not fit.
+            // Names are validated by the tree: other errors are numbers that do not fit.
             _ => Self::TooLarge,
         }
     }
@@ -53,7 +53,7 @@ pub fn write(tree: &Tree, out: &File) -> Result<u64, SquashfsError> {
     volume.set_compressor(FilesystemCompressor::new(Compressor::Zstd, None)?);
     volume.set_block_size(BLOCK_LEN);
     volume.set_kib_padding(PADDING_KIB);
-    // Contents that are equal would be found by 64 bits, which somebody can make meet.
+    // Duplicates would be found by a hash of 64 bits, for which collisions can be constructed.
     volume.set_no_duplicate_files(false);
     for (path, _, inode) in tree.walk() {
         let header = header(&path, inode)?;
@@ -61,7 +61,7 @@ pub fn write(tree: &Tree, out: &File) -> Result<u64, SquashfsError> {
         match &inode.kind {
             Kind::Directory(_) if path.is_empty() => {
                 if header.mtime != 0 {
-                    return Err(unsupported(&path, "has another time than 0".to_owned()));
+                    return Err(unsupported(&path, "modification time is not 0".to_owned()));
                 }
                 volume.set_root_mode(header.permissions);
                 volume.set_root_uid(header.uid);
@@ -95,7 +95,7 @@ fn unsupported(path: &[u8], what: String) -> SquashfsError {
     SquashfsError::Unsupported { path: path.into_owned(), what }
 }
 
-/// Compresses by the library that all other compressed bytes come from.
+/// Uses the same compression library as all other writers.
 struct Zstd;
 
 static ZSTD: Zstd = Zstd;

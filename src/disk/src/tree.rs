@@ -1,7 +1,7 @@
-//! A file tree in memory: what a file system holds, without its layout.
+//! A file tree in memory: the contents of a file system, without its layout.
 //!
 //! Paths and names are bytes. Contents are references to ranges of sources ([`Map`]), never copies. Directories hold
-//! their entries sorted by name, so a walk never depends on the order in which the tree was filled.
+//! their entries sorted by name, so a walk never depends on the order of insertion.
 
 mod path;
 mod checkpoint;
@@ -14,11 +14,11 @@ pub use path::{Arrival, Walk, components};
 use crate::source::{Map, MapReader, Sources};
 use checkpoint::Checkpoint;
 
-/// Most symbolic links that one look-up follows, as `MAXSYMLINKS` of Linux.
+/// Maximum number of symbolic links in one look-up, as `MAXSYMLINKS` of Linux.
 pub(crate) const MAX_SYMLINKS: usize = 40;
 
-/// Most names in the targets of these links together. Linux would follow 80,000, for each of a million links of a hostile tree;
-/// those of honest trees have five each.
+/// Maximum number of names in the targets of these links together. Linux would follow 80,000, for each of a million
+/// links of a hostile tree; regular trees have five each.
 pub(crate) const MAX_LINK_NAMES: usize = 512;
 
 /// Longest file name of Linux, in bytes.
@@ -27,48 +27,43 @@ pub(crate) const NAME_MAX: usize = 255;
 /// Why a tree refused an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    #[error("{path}: name {name:?} is not a valid file name")]
+    #[error("{path}: invalid file name {name:?}")]
     InvalidName { path: String, name: String },
     #[error("{path}: no such file or directory")]
     NotFound { path: String },
-    #[error("{path}: {found} stands where a directory is needed")]
+    #[error("{path}: expected a directory, found {found}")]
     NotDirectory { path: String, found: &'static str },
-    #[error("{path}: a {found} exists where a {wanted} would be placed")]
+    #[error("{path}: cannot replace a {found} with a {wanted}")]
     Occupied { path: String, found: &'static str, wanted: &'static str },
     #[error("{path}: more than {MAX_SYMLINKS} symbolic links")]
     SymlinkLoop { path: String },
     #[error("{path}: symbolic links with more than {MAX_LINK_NAMES} names")]
     LinkNames { path: String },
-    #[error("{path}: is a {found}, not a regular file")]
+    #[error("{path}: expected a regular file, found a {found}")]
     NotFile { path: String, found: &'static str },
-    #[error("{path}: {len} bytes, more than the {limit} that are read into memory")]
-    TooLarge {
-        path: String,
-        /// Its length in bytes.
-        len: u64,
-        limit: u64,
-    },
+    #[error("{path}: {len} bytes, more than the limit of {limit}")]
+    TooLarge { path: String, len: u64, limit: u64 },
     #[error("{path}: cannot read")]
     Read { path: String, source: std::io::Error },
 }
 
-/// Names one inode of a tree.
+/// Identifies an inode of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeId(u32);
 
 /// The root directory.
 pub const ROOT: InodeId = InodeId(0);
 
-/// Names one origin of a tree.
+/// Identifies an origin of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OriginId(u32);
 
-/// Which input a node came from.
+/// The input that a node came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Layer, or `base` for the base image.
     pub layer: String,
-    /// Artifact of the layer, where the node came from one.
+    /// Artifact of the layer, if the node came from one.
     pub artifact: Option<String>,
     /// Digest of that artifact, as `sha256:<hex>`.
     pub digest: Option<String>,
@@ -88,9 +83,7 @@ pub struct Timestamp {
 pub struct Metadata {
     /// Permission bits, set-id and sticky bits: 0 to 0o7777.
     pub mode: u16,
-    /// Owner.
     pub uid: u32,
-    /// Group.
     pub gid: u32,
     /// Last modification of the content.
     pub mtime: Timestamp,
@@ -99,42 +92,36 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Owned by root, without extended attributes.
+    /// Metadata with root as the owner, without extended attributes.
     pub fn root(mode: u16, mtime: Timestamp) -> Self {
         Self { mode, mtime, ..Self::default() }
     }
 }
 
-/// What an inode is.
+/// The type and content of an inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Entries by name.
     Directory(BTreeMap<Vec<u8>, InodeId>),
-    /// A regular file.
     File(Map),
     /// A symbolic link with its target.
     Symlink(Vec<u8>),
     /// A character device.
     CharDevice {
-        /// Major number.
         major: u32,
-        /// Minor number.
         minor: u32,
     },
     BlockDevice {
-        /// Major number.
         major: u32,
-        /// Minor number.
         minor: u32,
     },
-    /// A named pipe.
     Fifo,
     /// A Unix socket.
     Socket,
 }
 
 impl Kind {
-    /// The field's word for it, for messages.
+    /// Its name for messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Directory(_) => "directory",
@@ -153,14 +140,12 @@ impl Kind {
     }
 }
 
-/// One inode; several names may refer to it when it is not a directory.
+/// An inode; several names may refer to it if it is not a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inode {
-    /// Owner, permission and time.
     pub meta: Metadata,
     /// Type and content.
     pub kind: Kind,
-    /// Where it came from.
     pub origin: OriginId,
 }
 
@@ -174,44 +159,45 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A tree that is only a root directory.
+    /// A tree with an empty root directory.
     pub fn new(root: Metadata, origin: Origin) -> Self {
         let root = Inode { meta: root, kind: Kind::directory(), origin: OriginId(0) };
         Self { inodes: vec![root], origins: vec![origin], sources: Sources::default(), checkpoint: None }
     }
 
-    /// The inode of that name. Panics on an id of another tree, which is a programming error.
+    /// The inode with that ID. Panics on an ID of another tree, which is a programming error.
     pub fn inode(&self, id: InodeId) -> &Inode {
         &self.inodes[id.0 as usize]
     }
 
-    /// A number that no other inode of this tree has.
+    /// A unique number of the inode in this tree.
     pub fn number(&self, id: InodeId) -> u64 {
         id.0.into()
     }
 
-    /// The inode of that name, to change its metadata. Entries of directories change by `insert`, `link`, `remove`.
+    /// The inode with that ID, to change its metadata. Entries of directories are changed by `insert`, `link`,
+    /// `remove`.
     pub fn meta_mut(&mut self, id: InodeId) -> &mut Metadata {
         &mut self.inode_mut(id).meta
     }
 
-    /// Says that the inode of that name comes from another place than before.
+    /// Sets the origin of an inode.
     pub fn set_origin(&mut self, id: InodeId, origin: OriginId) {
         self.inode_mut(id).origin = origin;
     }
 
-    /// Records where nodes come from.
+    /// Adds an origin.
     pub fn add_origin(&mut self, origin: Origin) -> OriginId {
         self.origins.push(origin);
         OriginId(u32::try_from(self.origins.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// The origin of that name.
+    /// The origin with that ID.
     pub fn origin(&self, id: OriginId) -> &Origin {
         &self.origins[id.0 as usize]
     }
 
-    /// The origin that the tree was made with: the base's.
+    /// The origin that the tree was created with: the base's.
     pub fn first_origin(&self) -> OriginId {
         OriginId(0)
     }
@@ -231,13 +217,13 @@ impl Tree {
         Walk::from(self, ROOT)
     }
 
-    /// Every name below `start`, as [`Tree::walk`], with paths counted from there.
+    /// Every name below `start`, as [`Tree::walk`], with relative paths.
     pub fn walk_from(&self, start: InodeId) -> Walk<'_> {
         Walk::from(self, start)
     }
 
-    /// The whole content of the regular file at `path` (symbolic links are followed inside the tree), when it is at
-    /// most `limit` bytes.
+    /// The content of the regular file at `path` (symbolic links are followed inside the tree), if it has at most
+    /// `limit` bytes.
     pub fn read(&self, path: &[u8], limit: u64) -> Result<Vec<u8>, TreeError> {
         let shown = path::show(path);
         let inode = self.inode(self.resolve(path)?);

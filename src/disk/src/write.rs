@@ -1,13 +1,15 @@
-//! Writes a disk in one pass to a [`Sink`]: what enters is a [`Disk`], what leaves are complete, synced image files of one or
-//! several formats and their digests, or whatever else a sink makes of it.
+//! Writes a disk in one pass to a [`Sink`]: a [`Disk`] becomes complete, synced image files of one or several formats
+//! with digests, or the output of another sink.
 //!
-//! The disk is cut into chunks. Worker threads read each chunk that holds data once, hash the blocks of a raw file and compress
-//! the clusters of qcow2; the calling thread hands the chunks to the sink in the order of the disk. So the bytes of a
-//! file do not depend on the number of threads. At most `MAX_IN_FLIGHT` chunks are in memory, and those that are compressed first.
+//! The disk is split into chunks. Worker threads read each chunk with data once, hash the blocks of a raw file and
+//! compress the clusters of qcow2; the calling thread passes the chunks to the sink in the order of the disk. So the
+//! bytes of a file do not depend on the number of threads. At most `MAX_IN_FLIGHT` chunks are in memory, and those that
+//! are compressed first.
 //!
-//! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known id are taken
-//! over as they were compressed, and a file whose digest is known is not hashed. Where nothing but qcow2 is written and little of it is
-//! new, that is compressed first: then the place of everything is known before a byte is written, and the file is hashed while it is.
+//! [`Earlier`] files save work without affecting the output: clusters whose bytes have a known ID are copied in
+//! compressed form, and a file with a known digest is not hashed. If only qcow2 is written and little of it is new, the
+//! new clusters are compressed first: then the layout is known before anything is written, and the file is hashed while
+//! it is written.
 
 mod sink;
 mod pipeline;
@@ -49,11 +51,10 @@ pub use sink::{HashBlock, Needs, Sink};
 /// A file to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Output<'a> {
-    /// How the disk is stored.
     pub format: Format,
     /// An empty file, open for reading and writing.
     pub file: &'a File,
-    /// How clusters of a qcow2 file are compressed; the same for all that are written at once.
+    /// The compression of a qcow2 file; the same for all that are written at once.
     pub compression: ClusterCompression,
 }
 
@@ -64,20 +65,19 @@ impl<'a> Output<'a> {
     }
 }
 
-/// A file that was written.
+/// A written file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// How the disk is stored.
     pub format: Format,
-    /// Digest of the file: fs-verity's of a raw one, SHA-256 of a qcow2 one.
+    /// Digest of the file: fs-verity of a raw file, SHA-256 of a qcow2 file.
     pub digest: FileDigest,
-    /// Length of the file in bytes, holes included.
+    /// Length of the file in bytes, including holes.
     pub file_len: u64,
-    /// The clusters of a qcow2 file whose bytes have ids.
+    /// The clusters of a qcow2 file whose bytes have IDs.
     pub clusters: Clusters,
 }
 
-/// What a written file is told by.
+/// The digest of a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileDigest {
     /// SHA-256 of its bytes.
@@ -86,21 +86,20 @@ pub enum FileDigest {
     Verity([u8; 32]),
 }
 
-/// What is known from writing earlier disks with the same program.
+/// Results of earlier disks written by the same program.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Earlier<'a> {
-    /// Qcow2 files that were written then and nobody has changed since; of a cluster that several have, the first one's is taken.
+    /// Unchanged qcow2 files; if several have a cluster, the first one's is used.
     pub qcow2: &'a [EarlierFile<'a>],
     /// Files of this very disk.
     pub same: &'a [KnownFile],
 }
 
-/// A file of which it is known what it will be.
+/// A file whose digest is known before it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownFile {
-    /// How the disk is stored.
     pub format: Format,
-    /// How clusters of a qcow2 file are compressed.
+    /// The compression of a qcow2 file.
     pub compression: ClusterCompression,
     /// Digest of the file, as in [`Written`].
     pub digest: FileDigest,
@@ -114,32 +113,31 @@ pub struct EarlierFile<'a> {
     /// The file, open for reading.
     pub file: &'a File,
     pub clusters: &'a Clusters,
-    /// How they are compressed.
     pub compression: ClusterCompression,
 }
 
-/// Why a disk was not written. Offsets are bytes of the disk, or of the output where a format is named.
+/// Why a disk was not written. Offsets are bytes of the disk, or of the output if a format is named.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error("cannot read the disk at offset {offset:#x}")]
     Read { offset: u64, source: io::Error },
-    #[error("the disk takes {needed:#x} bytes of a source at offset {offset:#x}, which has only {len:#x}")]
+    #[error("the disk refers to {needed:#x} bytes of a source at offset {offset:#x}, which has only {len:#x}")]
     ShortSource {
-        /// Where in the source they begin.
+        /// Offset in the source.
         offset: u64,
         needed: u64,
         len: u64,
     },
     #[error("a {format} image cannot hold a disk of {len} bytes: {reason}")]
     Length { format: Format, len: u64, reason: &'static str },
-    #[error("qcow2 outputs that are written at once have one compression")]
+    #[error("qcow2 outputs that are written at once must have the same compression")]
     Compressions,
     #[error("the {format} output is not empty: it has {len} bytes")]
     NotEmpty { format: Format, len: u64 },
     #[error("cannot {operation} the {format} output at offset {offset:#x}")]
     Output {
         format: Format,
-        /// What was attempted, as a verb.
+        /// A verb.
         operation: &'static str,
         offset: u64,
         source: io::Error,
@@ -148,16 +146,18 @@ pub enum WriteError {
     Compress { offset: u64, source: io::Error },
     #[error("cannot start a writer thread")]
     Thread { source: io::Error },
-    #[error("a writer thread stopped before it was done")]
+    #[error("a writer thread ended early")]
     ThreadLost,
 }
 
-/// Chunks that are read, compressed or waiting at one time, beside those that were before: with at most 2 MiB for each, 48 MiB.
+/// Chunks that are read, compressed or waiting at one time, in addition to finished ones: with at most 2 MiB for each,
+/// 48 MiB.
 const MAX_IN_FLIGHT: usize = 24;
 
-/// Writes `disk` to each of `outputs` and syncs them; `progress` is told how many more bytes of the disk are done.
+/// Writes `disk` to each of `outputs` and syncs them; `progress` receives the number of additional bytes of the disk
+/// done.
 ///
-/// After an error the outputs hold something incomplete.
+/// After an error, the outputs are incomplete.
 pub fn write(
     disk: &Disk,
     outputs: &[Output<'_>],
@@ -167,7 +167,7 @@ pub fn write(
     write_to(disk, Files::begin(disk, outputs, |_| None, None)?, threads, progress)
 }
 
-/// Writes the same bytes as [`write()`] with less work, as far as something is known of them from `earlier` disks.
+/// Writes the same bytes as [`write()`] with less work, using results of `earlier` disks.
 pub fn write_again(
     disk: &Disk,
     outputs: &[Output<'_>],
@@ -183,9 +183,9 @@ pub fn write_again(
         known.format == format && (format == Format::Raw || Some(known.compression) == compression)
     };
     let known = |format| earlier.same.iter().find(|known| is_wanted(known, format) && fits(known)).copied();
-    // What was compressed otherwise is not what would be written.
+    // Clusters with another compression cannot be reused.
     let qcow2: Vec<_> = earlier.qcow2.iter().filter(|file| Some(file.compression) == compression).copied().collect();
-    // Where all is read anyway, it is not read twice.
+    // If all data are read in any case, they are not read twice.
     let only_qcow2 = outputs.iter().all(|output| output.format == Format::Qcow2);
     let looks = only_qcow2 && !qcow2.is_empty() && known(Format::Qcow2).is_none();
     let job = |needs| Job { disk, needs, earlier: &qcow2 };
@@ -195,7 +195,7 @@ pub fn write_again(
     run(&job(files.needs()), ahead, files, threads, progress)
 }
 
-/// Writes `disk` to a sink; `progress` is told how many more bytes of the disk are done.
+/// Writes `disk` to a sink; `progress` receives the number of additional bytes of the disk done.
 pub fn write_to<S: Sink>(
     disk: &Disk,
     sink: S,
@@ -226,7 +226,7 @@ fn run<S: Sink>(
     Ok(written)
 }
 
-/// Runs `beside` in a thread of its own while `work` is done.
+/// Runs `beside` in a separate thread while `work` runs.
 fn at_once<A: Send, B>(beside: impl FnOnce() -> A + Send, work: impl FnOnce() -> B) -> Result<(A, B), WriteError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, beside);
@@ -236,7 +236,7 @@ fn at_once<A: Send, B>(beside: impl FnOnce() -> A + Send, work: impl FnOnce() ->
     })
 }
 
-/// A run that reaches past its source could read as a hole; then the image would be silently wrong.
+/// A run beyond the end of its source could read as a hole, and silently corrupt the image.
 fn check_sources(disk: &Disk) -> Result<(), WriteError> {
     for extent in disk.map().extents() {
         let len = disk.sources().get(extent.source).len();

@@ -11,7 +11,7 @@ use vmbake_disk::source::{Extent, Map, ReadAt, Sources};
 
 const MIB: u64 = 1 << 20;
 
-/// Makes a disk with sgdisk and fills every sector with a pattern that tells where it was.
+/// Makes a disk with sgdisk and fills every sector with a pattern that identifies its location.
 fn base(dir: &Path, len: u64, args: &[&str]) -> Vec<u8> {
     let path = dir.join("base.raw");
     let mut pattern: Vec<u8> = (0..len).map(|at| u8::try_from((at / 512 * 7 + at) % 253).unwrap()).collect();
@@ -172,8 +172,8 @@ fn what_stands_behind_the_root_stays() {
     assert!(bytes[24576 * 512..bytes.len() - 33 * 512].iter().all(|byte| *byte == 0), "nothing stale");
     for wanted in [8 * MIB, 32 * MIB] {
         let error = root_len(&base, wanted).unwrap_err();
-        let text = "refused: partition 1 (Linux swap) stands behind the root partition 3: the disk stays as large as the base, \
-                    16.0 MiB, and cannot become";
+        let text = "refused: partition 1 (Linux swap) follows the root partition 3: the disk keeps the size of the base, \
+                    16.0 MiB, and cannot be resized to";
         assert_eq!(error.to_string(), format!("{text} {}.0 MiB", wanted / MIB));
     }
 }
@@ -206,12 +206,12 @@ fn a_base_says_what_is_wrong_with_its_table() {
     let mut damaged = intact.clone();
     damaged[512 + 56] ^= 1;
     let notes = opened(&damaged).notes();
-    assert!(matches!(&notes[..], [one] if one.starts_with("the backup partition table is used: ")), "{notes:?}");
+    assert!(matches!(&notes[..], [one] if one.starts_with("using the backup partition table: ")), "{notes:?}");
     let mut damaged = intact;
     let last = damaged.len() - 512;
     damaged[last + 56] ^= 1;
     let notes = opened(&damaged).notes();
-    assert!(matches!(&notes[..], [one] if one.starts_with("the backup partition table is unusable: ")), "{notes:?}");
+    assert!(matches!(&notes[..], [one] if one.starts_with("the backup partition table is invalid: ")), "{notes:?}");
 }
 
 #[test]

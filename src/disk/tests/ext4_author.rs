@@ -105,7 +105,7 @@ fn awkward_sizes_are_clean() {
     }
 }
 
-/// Where each file's content stands on the volume.
+/// The location of each file's content on the volume.
 fn places(tree: &Tree, volume: &Volume) -> BTreeMap<String, Vec<u64>> {
     let mut by_source: BTreeMap<(SourceId, u64), u64> = BTreeMap::new();
     for extent in volume.map().extents() {
@@ -124,7 +124,7 @@ fn places(tree: &Tree, volume: &Volume) -> BTreeMap<String, Vec<u64>> {
     all
 }
 
-/// A base of 300 files that stand in its source in another order than that of their paths.
+/// A base of 300 files whose order in the source differs from that of their paths.
 fn base() -> Tree {
     let mut tree = empty_tree();
     let source = bytes(&mut tree, &vec![3; 300 * 8192]);

@@ -19,7 +19,7 @@ const SUPERBLOCK: [&str; 10] = [
     "Inodes per group:",
 ];
 
-/// The same of an inode; its times are printed in the time zone of whoever asks.
+/// As for the superblock, of an inode; its times are printed in the local time zone.
 const INODE: [&str; 5] = ["Inode:", "User:", "File ACL:", "Links:", "Fast link dest:"];
 
 #[test]

@@ -77,7 +77,7 @@ fn host_tree(dir: &Path) -> PathBuf {
     root
 }
 
-/// Makes a volume, copies the tree into it, and adds attributes; tells which.
+/// Makes a volume, copies the tree into it, and adds attributes; returns which.
 fn make(args: &[&str], tree: &Path, image: &Path, dir: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     drop(std::fs::remove_file(image));
     run("mke2fs", &[&["-q", "-F"], args, &["-d", text(tree), text(image), "64M"]].concat());

@@ -70,7 +70,7 @@ proptest! {
     fn mutations_with_good_checksums_never_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
-        // Without the feature nothing is verified, so every structure is parsed with whatever stands in it.
+        // Without the feature nothing is verified, so every structure is parsed with arbitrary contents.
         let mut image = sample().clone();
         image[1024 + 0x65] &= !4;
         for (at, value) in changes {
@@ -240,7 +240,8 @@ fn maps_that_lead_to_themselves_end() {
     }
 }
 
-/// Volumes with what the author never makes, and without checksums, so that every structure is parsed with whatever stands in it.
+/// Volumes that the author never makes, and without checksums, so that every structure is parsed with arbitrary
+/// contents.
 fn samples() -> &'static [Vec<u8>] {
     static SAMPLES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     SAMPLES.get_or_init(|| {

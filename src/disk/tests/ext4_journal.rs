@@ -1,4 +1,4 @@
-//! Journals that need recovery: a volume reads as it does after e2fsck has replayed it, and damage is told.
+//! Journals that need recovery: a volume reads as after a replay by e2fsck, and corruption is reported.
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
 use std::fs::File;
@@ -76,7 +76,7 @@ impl Volume {
     }
 }
 
-/// Where the first block of a file stands.
+/// The first block of a file.
 fn block_of(image: &Path, name: &str) -> usize {
     let said = run("debugfs", &["-R", &format!("bmap {name} 0"), text(image)]);
     String::from_utf8_lossy(&said.stdout).trim().parse().unwrap()

@@ -157,7 +157,7 @@ fn a_lengthened_disk_still_finds_its_backup() {
     let intact = gpt::read(&disk).unwrap();
     disk.resize(disk.len() + 4096 * 512, 0);
     assert_eq!(gpt::read(&disk).unwrap(), intact);
-    // Entries damaged, header not: it still tells where the backup is.
+    // Corrupt entries with an intact header, which still has the location of the backup.
     disk[1024] ^= 1;
     assert!(gpt::read(&disk).unwrap().used_backup.is_some());
 }
@@ -209,7 +209,7 @@ fn sectors_of_4096_bytes_are_read_and_not_written() {
     let root = table.partition(1).unwrap();
     assert_eq!((root.start, root.len, root.name.as_str()), (16 * 4096, MIB, "root"));
     assert!(matches!(gpt::write(&table, 4 * MIB), Err(GptError::SectorSize { found: 4096 })));
-    // Only the backup is left: it stands in the last sector of that length.
+    // Only the backup is left, in the last sector of that length.
     disk[4096..8192].fill(0);
     let table = gpt::read(&disk).unwrap();
     assert!(table.sector == 4096 && table.used_backup.is_some(), "{table:?}");

@@ -1,4 +1,5 @@
-//! Files that are no raw or qcow2 images, made by the real tools: each is refused by its name, with the command that helps.
+//! Files other than raw or qcow2 images, made by the real tools: each is refused with the name of its format and a
+//! command that helps.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +50,7 @@ fn formats_that_qemu_converts() {
         let path = dir.path().join(name);
         run("qemu-img", &["convert", "-f", "raw", "-O", format, "-o", options, arg(&disk), arg(&path)]);
         let (text, hint) = refused(&path);
-        assert_eq!(text, format!("{what}; only raw and qcow2 disk images are read"));
+        assert_eq!(text, format!("{what}; only raw and qcow2 disk images are supported"));
         // The command works, and makes what is read.
         let command = hint.strip_prefix("convert it: ").unwrap();
         let done = Command::new("sh").args(["-c", command]).current_dir(dir.path()).status().unwrap();
@@ -125,7 +126,7 @@ fn text_and_nothing() {
     fs::write(&path, "").unwrap();
     assert!(matches!(Image::open(&path), Err(ImageError::Empty { .. })));
     assert!(matches!(Image::open(dir.path()), Err(ImageError::Directory { .. })));
-    // What is not text may be a disk: one with a zero, a byte that begins no character, or more than anybody writes.
+    // Files that may be a disk rather than text: with a zero, an invalid UTF-8 byte, or larger than any text file.
     for bytes in [b"text\0".to_vec(), b"text\xff\n".to_vec(), vec![b'x'; (1 << 20) + 1]] {
         fs::write(&path, bytes).unwrap();
         assert!(Image::open(&path).is_ok());

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 use vmbake_disk::image::{Image, ImageError, Qcow2Part};
 use vmbake_disk::source::ReadAt;
 
-/// A small image by hand: 512-byte clusters, version 3, one L2 table. Header, L1 table, L2 table, data, compressed data.
+/// A small handcrafted image: 512-byte clusters, version 3, one L2 table. Header, L1 table, L2 table, data, compressed
+/// data.
 fn small(compression: u8) -> Vec<u8> {
     let mut image = vec![0; 5 * 512];
     let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
@@ -151,7 +152,7 @@ fn corruption_is_reported_with_its_offset() {
     let mut old = small(0);
     old[7] = 2;
     let error = exercise(&write(&dir, &old)).unwrap_err();
-    assert!(error.contains("no zero flag, as this is version 2"), "{error}");
+    assert!(error.contains("no zero flag in version 2"), "{error}");
 }
 
 #[test]
@@ -170,8 +171,8 @@ fn a_misplaced_table_is_corrupt() {
     assert!(error.contains("L2 entry at offset 0x20000"), "{error}");
 }
 
-/// An image by hand of one data cluster of 64 KiB at 0x40000, whose L1 table has these entries, and whose only L2 table, at
-/// 0x30000, repeats one.
+/// A handcrafted image of one data cluster of 64 KiB at 0x40000, whose L1 table has these entries, and whose only L2
+/// table, at 0x30000, repeats one.
 fn repeating(l1: &[u64], l2: u64, size: u64) -> Vec<u8> {
     let mut image = vec![0; 0x50000];
     let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
@@ -219,19 +220,19 @@ fn tables_are_named_once() {
     let dir = TempDir::new().unwrap();
     let path = write(&dir, &repeating(&[0x30000, 0, 0x30000 | 1 << 63], 0, 3 * REACH));
     let error = Image::open(&path).unwrap_err().to_string();
-    assert!(error.contains("L1 entry at offset 0x10010 is 0x30000, expected an L2 table of its own"), "{error}");
+    assert!(error.contains("L1 entry at offset 0x10010 is 0x30000, expected an unshared L2 table"), "{error}");
     let path = write(&dir, &repeating(&[0x30000, 0, 0], 0, 3 * REACH));
     assert_eq!(Image::open(&path).unwrap().next_data(0).unwrap(), None);
 }
 
-/// What looks for holes and what reads have one opinion of an entry, and nobody gets as far as to have one of a damaged entry.
+/// Finding holes and reading agree on entries, and a corrupt entry is refused before either.
 #[test]
 fn a_damaged_entry_is_refused_before_anything_is_read() {
     let dir = TempDir::new().unwrap();
     let disk = 4u64 << 16;
     for (version, entry, words) in [
-        (2, 1, "no zero flag, as this is version 2"),
-        (2, 0x40001, "no zero flag, as this is version 2"),
+        (2, 1, "no zero flag in version 2"),
+        (2, 0x40001, "no zero flag in version 2"),
         (2, 2, "reserved bits clear"),
         (3, 2, "reserved bits clear"),
         (3, 0x40200, "a cluster at a multiple of the cluster size"),
@@ -244,7 +245,7 @@ fn a_damaged_entry_is_refused_before_anything_is_read() {
         image[7] = version;
         image[103] = 104;
         let good = image.clone();
-        // The last of the disk, and one that stands for nothing behind its end.
+        // The last entry of the disk, and an unused one after its end.
         image[0x30018..0x30020].copy_from_slice(&u64::to_be_bytes(entry));
         let error = Image::open(&write(&dir, &image)).unwrap_err().to_string();
         assert!(error.contains(words), "version {version}, {entry:#x}: {error}");

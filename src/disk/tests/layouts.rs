@@ -1,4 +1,4 @@
-//! The partitions of disks of all kinds, which of them is the root, and what is told of those that are not read.
+//! The partitions of disks of all types, their root, and messages about unreadable ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -79,12 +79,11 @@ fn the_partition_with_a_system_is_the_root() {
     let text = found.root(None).unwrap_err().to_string();
     assert_eq!(
         text,
-        "more than one partition can be the root file system: 1 (\"slot-1\", 4.0 MiB, ext4 labelled \"root\"), \
-         2 (\"slot-2\", 4.0 MiB, ext4 labelled \"root\"), 3 (\"slot-3\", 4.0 MiB, ext4 labelled \"boot\")"
+        "several partitions can be the root file system: 1 (\"slot-1\", 4.0 MiB, ext4 labelled \"root\"), 2 (\"slot-2\", 4.0 MiB, ext4 labelled \"root\"), 3 (\"slot-3\", 4.0 MiB, ext4 labelled \"boot\")"
     );
 }
 
-/// A hostile MBR has a hundred partitions at one place; whoever has so many has to choose.
+/// A hostile MBR has a hundred partitions at one offset; with so many, the user has to choose.
 #[test]
 fn at_most_16_partitions_are_asked_for_a_system() {
     if !have("sgdisk") || !have("mke2fs") {
@@ -136,7 +135,7 @@ fn a_file_system_without_a_table_is_partition_0() {
     let fat = file("fat");
     run("mkfs.vfat", &["-C", "-n", "ESP", fat.to_str().unwrap(), "4096"]);
     let mut unsigned = std::fs::read(&fat).unwrap();
-    // A boot sector need not name its type, and what stands in the place of a table may look like one.
+    // A boot sector need not name its type, and its contents may look like a partition table.
     unsigned[54..62].fill(b' ');
     unsigned[446 + 4] = 0x83;
     unsigned[446 + 12] = 1;

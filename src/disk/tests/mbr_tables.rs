@@ -70,7 +70,7 @@ fn chains_that_do_not_end_are_cut() {
     entry(&mut disk, 10, 1, 0x05, 0, 10);
     let table = read(&disk);
     assert_eq!(table.partitions.len(), 3);
-    assert_eq!(table.damage.unwrap(), "the chain of logical partitions comes back to sector 8");
+    assert_eq!(table.damage.unwrap(), "loop in the chain of logical partitions at sector 8");
     // Longer than Linux follows it.
     let mut disk = extended();
     for step in 0..200 {
@@ -79,7 +79,7 @@ fn chains_that_do_not_end_are_cut() {
     }
     let table = read(&disk);
     assert_eq!(table.partitions.last().unwrap().number, 104);
-    assert_eq!(table.damage.unwrap(), "there are more than 100 logical partitions");
+    assert_eq!(table.damage.unwrap(), "more than 100 logical partitions");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Overlays: what differs between two disks, written, judged by QEMU, and applied again.
+//! Overlays: differences between two disks, written, verified by QEMU, and applied.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -38,7 +38,7 @@ fn store(bytes: &[u8], format: Format, path: &Path) -> (Image, Clusters, FileDig
     (Image::open(path).unwrap(), written.clusters, written.digest)
 }
 
-/// The clusters that differ, as whoever looks at every byte sees it.
+/// The clusters that differ, by comparing every byte.
 fn expected(old: &[u8], new: &[u8]) -> Vec<usize> {
     let at = |disk: &[u8], start: usize| {
         let mut cluster: Vec<u8> = disk.get(start..disk.len().min(start + CLUSTER)).unwrap_or_default().to_vec();

@@ -1,4 +1,4 @@
-//! A test that cannot run here says so, and `make test` tells it again at its end. The tests of all crates share this file.
+//! Reports skipped tests, which `make test` lists at its end. Shared by the tests of all crates.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -9,7 +9,7 @@ pub fn skip(reason: &str) {
     leave_out(reason);
 }
 
-/// Notes that a test is left out which needs what nobody is asked to have.
+/// Records that a test is skipped, as it needs an optional tool.
 pub fn leave_out(reason: &str) {
     println!("skipped: {reason}");
     if let Some(list) = std::env::var_os("VMBAKE_SKIPPED") {

@@ -83,7 +83,7 @@ fn judge(tree: &Tree, image: &Path) {
     if can_mount() {
         let mount = Mount::of("squashfs", image, "loop,ro");
         let mut found = kernel_table(mount.path());
-        // Each name is a file of its own.
+        // Each name is a separate file.
         found.iter_mut().for_each(|(path, seen)| seen.first.clone_from(path));
         let mut expected = expected;
         expected.iter_mut().for_each(|(path, seen)| seen.first.clone_from(path));
@@ -175,5 +175,5 @@ fn what_it_cannot_hold_is_refused_by_name() {
     let place = |path: &'static str, kind: Kind| move |tree: &mut Tree| _ = put(tree, path, kind.clone());
     refused(&place("/pipe", Kind::Fifo), "/pipe is a named pipe");
     refused(&place("/dev", Kind::BlockDevice { major: 1, minor: 2 }), "/dev is a block device");
-    refused(&|tree| tree.meta_mut(ROOT).mtime = at(1), "/ has another time than 0");
+    refused(&|tree| tree.meta_mut(ROOT).mtime = at(1), "/ modification time is not 0");
 }

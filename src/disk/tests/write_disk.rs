@@ -1,4 +1,4 @@
-//! Disks that we write, judged by QEMU, sha256sum, fsverity and our own reader.
+//! Written disks, verified by QEMU, sha256sum, fsverity and our own reader.
 
 mod again;
 mod sink;

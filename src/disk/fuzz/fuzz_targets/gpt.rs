@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use vmbake_disk::layout::Layout;
 use vmbake_disk::{gpt, mbr};
 
-/// The header, in sectors of 512 bytes, and the place of its own checksum in it.
+/// The header, in sectors of 512 bytes, and the offset of its checksum.
 const HEADER: std::ops::Range<usize> = 512..512 + 92;
 const CRC: usize = 512 + 16;
 

@@ -1,10 +1,9 @@
-//! A base disk and a new root file system enter; a disk of the wanted size leaves.
+//! Assembles a disk of the requested size from a base disk and a new root file system.
 //!
-//! Everything but the root partition and the partition table is a range of the base and never decoded: boot code of
-//! the MBR, BIOS boot partition, EFI system partition, any others, each at its place. What stands in no partition
-//! is not carried over: a boot loader in such a gap (U-Boot, GRUB without a BIOS boot partition) would be lost. A root
-//! partition that is the last on the disk takes all that is left. One with another behind it keeps its length, and the disk
-//! its size.
+//! Everything but the root partition and the partition table is copied unchanged from the base: boot code of the MBR,
+//! BIOS boot partition, EFI system partition, any others, at their offsets. Data outside of partitions are not copied:
+//! a boot loader in such a gap (U-Boot, GRUB without a BIOS boot partition) would be lost. If the root partition is the
+//! last on the disk, it is extended to the end. Otherwise it keeps its length, and the disk its size.
 
 use std::io;
 use std::sync::Arc;
@@ -14,10 +13,10 @@ use crate::gpt::{self, GptError, Guid, Partition, Table};
 use crate::layout::{Layout, LayoutError, PartKind, Scheme, Size};
 use crate::source::{Extent, Map, ReadAt, Sources, Window};
 
-/// Partition ends are multiples of this, as partition tools make them.
+/// Alignment of partition ends, as in partition tools.
 const ALIGN: u64 = 1 << 20;
 
-/// Why a base disk was not accepted, or no disk could be made of it.
+/// Why a base disk was not accepted, or a disk could not be assembled.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
     #[error(transparent)]
@@ -28,43 +27,32 @@ pub enum AssembleError {
     NoPartition { number: u32 },
     #[error("cannot open partition {number}")]
     Window { number: u32, source: io::Error },
-    #[error("refused: an MBR partition table; a base is a disk with a GUID partition table")]
+    #[error("refused: an MBR partition table; a base requires a GUID partition table")]
     Mbr,
-    #[error("refused: {name} without a partition table; a base is a whole disk")]
+    #[error("refused: {name} without a partition table; a base must be a whole disk")]
     NoTable { name: &'static str },
     #[error(
-        "refused: partition {other} ({kind}) stands behind the root partition {root}: the disk stays as large as the base, \
-         {}, and cannot become {}", Size(*len), Size(*wanted)
+        "refused: partition {other} ({kind}) follows the root partition {root}: the disk keeps the size of the \
+        base, {}, and cannot be resized to {}", Size(*len), Size(*wanted)
     )]
     InTheWay {
         root: u32,
-        /// Number of the one behind it.
+        /// Number of the following partition.
         other: u32,
         kind: String,
         /// Length of the disk in bytes.
         len: u64,
         wanted: u64,
     },
-    #[error("refused: a disk of {len} bytes is too small, at least {min} are needed")]
-    DiskTooSmall {
-        /// Its length in bytes.
-        len: u64,
-        min: u64,
-    },
-    #[error("refused: a disk of {len} bytes is not made of whole sectors of 512 bytes")]
-    DiskUnaligned {
-        /// Its length in bytes.
-        len: u64,
-    },
-    #[error("refused: the root file system has {len} bytes, the root partition {room}")]
-    RootTooLarge {
-        /// Its length in bytes.
-        len: u64,
-        room: u64,
-    },
+    #[error("refused: a disk of {len} bytes is too small, at least {min} are required")]
+    DiskTooSmall { len: u64, min: u64 },
+    #[error("refused: a disk of {len} bytes is not a multiple of sectors of 512 bytes")]
+    DiskUnaligned { len: u64 },
+    #[error("refused: the root file system has {len} bytes, but the root partition only {room}")]
+    RootTooLarge { len: u64, room: u64 },
 }
 
-/// Which processor a disk was made for, as told by the type of its root partition.
+/// The architecture of a disk, according to the type of its root partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {
     /// x86-64.
@@ -82,7 +70,7 @@ impl Arch {
         }
     }
 
-    /// The architecture whose root partitions are of that kind.
+    /// The architecture of a type of root partitions.
     pub fn of(kind: PartKind) -> Option<Self> {
         match kind {
             PartKind::Gpt(Guid::ROOT_X86_64) => Some(Self::Amd64),
@@ -92,7 +80,7 @@ impl Arch {
     }
 }
 
-/// A disk with a checked partition table on which the root partition has been found.
+/// A disk with a validated partition table and a root partition.
 #[derive(Clone)]
 pub struct BaseDisk {
     source: Arc<dyn ReadAt>,
@@ -107,35 +95,34 @@ impl BaseDisk {
         &self.table
     }
 
-    /// The partition that holds the root file system.
     pub fn root(&self) -> &Partition {
         &self.root
     }
 
-    /// The EFI system partition, where there is one.
+    /// The EFI system partition, if any.
     pub fn esp(&self) -> Option<&Partition> {
         self.of_type(Guid::ESP)
     }
 
-    /// The partition with GRUB's core image, where there is one.
+    /// The partition with GRUB's core image, if any.
     pub fn bios_boot(&self) -> Option<&Partition> {
         self.of_type(Guid::BIOS_BOOT)
     }
 
-    /// The architecture, where the root partition's type tells.
+    /// The architecture, if the root partition's type states it.
     pub fn arch(&self) -> Option<Arch> {
         self.arch
     }
 
-    /// What is wrong with its partition table and does not stop anybody: each sentence is about the disk.
+    /// Problems of the partition table that are not fatal, as sentences about the disk.
     pub fn notes(&self) -> Vec<String> {
         let Table { used_backup, backup_damage, .. } = &self.table;
-        let used = used_backup.as_ref().map(|why| format!("the backup partition table is used: {why}"));
-        let damage = backup_damage.as_ref().map(|why| format!("the backup partition table is unusable: {why}"));
+        let used = used_backup.as_ref().map(|why| format!("using the backup partition table: {why}"));
+        let damage = backup_damage.as_ref().map(|why| format!("the backup partition table is invalid: {why}"));
         used.into_iter().chain(damage).collect()
     }
 
-    /// The bytes of one partition.
+    /// The contents of one partition.
     pub fn partition_source(&self, number: u32) -> Result<Arc<dyn ReadAt>, AssembleError> {
         let partition = self.table.partition(number).ok_or(AssembleError::NoPartition { number })?;
         let window = Window::new(self.source.clone(), partition.start..partition.end());
@@ -147,8 +134,8 @@ impl BaseDisk {
     }
 }
 
-/// Reads the partition table of a disk and finds its root partition as [`Layout::root`] does. Only a disk is accepted whose
-/// table can be written again.
+/// Reads the partition table of a disk and finds its root partition as [`Layout::root`] does. Only tables that can be
+/// written again are accepted.
 pub fn open(source: Arc<dyn ReadAt>, chosen: Option<u32>) -> Result<BaseDisk, AssembleError> {
     let layout = Layout::read(source.clone())?;
     let table = match layout.scheme() {
@@ -165,8 +152,8 @@ pub fn open(source: Arc<dyn ReadAt>, chosen: Option<u32>) -> Result<BaseDisk, As
     Ok(BaseDisk { source, table, root, arch })
 }
 
-/// Length of the root partition on a disk of `disk_len` bytes: up to the backup table, its end aligned to 1 MiB; where another
-/// partition stands behind it, its own.
+/// Length of the root partition on a disk of `disk_len` bytes: up to the backup table, with its end aligned to 1 MiB;
+/// unchanged if another partition follows.
 pub fn root_len(base: &BaseDisk, disk_len: u64) -> Result<u64, AssembleError> {
     let root = &base.root;
     if let Some(other) = base.table.partitions.iter().find(|other| other.start > root.start) {
@@ -187,8 +174,8 @@ pub fn root_len(base: &BaseDisk, disk_len: u64) -> Result<u64, AssembleError> {
     Ok(end - root.start)
 }
 
-/// Makes a disk of `disk_len` bytes: the base's with its root partition resized and filled with `root`, whose extents
-/// refer to `root_sources`. Partition numbers, GUIDs, types, names and attributes stay.
+/// Assembles a disk of `disk_len` bytes: the base with its root partition resized and filled with `root`, whose extents
+/// refer to `root_sources`. Partition numbers, GUIDs, types, names and attributes are unchanged.
 pub fn assemble(base: &BaseDisk, disk_len: u64, root: &Map, root_sources: &Sources) -> Result<Disk, AssembleError> {
     if !disk_len.is_multiple_of(gpt::SECTOR) {
         return Err(AssembleError::DiskUnaligned { len: disk_len });

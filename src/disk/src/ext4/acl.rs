@@ -1,5 +1,5 @@
-//! POSIX access control lists: `getxattr(2)` gives version 2 with 8 bytes an entry, ext4 stores version 1, in which
-//! entries that name nobody take 4 bytes (`fs/ext4/acl.h`, `include/uapi/linux/posix_acl_xattr.h`).
+//! POSIX access control lists: `getxattr(2)` returns version 2 with entries of 8 bytes, ext4 stores version 1, in which
+//! entries without an ID take 4 bytes (`fs/ext4/acl.h`, `include/uapi/linux/posix_acl_xattr.h`).
 
 use super::corruption::AclFault;
 use super::{le16, le32};
@@ -8,11 +8,11 @@ use super::{le16, le32};
 const DISK_VERSION: u32 = 1;
 /// First word of the form in system calls.
 const XATTR_VERSION: u32 = 2;
-/// The id of entries that name nobody (`ACL_UNDEFINED_ID`).
-const NOBODY: u32 = u32::MAX;
+/// The ID of entries without one (`ACL_UNDEFINED_ID`).
+const UNDEFINED_ID: u32 = u32::MAX;
 
-/// Whether entries with this tag name a user or group; `None` for a tag that does not exist.
-fn names_somebody(tag: u16) -> Option<bool> {
+/// Whether entries with this tag have an ID; `None` for an invalid tag.
+fn has_id(tag: u16) -> Option<bool> {
     match tag {
         0x02 | 0x08 => Some(true),
         0x01 | 0x04 | 0x10 | 0x20 => Some(false),
@@ -20,23 +20,23 @@ fn names_somebody(tag: u16) -> Option<bool> {
     }
 }
 
-/// From disk to `getxattr(2)`. An error tells what is wrong.
+/// Converts from disk to `getxattr(2)`. The error describes the fault.
 pub(super) fn from_disk(disk: &[u8]) -> Result<Vec<u8>, AclFault> {
     let mut rest = version(disk, DISK_VERSION)?;
     let mut out = XATTR_VERSION.to_le_bytes().to_vec();
     while !rest.is_empty() {
         let head = rest.get(..4).ok_or(AclFault::Cut)?;
         out.extend_from_slice(head);
-        let len = if names_somebody(le16(head, 0)).ok_or_else(|| unknown(head))? { 8 } else { 4 };
+        let len = if has_id(le16(head, 0)).ok_or_else(|| unknown(head))? { 8 } else { 4 };
         let entry = rest.get(..len).ok_or(AclFault::Cut)?;
-        let id = if len == 8 { le32(entry, 4) } else { NOBODY };
+        let id = if len == 8 { le32(entry, 4) } else { UNDEFINED_ID };
         out.extend_from_slice(&id.to_le_bytes());
         rest = &rest[len..];
     }
     Ok(out)
 }
 
-/// From `getxattr(2)` to disk. An error tells what is wrong.
+/// Converts from `getxattr(2)` to disk. The error describes the fault.
 pub(super) fn to_disk(xattr: &[u8]) -> Result<Vec<u8>, AclFault> {
     let entries = version(xattr, XATTR_VERSION)?;
     if entries.len() % 8 != 0 {
@@ -44,7 +44,7 @@ pub(super) fn to_disk(xattr: &[u8]) -> Result<Vec<u8>, AclFault> {
     }
     let mut out = DISK_VERSION.to_le_bytes().to_vec();
     for entry in entries.chunks_exact(8) {
-        let len = if names_somebody(le16(entry, 0)).ok_or_else(|| unknown(entry))? { 8 } else { 4 };
+        let len = if has_id(le16(entry, 0)).ok_or_else(|| unknown(entry))? { 8 } else { 4 };
         out.extend_from_slice(&entry[..len]);
     }
     Ok(out)
@@ -66,7 +66,7 @@ fn unknown(entry: &[u8]) -> AclFault {
 mod tests {
     use super::*;
 
-    /// `u::rwx,u:1000:r--,g::r-x,m::rwx,o::---`, seen with getfattr and debugfs on the same file.
+    /// `u::rwx,u:1000:r--,g::r-x,m::rwx,o::---`, as shown by getfattr and debugfs for the same file.
     const XATTR: &[u8] = b"\x02\0\0\0\x01\0\x07\0\xff\xff\xff\xff\x02\0\x04\0\xe8\x03\0\0\x04\0\x05\0\xff\xff\xff\xff\
         \x10\0\x07\0\xff\xff\xff\xff\x20\0\0\0\xff\xff\xff\xff";
     const DISK: &[u8] = b"\x01\0\0\0\x01\0\x07\0\x02\0\x04\0\xe8\x03\0\0\x04\0\x05\0\x10\0\x07\0\x20\0\0\0";

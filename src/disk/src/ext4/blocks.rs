@@ -14,62 +14,62 @@ use super::superblock::Super;
 use super::xattrs::{self, Xattrs};
 use super::{Place, ReadError};
 
-/// Largest piece read at once, in bytes.
+/// Maximum bytes of a single read.
 const MAX_READ: u64 = 1 << 20;
-/// Unwanted bytes that are read along rather than starting another read.
+/// Gap between two blocks, in bytes, that is read as well rather than starting another read.
 const MAX_GAP: u64 = 64 << 10;
-/// Most names that are read. The root of a Debian system has 100,000 at most.
+/// Maximum number of names. The root of a Debian system has 100,000 at most.
 const MAX_NAMES: usize = 2_000_000;
-/// Most blocks of a file, whose numbers have 32 bits.
+/// Maximum blocks of a file, whose numbers have 32 bits.
 const MAX_FILE: u64 = 1 << 32;
 
-/// What the blocks of one inode hold.
+/// The contents of the blocks of an inode.
 pub(super) enum Content {
     Directory(Directory),
     File(Vec<Run>),
-    /// A file that stands in its inode.
+    /// A file stored in its inode.
     Inline([Piece; 2]),
     Symlink(Vec<u8>),
     /// Devices, pipes and sockets have no blocks.
     Special,
 }
 
-/// The contents of all inodes, in their order, and the attributes of all attribute blocks.
+/// The contents of all inodes, in order, and the attributes of all attribute blocks.
 pub(super) struct Contents {
     pub(super) of: Vec<Content>,
     pub(super) xattrs: BTreeMap<u64, Xattrs>,
 }
 
-/// How much of a volume the nodes are, whose blocks are read.
+/// The part of a volume that the nodes cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All that there are, with what directories name.
+    /// All nodes, with the entries of directories.
     Whole,
-    /// Some, with what directories name.
+    /// Some nodes, with the entries of directories.
     Names,
-    /// Some, without that.
+    /// Some nodes, without entries.
     Nodes,
 }
 
-/// Blocks that are read, and why.
+/// Blocks to read, and their purpose.
 struct Want {
     block: u64,
     len: u64,
     purpose: Purpose,
 }
 
-/// Why blocks are read.
+/// The purpose of a read.
 enum Purpose {
-    /// Blocks from `logical` on of the directory at this position of the node list.
+    /// Blocks from `logical` on of the directory at this index of the node list.
     Directory { index: usize, logical: u64 },
-    /// The target of the link at this position.
+    /// The target of the link at this index.
     Symlink { index: usize },
-    /// An attribute block that so many inodes refer to, of which this is the first.
+    /// An attribute block with `users` references, of which this is the first.
     Xattrs { index: usize, users: u32 },
 }
 
-/// Reads what is needed to build a tree. No more blocks are read than the volume has, whatever inodes claim: `budget` is one for
-/// all nodes of the tree.
+/// Reads what is required to build a tree. The total is limited by the size of the volume, regardless of the inodes:
+/// `budget` is shared by all nodes of the tree.
 pub(super) fn read(
     volume: &Super<'_>,
     nodes: &[Node],
@@ -121,7 +121,7 @@ pub(super) fn read(
     Ok(contents)
 }
 
-/// The list of blocks to be read.
+/// The list of blocks to read.
 struct Wanted<'a> {
     volume: &'a Super<'a>,
     budget: &'a mut Budget,
@@ -131,7 +131,7 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// What can be told from the inode and the runs of its blocks alone; the rest is put on the list.
+    /// Determines the content from the inode and the runs of its blocks; further blocks are added to the list.
     fn content(&mut self, node: &Node, index: usize) -> Result<Content, ReadError> {
         let place = Place::Inode(node.number);
         match node.kind {
@@ -198,7 +198,7 @@ fn target(node: &Node, bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
     Ok(bytes.to_vec())
 }
 
-/// The attributes of a block; `users` is how many inodes refer to it, where that is known.
+/// The attributes of a block; `users` is the number of references, if known.
 fn xattr_block(
     volume: &Super<'_>,
     node: &Node,
@@ -222,7 +222,8 @@ fn check_names(node: &Node, names: usize) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Hands out the blocks of the wants, which must be sorted; those that are close together are read at once.
+/// Passes the blocks of the wants, which must be sorted, to the caller; blocks that are close together are read at
+/// once.
 fn read_each(
     volume: &Super<'_>,
     wants: &[Want],
@@ -236,7 +237,7 @@ fn read_each(
     while let Some((first, want)) = blocks.next() {
         let mut last = first;
         batch.push((first, want));
-        // Where files may share blocks, the next want may begin before.
+        // With shared blocks, the next want may start before.
         let is_near = |last, block| block >= last && block - last <= max_gap && block - first < max_read;
         while let Some((block, want)) = blocks.next_if(|(block, _)| is_near(last, *block)) {
             last = block;

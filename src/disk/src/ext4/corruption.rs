@@ -1,4 +1,4 @@
-//! What is wrong with a volume, by the structure that is damaged: kinds to be matched, messages for people.
+//! Faults of a volume by structure, with messages.
 
 mod volume;
 mod inode;
@@ -14,13 +14,13 @@ pub use journal::JournalFault;
 pub use mapping::MappingFault;
 pub use volume::VolumeFault;
 
-/// What is wrong with a structure.
+/// The fault of a structure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corruption {
     #[error("checksum {found:#010x}, expected {expected:#010x}")]
     Checksum {
         found: u32,
-        /// What its bytes give.
+        /// Computed from its bytes.
         expected: u32,
     },
     #[error(transparent)]

@@ -1,6 +1,6 @@
-//! Directory blocks (`ext4_dir_entry_2`): lists of entries with a checksum at their end, and the index nodes of large directories
-//! (`dx_root`, `dx_node`). Index nodes look like blocks without entries to who does not know them, so the entries are found
-//! without the index, whatever its depth and hash.
+//! Directory blocks (`ext4_dir_entry_2`): lists of entries with a checksum at their end, and the index nodes of large
+//! directories (`dx_root`, `dx_node`). Index nodes look like blocks without entries, so the entries are found without
+//! the index, independent of its depth and hash.
 
 use mkext4::csum;
 use mkext4::spec::dirent;
@@ -14,30 +14,30 @@ use super::{Place, ReadError, inline, le16, le32};
 const ENTRY: usize = 8;
 /// From this block size on, lengths of entries have two more bits.
 const LARGE_BLOCK: usize = 65_536;
-/// Where the number and limit of the entries of a `dx_root` stand, behind `.`, `..` and 8 bytes of information.
+/// Offset of count and limit of the entries of a `dx_root`, after `.`, `..` and 8 bytes of information.
 const ROOT_LIMIT: usize = 0x20;
-/// The same of a `dx_node`, behind an entry that spans the block.
+/// The same offset in a `dx_node`, after an entry that spans the block.
 const NODE_LIMIT: usize = 0x08;
 
-/// One name of a directory.
+/// An entry of a directory.
 pub(super) struct Entry {
     pub(super) name: Vec<u8>,
     pub(super) inode: u32,
-    /// Type as the entry has it, where the volume has the feature; 0 tells nothing, all else must agree with the inode's.
+    /// Type in the entry, if the volume has the feature; 0 means unknown, other values must match the inode's.
     pub(super) file_type: Option<u8>,
 }
 
-/// What the blocks of one directory hold.
+/// The contents of the blocks of a directory.
 #[derive(Default)]
 pub(super) struct Directory {
-    /// The inode that `..` names.
+    /// The inode of `..`.
     pub(super) parent: u32,
-    /// All entries but `.` and `..`, in no order.
+    /// All entries except for `.` and `..`, unsorted.
     pub(super) entries: Vec<Entry>,
 }
 
 impl Directory {
-    /// A directory that stands in its inode, which begins with the number of its parent.
+    /// A directory stored in its inode, which starts with the number of its parent.
     pub(super) fn inline(volume: &Super<'_>, node: &Node) -> Result<Self, ReadError> {
         let place = Place::Inode(node.number);
         let [first, second] = inline::bytes(volume, node)?;
@@ -53,7 +53,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Adds what block `logical` of the directory holds, which stands at `block` of the volume.
+    /// Adds the entries of block `logical` of the directory, at `block` of the volume.
     pub(super) fn add_block(
         &mut self,
         volume: &Super<'_>,
@@ -78,7 +78,7 @@ impl Directory {
     }
 }
 
-/// The entries of a list that name something. Their lengths must add up to that of the list.
+/// The used entries of a list. Their lengths must add up to that of the list.
 fn entries(volume: &Super<'_>, bytes: &[u8], place: &Place) -> Result<Vec<Entry>, ReadError> {
     let corrupt = |what: DirectoryFault| ReadError::corrupt(place.clone(), what);
     let mut all = Vec::new();
@@ -120,7 +120,7 @@ fn rec_len(found: u16, list_len: usize) -> usize {
     }
 }
 
-/// Checks the checksum of a list of entries or of an index node.
+/// Verifies the checksum of a list of entries or of an index node.
 fn check_sum(seed: u32, has_index: bool, logical: u64, bytes: &[u8], place: &Place) -> Result<(), ReadError> {
     let is_node = le32(bytes, 0) == 0 && rec_len(le16(bytes, 0x04), bytes.len()) == bytes.len();
     let sums = if has_index && logical == 0 {
@@ -137,8 +137,8 @@ fn check_sum(seed: u32, has_index: bool, logical: u64, bytes: &[u8], place: &Pla
     Ok(())
 }
 
-/// The checksum that an index node has, and should have. `dx_countlimit` stands at `at`, the checksum behind the last entry
-/// that there could be.
+/// The stored and the computed checksum of an index node. `dx_countlimit` is at `at`, the checksum after the last
+/// possible entry.
 fn index_sums(seed: u32, bytes: &[u8], at: usize) -> Result<(u32, u32), DirectoryFault> {
     let (limit, count) = (le16(bytes, at), le16(bytes, at + 2));
     let tail = at + usize::from(limit) * 8;

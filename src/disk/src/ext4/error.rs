@@ -1,10 +1,10 @@
-//! Why a volume could not be read, and where.
+//! Errors of reading a volume, with their location.
 
 use std::fmt;
 
 use super::corruption::{AttributeFault, Corruption};
 
-/// What part of a volume an error speaks of.
+/// The location of an error in a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The superblock, at byte 1024.
@@ -20,7 +20,7 @@ pub enum Place {
     /// A name in the tree.
     Path {
         inode: u32,
-        /// From the root.
+        /// Path from the root.
         path: String,
     },
 }
@@ -42,16 +42,10 @@ impl fmt::Display for Place {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("cannot read {len} bytes at offset {offset} of the ext4 volume")]
-    Io {
-        offset: u64,
-        /// How many bytes.
-        len: usize,
-        /// What the system or the image says.
-        source: std::io::Error,
-    },
+    Io { offset: u64, len: usize, source: std::io::Error },
     #[error("not an ext4 volume: magic {found:#06x} at offset 1080, expected 0xef53")]
     NotExt4 {
-        /// What stands in the place of `s_magic`.
+        /// The value of `s_magic`.
         found: u16,
     },
     #[error("corrupt ext4 volume: {place}: {what}")]
@@ -59,7 +53,7 @@ pub enum ReadError {
     #[error("unsupported ext4 volume: {place}: {feature}; {hint}")]
     Unsupported {
         place: Place,
-        /// What, by the name that e2fsprogs has for it.
+        /// The name of the feature in e2fsprogs.
         feature: String,
         hint: &'static str,
     },
@@ -78,7 +72,7 @@ impl ReadError {
         Self::Unsupported { place, feature: feature.into(), hint }
     }
 
-    /// The same for the inode that holds the value of an attribute, with who has it.
+    /// The error for the inode with the value of an attribute, including its owner.
     pub(super) fn of_attribute(self, owner: &Place, name: &str) -> Self {
         match self {
             Self::Corrupt { place, what } => {
@@ -90,8 +84,8 @@ impl ReadError {
     }
 }
 
-/// What to do about a feature that cannot be switched off.
+/// Hint for a feature that cannot be disabled.
 pub(super) const REBUILD: &str = "copy its files into a volume made without it";
 
-/// What to do about a volume that was not left clean.
+/// Hint for a volume that is not clean.
 pub(super) const REPAIR: &str = "mount it once or run `e2fsck -p` on it, then try again";

@@ -1,5 +1,5 @@
-//! Extent trees (`ext4_extent_header` and what follows it): the root stands in `i_block`, deeper nodes in blocks with a checksum
-//! at their end.
+//! Extent trees (`ext4_extent_header` and the entries after it): the root is in `i_block`, deeper nodes are in blocks
+//! with a checksum at their end.
 
 use mkext4::csum;
 
@@ -11,15 +11,15 @@ use super::{Place, ReadError, le16, le32};
 const MAGIC: u16 = 0xf30a;
 /// Length of the header, and of each entry.
 const ENTRY: usize = 12;
-/// Deepest tree that the kernel makes (`EXT4_MAX_EXTENT_DEPTH`).
+/// Maximum depth in the kernel (`EXT4_MAX_EXTENT_DEPTH`).
 pub(super) const MAX_DEPTH: u16 = 5;
-/// Entries that fit into `i_block`.
+/// Capacity of `i_block`.
 const ROOT_ENTRIES: u16 = 4;
-/// Longest extent that was written (`EXT_INIT_MAX_LEN`); what is longer by it was not.
+/// Maximum length of a written extent (`EXT_INIT_MAX_LEN`); larger values mark unwritten extents.
 const MAX_WRITTEN: u16 = 32768;
 
-/// Reads the tree of an inode. The walk ends because every node below the root holds at least one entry, depths descend, and
-/// each entry lies after all before it: no block is visited twice.
+/// Reads the tree of an inode. The walk terminates, because every node below the root has at least one entry, depths
+/// descend, and each entry follows all before it: no block is visited twice.
 pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
     let place = Place::Inode(runs.node.number);
     let root = &runs.node.i_block;
@@ -30,18 +30,18 @@ pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
     node(runs, root, &header, &place)
 }
 
-/// The head of a node.
+/// The header of a node.
 struct Header {
-    /// `eh_entries`: how many follow.
+    /// `eh_entries`: the number of entries.
     entries: u16,
-    /// `eh_max`: how many could.
+    /// `eh_max`: the capacity.
     max: u16,
-    /// `eh_depth`: 0 for extents, else nodes stand below.
+    /// `eh_depth`: 0 for extents, otherwise nodes are below.
     depth: u16,
 }
 
 impl Header {
-    /// `capacity` is how many entries there is room for; tools may have left some of it unused.
+    /// `capacity` is the number of entries that fit; tools may have left some of it unused.
     fn decode(bytes: &[u8], capacity: u16) -> Result<Self, MappingFault> {
         let magic = le16(bytes, 0x00);
         if magic != MAGIC {
@@ -100,14 +100,14 @@ fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result
         let what = MappingFault::ExtentNode { entries, depth: header.depth, expected };
         return Err(ReadError::corrupt(place, what));
     }
-    // As the kernel does: the first entry of a node begins where its parent says.
+    // As in the kernel: the first entry of a node starts at the block stated in its parent.
     if le32(&bytes, ENTRY) != logical {
         return Err(ReadError::corrupt(place, MappingFault::ExtentStart));
     }
     node(runs, &bytes, &header, &place)
 }
 
-/// The checksum stands behind the last entry that there could be.
+/// The checksum follows the last possible entry.
 fn check_sum(seed: u32, bytes: &[u8], header: &Header, place: &Place) -> Result<(), ReadError> {
     let at = ENTRY * (usize::from(header.max) + 1);
     let Some(covered) = bytes.get(..at + 4) else {

@@ -1,19 +1,20 @@
-//! Features (`s_feature_compat`, `_incompat`, `_ro_compat`): their names, which of them stop a reader, and which stop a bake.
+//! Features (`s_feature_compat`, `_incompat`, `_ro_compat`): their names, and which of them are refused by readers and
+//! by bakes.
 
 use super::error::{REBUILD, REPAIR};
 use super::{Place, ReadError};
 
-/// What a feature means for us.
+/// How a feature is handled.
 enum Use {
-    /// It is read, or it changes nothing for a reader; an authored volume carries over what it is for.
+    /// Readable, or irrelevant for a reader; an authored volume preserves its effect.
     Read,
-    /// It is read, but an authored volume would lose what it is for; with what to do about it.
+    /// Readable, but an authored volume would lose its effect; with a hint.
     NotBase(&'static str),
-    /// It is refused, with what to do about it.
+    /// Refused, with a hint.
     Refuse(&'static str),
 }
 
-/// A feature: bit, name as `dumpe2fs` prints it, and what it means for us.
+/// A feature: bit, name in `dumpe2fs`, and how it is handled.
 type Feature = (u32, &'static str, Use);
 
 /// `s_feature_compat`.
@@ -32,12 +33,12 @@ const COMPAT: &[Feature] = &[
     (0x1000, "orphan_file", Use::Read),
 ];
 
-/// `s_feature_incompat`: an unknown one is refused, as the kernel refuses it.
+/// `s_feature_incompat`: unknown ones are refused, as by the kernel.
 const INCOMPAT: &[Feature] = &[
     (0x1, "compression", Use::Refuse(REBUILD)),
     (FILETYPE, "filetype", Use::Read),
     (NEEDS_RECOVERY, "needs_recovery", Use::NotBase(REPAIR)),
-    (0x8, "journal_dev", Use::Refuse("this is an external journal; name the volume that it belongs to")),
+    (0x8, "journal_dev", Use::Refuse("this is an external journal; use the volume that it belongs to")),
     (META_BG, "meta_bg", Use::Read),
     (0x40, "extent", Use::Read),
     (BITS64, "64bit", Use::Read),
@@ -52,7 +53,7 @@ const INCOMPAT: &[Feature] = &[
     (0x2_0000, "casefold", Use::NotBase(REBUILD)),
 ];
 
-/// `s_feature_ro_compat`: whoever only reads may ignore unknown ones.
+/// `s_feature_ro_compat`: unknown ones are ignored by readers.
 const RO_COMPAT: &[Feature] = &[
     (SPARSE_SUPER, "sparse_super", Use::Read),
     (0x2, "large_file", Use::Read),
@@ -73,7 +74,7 @@ const RO_COMPAT: &[Feature] = &[
     (0x1_0000, "orphan_present", Use::NotBase(REPAIR)),
 ];
 
-/// Bit of `s_feature_compat`: block 1 of the backups names the two groups that have one.
+/// Bit of `s_feature_compat`: the superblock lists up to two groups with a backup.
 const SPARSE_SUPER2: u32 = 0x200;
 const HAS_JOURNAL: u32 = 0x4;
 const DIR_INDEX: u32 = 0x20;
@@ -150,7 +151,7 @@ impl Features {
         self.ro_compat & SPARSE_SUPER != 0
     }
 
-    /// Whether group descriptors have a CRC-16, if `metadata_csum` is not set too.
+    /// Whether group descriptors have a CRC-16, if `metadata_csum` is not set.
     pub(super) fn gdt_csum(self) -> bool {
         self.ro_compat & GDT_CSUM != 0
     }
@@ -164,7 +165,7 @@ impl Features {
         self.ro_compat & BIGALLOC != 0
     }
 
-    /// Whether files may have blocks in common.
+    /// Whether files may share blocks.
     pub(super) fn shared_blocks(self) -> bool {
         self.ro_compat & SHARED_BLOCKS != 0
     }
@@ -173,12 +174,12 @@ impl Features {
         self.ro_compat & METADATA_CSUM != 0
     }
 
-    /// The names of the known ones, in the order of the tables.
+    /// The names of known features, in the order of the tables.
     pub(super) fn names(self) -> Vec<&'static str> {
         self.known().map(|(_, name, _)| *name).collect()
     }
 
-    /// Names for the others, as `dumpe2fs` makes them up.
+    /// The names of unknown features, as in `dumpe2fs`.
     pub(super) fn unknown(self) -> Vec<String> {
         let words = [('C', self.compat, COMPAT), ('I', self.incompat, INCOMPAT), ('R', self.ro_compat, RO_COMPAT)];
         let unknown = |(kind, bits, table): (char, u32, &[Feature])| {
@@ -188,7 +189,7 @@ impl Features {
         words.into_iter().flat_map(unknown).collect()
     }
 
-    /// Refuses what stops a reader.
+    /// Refuses features that are not supported by readers.
     pub(super) fn check(self) -> Result<(), ReadError> {
         for (_, name, usage) in self.known() {
             if let Use::Refuse(hint) = usage {
@@ -201,7 +202,7 @@ impl Features {
         }
     }
 
-    /// Refuses what would be lost in an authored volume.
+    /// Refuses features that an authored volume would lose.
     pub(super) fn check_base(self) -> Result<(), ReadError> {
         for (_, name, usage) in self.known() {
             if let Use::NotBase(hint) | Use::Refuse(hint) = usage {

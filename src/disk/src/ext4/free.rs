@@ -1,7 +1,7 @@
-//! Which blocks of a volume nothing uses, by the block bitmap of each group.
+//! Free blocks of a volume, according to the block bitmap of each group.
 //!
-//! Only what is certain is told: a volume that was not left clean, or has features under which a bit means something else, has no
-//! free range. A bitmap that was never written (`BLOCK_UNINIT`) stands for what the kernel would make of it.
+//! Only certain results are returned: a volume that is not clean, or has features that change the meaning of a bit, has
+//! no free ranges. An uninitialized bitmap (`BLOCK_UNINIT`) is computed as in the kernel.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::superblock::Super;
 use super::{Place, ReadError};
 use crate::source::ReadAt;
 
-/// The byte ranges of a volume that hold nothing, ascending and apart; only those of at least `least` bytes.
+/// The free byte ranges of a volume, ascending and disjoint; only those of at least `least` bytes.
 pub fn free_ranges(source: &dyn ReadAt, least: u64) -> Result<Vec<Range<u64>>, ReadError> {
     let volume = Super::open(source)?;
     let features = volume.features;
@@ -45,7 +45,7 @@ impl Super<'_> {
         self.seed.is_some() || self.features.gdt_csum()
     }
 
-    /// A group whose bitmap stands on the disk.
+    /// A group with an initialized bitmap.
     fn add_written(&self, number: u64, range: Range<u64>, group: &Group, free: &mut Free) -> Result<(), ReadError> {
         if !self.holds(group.bitmap, 1) {
             let what = VolumeFault::BlockBitmap { block: group.bitmap, blocks: self.info.blocks };
@@ -74,8 +74,8 @@ impl Super<'_> {
         }
     }
 
-    /// A group whose bitmap was never written: all is free but copies of the superblock and of the descriptors, and its own
-    /// bitmaps and inode table, where these stand in it (`ext4_init_block_bitmap` of the kernel).
+    /// A group with an uninitialized bitmap: free except for copies of the superblock and of the descriptors, and its
+    /// own bitmaps and inode table, if they are inside (`ext4_init_block_bitmap` of the kernel).
     fn add_unwritten(&self, number: u64, range: Range<u64>, group: &Group, free: &mut Free) {
         let base = if has_superblock(self, number) { 1 + self.descriptor_blocks() } else { 0 };
         let mut used = [
@@ -93,7 +93,7 @@ impl Super<'_> {
         free.add(at..range.end);
     }
 
-    /// Blocks of the descriptors, and those that are reserved for more of them.
+    /// Blocks of the descriptors, and those reserved for additional ones.
     fn descriptor_blocks(&self) -> u64 {
         (self.groups * self.desc_size as u64).div_ceil(self.block) + u64::from(self.reserved_descriptor_blocks)
     }
@@ -109,7 +109,7 @@ struct Free {
 }
 
 impl Free {
-    /// Adds blocks behind all that were added.
+    /// Adds blocks after all previous ones.
     fn add(&mut self, blocks: Range<u64>) {
         if blocks.start >= blocks.end {
             return;
@@ -122,7 +122,7 @@ impl Free {
         }
     }
 
-    /// Keeps the last run if it is long enough. Nothing overflows: the blocks are inside the volume.
+    /// Adds the last run to the result if it is long enough. Nothing overflows: the blocks are inside the volume.
     fn close(&mut self) {
         let range = self.run.start * self.block..self.run.end * self.block;
         if !range.is_empty() && range.end - range.start >= self.least {

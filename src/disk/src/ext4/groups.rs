@@ -1,4 +1,4 @@
-//! Block group descriptors (`ext4_group_desc`): where the inode tables are and how much of each is in use.
+//! Block group descriptors (`ext4_group_desc`): location and usage of the inode tables.
 
 use mkext4::csum::crc32c_raw;
 
@@ -8,41 +8,40 @@ use super::{Place, ReadError, le16, le32};
 
 /// `bg_flags`: no inode of the group was ever used.
 const INODE_UNINIT: u16 = 1;
-/// `bg_flags`: the block bitmap of the group was never written.
+/// `bg_flags`: the block bitmap of the group is uninitialized.
 pub(super) const BG_BLOCK_UNINIT: u16 = 2;
-/// Where `bg_checksum` starts.
+/// Offset of `bg_checksum`.
 const BG_CHECKSUM: usize = 0x1e;
-/// Length of a descriptor whose numbers have 32 bits.
+/// Length of a descriptor with 32-bit numbers.
 const SHORT: usize = 32;
 
-/// The part of an inode table that may hold inodes.
+/// The used part of an inode table.
 pub(super) struct Table {
     /// First block.
     pub(super) block: u64,
     /// Number of the first inode.
     pub(super) first: u32,
-    /// How many may be in use, from the first on.
+    /// Number of inodes that may be used, from the first on.
     pub(super) count: u32,
 }
 
 /// A block group.
 pub(super) struct Group {
-    /// `bg_flags`, which mean nothing in a volume without checksums of descriptors.
+    /// `bg_flags`, which are meaningless in a volume without checksums of descriptors.
     pub(super) flags: u16,
-    /// Block of the block bitmap; nobody has checked that it is inside the volume.
+    /// Block of the block bitmap, not validated.
     pub(super) bitmap: u64,
-    /// Checksum of the block bitmap, its high half 0 where the descriptor has no room for it.
+    /// Checksum of the block bitmap; its high half is 0 if the descriptor has no field for it.
     pub(super) bitmap_sum: u32,
-    /// Block of the inode bitmap, unchecked.
+    /// Block of the inode bitmap, not validated.
     pub(super) inode_bitmap: u64,
     /// Whether the descriptor has high halves.
     pub(super) has_high: bool,
-    /// The inode table.
     pub(super) table: Table,
 }
 
 impl<'a> Super<'a> {
-    /// Reads and checks all descriptors; the tables are in the order of their inodes.
+    /// Reads and validates all descriptors; the tables are in the order of their inodes.
     pub(super) fn with_tables(mut self) -> Result<Self, ReadError> {
         let tables = self.each_group(table)?;
         check_disjoint(&self, &tables)?;
@@ -50,14 +49,14 @@ impl<'a> Super<'a> {
         Ok(self)
     }
 
-    /// Reads and checks all descriptors.
+    /// Reads and validates all descriptors.
     pub(super) fn read_groups(&self) -> Result<Vec<Group>, ReadError> {
         self.each_group(|volume, group, desc| Ok(Group::of(table(volume, group, desc)?, desc)))
     }
 
-    /// What `look` makes of each descriptor.
+    /// Applies `look` to each descriptor.
     fn each_group<T>(&self, look: impl Fn(&Self, u64, &[u8]) -> Result<T, ReadError>) -> Result<Vec<T>, ReadError> {
-        // A block at a time: a forged size must not become an allocation.
+        // One block at a time: a forged size must not cause a large allocation.
         let per_block = self.block_len / self.desc_size;
         let mut found = Vec::new();
         let mut raw = vec![0; self.block_len];
@@ -87,7 +86,7 @@ impl Group {
     }
 }
 
-/// Refuses groups that share a part of their inode tables, which would be read for each of them.
+/// Refuses groups with overlapping inode tables, which would be read twice.
 fn check_disjoint(volume: &Super<'_>, tables: &[Table]) -> Result<(), ReadError> {
     let mut starts: Vec<(u64, u64)> = tables.iter().map(|table| table.block).zip(0..).collect();
     starts.sort_unstable();
@@ -106,16 +105,16 @@ pub(super) fn table_blocks(volume: &Super<'_>) -> u64 {
     (u64::from(volume.inodes_per_group) * volume.inode_size as u64).div_ceil(volume.block)
 }
 
-/// Where block `index` of the descriptors stands, in bytes; the first of them is that of `group`.
+/// Offset of block `index` of the descriptors in bytes; the first of them is that of `group`.
 fn descriptors_at(volume: &Super<'_>, group: u64, index: u64) -> u64 {
-    // The block of the superblock: 1 where blocks have 1 KiB, whatever `s_first_data_block` says.
+    // The block of the superblock: 1 for blocks of 1 KiB, regardless of `s_first_data_block`.
     let superblock = u64::from(volume.block == 1024);
     let block = if !volume.features.meta_bg() || index < u64::from(volume.first_meta_bg) {
         superblock + 1 + index
     } else {
         let start = u64::from(volume.first_data_block) + group * volume.blocks_per_group;
         let before = u64::from(has_superblock(volume, group));
-        // With clusters, blocks of 1 KiB are counted from 0, and the superblock stands in block 1 of group 0.
+        // With clusters, blocks of 1 KiB are counted from 0, and the superblock is in block 1 of group 0.
         let boot = u64::from(volume.block == 1024 && group == 0 && volume.first_data_block == 0);
         start + before + boot
     };
@@ -123,7 +122,7 @@ fn descriptors_at(volume: &Super<'_>, group: u64, index: u64) -> u64 {
     block * volume.block
 }
 
-/// Whether a group begins with a copy of the superblock.
+/// Whether a group starts with a copy of the superblock.
 pub(super) fn has_superblock(volume: &Super<'_>, group: u64) -> bool {
     if group == 0 {
         return true;
@@ -183,7 +182,7 @@ fn check_sum(volume: &Super<'_>, group: u32, raw: &[u8]) -> Result<(), ReadError
     Ok(())
 }
 
-/// Low half of the checksum over group number and descriptor, its own field taken as zeros.
+/// Low half of the checksum over group number and descriptor, with its own field as zeros.
 fn checksum(seed: u32, group: u32, raw: &[u8]) -> u16 {
     let sum = crc32c_raw(seed, &group.to_le_bytes());
     let sum = crc32c_raw(sum, &raw[..BG_CHECKSUM]);
@@ -192,7 +191,7 @@ fn checksum(seed: u32, group: u32, raw: &[u8]) -> u16 {
     low16(sum)
 }
 
-/// The older checksum, over UUID, group number and descriptor, its own field left out.
+/// The older checksum, over UUID, group number and descriptor, without its own field.
 fn crc16_checksum(volume: &Super<'_>, group: u32, raw: &[u8]) -> u16 {
     let sum = crc16(!0, &volume.info.uuid);
     let sum = crc16(sum, &group.to_le_bytes());
@@ -206,7 +205,7 @@ fn crc16(seed: u16, bytes: &[u8]) -> u16 {
     bytes.iter().fold(seed, |sum, byte| (0..8).fold(sum ^ u16::from(*byte), |sum, _| shift(sum)))
 }
 
-/// The low half of a checksum, which is all that 16-bit fields store.
+/// The low half of a checksum, as stored in 16-bit fields.
 pub(super) fn low16(sum: u32) -> u16 {
     let [low, high, ..] = sum.to_le_bytes();
     u16::from_le_bytes([low, high])

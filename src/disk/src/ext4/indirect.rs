@@ -1,16 +1,16 @@
-//! Block maps, of ext2 and ext3: `i_block` names the first 12 blocks of a file, then a block with the numbers of more, one with
-//! the numbers of such blocks, and one with those of these (`Documentation/filesystems/ext4/blockmap.rst`). A 0 is a hole.
+//! Block maps of ext2 and ext3: `i_block` has the numbers of the first 12 blocks of a file, followed by a single, a
+//! double and a triple indirect block (`Documentation/filesystems/ext4/blockmap.rst`). A 0 is a hole.
 
 use super::corruption::MappingFault;
 use super::mapping::{Run, Runs};
 use super::{Place, ReadError, le32};
 
-/// Numbers in `i_block` that are of blocks of the file.
+/// Number of direct blocks in `i_block`.
 const DIRECT: usize = 12;
 /// Length of a number.
 const NUMBER: usize = 4;
 
-/// Reads the map of an inode. The walk ends, as each block that is read takes from the budget.
+/// Reads the map of an inode. The walk terminates, as each block read is taken from the budget.
 pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
     let per_block = (runs.volume.block_len / NUMBER) as u64;
     let place = Place::Inode(runs.node.number);
@@ -24,7 +24,7 @@ pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// What a number leads to: a block of the file, or a block of numbers `depth` levels above those.
+/// Follows a number: a block of the file, or an indirect block of level `depth`.
 fn below(runs: &mut Runs<'_>, number: u32, depth: usize, logical: u64, place: &Place) -> Result<(), ReadError> {
     let physical = u64::from(number);
     if physical == 0 {

@@ -1,12 +1,12 @@
-//! Inline data: a small file, directory or link that stands in its inode, in `i_block` and then in the attribute `system.data`
-//! (`Documentation/filesystems/ext4/inlinedata.rst`).
+//! Inline data: a small file, directory or link stored in its inode, in `i_block` and then in the attribute
+//! `system.data` (`Documentation/filesystems/ext4/inlinedata.rst`).
 
 use super::corruption::InodeFault;
 use super::inodes::{I_BLOCK_LEN, Node};
 use super::superblock::Super;
 use super::{Place, ReadError};
 
-/// A part of a content that stands in an inode. All in bytes.
+/// A part of a content stored in an inode. All in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     /// Position in the content.
@@ -16,7 +16,7 @@ pub(super) struct Piece {
     pub(super) len: u64,
 }
 
-/// Where the content of an inode stands, up to its size.
+/// The location of an inode's content, up to its size.
 pub(super) fn pieces(node: &Node) -> Result<[Piece; 2], ReadError> {
     let (first, second) = (I_BLOCK_LEN as u64, node.body.data.len() as u64);
     let held = first + second;
@@ -33,7 +33,7 @@ pub(super) fn pieces(node: &Node) -> Result<[Piece; 2], ReadError> {
 /// The two pieces as bytes.
 pub(super) fn bytes(volume: &Super<'_>, node: &Node) -> Result<[Vec<u8>; 2], ReadError> {
     let read = |piece: Piece| {
-        // No more than an inode has.
+        // Limited by the size of an inode.
         let mut bytes = vec![0; usize::try_from(piece.len).unwrap_or(0)];
         volume.read(&mut bytes, piece.offset).map(|()| bytes)
     };

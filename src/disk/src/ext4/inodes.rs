@@ -1,4 +1,4 @@
-//! Inode tables (`ext4_inode`): read in large pieces from start to end, each inode in use checked and decoded.
+//! Inode tables (`ext4_inode`): read sequentially in large pieces; each used inode is validated and decoded.
 
 use mkext4::csum;
 use mkext4::spec::inode::FileType;
@@ -13,14 +13,14 @@ use crate::tree::Timestamp;
 
 /// Number of the root directory's inode.
 pub(super) const ROOT_INODE: u32 = 2;
-/// Length of the part that every inode has; what follows is told by `i_extra_isize`.
+/// Length of the part that every inode has; `i_extra_isize` is the length of the rest.
 const GOOD_OLD_LEN: usize = 128;
-/// Where `i_block` starts.
+/// Offset of `i_block`.
 const I_BLOCK: usize = 0x28;
 /// Length of `i_block` in bytes.
 pub(super) const I_BLOCK_LEN: usize = 60;
 
-/// How much of a table is read at once, in bytes: a whole number of inodes of any size.
+/// Bytes to read at once: a multiple of all inode sizes.
 const CHUNK: usize = 1 << 20;
 
 // `i_flags`.
@@ -30,15 +30,15 @@ const ENCRYPTED: u32 = 0x800;
 const INDEX: u32 = 0x1000;
 const EXTENTS: u32 = 0x8_0000;
 const VERITY: u32 = 0x10_0000;
-/// The inode is the value of an attribute; unless some directory names it, it is no file.
+/// The inode is the value of an attribute, not a file, unless it has a name.
 const EA_INODE: u32 = 0x20_0000;
 const INLINE_DATA: u32 = 0x1000_0000;
 const CASEFOLD: u32 = 0x4000_0000;
 
-/// Flags of contents that cannot be read.
+/// Flags of unreadable contents.
 const REFUSED_FLAGS: &[(u32, &str, &str)] = &[(ENCRYPTED, "encrypted file", REBUILD)];
 
-/// Flags that a tree cannot carry, so that an authored volume would lose them.
+/// Flags that a tree cannot represent, so that an authored volume would lose them.
 const NOT_BASE_FLAGS: &[(u32, &str, &str)] = &[
     (IMMUTABLE, "immutable flag", "run `chattr -i` on it"),
     (APPEND_ONLY, "append-only flag", "run `chattr -a` on it"),
@@ -46,7 +46,7 @@ const NOT_BASE_FLAGS: &[(u32, &str, &str)] = &[
     (CASEFOLD, "case-insensitive directory", REBUILD),
 ];
 
-/// One inode in use, decoded; its blocks are not read yet.
+/// A used inode, decoded; its blocks have not been read yet.
 pub(super) struct Node {
     pub(super) number: u32,
     pub(super) kind: FileType,
@@ -57,21 +57,21 @@ pub(super) struct Node {
     pub(super) mtime: Timestamp,
     pub(super) size: u64,
     pub(super) links: u32,
-    /// `i_generation`: which of the files that had this number it is.
+    /// `i_generation`: distinguishes files that had this number.
     generation: u32,
     flags: u32,
     pub(super) i_block: [u8; I_BLOCK_LEN],
-    /// Attributes that stand in the inode, and where the rest of inline data does.
+    /// Attributes in the inode, and the location of the rest of inline data.
     pub(super) body: InBody,
-    /// Block with more attributes, 0 without.
+    /// Block with more attributes, or 0.
     pub(super) xattr_block: u64,
-    /// Checksum seed of the blocks of this inode, where the volume has checksums.
+    /// Checksum seed of the blocks of this inode, if the volume has checksums.
     pub(super) seed: Option<u32>,
-    /// Where the inode stands, in bytes of the volume.
+    /// Offset of the inode in bytes of the volume.
     offset: u64,
 }
 
-/// All inodes that a tree could hold, in the order of their numbers.
+/// All inodes that may be in a tree, in the order of their numbers.
 pub(super) fn read(volume: &Super<'_>) -> Result<Vec<Node>, ReadError> {
     let per_chunk = CHUNK / volume.inode_size;
     let mut nodes = Vec::new();
@@ -97,12 +97,12 @@ pub(super) fn read(volume: &Super<'_>) -> Result<Vec<Node>, ReadError> {
     Ok(nodes)
 }
 
-/// One inode; `None` when the number is out of range, or nothing that belongs to a tree stands there.
+/// One inode; `None` if the number is out of range, or it is not part of a tree.
 pub(super) fn read_one(volume: &Super<'_>, number: u32) -> Result<Option<Node>, ReadError> {
     if belongs(volume, number) { read_any(volume, number) } else { Ok(None) }
 }
 
-/// The inode that holds the value of an attribute; `None` when there is none of that number.
+/// The inode with the value of an attribute; `None` if it does not exist.
 pub(super) fn read_value(volume: &Super<'_>, number: u32) -> Result<Option<(Node, ValueHash)>, ReadError> {
     let Some((raw, offset)) = read_raw(volume, number)? else { return Ok(None) };
     let node = decode(volume, number, &raw, offset)?.filter(|node| node.flags & EA_INODE != 0);
@@ -111,16 +111,16 @@ pub(super) fn read_value(volume: &Super<'_>, number: u32) -> Result<Option<(Node
     Ok(node.map(|node| (node, hash)))
 }
 
-/// How an inode with the value of an attribute proves that it is the one which is meant.
+/// How an inode with the value of an attribute is verified.
 pub(super) struct ValueHash {
     /// Checksum of the value.
     pub(super) hash: u32,
-    /// In volumes of Lustre, the inode that has the attribute, and its generation.
+    /// In volumes of Lustre, the inode with the attribute, and its generation.
     pub(super) parent: u32,
     pub(super) generation: u32,
 }
 
-/// One inode in use, whatever it is for: reserved ones too.
+/// One used inode of any purpose, including reserved ones.
 pub(super) fn read_any(volume: &Super<'_>, number: u32) -> Result<Option<Node>, ReadError> {
     match read_raw(volume, number)? {
         Some((raw, offset)) => decode(volume, number, &raw, offset),
@@ -128,7 +128,7 @@ pub(super) fn read_any(volume: &Super<'_>, number: u32) -> Result<Option<Node>, 
     }
 }
 
-/// The bytes of an inode and where they stand; `None` when the number is out of range or its place was never used.
+/// The bytes of an inode and their offset; `None` if the number is out of range or was never used.
 fn read_raw(volume: &Super<'_>, number: u32) -> Result<Option<(Vec<u8>, u64)>, ReadError> {
     let after = volume.tables.partition_point(|table| table.first <= number);
     let table: Option<&Table> = after.checked_sub(1).and_then(|index| volume.tables.get(index));
@@ -139,7 +139,7 @@ fn read_raw(volume: &Super<'_>, number: u32) -> Result<Option<(Vec<u8>, u64)>, R
     Ok(Some((raw, offset)))
 }
 
-/// Fills `buf` and tells whether there can be anything but zeros; holes of a sparse image cost no time.
+/// Fills `buf` and returns whether it may contain data; holes of a sparse image are skipped.
 fn fill(volume: &Super<'_>, buf: &mut [u8], offset: u64) -> Result<bool, ReadError> {
     let len = buf.len();
     let data = volume.source.next_data(offset).map_err(|source| ReadError::Io { offset, len, source })?;
@@ -155,7 +155,7 @@ fn belongs(volume: &Super<'_>, number: u32) -> bool {
     number == ROOT_INODE || (number >= volume.first_inode && !volume.hidden.contains(&number))
 }
 
-/// Decodes one slot of a table; `None` when no inode is in use there.
+/// Decodes one slot of a table; `None` if the inode is unused.
 fn decode(volume: &Super<'_>, number: u32, raw: &[u8], offset: u64) -> Result<Option<Node>, ReadError> {
     let place = || Place::Inode(number);
     let i_links_count = le16(raw, 0x1a);
@@ -198,7 +198,7 @@ fn decode(volume: &Super<'_>, number: u32, raw: &[u8], offset: u64) -> Result<Op
     }))
 }
 
-/// `i_extra_isize`: how much of what follows the first 128 bytes are fields, 0 where nothing follows.
+/// `i_extra_isize`: the length of the fields after the first 128 bytes, 0 if there are none.
 fn extra_len(raw: &[u8]) -> Result<usize, InodeFault> {
     if raw.len() == GOOD_OLD_LEN {
         return Ok(0);
@@ -210,7 +210,7 @@ fn extra_len(raw: &[u8]) -> Result<usize, InodeFault> {
     Ok(extra)
 }
 
-/// Inodes without room for the high half of the checksum store only the low one.
+/// Inodes without a field for the high half of the checksum store only the low one.
 fn check_sum(seed: u32, number: u32, generation: u32, extra: usize, raw: &[u8]) -> Result<(), ReadError> {
     let expected = csum::inode(seed, number, generation, raw);
     let low = u32::from(le16(raw, 0x7c)); // l_i_checksum_lo
@@ -249,31 +249,31 @@ fn mtime(raw: &[u8], extra: usize) -> Result<Timestamp, InodeFault> {
     Ok(Timestamp { secs: seconds + (i64::from(i_mtime_extra & 3) << 32), nanos })
 }
 
-/// `i_size`. Its high half was something else in directories, until they could be that large.
+/// `i_size`. Its high half had another meaning in directories, until they could be that large.
 fn size(volume: &Super<'_>, kind: FileType, raw: &[u8]) -> u64 {
     let low = u64::from(le32(raw, 0x04));
     let has_high = kind == FileType::Regular || (kind == FileType::Dir && volume.features.large_dir());
     if has_high { low | u64::from(le32(raw, 0x6c)) << 32 } else { low }
 }
 
-/// `i_file_acl`. Its high half belongs to volumes with 64-bit block numbers.
+/// `i_file_acl`. Its high half is used in volumes with 64-bit block numbers.
 fn xattr_block(volume: &Super<'_>, raw: &[u8]) -> u64 {
     let low = u64::from(le32(raw, 0x68));
     if volume.features.bits64() { low | u64::from(le16(raw, 0x76)) << 32 } else { low }
 }
 
 impl Node {
-    /// Whose the attributes in its block are.
+    /// The owner of the attributes in its block.
     pub(super) fn owner(&self) -> Owner {
         Owner { number: self.number, generation: self.generation }
     }
 
-    /// Whether `i_block` holds an extent tree.
+    /// Whether `i_block` is an extent tree.
     pub(super) fn has_extents(&self) -> bool {
         self.flags & EXTENTS != 0
     }
 
-    /// Whether the content stands in the inode, not in blocks.
+    /// Whether the content is in the inode, not in blocks.
     pub(super) fn has_inline_data(&self) -> bool {
         self.flags & INLINE_DATA != 0
     }
@@ -283,7 +283,7 @@ impl Node {
         self.flags & INDEX != 0 && volume.features.dir_index()
     }
 
-    /// Whether `i_block` maps nothing at all.
+    /// Whether `i_block` maps no blocks.
     pub(super) fn maps_nothing(&self) -> bool {
         !self.has_extents() && self.i_block.iter().all(|byte| *byte == 0)
     }
@@ -294,17 +294,17 @@ impl Node {
         if old != 0 { (old >> 8 & 0xff, old & 0xff) } else { (new >> 8 & 0xfff, new & 0xff | new >> 12 & !0xff) }
     }
 
-    /// Where `i_block` stands, in bytes of the volume.
+    /// Offset of `i_block` in bytes of the volume.
     pub(super) fn i_block_at(&self) -> u64 {
         self.offset + I_BLOCK as u64
     }
 
-    /// Where a byte of the inode stands, in bytes of the volume.
+    /// Offset of a byte of the inode in bytes of the volume.
     pub(super) fn at(&self, byte: usize) -> u64 {
         self.offset + byte as u64
     }
 
-    /// Refuses what an authored volume would lose.
+    /// Refuses flags that an authored volume would lose.
     pub(super) fn check_base(&self) -> Result<(), ReadError> {
         match NOT_BASE_FLAGS.iter().find(|(bit, ..)| self.flags & bit != 0) {
             Some((_, what, hint)) => Err(ReadError::unsupported(Place::Inode(self.number), *what, hint)),

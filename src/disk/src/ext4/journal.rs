@@ -1,8 +1,9 @@
-//! The journal (jbd2, `Documentation/filesystems/ext4/journal.rst`): what a volume was told last, and has not at its place yet.
+//! The journal (jbd2, `Documentation/filesystems/ext4/journal.rst`): committed changes that are not in their final
+//! place yet.
 //!
-//! A volume that needs recovery enters; what leaves shows it as the kernel would after the next mount. Nothing is written: blocks
-//! of the journal are shown in place of those they replace. All numbers are big endian, blocks are counted from the journal's
-//! start unless they are the volume's.
+//! Shows a volume that needs recovery as after the next mount. Nothing is written: blocks of the journal are shown in
+//! place of those they replace. All integers are big endian, blocks are counted from the journal's start unless they
+//! are the volume's.
 
 mod log;
 mod overlay;
@@ -20,10 +21,10 @@ use log::Log;
 use overlay::Overlay;
 use superblock::JournalSuper;
 
-/// What to do about a journal that cannot be replayed here.
+/// Hint for a journal that cannot be replayed.
 const MOUNT: &str = "mount it once or run `e2fsck -p` on it";
 
-/// Shows a volume as it is once its journal was replayed; one that needs no recovery is shown as it is.
+/// The volume after replaying its journal, if it needs recovery.
 pub(super) fn replayed(source: Arc<dyn ReadAt>) -> Result<Arc<dyn ReadAt>, ReadError> {
     let volume = Super::open(&*source)?;
     if !volume.features.needs_recovery() {
@@ -58,7 +59,7 @@ impl<'a> Journal<'a> {
         Ok(Self { volume, runs })
     }
 
-    /// Where a block of the journal stands, in blocks of the volume.
+    /// The block of the volume with a block of the journal.
     fn place(&self, block: u64) -> Result<u64, ReadError> {
         let after = self.runs.partition_point(|run| run.logical <= block);
         let run = after.checked_sub(1).and_then(|index| self.runs.get(index));
@@ -77,7 +78,7 @@ fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The same of 16 bits.
+/// As [`be32`], with 16 bits.
 fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }

@@ -1,4 +1,4 @@
-//! Where the blocks of an inode are: an extent tree or a block map, both read into runs.
+//! Locations of an inode's blocks: an extent tree or a block map, both read into runs.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::inodes::Node;
 use super::superblock::Super;
 use super::{Place, ReadError, extents, indirect};
 
-/// Blocks of a file that stand side by side on the volume. All in blocks.
+/// Contiguous blocks of a file. All in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     /// Position in the file.
@@ -21,21 +21,21 @@ pub(super) struct Run {
     pub(super) written: bool,
 }
 
-/// How much mapping may be read: a volume whose inodes share what maps their blocks could otherwise take any time and memory.
+/// Limits the mapping to read: inodes that share mapping blocks could otherwise take unbounded time and memory.
 pub(super) struct Budget {
-    /// Blocks with extents or block numbers that were read: no volume has one in two maps.
+    /// Blocks with extents or block numbers read so far: no volume has one in two maps.
     maps: BTreeSet<u64>,
-    /// How many more may be read.
+    /// The number that may still be read.
     maps_left: u64,
     /// Runs: each takes at least a block of the volume.
     runs_left: u64,
-    /// What was mapped, but what may have two owners.
+    /// Mapped blocks that must not have two owners.
     claims: Vec<Claim>,
     /// Whether files may share blocks.
     shared: bool,
 }
 
-/// Blocks of the volume that an inode has for itself.
+/// Blocks of the volume that belong to an inode only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
     block: u64,
@@ -50,19 +50,20 @@ impl Budget {
         Self { maps: BTreeSet::new(), maps_left: most, runs_left: most, claims: Vec::new(), shared }
     }
 
-    /// The same for the journal, which shares blocks with nothing: one at many places of the log would be replayed as often.
+    /// As [`Self::of`], for the journal, which never shares blocks: one at many positions of the log would be replayed
+    /// as often.
     pub(super) fn of_journal(volume: &Super<'_>) -> Self {
         Self { shared: false, ..Self::of(volume) }
     }
 
-    /// For one inode of `blocks` blocks that may be read again and again.
+    /// For one inode of `blocks` blocks that may be read repeatedly.
     fn of_small(blocks: u64) -> Self {
-        // A block and its way to the root, for each if it must be.
+        // In the worst case, each block has its own path to the root.
         let maps_left = blocks + u64::from(extents::MAX_DEPTH);
         Self { maps: BTreeSet::new(), maps_left, runs_left: blocks.max(1), claims: Vec::new(), shared: false }
     }
 
-    /// Takes a block that maps others.
+    /// Accounts for a block that maps others.
     pub(super) fn take_block(&mut self, node: &Node, block: u64) -> Result<(), ReadError> {
         let corrupt = |what: MappingFault| Err(ReadError::corrupt(Place::Inode(node.number), what));
         if !self.maps.insert(block) {
@@ -122,7 +123,7 @@ pub(super) fn read(volume: &Super<'_>, node: &Node, budget: &mut Budget) -> Resu
     Ok(runs.runs)
 }
 
-/// The first `len` bytes of an inode's blocks, for what is small: holes are zeros, and no more blocks than these need may be mapped.
+/// The first `len` bytes of a small inode: holes are zeros, and no more blocks than necessary may be mapped.
 pub(super) fn content(volume: &Super<'_>, node: &Node, len: u64) -> Result<Vec<u8>, ReadError> {
     let runs = read(volume, node, &mut Budget::of_small(len.div_ceil(volume.block)))?;
     let mut all = vec![0; usize::try_from(len).unwrap_or(0)];
@@ -135,7 +136,7 @@ pub(super) fn content(volume: &Super<'_>, node: &Node, len: u64) -> Result<Vec<u
     Ok(all)
 }
 
-/// The runs of an inode that were found so far.
+/// The runs of an inode found so far.
 pub(super) struct Runs<'a> {
     pub(super) volume: &'a Super<'a>,
     pub(super) node: &'a Node,
@@ -146,12 +147,12 @@ pub(super) struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Where in the file the next run may begin.
+    /// The minimum position of the next run in the file.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Adds a run, which must come after all before it and lie inside the volume.
+    /// Adds a run, which must follow all before it and be inside the volume.
     pub(super) fn push(&mut self, run: Run, place: &Place) -> Result<(), ReadError> {
         if run.len == 0 || !self.volume.holds(run.physical, run.len) {
             let what = MappingFault::Run { len: run.len, block: run.physical };

@@ -1,4 +1,4 @@
-//! From a volume to a tree: the metadata is read in passes that each go through the volume once, then joined.
+//! Reads a volume to a tree: the metadata are read in sequential passes, then joined.
 
 mod partial;
 
@@ -21,19 +21,18 @@ use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree};
 
 pub use partial::{Reach, Want, read_some};
 
-/// Longest path that a system call takes, its end included (`PATH_MAX`). It also bounds the depth of a tree.
+/// Maximum length of a path in system calls, including NUL (`PATH_MAX`). It also limits the depth of a tree.
 const PATH_MAX: usize = 4096;
-/// Most bytes of the paths of all names: whoever lists a volume keeps them. Those of a Debian root have 6 MiB.
+/// Maximum total length of all paths, which a listing keeps in memory. Those of a Debian root have 6 MiB.
 const MAX_PATH_BYTES: usize = 128 << 20;
 
-/// Reads a whole volume; all nodes get `origin`, and contents refer to ranges of `source`, seen as it would be when its journal
-/// was replayed.
+/// Reads a whole volume; all nodes get `origin`, and contents refer to ranges of `source` after a replay of its
+/// journal.
 pub fn read(source: Arc<dyn ReadAt>, origin: Origin) -> Result<(FileSystem, Tree), ReadError> {
     read_checked(journal::replayed(source)?, origin, |_| Ok(()))
 }
 
-/// Reads a whole volume that another one is to be authored from: what that would not carry over is refused, and so is a volume
-/// that was not left clean.
+/// Reads a whole volume as the base of a new one: refuses features that would be lost, and a volume that is not clean.
 pub fn read_base(source: Arc<dyn ReadAt>, origin: Origin) -> Result<(FileSystem, Tree), ReadError> {
     probe(&*source)?.check_base()?;
     read_checked(source, origin, Node::check_base)
@@ -54,18 +53,18 @@ fn read_checked(
     Ok((info, tree))
 }
 
-/// Follows the entries from the root and notes what was reached.
+/// Follows the entries from the root and records the nodes reached.
 struct Join<'a> {
     volume: &'a Super<'a>,
     nodes: &'a [Node],
     contents: &'a Contents,
-    /// By position of the node: the inode in the tree once it was reached, and how many names were found.
+    /// By index of the node: its inode in the tree once reached, and the number of names found.
     reached: Vec<(Option<InodeId>, u32)>,
     /// Bytes of the paths of all names.
     path_bytes: usize,
 }
 
-/// A directory whose entries are still to be placed.
+/// A directory with entries still to be inserted.
 struct Pending {
     index: usize,
     id: InodeId,
@@ -114,7 +113,7 @@ impl<'a> Join<'a> {
         self.nodes.binary_search_by_key(&number, |node| node.number).ok()
     }
 
-    /// The node that an entry names.
+    /// The node of an entry.
     fn child(&mut self, dir: &Pending, entry: &Entry, path: &[u8]) -> Result<usize, ReadError> {
         let place = || at(entry.inode, path);
         let unsupported = |feature| Err(ReadError::unsupported(Place::Inode(entry.inode), feature, REBUILD));
@@ -133,7 +132,7 @@ impl<'a> Join<'a> {
         Ok(index)
     }
 
-    /// Gives the node its name in the tree. Directories come back, to be gone through later.
+    /// Inserts the node into the tree. Directories are returned, to be processed later.
     fn place(
         &mut self,
         tree: &mut Tree,
@@ -146,7 +145,7 @@ impl<'a> Join<'a> {
         let node = &self.nodes[index];
         let place = || at(node.number, &path);
         let name = || String::from_utf8_lossy(&entry.name).into_owned();
-        // All else that a tree refuses was looked at before.
+        // Other errors of a tree have been checked before.
         let invalid = |_| ReadError::corrupt(place(), DirectoryFault::Name { name: name() });
         if tree.entry(dir.id, &entry.name).is_some() {
             return Err(ReadError::corrupt(place(), DirectoryFault::NameTwice { name: name() }));
@@ -213,7 +212,7 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// A directory has a link for its name, for `.`, and for `..` of each subdirectory, or 1 when they are too many.
+    /// A directory has a link for its name, for `.`, and for `..` of each subdirectory, or 1 if there are too many.
     fn check_subdirs(&self, dir: &Pending, subdirs: u32) -> Result<(), ReadError> {
         let node = &self.nodes[dir.index];
         if node.links != 1 && node.links != subdirs + 2 {
@@ -234,16 +233,15 @@ impl<'a> Join<'a> {
     }
 }
 
-/// What all nodes of the tree share.
+/// The parameters of all nodes of the tree.
 struct Made {
     source: SourceId,
-    /// Bytes of a block.
     block: u64,
     origin: OriginId,
 }
 
 impl Made {
-    /// The ranges of the volume that a file's content stands in; what lies past its end is left out.
+    /// The ranges of the volume with a file's content, without bytes past its end.
     fn map(&self, runs: &[Run], size: u64) -> Map {
         let mut map = Map::hole(size);
         for run in runs.iter().filter(|run| run.written) {
@@ -254,7 +252,7 @@ impl Made {
         map
     }
 
-    /// The same for a content that stands in its inode.
+    /// As [`Self::map`], for a content in its inode.
     fn inline(&self, pieces: &[Piece], size: u64) -> Map {
         let mut map = Map::hole(size);
         for piece in pieces {
@@ -268,7 +266,7 @@ fn at(inode: u32, path: &[u8]) -> Place {
     Place::Path { inode, path: String::from_utf8_lossy(path).into_owned() }
 }
 
-/// An entry must have the type of its inode, if it has any: without the feature `filetype`, and on Hurd, it has none.
+/// An entry must have the type of its inode, if any: without the feature `filetype`, and on Hurd, it has none.
 fn check_type(found: Option<u8>, kind: FileType) -> Result<(), DirectoryFault> {
     let expected = match kind {
         FileType::Regular => file_type::REG,

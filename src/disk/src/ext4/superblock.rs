@@ -1,4 +1,4 @@
-//! The superblock (`ext4_super_block`, 1024 bytes at offset 1024): geometry, and what the volume asks of its reader.
+//! The superblock (`ext4_super_block`, 1024 bytes at offset 1024): geometry and features.
 
 use std::cell::Cell;
 
@@ -21,50 +21,49 @@ const MAGIC: u16 = 0xef53;
 const MAX_LOG_BLOCK_SIZE: u32 = 6;
 /// Largest `s_log_cluster_size` (`EXT4_MAX_CLUSTER_LOG_SIZE`): clusters of 1 GiB.
 const MAX_LOG_CLUSTER_SIZE: u32 = 20;
-/// Length of an inode, and the first that is not reserved, before revision 1.
+/// Length of an inode, and the first unreserved one, before revision 1.
 const GOOD_OLD: (u16, u32) = (128, 11);
 
-/// Most bytes of attributes that inodes do not hold themselves, counted for each inode that has them: a million labels of SELinux.
+/// Maximum bytes of attributes outside of inodes, counted for each inode that has them: a million labels of SELinux.
 const MAX_ATTRIBUTES: u64 = 128 << 20;
-/// What an attribute costs beside its name and value.
+/// Overhead of an attribute in addition to name and value.
 const ATTRIBUTE: u64 = 64;
 
-/// What a volume says of itself.
+/// The description of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
     /// `s_uuid`.
     pub uuid: [u8; 16],
     /// `s_volume_name` without its padding, at most 16 bytes.
     pub label: Vec<u8>,
-    /// `s_hash_seed` as it stands on disk.
+    /// `s_hash_seed` as stored.
     pub hash_seed: [u8; 16],
     /// Bytes of a block.
     pub block_size: u64,
     /// Blocks of the volume.
     pub blocks: u64,
-    /// Blocks that hold nothing.
+    /// Free blocks.
     pub free_blocks: u64,
     /// Blocks that only root may use.
     pub reserved_blocks: u64,
-    /// Inodes, reserved ones included.
+    /// Inodes, including reserved ones.
     pub inodes: u32,
-    /// Inodes that hold nothing.
     pub free_inodes: u32,
     /// Names of the features, as `dumpe2fs` prints them.
     pub features: Vec<&'static str>,
-    /// Features that have no name here, which a reader may ignore: `FEATURE_R27` is bit 27 of `s_feature_ro_compat`.
+    /// Unknown features that a reader may ignore: `FEATURE_R27` is bit 27 of `s_feature_ro_compat`.
     pub unknown_features: Vec<String>,
-    /// The same as on disk.
+    /// The features as stored.
     words: Features,
-    /// `s_state`: 1 when the volume was left clean; 2 is set by errors, 4 while orphans are removed.
+    /// `s_state`: 1 if the volume is clean; 2 is set by errors, 4 while orphans are removed.
     state: u16,
     /// `s_last_orphan`: first of the files that were deleted while they were open.
     last_orphan: u32,
 }
 
 impl FileSystem {
-    /// Whether a root file system like this can be baked into another one: nothing that its features mean is lost, and it was
-    /// left clean. What its inodes have is checked when they are read.
+    /// Fails unless the volume can be the base of a bake: no feature may be lost, and it must be clean. Inodes are
+    /// checked when they are read.
     pub fn check_base(&self) -> Result<(), ReadError> {
         self.words.check_base()?;
         let refuse = |feature| Err(ReadError::unsupported(Place::Superblock, feature, REPAIR));
@@ -75,20 +74,20 @@ impl FileSystem {
         }
     }
 
-    /// Whether nothing was being changed when the volume was left.
+    /// Whether the volume is clean.
     pub(super) fn is_clean(&self) -> bool {
         self.state == 1 && self.last_orphan == 0 && !self.words.needs_recovery()
     }
 }
 
-/// A volume whose superblock was found good, with what the other structures are read by.
+/// A validated superblock, with the parameters for reading other structures.
 pub(super) struct Super<'a> {
     pub(super) source: &'a dyn ReadAt,
     pub(super) info: FileSystem,
     pub(super) features: Features,
     /// Bytes of a block.
     pub(super) block: u64,
-    /// The same, for buffers.
+    /// The same as `usize`.
     pub(super) block_len: usize,
     /// `s_first_data_block`: the block that holds the superblock.
     pub(super) first_data_block: u32,
@@ -96,35 +95,36 @@ pub(super) struct Super<'a> {
     pub(super) groups: u64,
     pub(super) desc_size: usize,
     pub(super) first_meta_bg: u32,
-    /// `s_reserved_gdt_blocks`: blocks behind each copy of the descriptors that are kept for more of them.
+    /// `s_reserved_gdt_blocks`: blocks after each copy of the descriptors reserved for additional ones.
     pub(super) reserved_descriptor_blocks: u16,
-    /// `s_backup_bgs`: the groups with a backup, where there are two at most.
+    /// `s_backup_bgs`: the groups with a backup, if there are at most two.
     pub(super) backup_groups: [u32; 2],
     pub(super) inode_size: usize,
     pub(super) inodes_per_group: u32,
-    /// Seed of the metadata checksums, where the volume has them.
+    /// Seed of the metadata checksums, if the volume has them.
     pub(super) seed: Option<u32>,
-    /// Seed of the checksums that attribute values in inodes always have.
+    /// Seed of the checksums of attribute values in inodes, which are always present.
     pub(super) value_seed: u32,
-    /// `s_first_ino`: below it only the root directory belongs to the tree.
+    /// `s_first_ino`: below it, only the root directory is part of the tree.
     pub(super) first_inode: u32,
-    /// Inodes that belong to the volume: quota files and the orphan file; 0 for those it does not have.
+    /// Inodes of the volume itself: quota files and the orphan file; 0 for missing ones.
     pub(super) hidden: [u32; 4],
     /// `s_journal_inum`, 0 without one.
     pub(super) journal_inode: u32,
-    /// Bytes of attributes that may still be read: many inodes can share a block of them, and many attributes one value.
+    /// Bytes of attributes that may still be read: many inodes can share a block of them, and many attributes one
+    /// value.
     attributes_left: Cell<u64>,
-    /// The inode tables, once their places were read.
+    /// The inode tables, once located.
     pub(super) tables: Vec<Table>,
 }
 
-/// Reads the superblock alone and tells whether the volume can be read.
+/// Reads the superblock only and checks that the volume can be read.
 pub fn probe(source: &dyn ReadAt) -> Result<FileSystem, ReadError> {
     Ok(Super::open(source)?.info)
 }
 
 impl<'a> Super<'a> {
-    /// Checks the superblock; the tables stay empty.
+    /// Validates the superblock; the tables are empty.
     pub(super) fn open(source: &'a dyn ReadAt) -> Result<Self, ReadError> {
         let mut raw = [0; LEN];
         read_at(source, &mut raw, OFFSET)?;
@@ -133,7 +133,7 @@ impl<'a> Super<'a> {
             return Err(ReadError::NotExt4 { found: s_magic });
         }
         let features = features(&raw);
-        // The checksum comes first, so that a flipped bit is reported as what it is, not as an unknown feature.
+        // The checksum is verified first, so that a flipped bit is not reported as an unknown feature.
         if features.metadata_csum() {
             check_sum(&raw)?;
         }
@@ -186,7 +186,7 @@ impl<'a> Super<'a> {
         Ok(bytes)
     }
 
-    /// Takes an attribute of `len` bytes from what may still be read.
+    /// Accounts for an attribute of `len` bytes.
     pub(super) fn spend_on_attribute(&self, len: u64) -> Result<(), ReadError> {
         let left = self.attributes_left.get().checked_sub(len.saturating_add(ATTRIBUTE));
         let too_many = || format!("more than {MAX_ATTRIBUTES} bytes of shared attributes");
@@ -195,7 +195,7 @@ impl<'a> Super<'a> {
         Ok(())
     }
 
-    /// Whether `count` blocks from `block` on can hold what belongs to an inode.
+    /// Whether `count` blocks from `block` on can belong to an inode.
     pub(super) fn holds(&self, block: u64, count: u64) -> bool {
         block > u64::from(self.first_data_block) && block.checked_add(count).is_some_and(|end| end <= self.info.blocks)
     }
@@ -226,7 +226,7 @@ fn info(raw: &[u8; LEN], features: Features) -> Result<FileSystem, ReadError> {
     if log_block_size > MAX_LOG_BLOCK_SIZE {
         return Err(corrupt(VolumeFault::BlockSize { log: log_block_size }));
     }
-    // The high halves of block counts belong to volumes with 64-bit numbers.
+    // The high halves of block counts are used in volumes with 64-bit numbers.
     let high = |at| if features.bits64() { u64::from(le32(raw, at)) << 32 } else { 0 };
     let array = |at: usize| {
         let mut bytes = [0; 16];
@@ -241,7 +241,7 @@ fn info(raw: &[u8; LEN], features: Features) -> Result<FileSystem, ReadError> {
         hash_seed: array(0xec),
         block_size: 1024 << log_block_size,
         blocks: u64::from(le32(raw, 0x04)) | high(0x150),
-        // In blocks, also where there are clusters: only group descriptors count those.
+        // In blocks, even with clusters: only group descriptors count clusters.
         free_blocks: u64::from(le32(raw, 0x0c)) | high(0x158),
         reserved_blocks: u64::from(le32(raw, 0x08)) | high(0x154),
         inodes: le32(raw, 0x00),
@@ -264,7 +264,7 @@ fn cluster_blocks(raw: &[u8; LEN], features: Features) -> Result<u64, ReadError>
     }
 }
 
-/// Whatever is divided by, multiplied or allocated by later.
+/// Values used for divisions, multiplications or allocations.
 struct Geometry {
     blocks_per_group: u64,
     groups: u64,
@@ -288,7 +288,7 @@ impl Geometry {
         }
         let groups = (info.blocks - u64::from(first_data_block)).div_ceil(blocks_per_group);
         let (inode_size, first_inode) = inodes(raw, info, groups)?;
-        // Without the feature 64bit, the kernel does not look at the field.
+        // Without the feature 64bit, the kernel ignores the field.
         let desc_size = if info.words.bits64() { le16(raw, 0xfe) } else { 32 };
         if info.words.bits64()
             && (desc_size < 64 || !desc_size.is_power_of_two() || u64::from(desc_size) > info.block_size)
@@ -303,7 +303,7 @@ impl Geometry {
     }
 }
 
-/// The length of an inode and the first one that is not reserved.
+/// The length of an inode and the first unreserved one.
 fn inodes(raw: &[u8; LEN], info: &FileSystem, groups: u64) -> Result<(usize, u32), ReadError> {
     let s_rev_level = le32(raw, 0x4c);
     let (size, first) = if s_rev_level == 0 { GOOD_OLD } else { (le16(raw, 0x58), le32(raw, 0x54)) };

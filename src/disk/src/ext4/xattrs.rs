@@ -1,5 +1,5 @@
-//! Extended attributes (`ext4_xattr_entry`) between their form on disk and that of `getxattr(2)`: in the inode, in one block that
-//! inodes may share, and with the feature `ea_inode` in inodes of their own.
+//! Extended attributes (`ext4_xattr_entry`): converts between the on-disk format and that of `getxattr(2)`. They are
+//! stored in the inode, in a block that inodes may share, and with the feature `ea_inode` in separate inodes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::{Place, ReadError, acl, inodes, le16, le32, mapping};
 /// Attributes by full name.
 pub(super) type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The attributes whose values have one form on disk and another in system calls.
+/// The attributes whose values have different formats on disk and in system calls.
 pub(super) const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
 /// First word of a list, in an inode and in a block (`EXT4_XATTR_MAGIC`).
@@ -23,20 +23,19 @@ const MAGIC: u32 = 0xea02_0000;
 const ENTRY: usize = 16;
 /// Where the entries of a block start.
 const BLOCK_ENTRIES: usize = 0x20;
-/// Longest value that system calls take (`XATTR_SIZE_MAX`).
+/// Maximum length of a value in system calls (`XATTR_SIZE_MAX`).
 const MAX_VALUE: u64 = 65_536;
-/// `e_name_index` of `system.`; its name `data` is the rest of a file that stands in its inode.
+/// `e_name_index` of `system.`; the name `data` is the rest of inline data.
 const SYSTEM: u8 = 7;
 
-/// `e_name_index` of what system calls do not show: of no namespace, and of what belongs to encryption and to fs-verity, not to
-/// the file.
+/// `e_name_index` of attributes hidden from system calls: without a namespace, of encryption and of fs-verity.
 const HIDDEN: [u8; 3] = [0, 9, 11];
 
-/// What an inode itself says of its attributes.
+/// The attributes in an inode.
 #[derive(Default)]
 pub(super) struct InBody {
     pub(super) xattrs: Xattrs,
-    /// Where in the inode the rest of inline data is, in bytes.
+    /// The location of the rest of inline data in the inode, in bytes.
     pub(super) data: Range<usize>,
 }
 
@@ -46,9 +45,9 @@ pub(super) struct Owner {
     pub(super) generation: u32,
 }
 
-/// The attributes that stand in an inode, behind its `extra` bytes of fields.
+/// The attributes in an inode, after its `extra` bytes of fields.
 pub(super) fn in_body(volume: &Super<'_>, owner: &Owner, raw: &[u8], extra: usize) -> Result<InBody, ReadError> {
-    // Without extra fields nothing follows them either, as the kernel has it.
+    // As in the kernel, there are none without extra fields.
     let list = raw.get(128 + extra..).filter(|list| extra != 0 && list.len() > 4 && le32(list, 0) == MAGIC);
     let Some(list) = list else { return Ok(InBody::default()) };
     let place = Place::Inode(owner.number);
@@ -66,14 +65,14 @@ pub(super) fn in_body(volume: &Super<'_>, owner: &Owner, raw: &[u8], extra: usiz
     Ok(body)
 }
 
-/// What an attribute block holds.
+/// The attributes in a block.
 pub(super) struct InBlock {
     pub(super) xattrs: Xattrs,
-    /// `h_refcount`: how many inodes use it.
+    /// `h_refcount`: the number of inodes that use it.
     pub(super) users: u32,
 }
 
-/// The attributes of the block at `block` of the volume, which `owner` uses.
+/// The attributes of the block at `block` of the volume, used by `owner`.
 pub(super) fn in_block(volume: &Super<'_>, owner: &Owner, block: u64, bytes: &[u8]) -> Result<InBlock, ReadError> {
     let place = Place::Block { inode: owner.number, block };
     let (h_magic, h_blocks, h_checksum) = (le32(bytes, 0x00), le32(bytes, 0x08), le32(bytes, 0x10));
@@ -99,15 +98,15 @@ struct Entry<'a> {
     /// `e_name_index`: the namespace.
     index: u8,
     name: &'a [u8],
-    /// Where among the values this one is; empty where an inode has it.
+    /// The range of the value; empty if it is in an inode.
     value: Range<usize>,
-    /// `e_value_inum`, 0 where the value is here.
+    /// `e_value_inum`, 0 if the value is here.
     inode: u32,
     /// `e_value_size`.
     size: u32,
 }
 
-/// The entries of a list, which four zeros end; values are counted from the start of `values`.
+/// The entries of a list, terminated by four zeros; values are counted from the start of `values`.
 fn entries<'a>(list: &'a [u8], values: &[u8], place: &Place) -> Result<Vec<Entry<'a>>, ReadError> {
     let corrupt = |what: AttributeFault| ReadError::corrupt(place.clone(), what);
     let mut all = Vec::new();
@@ -154,7 +153,7 @@ fn add(
         return Err(corrupt(AttributeFault::Name { name: shown }));
     }
     let value = match entry.inode {
-        // No value at all need not point anywhere.
+        // An empty value may have any offset.
         0 => values.get(entry.value.clone()).unwrap_or_default().to_vec(),
         number => value(volume, owner, entry, number).map_err(|error| error.of_attribute(place, &shown))?,
     };
@@ -166,7 +165,7 @@ fn add(
     }
 }
 
-/// What the names of a namespace begin with.
+/// The prefix of a namespace.
 fn prefix(index: u8) -> Option<&'static [u8]> {
     Some(match index {
         1 => b"user.",
@@ -181,7 +180,7 @@ fn prefix(index: u8) -> Option<&'static [u8]> {
     })
 }
 
-/// A value that stands in an inode of its own.
+/// A value in a separate inode.
 fn value(volume: &Super<'_>, owner: &Owner, entry: &Entry<'_>, number: u32) -> Result<Vec<u8>, ReadError> {
     let corrupt = |what: AttributeFault| ReadError::corrupt(Place::Inode(number), what);
     if !volume.features.ea_inode() {
@@ -193,11 +192,11 @@ fn value(volume: &Super<'_>, owner: &Owner, entry: &Entry<'_>, number: u32) -> R
     if node.size != size || size > MAX_VALUE {
         return Err(corrupt(AttributeFault::ValueLen { found: node.size, expected: size }));
     }
-    // Reading it costs a block at least.
+    // Reading it costs at least one block.
     volume.spend_on_attribute(size.max(volume.block))?;
     let value = mapping::content(volume, &node, size)?;
     let expected = csum::crc32c_raw(volume.value_seed, &value);
-    // Lustre, which had the feature first, wrote no checksums, but whose value it is.
+    // Lustre, which introduced the feature, wrote the owner of the value instead of a checksum.
     let of_owner = proof.parent == owner.number && proof.generation == owner.generation;
     if proof.hash != expected && !of_owner {
         return Err(ReadError::checksum(Place::Inode(number), proof.hash, expected));

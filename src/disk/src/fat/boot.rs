@@ -1,4 +1,5 @@
-//! The boot sector: where FAT, root directory and clusters stand, checked so that later arithmetic cannot leave the volume.
+//! The boot sector: offsets of FAT, root directory and clusters, validated so that later arithmetic stays inside the
+//! volume.
 
 use super::{FatError, FatPart};
 use crate::source::ReadAt;
@@ -9,7 +10,7 @@ const MIN_FAT16: u64 = 4085;
 const MIN_FAT32: u64 = 65525;
 /// Largest cluster number of FAT32 has 28 bits; the highest are reserved.
 const MAX_CLUSTERS: u64 = 0x0FFF_FFF4;
-/// Largest FAT that is read into memory: that of a FAT32 volume of 16 GiB with clusters of 4 KiB.
+/// Maximum size of a FAT in memory: that of a FAT32 volume of 16 GiB with clusters of 4 KiB.
 const MAX_FAT_LEN: u64 = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,13 +83,13 @@ impl Boot {
         if fat_len > MAX_FAT_LEN {
             return Err(FatError::Unsupported { what: FatPart::FatLen, found: fat_len, limit: MAX_FAT_LEN });
         }
-        // With mirroring off, bits 0 to 3 of BPB_ExtFlags name the one FAT that counts.
+        // With mirroring off, bits 0 to 3 of BPB_ExtFlags select the active FAT.
         let active = if is_fat32 && word(40) & 0x80 != 0 { word(40) & 0xF } else { 0 };
         at_most(FatPart::ActiveFat, active, fats - 1)?;
         if is_fat32 {
             require(FatPart::Version, 42, word(42), |v| v == 0)?;
         }
-        // Entries 0 and 1 of the FAT are no clusters; Linux clips a volume to its FAT as well.
+        // Entries 0 and 1 of the FAT are not clusters; as in Linux, a volume is limited to its FAT.
         let in_fat = fat_entries(kind, fat_len).saturating_sub(2);
         let tail = if is_fat32 { 64 } else { 36 };
         let signed = sector[tail + 2] == 0x29;
@@ -112,13 +113,13 @@ impl Boot {
         self.kind == FatKind::Fat32
     }
 
-    /// Where a cluster stands; the number must have been checked to be one of the volume's.
+    /// Offset of a cluster; the number must be valid for the volume.
     pub(super) fn offset_of(&self, cluster: u32) -> u64 {
         self.data_offset + u64::from(cluster.saturating_sub(2)) * u64::from(self.cluster_size)
     }
 }
 
-/// Entries that a FAT of `len` bytes has room for.
+/// Number of entries in a FAT of `len` bytes.
 fn fat_entries(kind: FatKind, len: u64) -> u64 {
     match kind {
         FatKind::Fat12 => len * 2 / 3,
@@ -127,7 +128,7 @@ fn fat_entries(kind: FatKind, len: u64) -> u64 {
     }
 }
 
-/// Bytes that so many entries take.
+/// Bytes for this many entries.
 fn needed_len(kind: FatKind, entries: u64) -> u64 {
     match kind {
         FatKind::Fat12 => (entries * 3).div_ceil(2),
@@ -144,7 +145,7 @@ fn at_most(what: FatPart, found: u64, limit: u64) -> Result<(), FatError> {
     if found <= limit { Ok(()) } else { Err(FatError::TooLarge { what, found, limit }) }
 }
 
-/// For values that come from fields of at most 32 bits or have been compared with a 32-bit limit.
+/// For values from fields of at most 32 bits, or compared with a 32-bit limit.
 fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

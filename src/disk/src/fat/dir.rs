@@ -1,4 +1,4 @@
-//! Directories: entries of 32 bytes, long names in extra entries before the short one (specification, 6 and 7).
+//! Directories: entries of 32 bytes, long names in additional entries before the short one (specification, 6 and 7).
 
 use super::{EntryFault, FatError};
 use crate::tree::Timestamp;
@@ -7,18 +7,17 @@ const ENTRY_LEN: usize = 32;
 const READ_ONLY: u8 = 0x01;
 const VOLUME_ID: u8 = 0x08;
 const DIRECTORY: u8 = 0x10;
-/// All of read-only, hidden, system and volume: an entry that holds a part of a long name.
+/// All of read-only, hidden, system and volume: an entry with a part of a long name.
 const LONG_NAME: u8 = 0x0F;
-/// Set in the number of the entry that holds a long name's end, which stands first.
+/// Set in the number of the entry with the end of a long name, which comes first.
 const LAST_LONG: u8 = 0x40;
-/// Code units in one such entry, and entries that a name of 255 can take.
+/// UTF-16 units in such an entry, and maximum entries for a name of 255.
 const UNITS: usize = 13;
 const MAX_LONG: u8 = 20;
 
-/// One file or directory.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Long name as UTF-8, else the short name in the volume's code page.
+    /// Long name as UTF-8, otherwise the short name in the volume's code page.
     pub(super) name: Vec<u8>,
     pub(super) directory: bool,
     pub(super) read_only: bool,
@@ -27,9 +26,9 @@ pub(super) struct Entry {
     pub(super) mtime: Timestamp,
 }
 
-/// The entries of a directory without `.` and `..`, and the volume's label if it stands here.
+/// The entries of a directory without `.` and `..`, and the volume's label if it is there.
 ///
-/// Cluster numbers are `wide` on FAT32; elsewhere the bytes of their high half have another use.
+/// Cluster numbers are `wide` on FAT32; otherwise the bytes of their high half have another meaning.
 pub(super) fn parse(path: &str, bytes: &[u8], wide: bool) -> Result<(Vec<Entry>, Option<Vec<u8>>), FatError> {
     let mut entries = Vec::new();
     let mut volume = None;
@@ -51,12 +50,12 @@ pub(super) fn parse(path: &str, bytes: &[u8], wide: bool) -> Result<(Vec<Entry>,
     Ok((entries, volume))
 }
 
-/// Whether nothing more follows what these bytes hold.
+/// Whether these bytes contain the end of the directory.
 pub(super) fn ends(bytes: &[u8]) -> bool {
     bytes.chunks_exact(ENTRY_LEN).any(|raw| raw[0] == 0)
 }
 
-/// A label of 11 bytes without its padding; `None` where it is empty or says that there is none.
+/// A label of 11 bytes without its padding; `None` if it is empty or `NO NAME`.
 pub(super) fn label(bytes: &[u8]) -> Option<Vec<u8>> {
     let label = trimmed(bytes);
     (!label.is_empty() && label != b"NO NAME").then(|| label.to_vec())
@@ -79,7 +78,7 @@ fn entry(path: &str, raw: &[u8], long: LongName, wide: bool) -> Result<Entry, Fa
     })
 }
 
-/// `NAME.EXT` from 8 and 3 padded bytes; bits 3 and 4 of byte 12, Windows NT's, ask for lower case.
+/// `NAME.EXT` from 8 and 3 padded bytes; bits 3 and 4 of byte 12, Windows NT's, mean lower case.
 fn short_name(raw: &[u8]) -> Vec<u8> {
     let mut base = raw[..8].to_vec();
     // 0xE5 marks deleted entries, so a name that starts with it is stored with 0x05.
@@ -98,16 +97,16 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |at| at + 1)]
 }
 
-/// Links the parts of a long name to the short name that they belong to.
+/// The checksum that links the parts of a long name to its short name.
 fn checksum(short: &[u8]) -> u8 {
     short.iter().fold(0u8, |sum, byte| sum.rotate_right(1).wrapping_add(*byte))
 }
 
-/// A long name while its parts come in, the last first. As Linux does, parts that do not fit are ignored.
+/// A long name assembled from its parts, the last one first. As in Linux, inconsistent parts are ignored.
 #[derive(Default)]
 struct LongName {
     units: Vec<u16>,
-    /// Number of the part that came last; 1 when all are there.
+    /// Number of the previous part; 1 if it is complete.
     number: u8,
     checksum: u8,
 }
@@ -129,7 +128,7 @@ impl LongName {
         }
     }
 
-    /// The name, when it is whole, belongs to the short name with that checksum, and is Unicode.
+    /// The name, if it is complete, has the checksum of the short name, and is valid Unicode.
     fn finish(self, checksum: u8) -> Option<Vec<u8>> {
         let len = self.units.iter().position(|unit| *unit == 0).unwrap_or(self.units.len());
         let whole = self.number == 1 && self.checksum == checksum;
@@ -137,10 +136,11 @@ impl LongName {
     }
 }
 
-/// Seconds since 1970 of a date and a time: years from 1980, steps of two seconds. Days that no calendar has count on.
+/// Seconds since 1970 of a date and a time: years from 1980, steps of two seconds. Invalid days overflow into the next
+/// month.
 fn time(date: u16, time: u16) -> Timestamp {
     let (year, month, day) = (i64::from(date >> 9) + 1980, i64::from(date >> 5 & 0xF), i64::from(date & 0x1F));
-    // Howard Hinnant's days_from_civil, for years that begin in March.
+    // Howard Hinnant's days_from_civil, for years that start in March.
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year / 400, year % 400);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

@@ -1,4 +1,4 @@
-//! Why a volume cannot be read.
+//! Errors of reading a FAT volume.
 
 use std::fmt;
 use std::io;
@@ -9,27 +9,22 @@ use crate::tree::TreeError;
 #[derive(Debug, thiserror::Error)]
 pub enum FatError {
     #[error("cannot read {len} bytes at {offset} of the FAT volume")]
-    Read {
-        offset: u64,
-        /// How many bytes.
-        len: u64,
-        source: io::Error,
-    },
+    Read { offset: u64, len: u64, source: io::Error },
     #[error("not a FAT volume: {what} at {offset} is {found:#x}")]
     NotFat { what: FatPart, offset: u64, found: u64 },
-    #[error("corrupt FAT volume: {what} is {found}, {limit} at most")]
+    #[error("corrupt FAT volume: {what} is {found}, the maximum is {limit}")]
     TooLarge { what: FatPart, found: u64, limit: u64 },
     #[error("corrupt FAT volume: {path}: cluster {cluster} {what}")]
     Chain { path: String, cluster: u32, what: ChainFault },
     #[error("corrupt FAT volume: {path}: {what}")]
     Entry { path: String, what: EntryFault },
-    #[error("unsupported FAT volume: {what} is {found}, {limit} at most")]
+    #[error("unsupported FAT volume: {what} is {found}, the maximum is {limit}")]
     Unsupported { what: FatPart, found: u64, limit: u64 },
     #[error(transparent)]
     Tree(#[from] TreeError),
 }
 
-/// A part of a volume that an error speaks of: fields by the names that the specification has for them.
+/// A part of a volume: fields with their names in the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FatPart {
     /// The last two bytes of the boot sector.
@@ -52,17 +47,17 @@ pub enum FatPart {
     FatSectors,
     /// `BPB_FSVer`.
     Version,
-    /// Where the clusters begin.
+    /// The first sector of the clusters.
     FirstDataSector,
     /// `BPB_TotSec16` or `BPB_TotSec32`, in bytes.
     Len,
-    /// How many clusters there are.
+    /// The number of clusters.
     Clusters,
     /// `BPB_FATSz32`, in bytes.
     FatLen,
-    /// `BPB_ExtFlags`: the FAT that counts.
+    /// `BPB_ExtFlags`: the active FAT.
     ActiveFat,
-    /// How many files there are.
+    /// The number of files.
     Files,
     /// The length of a path.
     PathLen,
@@ -95,22 +90,22 @@ impl fmt::Display for FatPart {
     }
 }
 
-/// What is wrong with a cluster of a chain.
+/// A fault in a chain of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainFault {
-    #[error("is not one of the volume, or the chain ends too early")]
+    #[error("is out of range, or the chain is too short")]
     NoCluster,
-    #[error("belongs to two files or follows itself")]
+    #[error("belongs to two files or to a loop")]
     Taken,
-    #[error("makes a directory of over 2 MiB")]
+    #[error("exceeds the limit of 2 MiB for a directory")]
     DirectoryLen,
 }
 
-/// What is wrong with an entry of a directory.
+/// A fault in an entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryFault {
-    #[error("stands twice in its directory")]
+    #[error("duplicate name in the directory")]
     NameTwice,
-    #[error("an entry has an empty name")]
+    #[error("entry with an empty name")]
     NoName,
 }

@@ -1,16 +1,16 @@
-//! The file allocation table: for each cluster the one that follows it.
+//! The file allocation table: the next cluster of each cluster.
 
 use super::boot::{Boot, FatKind, read_bytes};
 use super::{ChainFault, FatError};
 use crate::source::ReadAt;
 
-/// Largest directory: 65536 entries of 32 bytes (specification, 6).
+/// Maximum size of a directory: 65536 entries of 32 bytes (specification, 6).
 const MAX_DIRECTORY_LEN: u64 = 65536 * 32;
 
-/// The FAT in memory, and which clusters have been handed out. As each is handed out once, all chains together are no
-/// longer than the volume, and no chain or directory can loop.
+/// The FAT in memory, and the clusters used so far. As each is used once, all chains together are no longer than the
+/// volume, and no chain or directory can loop.
 pub(super) struct Chains {
-    /// By cluster number; the first two are no clusters.
+    /// By cluster number; the first two are not clusters.
     next: Vec<u32>,
     taken: Vec<bool>,
     /// Values from here on end a chain.
@@ -32,7 +32,7 @@ impl Chains {
             }
         };
         let mut next: Vec<u32> = next;
-        // Two bytes may be left over behind the last pair; they hold the first entry of another.
+        // Two bytes after the last pair contain one more entry.
         if let (FatKind::Fat12, [a, b]) = (boot.kind, fat.chunks_exact(3).remainder()) {
             next.push(u32::from(*a) | u32::from(*b & 0xF) << 8);
         }
@@ -42,7 +42,7 @@ impl Chains {
         Ok(Self { next, taken, end, directory_clusters })
     }
 
-    /// Clusters that no chain uses.
+    /// Number of clusters that no chain uses.
     pub(super) fn free(&self) -> u32 {
         u32::try_from(self.next.iter().skip(2).filter(|next| **next == 0).count()).unwrap_or(u32::MAX)
     }
@@ -63,7 +63,7 @@ impl Chains {
         }
     }
 
-    /// The `count` clusters of a file, from `first` on. More may follow, reserved for it to grow.
+    /// The `count` clusters of a file, starting with `first`. More may be preallocated.
     pub(super) fn file(&mut self, path: &str, first: u32, count: u64) -> Result<Vec<u32>, FatError> {
         let mut chain = Vec::new();
         let mut cluster = first;

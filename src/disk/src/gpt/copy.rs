@@ -1,4 +1,4 @@
-//! Reading one of the two copies of a table: header at `lba`, entries wherever it says.
+//! Reads one of the two copies of a table: the header at `lba`, and the entries that it refers to.
 
 use std::io::Cursor;
 
@@ -7,12 +7,12 @@ use gptman::{GPTHeader, GPTPartitionEntry};
 use super::{GptError, GptPart, Guid, Mbr, Partition, SECTOR, SECTOR_LEN, Table, check_layout, offset, read_sector};
 use crate::source::ReadAt;
 
-/// Bytes of an entry. Larger ones are allowed by the specification and made by nobody.
+/// Size of an entry in bytes. The specification permits larger ones, which are not used in practice.
 pub(super) const ENTRY_LEN: u32 = 128;
-/// Most entries that are read; usual are 128. Bounds the memory that a hostile header can ask for.
+/// Maximum number of entries; 128 are common. Limits the memory for a hostile header.
 const MAX_ENTRIES: u32 = 1024;
 
-/// A copy whose checksums and ranges are right.
+/// A copy with valid checksums and ranges.
 pub(super) struct Copy {
     header: GPTHeader,
     partitions: Vec<Partition>,
@@ -44,7 +44,7 @@ pub(super) fn read(source: &dyn ReadAt, sector: u64, lba: u64) -> Result<Copy, G
     read_entries(source, sector, read_header(source, sector, lba)?)
 }
 
-/// Reads the header at `lba`; checks its signature, revision, size, checksum and place.
+/// Reads the header at `lba`; validates its signature, revision, size, checksum and location.
 pub(super) fn read_header(source: &dyn ReadAt, sector: u64, lba: u64) -> Result<GPTHeader, GptError> {
     let bytes = read_sector(source, sector, lba)?;
     let size = u64::from(u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]));
@@ -67,7 +67,7 @@ pub(super) fn read_header(source: &dyn ReadAt, sector: u64, lba: u64) -> Result<
     Ok(header)
 }
 
-/// Reads and checks the entries of a checked header.
+/// Reads and validates the entries of a validated header.
 pub(super) fn read_entries(source: &dyn ReadAt, sector: u64, header: GPTHeader) -> Result<Copy, GptError> {
     let lba = header.primary_lba;
     let entry_len = header.size_of_partition_entry;
@@ -83,7 +83,7 @@ pub(super) fn read_entries(source: &dyn ReadAt, sector: u64, header: GPTHeader) 
     let mut array = vec![0; count as usize * ENTRY_LEN as usize];
     let read = source.read_exact_at(&mut array, offset(sector, start)?);
     read.map_err(|source| GptError::Read { lba: start, source })?;
-    // gptman reads more bytes than it decodes (the size of its own struct), behind the last entry too.
+    // gptman reads more bytes than it decodes (the size of its own struct), including after the last entry.
     array.resize(array.len() + SECTOR_LEN, 0);
     let entries = array.windows(2 * ENTRY_LEN as usize).step_by(ENTRY_LEN as usize).take(count as usize);
     let entries = entries.map(|mut bytes| GPTPartitionEntry::read_from(&mut bytes)).collect::<Result<Vec<_>, _>>();
@@ -100,7 +100,7 @@ pub(super) fn read_entries(source: &dyn ReadAt, sector: u64, header: GPTHeader) 
     Ok(Copy { header, partitions, sector })
 }
 
-/// Sectors of 512 bytes that an array of `count` entries takes.
+/// Sectors of 512 bytes for an array of `count` entries.
 pub(super) fn array_sectors(count: u32) -> u64 {
     (u64::from(count) * u64::from(ENTRY_LEN)).div_ceil(SECTOR)
 }

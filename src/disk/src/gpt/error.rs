@@ -1,4 +1,4 @@
-//! Why a table cannot be read or written.
+//! Errors of partition tables.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ pub enum GptError {
         what: GptPart,
         lba: u64,
         expected: u32,
-        /// What its bytes give.
+        /// Computed from its bytes.
         found: u32,
     },
     #[error("corrupt partition table at sector {lba}: {what} is {found}")]
@@ -32,30 +32,26 @@ pub enum GptError {
     DuplicateGuid { a: u32, b: u32, guid: Guid },
     #[error("unsupported partition table at sector {lba}: {what} is {found}, expected {expected}")]
     Unsupported { lba: u64, what: GptPart, found: u64, expected: &'static str },
-    #[error("neither copy of the partition table is usable; primary: {primary}; backup: {backup}")]
+    #[error("both copies of the partition table are invalid; primary: {primary}; backup: {backup}")]
     BothUnusable {
-        /// Why the one at the start cannot.
+        /// The error of the primary copy.
         primary: Box<GptError>,
-        /// Why the one at the end cannot.
+        /// The error of the backup.
         backup: Box<GptError>,
     },
-    #[error("refused: the MBR is hybrid (it lists partitions beside the protective one)")]
+    #[error("refused: hybrid MBR, which lists partitions in addition to the protective one")]
     HybridMbr,
     #[error(
-        "refused: the disk has sectors of {found} bytes, and partition tables are written for sectors of 512 bytes"
+        "refused: the disk has sectors of {found} bytes, but partition tables can only be written for sectors of 512 bytes"
     )]
     SectorSize { found: u64 },
-    #[error("refused: a disk of {len} bytes; a multiple of 512 and at least {min} is needed")]
-    DiskLen {
-        /// The length in bytes.
-        len: u64,
-        min: u64,
-    },
+    #[error("refused: a disk of {len} bytes, expected a multiple of 512 and at least {min}")]
+    DiskLen { len: u64, min: u64 },
     #[error("refused: partition {number} cannot be written: {what}")]
     Unwritable { number: u32, what: Unwritable },
 }
 
-/// A part of a table that an error speaks of.
+/// A part of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GptPart {
     Header,
@@ -73,13 +69,13 @@ pub enum GptPart {
     EntryCount,
     /// `PartitionEntryLBA`.
     EntryLba,
-    /// `EndingLBA` of a partition, in bytes beyond all numbers.
+    /// `EndingLBA` of a partition, whose offset in bytes overflows.
     LastLba,
     /// `EndingLBA` of a partition, before `StartingLBA`.
     LastBeforeFirst,
-    /// A sector, in bytes beyond all numbers.
+    /// A sector, whose offset in bytes overflows.
     Sector,
-    /// Where a copy is written.
+    /// The sector of a copy to write.
     CopyLba,
 }
 
@@ -102,17 +98,17 @@ impl fmt::Display for GptPart {
     }
 }
 
-/// Why a partition has no form on disk.
+/// Why a partition cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unwritable {
-    #[error("its type is that of an unused entry")]
+    #[error("its type is reserved for unused entries")]
     UnusedType,
-    #[error("its range is not made of whole sectors")]
+    #[error("its range is not aligned to sectors")]
     Unaligned,
     #[error("its name is longer than 36 UTF-16 units")]
     NameLen,
-    #[error("the table has no such number")]
+    #[error("its number is out of range")]
     NoSuchNumber,
-    #[error("its number is taken twice")]
+    #[error("its number is a duplicate")]
     NumberTwice,
 }

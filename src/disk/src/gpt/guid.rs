@@ -1,5 +1,5 @@
-//! GUIDs as GPT stores them: 16 bytes, the first three fields little endian, the last two as they are written
-//! (UEFI 2.10, appendix A).
+//! GUIDs as stored in GPT: 16 bytes, the first three fields little endian, the last two in text order (UEFI 2.10,
+//! appendix A).
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub struct Guid(pub [u8; 16]);
 impl Guid {
     /// An unused entry of the table.
     pub const UNUSED: Self = Self([0; 16]);
-    /// Holds GRUB's core image on disks that boot by BIOS.
+    /// GRUB's core image on disks that boot by BIOS.
     pub const BIOS_BOOT: Self = Self::new(0x2168_6148, 0x6449, 0x6E6F, *b"tNeedEFI");
     /// EFI system partition.
     pub const ESP: Self = Self::new(0xC12A_7328, 0xF81F, 0x11D2, [0xBA, 0x4B, 0x00, 0xA0, 0xC9, 0x3E, 0xC9, 0x3B]);
@@ -24,7 +24,7 @@ impl Guid {
     pub const LINUX: Self = Self::new(0x0FC6_3DAF, 0x8483, 0x4772, [0x8E, 0x79, 0x3D, 0x69, 0xD8, 0x47, 0x7D, 0xE4]);
     pub const LINUX_SWAP: Self =
         Self::new(0x0657_FD6D, 0xA4AB, 0x43C4, [0x84, 0xE5, 0x09, 0x33, 0xC8, 0x4B, 0x4F, 0x4F]);
-    /// `/boot` apart from the root (Discoverable Partitions Specification).
+    /// A separate `/boot` (Discoverable Partitions Specification).
     pub const XBOOTLDR: Self = Self::new(0xBC13_C2FF, 0x59E6, 0x4262, [0xA3, 0x52, 0xB2, 0x75, 0xFD, 0x6F, 0x71, 0x72]);
     /// Physical volume of LVM.
     pub const LINUX_LVM: Self =
@@ -36,13 +36,13 @@ impl Guid {
     pub const BASIC_DATA: Self =
         Self::new(0xEBD0_A0A2, 0xB9E5, 0x4433, [0x87, 0xC0, 0x68, 0xB6, 0xB7, 0x26, 0x99, 0xC7]);
 
-    /// Composes a GUID from its fields in the order in which they are written.
+    /// Creates a GUID from its fields in text order.
     pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
         let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());
         Self([a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]])
     }
 
-    /// What a partition of this type holds, where the type is one of those above.
+    /// The name of the type, if it is one of those above.
     pub fn type_name(self) -> Option<&'static str> {
         match self {
             Self::BIOS_BOOT => Some("BIOS boot"),
@@ -94,7 +94,7 @@ mod tests {
         for (guid, text) in cases {
             assert_eq!(guid.to_string(), text);
         }
-        // BIOS boot reads as text on disk, which proves the byte order.
+        // BIOS boot is readable text on disk, which proves the byte order.
         assert_eq!(&Guid::BIOS_BOOT.0, b"Hah!IdontNeedEFI");
     }
 }

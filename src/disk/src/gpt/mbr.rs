@@ -12,17 +12,17 @@ const OS_TYPE: usize = 4;
 const GPT_PROTECTIVE: u8 = 0xEE;
 const SIGNATURE: [u8; 2] = [0x55, 0xAA];
 
-/// What sector 0 holds.
+/// The contents of sector 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mbr {
-    /// The program that a BIOS starts.
+    /// The code that a BIOS executes.
     pub boot_code: [u8; BOOT_CODE_LEN],
-    /// Whether it also lists partitions of its own beside the protective one.
+    /// Whether it lists partitions in addition to the protective one.
     pub hybrid: bool,
 }
 
 impl Mbr {
-    /// As Linux does, takes a disk without protective entry for one without GPT.
+    /// As in Linux, a disk without protective entry has no GPT.
     pub(super) fn parse(sector: &Sector) -> Result<Self, GptError> {
         let types = sector[ENTRIES..510].chunks_exact(16).map(|entry| entry[OS_TYPE]);
         if sector[510..] != SIGNATURE || !types.clone().any(|os_type| os_type == GPT_PROTECTIVE) {
@@ -39,7 +39,7 @@ impl Mbr {
         let mut sector = [0; SECTOR_LEN];
         sector[..BOOT_CODE_LEN].copy_from_slice(&self.boot_code);
         let size = u32::try_from(sectors - 1).unwrap_or(u32::MAX);
-        // Cylinder, head and sector of LBA 1, and the largest there are for the end, as 5.2.3 has them.
+        // Cylinder, head and sector of LBA 1, and the maximum for the end, as in 5.2.3.
         let entry = &mut sector[ENTRIES..ENTRIES + 16];
         entry[..8].copy_from_slice(&[0, 0x00, 0x02, 0x00, GPT_PROTECTIVE, 0xFF, 0xFF, 0xFF]);
         entry[8..12].copy_from_slice(&1u32.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Encoding a table: the sectors at the start of the disk (MBR, header, entries) and at its end (entries, header).
+//! Encodes a table: the sectors at the start of the disk (MBR, header, entries) and at its end (entries, header).
 
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 
@@ -7,17 +7,17 @@ use gptman::{GPTHeader, GPTPartitionEntry};
 use super::copy::{ENTRY_LEN, array_sectors};
 use super::{GptError, GptPart, PRIMARY_LBA, Partition, SECTOR, SECTOR_LEN, Table, Unwritable, check_layout};
 
-/// Code units that an entry has room for in its name.
+/// Maximum length of a name in UTF-16 units.
 const NAME_LEN: usize = 36;
 
-/// Bytes that the backup takes at the end of the disk.
+/// Size of the backup at the end of the disk in bytes.
 pub fn reserved_tail(table: &Table) -> u64 {
     (array_sectors(table.capacity) + 1) * SECTOR
 }
 
-/// Encodes `table` for a disk of `disk_len` bytes: what stands from byte 0 on, and what ends with the disk.
+/// Encodes `table` for a disk of `disk_len` bytes: the data at its start and at its end.
 ///
-/// The first usable sector stays where the table has it, so tools keep the alignment of the base.
+/// The first usable sector is unchanged, so that tools keep the alignment of the base.
 pub fn write(table: &Table, disk_len: u64) -> Result<(Vec<u8>, Vec<u8>), GptError> {
     if table.mbr.hybrid {
         return Err(GptError::HybridMbr);
@@ -95,7 +95,7 @@ fn entry(partition: &Partition) -> GPTPartitionEntry {
     }
 }
 
-/// Header and entries in a buffer that stands at sector `base` of the disk and is `sectors` long.
+/// Header and entries in a buffer for `sectors` sectors from `base` on.
 fn encode(header: &mut GPTHeader, entries: &[GPTPartitionEntry], base: u64, sectors: u64) -> Result<Vec<u8>, GptError> {
     let len = usize::try_from(sectors * SECTOR).unwrap_or(usize::MAX);
     let mut buffer = Based { base: base * SECTOR, inner: Cursor::new(vec![0; len]) };

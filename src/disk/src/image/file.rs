@@ -1,4 +1,4 @@
-//! An image file: positioned reads that stay inside it, and errors that name it.
+//! An image file: positioned reads with bounds checks, and errors with its path.
 
 use std::fs::{File, FileType, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
@@ -17,7 +17,7 @@ fn kind(found: FileType) -> &'static str {
     }
 }
 
-/// An open regular file with its path and its length when it was opened.
+/// An open regular file with its path and its initial length.
 pub struct ImageFile {
     file: File,
     path: PathBuf,
@@ -28,13 +28,13 @@ impl ImageFile {
     /// Opens a regular file.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
         let fail = |source| ImageError::Open { path: path.to_owned(), source };
-        // Without O_NONBLOCK the opening of a named pipe would wait for its writer.
+        // Without O_NONBLOCK, opening a named pipe would wait for a writer.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
         Self::of(file, path)
     }
 
-    /// A file that is open already; it must be a regular one.
+    /// Wraps an open file, which must be a regular one.
     pub fn of(file: File, path: &Path) -> Result<Self, ImageError> {
         let fail = |source| ImageError::Open { path: path.to_owned(), source };
         let metadata = file.metadata().map_err(fail)?;
@@ -56,25 +56,24 @@ impl ImageFile {
         FileSource::new(file).map_err(|source| ImageError::Open { path, source })
     }
 
-    /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Fills `buf` from `offset`; `what` names the structure for the error when the file ends inside it.
+    /// Fills `buf` from `offset`; `what` is the structure for the error if the file ends inside it.
     pub fn read(&self, buf: &mut [u8], offset: u64, what: Qcow2Part) -> Result<(), ImageError> {
         self.require(offset, buf.len() as u64, what)?;
         self.read_inside(buf, offset)
     }
 
-    /// Fills `buf` from `offset`; the caller has looked at the length of the file.
+    /// Fills `buf` from `offset`; the caller has checked the length of the file.
     pub fn read_inside(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
         let len = buf.len();
         let fail = |source| ImageError::Read { path: self.path.clone(), offset, len, source };
         self.file.read_exact_at(buf, offset).map_err(fail)
     }
 
-    /// Refuses a structure that the file ends before or inside of.
+    /// Refuses a structure outside of the file.
     pub fn require(&self, offset: u64, len: u64, what: Qcow2Part) -> Result<(), ImageError> {
         match offset.checked_add(len) {
             Some(end) if end <= self.len => Ok(()),
@@ -96,22 +95,22 @@ impl ImageFile {
         ImageError::Corrupt { path: self.path.clone(), what, offset, found: found.into(), expected: expected.into() }
     }
 
-    /// Compressed data that does not decode to a whole cluster.
+    /// Compressed data that do not decode to a whole cluster.
     pub fn bad_cluster(&self, offset: u64, source: std::io::Error) -> ImageError {
         ImageError::Decompress { path: self.path.clone(), offset, source }
     }
 
-    /// A disk that holds more than such a file may.
+    /// A disk that contains more data than allowed for its file.
     pub fn bomb(&self, held: u64, limit: u64) -> ImageError {
         ImageError::Bomb { path: self.path.clone(), len: self.len, held, limit }
     }
 
-    /// A file that holds something else.
+    /// A file of another format.
     pub fn foreign(&self, found: Foreign) -> ImageError {
         ImageError::Foreign { path: self.path.clone(), found }
     }
 
-    /// A feature of the format that is not read here, and what to do about it.
+    /// An unsupported feature of the format, with a hint.
     pub fn unsupported(&self, feature: impl Into<String>, hint: &'static str) -> ImageError {
         ImageError::Unsupported { path: self.path.clone(), feature: feature.into(), hint }
     }

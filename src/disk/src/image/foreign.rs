@@ -1,18 +1,18 @@
-//! Files that hold a disk in another form, or none: told by their first and last bytes, so that people learn what they have and
-//! which command helps.
+//! Recognizes other image formats and files by their first and last bytes, for messages that name the format and a
+//! command to convert it.
 //!
-//! Each row of the table names where its magic number is defined; offsets are bytes.
+//! Each row of the table refers to the definition of its magic number; offsets are bytes.
 
 use std::fmt;
 use std::path::Path;
 
 use super::{ImageError, ImageFile};
 
-/// Longer files are not looked through for text: nobody writes a page or a list of checksums of that length.
+/// Maximum size of a file that may be text, such as an error page or a list of checksums.
 const MAX_TEXT: u64 = 1 << 20;
-/// As much as is looked at.
+/// Bytes to examine.
 const TEXT_LEN: u64 = 64 << 10;
-/// Where the footers of VHD and DMG begin, from the end of the file.
+/// Offset of the footers of VHD and DMG from the end of the file.
 const FOOTER: u64 = 512;
 
 /// A file that is not a raw or qcow2 disk image.
@@ -22,16 +22,16 @@ pub struct Foreign {
     help: Help,
 }
 
-/// What makes a disk image of it.
+/// How to convert it to a disk image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Help {
-    /// `qemu-img`, which calls the format so.
+    /// With `qemu-img`, given its name of the format.
     Convert(&'static str),
-    /// A command that makes a file beside it.
+    /// With a command that writes an unpacked file.
     Unpack(&'static str),
-    /// `tar`.
+    /// With `tar`.
     Tar,
-    /// Nothing does.
+    /// Not possible.
     Download,
 }
 
@@ -83,11 +83,11 @@ const TABLE: &[(At, &[u8], Foreign)] = &[
     (At::Start(257), b"ustar", Foreign { what: "a tar archive", help: Help::Tar }),
 ];
 
-/// What cannot be an overlay.
-pub(super) const NOT_QCOW2: Foreign = Foreign { what: "no qcow2 file", help: Help::Download };
+/// A file that cannot be an overlay.
+pub(super) const NOT_QCOW2: Foreign = Foreign { what: "not a qcow2 file", help: Help::Download };
 
 impl Foreign {
-    /// What to do about it, for the file at `path`.
+    /// The hint for the file at `path`.
     pub(super) fn hint(&self, path: &Path) -> String {
         let name = quoted(path);
         let is_tar = path.file_name().is_some_and(|name| {
@@ -102,7 +102,7 @@ impl Foreign {
             Help::Unpack(_) if is_tar => format!("unpack it: tar -xf {name}"),
             Help::Unpack(command) => format!("unpack it: {command} {name}"),
             Help::Tar => format!("unpack it: tar -xf {name}"),
-            Help::Download => format!("`head {name}` shows it; a download may have failed: get the image again"),
+            Help::Download => format!("`head {name}` shows its start; a download may have failed: get the image again"),
         }
     }
 }
@@ -113,7 +113,7 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// What a file is, if it is known to be neither a raw disk nor qcow2.
+/// The format of a file, if it is recognized as neither raw nor qcow2.
 pub(super) fn recognise(file: &ImageFile) -> Result<Option<Foreign>, ImageError> {
     for (at, magic, found) in TABLE {
         let offset = match at {
@@ -131,7 +131,7 @@ pub(super) fn recognise(file: &ImageFile) -> Result<Option<Foreign>, ImageError>
     text(file)
 }
 
-/// A file that people can read. A disk has zeros, and is longer.
+/// A text file. A disk contains zeros, and is larger.
 fn text(file: &ImageFile) -> Result<Option<Foreign>, ImageError> {
     if file.len() > MAX_TEXT {
         return Ok(None);
@@ -151,7 +151,7 @@ fn text(file: &ImageFile) -> Result<Option<Foreign>, ImageError> {
     Ok(Some(Foreign { what, help: Help::Download }))
 }
 
-/// A path as a shell takes it for one word.
+/// Quotes a path for a shell.
 pub fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./+,:@%=".contains(char);

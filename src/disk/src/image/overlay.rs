@@ -1,4 +1,4 @@
-//! Overlays: qcow2 files that have of a disk only what differs from another one.
+//! Overlays: qcow2 files with the differences from another disk.
 
 use std::fs::File;
 use std::io;
@@ -10,23 +10,22 @@ use super::qcow2::{Backing, Qcow2};
 use super::{ImageError, as_io, foreign};
 use crate::source::ReadAt;
 
-/// An overlay, opened for reading. As a source of bytes it has those of its own; all others read as zeros.
+/// An overlay, opened for reading. As a source, it contains only its own clusters; all others read as zeros.
 pub struct Overlay {
     qcow2: Qcow2,
     backing: Backing,
 }
 
-/// A run of clusters that an overlay has itself, in bytes of the disk.
+/// A run of clusters in an overlay, in bytes of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverlayPart {
-    /// Where.
     pub range: Range<u64>,
     /// Whether they are zeros, which are not stored.
     pub is_zero: bool,
 }
 
 impl Overlay {
-    /// Opens an overlay and checks its header and tables; `path` is for messages.
+    /// Opens an overlay and validates its header and tables; `path` is for messages.
     pub fn of(file: File, path: &Path) -> Result<Self, ImageError> {
         let file = ImageFile::of(file, path)?;
         if !Qcow2::has_magic(&file)? {
@@ -36,12 +35,12 @@ impl Overlay {
         Ok(Self { qcow2, backing })
     }
 
-    /// The file that it stands on.
+    /// Its backing file.
     pub fn backing(&self) -> &Backing {
         &self.backing
     }
 
-    /// What it has itself, ascending.
+    /// Its own clusters, ascending.
     pub fn parts(&self) -> Result<Vec<OverlayPart>, ImageError> {
         let (mut parts, mut at) = (Vec::<OverlayPart>::new(), 0);
         while let Some((range, is_zero)) = self.qcow2.next_own(at)? {

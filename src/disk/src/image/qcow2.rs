@@ -1,9 +1,9 @@
 //! Reads qcow2 images, version 2 and 3, with plain, zlib, zstd and zero clusters of any size.
 //!
 //! Specification: `docs/interop/qcow2.rst` of QEMU. A guest offset is looked up in two steps: the L1 table (in memory)
-//! names L2 tables, whose entries name the clusters. All tables are checked when the image is opened, so that no image is good for
-//! one reader and damaged for another. L2 tables, and clusters of which only parts are asked for, are then loaded when
-//! they are needed and kept in bounded caches. Every offset of the file is checked against its length before it is used;
+//! refers to L2 tables, whose entries refer to clusters. All tables are validated when the image is opened, so that an
+//! image is either valid or refused, independent of the parts that are read. L2 tables and partially read clusters are
+//! loaded on demand and kept in bounded caches. Every offset in the file is checked against its length before use;
 //! nothing larger than the tables (never more than the file) and a few clusters is allocated.
 
 mod backing;
@@ -25,11 +25,11 @@ use header::Header;
 pub use part::Qcow2Part;
 use table::{L2Table, Mapping};
 
-/// Bytes of L2 tables that are kept: 128 GiB of disk with 64 KiB clusters.
+/// Size of the cache of L2 tables: 128 GiB of disk with 64 KiB clusters.
 const L2_BUDGET: u64 = 16 << 20;
-/// Bytes of decompressed clusters that are kept: files of one directory often share clusters.
+/// Size of the cache of decompressed clusters: files of one directory often share clusters.
 const CLUSTER_BUDGET: u64 = 32 << 20;
-/// Most clusters of a range of data: looking at more of them each time would cost more than asking again.
+/// Maximum clusters of a range of data: examining more each time would cost more than another call.
 const MAX_RUN: usize = 256;
 
 /// An opened qcow2 image.
@@ -42,12 +42,12 @@ pub struct Qcow2 {
     /// By offset and length in the file.
     clusters: Cache<(u64, u64), Vec<u8>>,
     decompressor: Decompressor,
-    /// Empty, unless somebody made the image to save space, or to waste time.
+    /// Empty, unless the image was made to save space, or as an attack.
     shared: check::Shared,
 }
 
 impl Qcow2 {
-    /// Whether the file says that it is qcow2.
+    /// Whether the file has the magic number of qcow2.
     pub fn has_magic(file: &ImageFile) -> Result<bool, ImageError> {
         let mut magic = [0; header::MAGIC.len()];
         if file.len() < magic.len() as u64 {
@@ -57,13 +57,13 @@ impl Qcow2 {
         Ok(magic == header::MAGIC)
     }
 
-    /// Reads the header and checks all tables.
+    /// Reads the header and validates all tables.
     pub fn open(file: ImageFile) -> Result<Self, ImageError> {
         let header = Header::read(&file, false)?;
         Self::with_tables(file, header)
     }
 
-    /// As [`Self::open`], for a file that stands on another one.
+    /// As [`Self::open`], for a file with a backing file.
     pub fn open_overlay(file: ImageFile) -> Result<(Self, Backing), ImageError> {
         let header = Header::read(&file, true)?;
         let backing = Backing::read(&file, &header)?;
@@ -84,7 +84,6 @@ impl Qcow2 {
         })
     }
 
-    /// Length of the disk in bytes.
     pub fn len(&self) -> u64 {
         self.header.size
     }
@@ -98,7 +97,7 @@ impl Qcow2 {
             match mapping {
                 Mapping::Absent | Mapping::Zero => part.fill(0),
                 Mapping::Plain(host) => self.file.read(part, host + within, Qcow2Part::DataCluster)?,
-                // Whoever reads whole clusters does not come back for them, unless they stand elsewhere too.
+                // A whole cluster is not cached, as it is usually read once, unless it is shared.
                 Mapping::Compressed { offset, len }
                     if part.len() as u64 == self.cluster_size() && !self.shared.contains(&offset) =>
                 {
@@ -123,7 +122,7 @@ impl Qcow2 {
     /// The first range at or after `offset` that is not known to be zeros.
     pub fn next_data(&self, mut offset: u64) -> Result<Option<Range<u64>>, ImageError> {
         while offset < self.len() {
-            // The answer stays inside one L2 table, so that no call has to look at more than that.
+            // The result is limited to one L2 table, to bound the work of a call.
             let start = offset - offset % self.l2_reach();
             let end = start.saturating_add(self.l2_reach()).min(self.len());
             if let Some(table) = self.l2_table(offset)? {
@@ -150,7 +149,7 @@ impl Qcow2 {
         Ok(None)
     }
 
-    /// The first run of clusters at or after `offset` that the file itself says something of, and whether they are zeros.
+    /// The first run of the file's own clusters at or after `offset`, and whether they are zeros.
     pub fn next_own(&self, mut offset: u64) -> Result<Option<(Range<u64>, bool)>, ImageError> {
         while offset < self.len() {
             let (mapping, len) = self.run(offset, self.len() - offset)?;
@@ -163,13 +162,13 @@ impl Qcow2 {
         Ok(None)
     }
 
-    /// How its clusters are compressed.
+    /// The compression of its clusters.
     pub fn compression(&self) -> ClusterCompression {
         self.header.compression
     }
 
-    /// Where the cluster at `offset` of the disk stands, if it is one of 64 KiB that was compressed with zstd: offset and most bytes in
-    /// the file.
+    /// The location of the cluster at `offset` of the disk, if it has 64 KiB and was compressed with zstd: offset and
+    /// maximum length in the file.
     pub fn packed(&self, offset: u64) -> Result<Option<(u64, u64)>, ImageError> {
         if self.header.compression != ClusterCompression::Zstd || self.header.cluster_bits != 16 {
             return Ok(None);
@@ -180,7 +179,7 @@ impl Qcow2 {
         })
     }
 
-    /// Reads what [`Self::packed`] found, as far as the first frame of it goes; nothing where there is no frame.
+    /// Reads the first frame of a cluster found by [`Self::packed`]; empty if there is no frame.
     pub fn frame<'a>(&self, (offset, len): (u64, u64), buffer: &'a mut Vec<u8>) -> Result<&'a [u8], ImageError> {
         buffer.resize(index(len), 0);
         self.file.read(buffer, offset, Qcow2Part::CompressedCluster)?;
@@ -188,7 +187,7 @@ impl Qcow2 {
         Ok(&buffer[..frame.min(buffer.len())])
     }
 
-    /// Where the bytes at `offset` are, and for how many (at most `most`) the same goes on.
+    /// The location of the bytes at `offset`, and the length of the run (at most `most`).
     fn run(&self, offset: u64, most: u64) -> Result<(Mapping, u64), ImageError> {
         let Some(table) = self.l2_table(offset)? else {
             return Ok((Mapping::Absent, most.min(self.l2_reach() - offset % self.l2_reach())));
@@ -215,19 +214,19 @@ impl Qcow2 {
     /// The L2 table for `offset`, if there is one.
     fn l2_table(&self, offset: u64) -> Result<Option<Arc<L2Table>>, ImageError> {
         let i = offset / self.l2_reach();
-        // The L1 table has an entry for each byte of the disk.
+        // The L1 table covers the whole disk.
         let Some(entry) = self.l1.get(index(i)) else { return Ok(None) };
         let at = self.header.l1_entry(i);
         let Some(offset) = table::l2_offset(&self.file, &self.header, *entry, at)? else { return Ok(None) };
         self.l2.get(offset, || L2Table::read(&self.file, &self.header, offset)).map(Some)
     }
 
-    /// What an entry says: whoever looks for holes and whoever reads has it from here.
+    /// The mapping of an entry, used for finding holes and for reading.
     fn mapping(&self, table: &L2Table, i: usize) -> Result<Mapping, ImageError> {
         table::mapping(&self.file, &self.header, table, i)
     }
 
-    /// Fills `cluster` with what is compressed in at most `len` bytes at `offset` of the file.
+    /// Decompresses at most `len` bytes at `offset` of the file into `cluster`.
     fn decompress(&self, offset: u64, len: u64, cluster: &mut [u8]) -> Result<(), ImageError> {
         let mut data = vec![0; index(len)];
         self.file.read(&mut data, offset, Qcow2Part::CompressedCluster)?;
@@ -244,7 +243,7 @@ impl Qcow2 {
     }
 }
 
-/// A length or position of something that is in memory.
+/// Converts a length or offset in memory to an index.
 fn index(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! Whether two images have the same bytes at one place, with as little decompressing as possible.
+//! Compares clusters of two images with as little decompression as possible.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use crate::source::ReadAt;
 /// Bytes of a cluster.
 const CLUSTER: usize = 64 << 10;
 
-/// Two images that are compared.
+/// Two images to compare.
 pub(crate) struct ImagePair<'a> {
     pub(crate) old: &'a Image,
     pub(crate) new: &'a Image,
-    /// Whether what is compressed at these offsets of the files is known to be the same.
+    /// Whether the compressed data at these offsets of the files are known to be equal.
     pub(crate) known: &'a (dyn Fn(u64, u64) -> bool + Sync),
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct ImagePair<'a> {
 pub(crate) struct PairBuffers(Vec<u8>, Vec<u8>);
 
 impl ImagePair<'_> {
-    /// Whether the cluster at `at` has the same bytes in both; behind the end of an image there are zeros.
+    /// Whether the cluster at `at` is equal in both; after the end of an image there are zeros.
     pub(crate) fn is_same(&self, at: u64, buffers: &mut PairBuffers) -> io::Result<bool> {
         if self.is_stored_alike(at, buffers).map_err(as_io)? {
             return Ok(true);
@@ -32,7 +32,7 @@ impl ImagePair<'_> {
         Ok(old == new)
     }
 
-    /// Whether both have the same compressed bytes there, which then are the same ones without it.
+    /// Whether both have the same compressed bytes there, and so the same contents.
     fn is_stored_alike(&self, at: u64, buffers: &mut PairBuffers) -> Result<bool, ImageError> {
         let (Inner::Qcow2(old), Inner::Qcow2(new)) = (&self.old.inner, &self.new.inner) else { return Ok(false) };
         if at >= old.len().min(new.len()) {

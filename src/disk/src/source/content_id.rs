@@ -1,4 +1,4 @@
-//! Ids of bytes, and a source whose bytes are known by a digest: ranges of it get their ids without being read.
+//! IDs of bytes, and a source with a known digest: its ranges get IDs without being read.
 
 use std::io;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::ReadAt;
 
-// What an id is a digest of begins with how it was made, so that no id of one kind can be one of another.
+// An ID is a digest with a prefix for its type, so that IDs of different types never collide.
 /// The bytes themselves.
 pub(super) const BYTES: &[u8] = b"bytes\0";
 /// A range of something that has a digest.
@@ -16,18 +16,18 @@ const RANGE: &[u8] = b"range\0";
 /// Pieces with ids, holes between them.
 pub(super) const PIECES: &[u8] = b"pieces\0";
 
-/// A digest that only these bytes have: of the bytes themselves, or of where they come from.
+/// A digest of bytes, or of their origin, that identifies them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentId(pub [u8; 32]);
 
-/// A source with an id for the whole of it, from which those of its ranges follow.
+/// A source with an ID, from which those of its ranges are derived.
 pub struct Identified {
     inner: Arc<dyn ReadAt>,
     id: ContentId,
 }
 
 impl Identified {
-    /// Gives the bytes of `inner` an id that no others have: a digest of the file that they were made from and of how they were made.
+    /// Gives the bytes of `inner` a unique ID: a digest of their origin and of how they were derived from it.
     pub fn new(inner: Arc<dyn ReadAt>, id: ContentId) -> Self {
         Self { inner, id }
     }
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(
             bytes.content_id(2..6),
             b"2345".to_vec().content_id(0..4),
-            "bytes in memory are what they are, wherever they stand"
+            "bytes in memory are what they are, at any offset"
         );
     }
 

@@ -15,7 +15,7 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Wraps an open regular file; its length is taken once, here.
+    /// Wraps an open regular file; its length is read once, here.
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file, len })

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::content_id::PIECES;
 use super::{ContentId, ReadAt};
 
-/// Names one source of a [`Sources`] table. Sources are numbered in the order in which they were added, which is the
+/// Identifies a source in a [`Sources`] table. Sources are numbered in the order in which they were added, which is the
 /// order in which authored file systems place their contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
@@ -19,14 +19,14 @@ pub struct SourceId(u32);
 pub struct Sources(Vec<Arc<dyn ReadAt>>);
 
 impl Sources {
-    /// Adds a source and names it.
+    /// Adds a source and returns its ID.
     pub fn add(&mut self, source: Arc<dyn ReadAt>) -> SourceId {
         let id = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         self.0.push(source);
         SourceId(id)
     }
 
-    /// The source of that name. Panics when `id` was made by another table, which is a programming error.
+    /// The source with that ID. Panics if `id` belongs to another table, which is a programming error.
     pub fn get(&self, id: SourceId) -> &Arc<dyn ReadAt> {
         &self.0[id.0 as usize]
     }
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Sources {
     }
 }
 
-/// A run of bytes at `at` of a map that stands at `offset` of a source. All in bytes.
+/// A run of bytes at `at` of a map, located at `offset` of a source. All in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Position in the map.
@@ -57,7 +57,7 @@ impl Extent {
     }
 }
 
-/// Bytes made of runs of sources; what no extent covers is a hole and reads as zeros.
+/// Bytes composed of runs of sources; gaps between extents are holes and read as zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Map {
     len: u64,
@@ -70,17 +70,17 @@ impl Map {
         Self { len, extents: Vec::new() }
     }
 
-    /// The whole of `len` bytes at `offset` of a source.
+    /// The map of `len` bytes at `offset` of a source.
     pub fn whole(source: SourceId, offset: u64, len: u64) -> Self {
         let mut map = Self::hole(len);
         map.push(Extent { at: 0, len, source, offset });
         map
     }
 
-    /// Appends a run; an empty one is ignored, one that continues the last run both here and in its source joins it.
+    /// Appends a run; an empty one is ignored, and one that continues the last run is merged with it.
     ///
-    /// Runs must come in ascending order without overlap and inside the map: anything else is a programming error
-    /// and panics, as the alternative is a corrupt image.
+    /// Runs must be ascending, disjoint and inside the map: anything else is a programming error and panics, as the
+    /// alternative is a corrupt image.
     pub fn push(&mut self, extent: Extent) {
         if extent.len == 0 {
             return;
@@ -99,12 +99,10 @@ impl Map {
         }
     }
 
-    /// Length in bytes, holes included.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether the map has no byte at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -136,7 +134,7 @@ impl Map {
         Ok(())
     }
 
-    /// The first range at or after `offset` that may hold something other than zeros.
+    /// The first range at or after `offset` that may contain anything but zeros.
     pub fn next_data(&self, sources: &Sources, offset: u64) -> io::Result<Option<Range<u64>>> {
         let first = self.extents.partition_point(|extent| extent.end() <= offset);
         for extent in &self.extents[first..] {
@@ -150,7 +148,7 @@ impl Map {
         Ok(None)
     }
 
-    /// The id of a range (see [`ReadAt::content_id`]), made of the ids of the pieces in it and their places.
+    /// The ID of a range (see [`ReadAt::content_id`]), derived from the IDs and offsets of the pieces in it.
     pub fn content_id(&self, sources: &Sources, range: Range<u64>) -> Option<ContentId> {
         let len = range.end.checked_sub(range.start).filter(|_| range.end <= self.len)?;
         let mut hash = Sha256::new_with_prefix(PIECES).chain_update(len.to_le_bytes());
@@ -167,12 +165,12 @@ impl Map {
     }
 }
 
-/// A position inside a buffer that is in memory, so it fits `usize`.
+/// Converts an offset in a buffer to an index.
 fn index(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
-/// Reads a map from its start to its end as a stream.
+/// Reads a map sequentially as a stream.
 #[derive(Debug)]
 pub struct MapReader<'a> {
     map: &'a Map,
@@ -181,7 +179,6 @@ pub struct MapReader<'a> {
 }
 
 impl<'a> MapReader<'a> {
-    /// Starts at the first byte.
     pub fn new(map: &'a Map, sources: &'a Sources) -> Self {
         Self { map, sources, at: 0 }
     }

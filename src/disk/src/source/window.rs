@@ -14,7 +14,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Narrows `inner` to `range`; fails with `UnexpectedEof` where the range leaves it.
+    /// Narrows `inner` to `range`; fails with `UnexpectedEof` if it exceeds the source.
     pub fn new(inner: Arc<dyn ReadAt>, range: Range<u64>) -> io::Result<Self> {
         if range.start > range.end || range.end > inner.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -1,20 +1,20 @@
-//! Taking changes back: a tree remembers what its nodes were, from a point on, as they change.
+//! Rollback: a tree records the previous state of nodes that change after a checkpoint.
 
 use std::collections::BTreeMap;
 
 use super::{Inode, InodeId, Tree};
 
-/// What a tree was at a point.
+/// The state of a tree at a checkpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Checkpoint {
-    /// So many inodes; those behind are new.
+    /// The number of inodes; later ones are new.
     len: usize,
-    /// Those of them that changed since, as they were.
+    /// Previous states of changed inodes.
     changed: BTreeMap<InodeId, Inode>,
 }
 
 impl Tree {
-    /// From now on, changes can be taken back. There is one such point at a time: an earlier one is forgotten.
+    /// Sets a checkpoint for rollbacks. There is one at a time: an earlier one is discarded.
     pub fn begin(&mut self) {
         self.checkpoint = Some(Checkpoint { len: self.inodes.len(), changed: BTreeMap::new() });
     }
@@ -24,7 +24,7 @@ impl Tree {
         self.checkpoint = None;
     }
 
-    /// Makes the tree what it was at [`Tree::begin`]; without one, nothing changes. Origins and sources that came since stay, unused.
+    /// Restores the state at [`Tree::begin`]; without one, nothing changes. New origins and sources are kept, unused.
     pub fn rollback(&mut self) {
         let Some(Checkpoint { len, changed }) = self.checkpoint.take() else { return };
         self.inodes.truncate(len);
@@ -33,7 +33,7 @@ impl Tree {
         }
     }
 
-    /// The inode of that name, to change it; every change of an inode comes by here.
+    /// The inode with that ID, to change it; every change of an inode uses this function.
     pub(super) fn inode_mut(&mut self, id: InodeId) -> &mut Inode {
         let inode = &mut self.inodes[id.0 as usize];
         if let Some(checkpoint) = self.checkpoint.as_mut().filter(|checkpoint| (id.0 as usize) < checkpoint.len) {
@@ -63,7 +63,7 @@ mod tests {
         let before = all(&tree);
 
         tree.rollback();
-        assert_eq!(all(&tree), before, "without a point");
+        assert_eq!(all(&tree), before, "without a checkpoint");
         tree.begin();
         let id = tree.lookup(b"/a/x").unwrap();
         tree.meta_mut(id).mode = 0o600;

@@ -1,13 +1,13 @@
-//! Changing a tree: adding, linking and removing names.
+//! Changes a tree: adds, links and removes names.
 
 use super::path::{components, parent_of, show};
 use super::{Inode, InodeId, Kind, Metadata, NAME_MAX, OriginId, ROOT, Tree, TreeError};
 use crate::source::Map;
 
 impl Tree {
-    /// Places a new node as `name` in directory `dir`. What stood there is replaced; only a directory is not replaced
-    /// by something else, nor something else by a directory: that is [`TreeError::Occupied`]. A directory placed on
-    /// a directory keeps the entries and takes the new metadata and origin.
+    /// Inserts a new node as `name` in directory `dir`, replacing an existing one. A directory cannot replace another
+    /// type or be replaced by one: [`TreeError::Occupied`]. A directory inserted over a directory keeps the entries and
+    /// takes the new metadata and origin.
     pub fn insert(&mut self, dir: InodeId, name: &[u8], inode: Inode) -> Result<InodeId, TreeError> {
         check_name(name)?;
         let existing = self.entry(dir, name);
@@ -31,7 +31,7 @@ impl Tree {
         Ok(id)
     }
 
-    /// Places a node at `path`: its directories must exist; symbolic links among them are followed inside the tree.
+    /// Inserts a node at `path`: its directories must exist; symbolic links among them are followed inside the tree.
     pub fn place(&mut self, path: &[u8], inode: Inode) -> Result<InodeId, TreeError> {
         let found = self.locate(path)?;
         match found {
@@ -45,7 +45,7 @@ impl Tree {
         }
     }
 
-    /// Makes the directory `path` and those above it that are missing, all with `meta`; existing ones stay as they are.
+    /// Creates the directory `path` and missing parents, all with `meta`; existing ones are unchanged.
     pub fn make_dirs(&mut self, path: &[u8], meta: &Metadata, origin: OriginId) -> Result<InodeId, TreeError> {
         let mut so_far = Vec::new();
         let mut dir = ROOT;
@@ -64,7 +64,7 @@ impl Tree {
         Ok(dir)
     }
 
-    /// Gives the node `target`, which is not a directory, one more name: `name` in directory `dir`.
+    /// Adds a name for the node `target`, which is not a directory: `name` in directory `dir`.
     pub fn link(&mut self, dir: InodeId, name: &[u8], target: InodeId) -> Result<(), TreeError> {
         check_name(name)?;
         if matches!(self.inode(target).kind, Kind::Directory(_)) {
@@ -77,7 +77,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes what `path` names, with everything below; its last name is not followed. Tells whether it was there.
+    /// Removes `path` with everything below; its last name is not followed. Returns whether it existed.
     pub fn remove(&mut self, path: &[u8]) -> Result<bool, TreeError> {
         match self.locate(path)? {
             Some((dir, name)) if matches!(self.inode(dir).kind, Kind::Directory(_)) => {
@@ -87,7 +87,7 @@ impl Tree {
         }
     }
 
-    /// Gives a regular file another content, under all of its names; its metadata stays.
+    /// Replaces the content of a regular file, under all of its names; its metadata are unchanged.
     pub fn set_content(&mut self, id: InodeId, content: Map) -> Result<(), TreeError> {
         match &mut self.inode_mut(id).kind {
             Kind::File(map) => *map = content,
@@ -96,8 +96,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Gives what `from` names the name `to` instead; last names are not followed. What stood at `to` is replaced; only an empty directory
-    /// gives its place to a directory, and nothing else does.
+    /// Renames `from` to `to`; last names are not followed. An existing `to` is replaced; a directory replaces only an
+    /// empty directory, and is replaced by nothing else.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), TreeError> {
         let missing = |path: &[u8]| TreeError::NotFound { path: show(path) };
         let (from_dir, from_name) = self.locate(from)?.ok_or_else(|| missing(from))?;
@@ -146,7 +146,7 @@ fn check_name(name: &[u8]) -> Result<(), TreeError> {
     if valid { Ok(()) } else { Err(TreeError::InvalidName { path: show(name), name: show(name) }) }
 }
 
-/// Puts the full path into an error that knew only the last name.
+/// Adds the full path to an error with the last name only.
 fn at(full: &[u8], error: TreeError) -> TreeError {
     match error {
         TreeError::Occupied { found, wanted, .. } => TreeError::Occupied { path: show(full), found, wanted },

@@ -1,13 +1,13 @@
-//! Finding nodes: look-ups with and without symbolic links, and the walk over all names.
+//! Finds nodes: look-ups with and without symbolic links, and the walk over all names.
 
 use super::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, NAME_MAX, ROOT, Tree, TreeError};
 
-/// The names of a path: what stands between slashes, without empty ones and `.`.
+/// The names of a path, without empty ones and `.`.
 pub fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
-/// A path for messages, with `\xNN` for bytes that are no UTF-8.
+/// A path for messages, with `\xNN` for bytes that are not valid UTF-8.
 pub(super) fn show(path: &[u8]) -> String {
     let mut text = String::new();
     for chunk in path.utf8_chunks() {
@@ -17,34 +17,32 @@ pub(super) fn show(path: &[u8]) -> String {
     text
 }
 
-/// Names with the nodes that they lead to, one after the other from the root.
+/// Names and nodes on a path from the root.
 type Steps<'a> = Vec<(&'a [u8], InodeId)>;
 
-/// A name that its directory does not have, and whether it ends the path.
+/// A missing name, and whether it ends the path.
 type Gap<'a> = (&'a [u8], bool);
 
-/// Where a path leads. The paths in it have no links, no `.` and no `..`.
+/// The target of a path. Its paths have no links, `.` or `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     Node {
         /// Its path, which is empty for the root.
         path: Vec<u8>,
-        /// The node.
         id: InodeId,
     },
-    /// To a name that its directory does not have.
+    /// A name that does not exist in its directory.
     Missing {
         /// The path of that name.
         path: Vec<u8>,
-        /// The directory.
         dir: InodeId,
-        /// Whether nothing but slashes follows the name.
+        /// Whether only slashes follow the name.
         is_last: bool,
     },
 }
 
 impl Tree {
-    /// The node at `path`, counted from the root. Follows no symbolic link, not even in the middle.
+    /// The node at `path`, relative to the root. Follows no symbolic links, not even in the middle.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
         components(path).try_fold(ROOT, |dir, name| self.entry(dir, name))
     }
@@ -57,27 +55,27 @@ impl Tree {
         }
     }
 
-    /// The node at `path` with symbolic links followed inside the tree: absolute targets and `..` start and stop at
-    /// its root, as `chroot(2)` would have it.
+    /// The node at `path` with symbolic links followed inside the tree: absolute targets and `..` are relative to its
+    /// root, as with `chroot(2)`.
     pub fn resolve(&self, path: &[u8]) -> Result<InodeId, TreeError> {
         self.follow(path, true)?.ok_or_else(|| TreeError::NotFound { path: show(path) })
     }
 
-    /// Where `path` stands: its directory with symbolic links followed, and its last name, which is not followed.
-    /// `None` when `path` names the root or a directory on the way is missing.
+    /// The directory of `path` with symbolic links followed, and its last name, which is not followed. `None` if `path`
+    /// is the root or a directory is missing.
     pub fn locate<'a>(&self, path: &'a [u8]) -> Result<Option<(InodeId, &'a [u8])>, TreeError> {
         let Some(name) = components(path).next_back() else { return Ok(None) };
         let parent = parent_of(path);
         Ok(self.follow(parent, true)?.map(|dir| (dir, name)))
     }
 
-    /// The node at `path` with symbolic links followed on the way but not at its end; `None` where nothing is.
+    /// The node at `path` with symbolic links followed except for the last name; `None` if it does not exist.
     pub fn find(&self, path: &[u8]) -> Result<Option<InodeId>, TreeError> {
         self.follow(path, false)
     }
 
-    /// The path at which `path` arrives when symbolic links are followed on the way, and at its end too if `last` says
-    /// so, with the node there; it has no links, no `.` and no `..`, and is empty for the root. `None` where nothing is.
+    /// The real path and node of `path` with symbolic links followed, including the last name if `last` is set; it has
+    /// no links, `.` or `..`, and is empty for the root. `None` if it does not exist.
     pub fn real_path(&self, path: &[u8], last: bool) -> Result<Option<(Vec<u8>, InodeId)>, TreeError> {
         Ok(match self.arrive(path, last)? {
             Arrival::Node { path, id } => Some((path, id)),
@@ -85,8 +83,8 @@ impl Tree {
         })
     }
 
-    /// Where `path` leads, name by name as Linux goes: whatever is before a slash, a `.` or a `..` has to be a directory, and a slash at
-    /// the end of the path follows a link. Only an empty path is the root here.
+    /// Resolves `path` name by name as Linux does: before a slash, a `.` or a `..` there must be a directory, and a
+    /// trailing slash follows a link. Only an empty path is the root here.
     pub fn arrive(&self, path: &[u8], last: bool) -> Result<Arrival, TreeError> {
         let (steps, gap) = self.steps(path, last)?;
         let mut real: Vec<u8> = steps.iter().flat_map(|(name, _)| [b"/", *name].concat()).collect();
@@ -106,7 +104,7 @@ impl Tree {
         Ok(gap.is_none().then(|| end(&steps)))
     }
 
-    /// The names from the root to where `path` arrives, with their nodes, or to the directory of a name that is missing.
+    /// The names and nodes from the root to the target of `path`, or to the directory of a missing name.
     fn steps<'a>(&'a self, path: &'a [u8], last: bool) -> Result<(Steps<'a>, Option<Gap<'a>>), TreeError> {
         let mut todo: Vec<&[u8]> = pieces(path).rev().collect();
         let mut to_directory = path.ends_with(b"/");
@@ -151,7 +149,7 @@ impl Tree {
         Ok((stack, None))
     }
 
-    /// A node that has to be a directory.
+    /// A node that must be a directory.
     fn directory(&self, id: InodeId, path: &[u8]) -> Result<InodeId, TreeError> {
         match &self.inode(id).kind {
             Kind::Directory(_) => Ok(id),
@@ -165,7 +163,7 @@ fn end(steps: &Steps<'_>) -> InodeId {
     steps.last().map_or(ROOT, |(_, id)| *id)
 }
 
-/// What is between slashes, without empty pieces.
+/// The parts between slashes, without empty ones.
 fn pieces(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
 }
@@ -177,14 +175,14 @@ pub(super) fn parent_of(path: &[u8]) -> &[u8] {
     &path[..start]
 }
 
-/// An iterator over all names of a tree; see [`Tree::walk`]. It holds one path and a place in each directory on it, however
-/// many names there are.
+/// An iterator over all names of a tree; see [`Tree::walk`]. It holds one path and a position in each directory on it,
+/// independent of the number of names.
 #[derive(Debug)]
 pub struct Walk<'a> {
     tree: &'a Tree,
     start: Option<InodeId>,
     path: Vec<u8>,
-    /// The directories on the path: how long theirs is, and what is left of their entries.
+    /// The directories on the path: the length of each path, and its remaining entries.
     dirs: Vec<(usize, Entries<'a>)>,
 }
 
@@ -195,7 +193,7 @@ impl<'a> Walk<'a> {
         Self { tree, start: Some(start), path: Vec::new(), dirs: Vec::new() }
     }
 
-    /// The next name, whose path is `self.path` then.
+    /// The next name, whose path is then `self.path`.
     fn step(&mut self) -> Option<InodeId> {
         if let Some(start) = self.start.take() {
             return Some(start);

@@ -74,7 +74,7 @@ fn renaming_moves_a_name_and_what_is_below_it() {
     tree.rename(b"/lib", b"/link").unwrap();
     assert!(matches!(tree.inode(tree.lookup(b"/link").unwrap()).kind, Kind::Symlink(_)), "a last link is not followed");
     tree.rename(b"/moved/g", b"/link").unwrap();
-    assert_eq!(tree.lookup(b"/link"), Some(placed), "what stood there is replaced");
+    assert_eq!(tree.lookup(b"/link"), Some(placed), "the existing node was replaced");
     tree.rename(b"/link", b"/link").unwrap();
     assert_eq!(tree.lookup(b"/link"), Some(placed));
 }

@@ -1,5 +1,5 @@
-//! What is done before a qcow2 file is begun, of which most clusters are in earlier files: the others are compressed, and with that
-//! the lengths of all are known.
+//! Compresses the new clusters before a qcow2 file is started, if most clusters are in earlier files, so that all
+//! lengths are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -9,20 +9,20 @@ use super::chunk::{Chunk, Job, Worker};
 use super::pipeline;
 use super::qcow2::Plan;
 
-/// Most bytes of new chunks, which are kept in memory: compressed, and those that have plain clusters as they are, too.
+/// Maximum bytes of new chunks in memory: compressed, and with their data if they have plain clusters.
 const MAX_NEW: usize = 80 << 20;
 
-/// What was found.
+/// The result.
 #[derive(Default)]
 pub struct Ahead {
-    /// Finished chunks, by their places on the disk.
+    /// Finished chunks, by their offsets on the disk.
     chunks: BTreeMap<u64, Chunk>,
-    /// Where everything will be in the file; `None` where too much is new.
+    /// The layout of the file; `None` if too much is new.
     pub plan: Option<Plan>,
 }
 
 impl Ahead {
-    /// Looks through all chunks of the disk, and finishes the new ones unless these are too many.
+    /// Examines all chunks of the disk, and finishes the new ones unless there are too many.
     pub fn look(job: &Job<'_>, threads: NonZeroUsize) -> Result<Self, WriteError> {
         let (mut found, mut new) = (Vec::new(), 0);
         let look = |worker: &mut Worker<'_>, chunk: &mut Chunk| Ok(worker.look(chunk));
@@ -51,7 +51,7 @@ impl Ahead {
         Ok(Self { chunks, plan: Some(plan) })
     }
 
-    /// Has the chunks that are not finished yet processed, and passes all to `consume`, in the order of the disk.
+    /// Processes unfinished chunks, and passes all to `consume`, in the order of the disk.
     pub fn run<E: From<WriteError>>(
         mut self,
         job: &Job<'_>,

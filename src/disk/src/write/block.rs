@@ -1,14 +1,14 @@
-//! Blocks of 512 KiB: how a disk is cut for whoever wants its bytes as they are, a raw file or a store of blocks.
+//! Blocks of 512 KiB: the unit for sinks of uncompressed data, such as raw files and block stores.
 
 use std::iter;
 
 use super::merkle;
 
-/// Bytes of a block: as many as one of an EBS snapshot has, and as one block of fs-verity's hashes describes.
+/// Block size in bytes: that of EBS snapshots, and of the data under one block of fs-verity hashes.
 pub const BLOCK_LEN: usize = 512 << 10;
 const _: () = assert!(BLOCK_LEN == merkle::GROUP, "a raw file needs one hash of each block");
 
-/// Bytes of a page, the smallest hole: blocks of file systems and of fs-verity are as long.
+/// Page size in bytes, the smallest hole: blocks of file systems and of fs-verity have the same size.
 pub const PAGE: usize = merkle::BLOCK;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -23,7 +23,7 @@ pub fn is_zero(bytes: &[u8]) -> bool {
 pub struct Block<'a> {
     /// Position on the disk, in blocks.
     pub number: u64,
-    /// All its bytes: [`BLOCK_LEN`], or what is left of the disk.
+    /// Its bytes: [`BLOCK_LEN`], or up to the end of the disk.
     pub bytes: &'a [u8],
     /// Its hash, if the sink needs one.
     pub hash: Option<[u8; 32]>,
@@ -37,7 +37,8 @@ impl<'a> Block<'a> {
         self.number * BLOCK_LEN as u64
     }
 
-    /// Its runs of pages of 4096 bytes that are not all zeros, with their positions on the disk: what a file has no hole for.
+    /// Its runs of pages of 4096 bytes that are not all zeros, with their offsets on the disk: the data that a file
+    /// must contain.
     pub fn data_runs(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         let (end, mut rest) = (self.at() + self.bytes.len() as u64, self.bytes);
         let mut runs = self.zeros.chunk_by(|a, b| a == b);

@@ -1,4 +1,4 @@
-//! One chunk of the disk, and what a worker thread does with it.
+//! A chunk of the disk, and its processing by a worker thread.
 
 use std::fs::File;
 use std::iter;
@@ -14,19 +14,19 @@ use super::{EarlierFile, WriteError};
 use crate::disk::Disk;
 use crate::source::ReadAt;
 
-/// Bytes of a chunk: whole clusters and blocks, enough work to outweigh handing it over.
+/// Chunk size in bytes: whole clusters and blocks, with enough work to outweigh the overhead.
 pub const CHUNK: u64 = 1 << 20;
 
-/// What a worker makes of each chunk.
+/// The parameters for processing chunks.
 pub struct Job<'a> {
     pub disk: &'a Disk,
     pub needs: Needs,
-    /// Where clusters are taken from that were compressed before.
+    /// Sources of clusters that were compressed before.
     pub earlier: &'a [EarlierFile<'a>],
 }
 
 impl Job<'_> {
-    /// Whether every byte is needed, whatever the earlier file has.
+    /// Whether every byte is read, independent of earlier files.
     fn all_is_read(&self) -> bool {
         self.needs.blocks || self.needs.clusters.is_none()
     }
@@ -35,9 +35,9 @@ impl Job<'_> {
 /// How a cluster of a chunk will be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// Only zeros: not at all.
+    /// All zeros: not stored.
     Zero,
-    /// As it is.
+    /// Uncompressed.
     Plain,
     /// Compressed, as this range of `packed`.
     Compressed(Range<usize>),
@@ -54,26 +54,26 @@ impl Stored {
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub stored: Stored,
-    /// The name of its bytes, where they have an id.
+    /// The ID of its bytes, if any.
     pub name: Option<ClusterName>,
-    /// BLAKE3 of what is stored.
+    /// BLAKE3 of the stored data.
     pub sum: ClusterSum,
 }
 
-/// A range of the disk in memory, with what its sink [needs](super::Sink::needs) of it.
+/// A range of the disk in memory, with the data that its sink [needs](super::Sink::needs).
 #[derive(Default)]
 pub struct Chunk {
     at: u64,
     len: usize,
-    /// Its bytes. Where only clusters are wanted, those of the clusters that are not plain may be anything.
+    /// Its bytes. If only clusters are needed, those of clusters that are not plain are undefined.
     pub(super) data: Vec<u8>,
-    /// One for each cluster, when clusters are compressed.
+    /// One for each cluster, if clusters are compressed.
     pub(super) clusters: Vec<Cluster>,
-    /// Compressed clusters one after the other; behind them is room for the next.
+    /// Compressed clusters back to back, followed by space for the next.
     pub(super) packed: Vec<u8>,
-    /// For each of its pages, when blocks are wanted, whether it is all zeros.
+    /// For each page whether it is all zeros, if blocks are needed.
     zeros: Vec<bool>,
-    /// Hashes of the blocks that are not all zeros, when these are hashed.
+    /// Hashes of the blocks that are not all zeros, if needed.
     hashes: Vec<[u8; 32]>,
 }
 
@@ -86,7 +86,7 @@ impl Chunk {
         data.zip(hashes).map(|((number, (bytes, zeros)), hash)| Block { number, bytes, hash, zeros })
     }
 
-    /// Makes it the chunk at `at` of a disk of `disk_len` bytes.
+    /// Initializes the chunk at `at` of a disk of `disk_len` bytes.
     pub(super) fn set_range(&mut self, at: u64, disk_len: u64) {
         self.at = at;
         // At most CHUNK, which fits.
@@ -94,7 +94,7 @@ impl Chunk {
         self.data.resize(self.len, 0);
     }
 
-    /// Makes its clusters such of which so many bytes are stored, for the places that they take.
+    /// Initializes its clusters with the lengths of stored data, to compute their locations.
     pub(super) fn set_stored(&mut self, lens: &[u32]) {
         let mut packed = 0;
         self.clusters.clear();
@@ -105,7 +105,7 @@ impl Chunk {
         }
     }
 
-    /// Gives up the memory that its clusters do not need.
+    /// Frees memory that its clusters do not need.
     pub(super) fn shrink(&mut self) {
         let packed = self.clusters.iter().filter_map(|cluster| cluster.stored.packed_end()).max();
         self.packed.truncate(packed.unwrap_or(0));
@@ -131,12 +131,11 @@ impl Chunk {
     }
 }
 
-/// One thread's share of a job.
+/// The state of a worker thread.
 pub struct Worker<'a> {
     job: &'a Job<'a>,
-    /// Where clusters are compressed.
     compressor: Option<Compressor>,
-    /// A last cluster that the disk fills only in part, padded with zeros.
+    /// The last cluster of the disk, padded with zeros.
     padded: Vec<u8>,
 }
 
@@ -164,7 +163,7 @@ impl<'a> Worker<'a> {
         read.map_err(|source| WriteError::Read { offset, source })
     }
 
-    /// Finds the pages of zeros and hashes the blocks that have others.
+    /// Finds pages of zeros and hashes the other blocks.
     fn blocks(&self, chunk: &mut Chunk) {
         chunk.zeros.clear();
         chunk.zeros.extend(chunk.data.chunks(PAGE).map(is_zero));
@@ -174,7 +173,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// How many bytes are stored of each cluster, if all are in earlier files.
+    /// The stored length of each cluster, if all are in earlier files.
     pub fn look(&self, chunk: &Chunk) -> Option<Vec<u32>> {
         self.all_known(chunk).into_iter().map(|(_, known)| Some(known.place?.1.len)).collect()
     }
@@ -186,7 +185,7 @@ impl<'a> Worker<'a> {
 
     fn clusters(&mut self, chunk: &mut Chunk, known: Vec<(Range<usize>, Known<'a>)>) -> Result<(), WriteError> {
         let len = chunk.len;
-        // Once and for all chunks: what is kept of each cluster is smaller than it, and one is being compressed.
+        // Allocated once for all chunks: stored clusters are smaller than the data, and one is being compressed.
         chunk.packed.resize(usize::try_from(CHUNK).unwrap_or(len) + OUTPUT_LEN, 0);
         for run in known.chunk_by(|(_, a), (_, b)| a.place.is_none() == b.place.is_none()) {
             if let [(first, Known { place: None, .. }), ..] = run
@@ -214,7 +213,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// What is known of a cluster before it is read.
+    /// Looks up a cluster before it is read.
     fn known(&self, chunk: &Chunk, range: Range<usize>) -> Known<'a> {
         let id = self.job.disk.content_id(chunk.at + range.start as u64..chunk.at + range.end as u64);
         let name = id.and_then(|id| id.0.first_chunk().copied());
@@ -222,7 +221,7 @@ impl<'a> Worker<'a> {
         Known { name, place: name.as_ref().and_then(find) }
     }
 
-    /// Takes a cluster as it is stored in the earlier file; `None` where what stands there is not what was written.
+    /// Copies a cluster from the earlier file; `None` if the data there have changed.
     fn take_over(
         &self,
         (file, place): (&File, Place),
@@ -276,13 +275,13 @@ fn sum(stored: &[u8]) -> ClusterSum {
     *blake3::hash(stored).as_bytes()
 }
 
-/// A cluster's name, and an earlier file with the place where it has it.
+/// A cluster's name, and an earlier file with the location there.
 struct Known<'a> {
     name: Option<ClusterName>,
     place: Option<(&'a File, Place)>,
 }
 
-/// How a cluster is stored of which so many bytes are, behind `packed` bytes of compressed ones.
+/// How a cluster is stored, given its stored length and the length of compressed ones before it.
 fn stored_as(len: u32, packed: usize) -> Stored {
     match usize::try_from(len) {
         Ok(0) => Stored::Zero,

@@ -1,48 +1,47 @@
-//! The clusters of a qcow2 file by the names of their bytes: what a later file takes over without reading and
+//! An index of the clusters of a qcow2 file by content ID, so that a later file can copy them without reading and
 //! compressing the same bytes again.
 //!
-//! As bytes, an index is its entries one after the other, sorted by name, little-endian: name (16 bytes), offset in
-//! the file (8), length (4), BLAKE3 of what is stored there (32). Length 0 is a cluster of zeros, which is not stored.
+//! Serialized, an index consists of its entries, sorted by name, little-endian: name (16 bytes), offset in the file
+//! (8), length (4), BLAKE3 of the stored data (32). Length 0 is a cluster of zeros, which is not stored.
 
 use super::qcow2::CLUSTER;
 
-/// First half of the id of a cluster's bytes: no two of them will ever meet by chance, and nobody gains by making them meet.
+/// First half of a cluster's content ID: accidental collisions are impossible in practice, and deliberate ones gain
+/// nothing.
 pub type ClusterName = [u8; 16];
 
 /// Bytes of an entry.
 const ENTRY: usize = 16 + 8 + 4 + 32;
 
-/// BLAKE3 of what is stored of a cluster: as strong as SHA-256, which would take a quarter of the time of a bake again.
+/// BLAKE3 of the stored data of a cluster: as strong as SHA-256, which would increase the time of a bake by a quarter.
 pub type ClusterSum = [u8; 32];
 
-/// Where a cluster is stored.
+/// The location of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Offset in the file.
     pub at: u64,
-    /// Bytes that are stored: 0 for zeros, all of a cluster's where it is not compressed.
+    /// Stored bytes: 0 for zeros, the cluster size if it is not compressed.
     pub len: u32,
-    /// BLAKE3 of these bytes: whatever has become of the file, nothing else is taken over.
+    /// BLAKE3 of these bytes: if the file has changed, they are not reused.
     pub sum: ClusterSum,
 }
 
-/// Which clusters a qcow2 file has, and where.
+/// The clusters of a qcow2 file with their locations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clusters(Vec<(ClusterName, Place)>);
 
 impl Clusters {
-    /// Where the cluster of that name is.
+    /// The location of a cluster by name.
     pub fn find(&self, name: &ClusterName) -> Option<Place> {
         let found = self.0.binary_search_by_key(&name, |(name, _)| name).ok()?;
         self.0.get(found).map(|(_, place)| *place)
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -59,7 +58,7 @@ impl Clusters {
         })
     }
 
-    /// Reads what [`Self::entries`] made; `None` where it cannot have made that.
+    /// Parses the output of [`Self::entries`]; `None` if it is invalid.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (entries, rest) = bytes.as_chunks::<ENTRY>();
         let clusters: Vec<_> = entries.iter().map(entry).collect::<Option<_>>()?;
@@ -67,14 +66,14 @@ impl Clusters {
         (sorted && rest.is_empty()).then_some(Self(clusters))
     }
 
-    /// The sums of what is stored, by where it is.
+    /// The sums of stored data, by location.
     pub fn sums(&self) -> PlaceSums {
         let mut sums: Vec<_> = self.0.iter().filter(|(_, place)| place.len != 0).map(|(_, place)| *place).collect();
         sums.sort_unstable();
         PlaceSums(sums)
     }
 
-    /// Adds a cluster; [`Self::sort`] must follow before any is found.
+    /// Adds a cluster; [`Self::sort`] must be called before a lookup.
     pub(super) fn push(&mut self, name: ClusterName, place: Place) {
         self.0.push((name, place));
     }
@@ -86,12 +85,12 @@ impl Clusters {
     }
 }
 
-/// What is stored where in a qcow2 file, by sums: equal sums are equal bytes.
+/// The stored data of a qcow2 file by sum: equal sums are equal bytes.
 #[derive(Clone, Debug, Default)]
 pub struct PlaceSums(Vec<Place>);
 
 impl PlaceSums {
-    /// Length and sum of what is stored at `at`.
+    /// Length and sum of the stored data at `at`.
     pub(crate) fn find(&self, at: u64) -> Option<(u32, ClusterSum)> {
         let found = self.0.binary_search_by_key(&at, |place| place.at).ok()?;
         self.0.get(found).map(|place| (place.len, place.sum))

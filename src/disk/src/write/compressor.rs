@@ -1,4 +1,4 @@
-//! Compresses single clusters of qcow2: a whole cluster enters, what leaves is a stream or frame of its own, the same on every machine.
+//! Compresses single clusters of qcow2 to independent streams or frames, with the same result on every machine.
 
 use std::io;
 
@@ -10,13 +10,14 @@ use crate::image::ClusterCompression;
 /// Level 3 of zstd compresses 100 to 400 MB/s on a core; higher ones cost several times that for a few percent.
 const ZSTD_LEVEL: i32 = 3;
 
-/// QEMU's level: it is the default of zlib.
+/// QEMU's level, the default of zlib.
 const ZLIB_LEVEL: u32 = 6;
 
-/// QEMU inflates with a window of 4 KiB: a stream that reaches further back does not decompress there.
+/// QEMU inflates with a window of 4 KiB: a stream with larger distances cannot be decompressed there.
 const ZLIB_WINDOW_BITS: u8 = 12;
 
-/// Room that zstd needs for a cluster, whatever is in it (`ZSTD_COMPRESSBOUND`, which the crate does not export as a constant).
+/// Maximum compressed size of a cluster with zstd (`ZSTD_COMPRESSBOUND`, which the crate does not export as a
+/// constant).
 pub const OUTPUT_LEN: usize = CLUSTER + (CLUSTER >> 8) + (((128 << 10) - CLUSTER) >> 11);
 
 /// The compressor of one thread.
@@ -37,14 +38,14 @@ impl Compressor {
         })
     }
 
-    /// Compresses a cluster to the beginning of `out`, which has [`OUTPUT_LEN`] bytes or more; the length, or `None` where it is not smaller than
-    /// the cluster.
+    /// Compresses a cluster to the start of `out`, which has at least [`OUTPUT_LEN`] bytes; returns the length, or
+    /// `None` if it is not smaller than the cluster.
     pub fn compress(&mut self, cluster: &[u8], out: &mut [u8]) -> io::Result<Option<usize>> {
         let len = match self {
             Self::Zlib(deflate) => {
                 deflate.reset();
                 let status = deflate.compress(cluster, out, FlushCompress::Finish).map_err(io::Error::other)?;
-                // Not at its end where there is no room for it: then it is larger than the cluster.
+                // Without room for its end, the stream is larger than the cluster.
                 let len = (status == Status::StreamEnd).then(|| usize::try_from(deflate.total_out()));
                 len.transpose().map_err(io::Error::other)?
             }

@@ -1,9 +1,10 @@
-//! The hash tree of dm-verity: a file and a salt enter, a root hash and the bytes of a hash device leave, by which Linux verifies each block
-//! of the file when it reads it.
+//! The dm-verity hash tree: computes a root hash and a hash device from a file and a salt, with which Linux verifies
+//! each block of the file on reading.
 //!
-//! Specification: `Documentation/admin-guide/device-mapper/verity.rst` of Linux, and `lib/verity/verity.c` of cryptsetup for the superblock:
-//! version 1, hash type 1, SHA-256, blocks of 4096 bytes for data and hashes. Numbers are little-endian. The superblock has a block for
-//! itself; behind it are the levels, the root's first. `veritysetup format --salt --uuid` writes the same.
+//! Specification: `Documentation/admin-guide/device-mapper/verity.rst` of Linux, and `lib/verity/verity.c` of
+//! cryptsetup for the superblock: version 1, hash type 1, SHA-256, blocks of 4096 bytes for data and hashes. Integers
+//! are little-endian. The superblock takes one block, followed by the levels, the root's first. `veritysetup format
+//! --salt --uuid` writes the same.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -12,29 +13,29 @@ use super::measure::{each, groups, read_group};
 use super::merkle::{BLOCK, FANOUT, Hash, Hasher, ZEROS};
 use crate::source::ReadAt;
 
-/// Bytes of the superblock, which has a whole block.
+/// Size of the superblock in bytes, which takes a whole block.
 const SUPERBLOCK: usize = 512;
 
-/// What is random elsewhere.
+/// Parameters that are usually random.
 #[derive(Clone, Copy, Debug)]
 pub struct DmVerity {
-    /// Goes before each block that is hashed.
+    /// Prepended to each hashed block.
     pub salt: [u8; 32],
     /// `uuid` of the superblock.
     pub uuid: [u8; 16],
 }
 
-/// What verifies a file.
+/// The data that verify a file.
 #[derive(Clone, Debug)]
 pub struct HashTree {
-    /// The hash that all others follow from.
+    /// The root hash.
     pub root: [u8; 32],
     /// The hash device: superblock and levels.
     pub bytes: Vec<u8>,
 }
 
 impl HashTree {
-    /// Of `source`, which must have whole blocks. Holes are not read.
+    /// Computes the tree of `source`, which must have whole blocks. Holes are not read.
     pub fn of(source: &dyn ReadAt, identity: &DmVerity, threads: NonZeroUsize) -> io::Result<Self> {
         let blocks = source.len() / BLOCK as u64;
         if blocks == 0 || !source.len().is_multiple_of(BLOCK as u64) {
@@ -58,7 +59,7 @@ impl HashTree {
     }
 }
 
-/// The hash of each of so many blocks.
+/// The hash of each of this many blocks.
 fn hashes(source: &dyn ReadAt, blocks: u64, hasher: &Hasher, threads: NonZeroUsize) -> io::Result<Vec<Hash>> {
     let index = |number: u64| usize::try_from(number).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory));
     let mut all = vec![hasher.zero_block(); index(blocks)?];
@@ -73,7 +74,7 @@ fn hashes(source: &dyn ReadAt, blocks: u64, hasher: &Hasher, threads: NonZeroUsi
     Ok(all)
 }
 
-/// `struct verity_sb`, and zeros up to the end of its block.
+/// `struct verity_sb`, padded to its block.
 fn superblock(blocks: u64, identity: &DmVerity) -> Vec<u8> {
     let mut algorithm = [0; 32];
     algorithm[..6].copy_from_slice(b"sha256");
@@ -96,7 +97,7 @@ fn superblock(blocks: u64, identity: &DmVerity) -> Vec<u8> {
     bytes
 }
 
-/// Fills the last block with zeros.
+/// Pads the last block with zeros.
 fn pad(bytes: &mut Vec<u8>) {
     let rest = bytes.len().next_multiple_of(BLOCK) - bytes.len();
     bytes.extend_from_slice(&ZEROS[..rest]);

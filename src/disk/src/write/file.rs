@@ -1,5 +1,4 @@
-//! A file that is being written, and that the system stores while its next parts are made, so that little is left to wait for
-//! at the end.
+//! A file that is synced in the background while it is written, so that the final sync is short.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -11,11 +10,11 @@ use std::thread::{Builder, JoinHandle};
 use super::WriteError;
 use crate::image::Format;
 
-/// Bytes that are written at a time. For more, Linux takes memory in pieces as large as that, which in a virtual machine its host
-/// must find first: 1 MiB at a time took ten times as long.
+/// Bytes per write. For larger writes, Linux allocates memory in large pieces, which in a virtual machine the host must
+/// provide first: 1 MiB at a time took ten times as long.
 pub const PIECE: usize = 128 << 10;
 
-/// Bytes that are written before they are synced: each time, a disk waits for its own cache.
+/// Bytes to write before a sync: each sync waits for the cache of the disk.
 const STEP: u64 = 32 << 20;
 
 /// An output, by its format.
@@ -26,18 +25,18 @@ pub struct OutputFile<'a> {
     syncing: Option<Syncing>,
 }
 
-/// The thread that syncs, whenever it gets an order.
+/// The sync thread, which waits for requests.
 struct Syncing {
     orders: SyncSender<()>,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl<'a> OutputFile<'a> {
-    /// A file, which is empty, of `len` bytes: one hole.
+    /// An empty file, extended to a hole of `len` bytes.
     pub fn new(format: Format, file: &'a File, len: u64) -> Result<Self, WriteError> {
         let same =
             file.try_clone().map_err(|source| WriteError::Output { format, operation: "open", offset: 0, source })?;
-        // One can wait while another is being done.
+        // One request can wait while another is being processed.
         let (orders, inbox) = sync_channel(1);
         let sync = move || inbox.iter().try_for_each(|()| same.sync_data());
         let thread = Builder::new().spawn(sync).map_err(|source| WriteError::Thread { source })?;
@@ -46,7 +45,7 @@ impl<'a> OutputFile<'a> {
         Ok(output)
     }
 
-    /// Cuts or extends it.
+    /// Truncates or extends it.
     pub fn set_len(&self, len: u64) -> Result<(), WriteError> {
         self.file.set_len(len).map_err(|source| self.error("extend", len, source))
     }
@@ -61,13 +60,13 @@ impl<'a> OutputFile<'a> {
         if self.written.get() / STEP > before / STEP
             && let Some(syncing) = &self.syncing
         {
-            // Where one waits already, that one is enough; where the thread has ended, its error comes out at the end.
+            // One waiting request is enough; if the thread has ended, its error is reported at the end.
             let _waits = syncing.orders.try_send(());
         }
         Ok(())
     }
 
-    /// Syncs what is left. The system tells of an error only once, to whichever sync comes next.
+    /// Syncs the rest. The system reports an error only once, to whichever sync comes next.
     pub fn finish(mut self) -> Result<(), WriteError> {
         let synced = self.syncing.take().map_or(Ok(Ok(())), Syncing::end)?;
         let synced = synced.and_then(|()| self.file.sync_all());
@@ -79,7 +78,7 @@ impl<'a> OutputFile<'a> {
     }
 }
 
-/// After an error, nothing holds the file any more either.
+/// After an error, the thread must release the file.
 impl Drop for OutputFile<'_> {
     fn drop(&mut self) {
         let _ended = self.syncing.take().map(Syncing::end);
@@ -87,7 +86,7 @@ impl Drop for OutputFile<'_> {
 }
 
 impl Syncing {
-    /// Waits for what it is doing; what the system said of that.
+    /// Waits for the thread, and returns its result.
     fn end(self) -> Result<io::Result<()>, WriteError> {
         drop(self.orders);
         self.thread.join().map_err(|_| WriteError::ThreadLost)

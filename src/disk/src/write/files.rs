@@ -1,4 +1,4 @@
-//! Image files that are written at once: each chunk goes to all of them.
+//! Several image files written at once: each chunk is passed to all of them.
 
 use std::fs::File;
 
@@ -19,7 +19,7 @@ enum ImageWriter<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Begins all files, which must be empty; `plan` is of the first qcow2 one.
+    /// Starts all files, which must be empty; `plan` is for the first qcow2 one.
     pub fn begin(
         disk: &Disk,
         outputs: &[Output<'a>],
@@ -59,7 +59,7 @@ impl Sink for Files<'_> {
         self.0.iter_mut().try_for_each(|file| file.append(chunk))
     }
 
-    /// All at the same time: each is hashed and synced for some seconds.
+    /// Concurrently: hashing and syncing each takes some seconds.
     fn finish(self) -> Result<Vec<Written>, WriteError> {
         std::thread::scope(|scope| {
             let mut threads = Vec::new();

@@ -1,4 +1,4 @@
-//! The fs-verity digest of a file that was written earlier: what `fsverity digest FILE` prints, by many threads.
+//! The fs-verity digest of an existing file, as printed by `fsverity digest FILE`, computed by several threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,12 +17,12 @@ pub fn fsverity(source: &dyn ReadAt, threads: NonZeroUsize) -> io::Result<[u8; 3
     Ok(GroupHashes::of(source, threads)?.digest())
 }
 
-/// The hashes of a file's groups, of which its fs-verity digest is made. What differs little from it needs few others.
+/// The hashes of a file's groups, from which its fs-verity digest is computed. For a similar file, only some must be
+/// recomputed.
 #[derive(Clone, Debug)]
 pub struct GroupHashes {
-    /// Length of the file.
     len: u64,
-    /// By where the groups begin; the others are zeros.
+    /// By offset of the group; missing ones are zeros.
     groups: BTreeMap<u64, Hash>,
 }
 
@@ -33,12 +33,13 @@ impl GroupHashes {
         Ok(Self { len: source.len(), groups: hashed(source, &starts, threads)? })
     }
 
-    /// Those that a writer has made.
+    /// The hashes computed by a writer.
     pub(super) fn made(len: u64, groups: BTreeMap<u64, Hash>) -> Self {
         Self { len, groups }
     }
 
-    /// Those of `other`, which has the same bytes but in the groups in which a range of `differ` is, and at its end.
+    /// Hashes of a file similar to `other`: it has the same bytes except for groups that intersect `differ`, and at its
+    /// end.
     pub fn of_similar(
         &self,
         other: &dyn ReadAt,
@@ -78,7 +79,8 @@ fn hashed(source: &dyn ReadAt, starts: &[u64], threads: NonZeroUsize) -> io::Res
     Ok(each(starts, threads, hash)?.into_iter().collect())
 }
 
-/// Has `work` done for all of `starts` by many threads, each with memory of its own; the results come in the order of the starts.
+/// Calls `work` for all of `starts` on several threads, each with its own buffer; the results are in the order of the
+/// starts.
 pub(super) fn each<B: Default, T: Send>(
     starts: &[u64],
     threads: NonZeroUsize,
@@ -107,13 +109,13 @@ pub(super) fn each<B: Default, T: Send>(
     Ok(results)
 }
 
-/// Where the groups begin that have data.
+/// The offsets of groups with data.
 pub(super) fn groups(source: &dyn ReadAt) -> io::Result<Vec<u64>> {
     let group = GROUP as u64;
     let (mut starts, mut at) = (Vec::new(), 0);
     while let Some(data) = source.next_data(at)? {
         let first = data.start / group * group;
-        // Two runs of data may begin in one group.
+        // Two runs of data may start in one group.
         let first = starts.last().map_or(first, |last| first.max(last + group));
         starts.extend((first..data.end).step_by(GROUP));
         at = data.end;
@@ -126,7 +128,7 @@ fn group(source: &dyn ReadAt, hasher: &Hasher, at: u64, buffer: &mut Vec<u8>) ->
     Ok(hasher.group(buffer, &zeros))
 }
 
-/// Reads the group at `at`; tells of each of its blocks whether it is all zeros.
+/// Reads the group at `at`; returns for each of its blocks whether it is all zeros.
 pub(super) fn read_group(source: &dyn ReadAt, at: u64, buffer: &mut Vec<u8>) -> io::Result<Vec<bool>> {
     let len = usize::try_from(source.len().saturating_sub(at)).map_or(GROUP, |left| left.min(GROUP));
     buffer.resize(len, 0);

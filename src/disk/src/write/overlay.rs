@@ -1,7 +1,7 @@
-//! Overlays: the clusters in which one disk differs from another, as a qcow2 file on top of that.
+//! Overlays: a qcow2 file with the clusters in which one disk differs from another.
 //!
-//! Whether a cluster differs is decided by its bytes, so that the same two disks lead to the same overlay, whatever is known of
-//! them. What is known, and what is stored alike, only saves reading and decompressing.
+//! Clusters are compared by their bytes, so that the same two disks give the same overlay. Known sums and equal stored
+//! data only save reading and decompressing.
 
 use std::fs::File;
 use std::io;
@@ -20,24 +20,24 @@ use crate::source::{Extent, Map, ReadAt, Sources};
 
 const CLUSTER_LEN: u64 = CLUSTER as u64;
 
-/// The clusters of 64 KiB in which a disk differs from another one, by their numbers, ascending.
+/// The clusters of 64 KiB in which two disks differ, by number, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed(Vec<u64>);
 
 impl Changed {
-    /// How many they are.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Where they are, in bytes of the disk: runs of clusters, of which the last may reach behind its end.
+    /// Their ranges in bytes of the disk: runs of clusters, of which the last may extend beyond its end.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let runs = self.0.chunk_by(|a, b| a.checked_add(1) == Some(*b));
         runs.filter_map(|run| Some(run.first()? * CLUSTER_LEN..(run.last()? + 1) * CLUSTER_LEN))
     }
 }
 
-/// Where `new` differs from `old`, which counts as zeros behind its end. `known` are the sums of what is stored in both, if they are qcow2.
+/// The differences between `new` and `old`, which is padded with zeros. `known` are the sums of stored data in both, if
+/// they are qcow2.
 pub fn differences(
     old: &Image,
     new: &Image,
@@ -64,8 +64,8 @@ pub fn differences(
     Ok(Changed(each(&starts, threads, look)?.into_iter().flat_map(|(_, changed)| changed).collect()))
 }
 
-/// Writes an overlay on `backing` with these clusters of `new` to an empty file, and syncs it; `progress` is told how many more bytes of
-/// the disk are done.
+/// Writes an overlay on `backing` with these clusters of `new` to an empty file, and syncs it; `progress` receives the
+/// number of additional bytes of the disk done.
 pub fn write_overlay(
     new: Arc<dyn ReadAt>,
     changed: Changed,

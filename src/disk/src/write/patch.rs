@@ -1,4 +1,4 @@
-//! A disk made of another one and an overlay: it is written, and both are measured, while everything is read once.
+//! Applies an overlay to a disk: writes the result and computes the digests of both, reading everything once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,10 +17,9 @@ use crate::disk::Disk;
 use crate::image::{Overlay, OverlayPart};
 use crate::source::{Extent, Map, ReadAt, Sources};
 
-/// What was written, and of what.
+/// The result of applying an overlay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patched {
-    /// The file.
     pub written: Written,
     /// The fs-verity digest of the disk that the overlay was applied to, as a raw file.
     pub base: [u8; 32],
@@ -28,8 +27,8 @@ pub struct Patched {
     pub result: [u8; 32],
 }
 
-/// Writes the disk that `overlay` makes of `base` to an empty file, and syncs it; `progress` is told how many more bytes of it are
-/// done. What the digests are to be is the caller's business, before he gives the file a name.
+/// Writes the disk that results from applying `overlay` to `base` to an empty file, and syncs it; `progress` receives
+/// the number of additional bytes done. The caller must check the digests before naming the file.
 pub fn patch(
     base: &Arc<dyn ReadAt>,
     overlay: &Arc<Overlay>,
@@ -49,7 +48,7 @@ pub fn patch(
     Ok(Patched { written, base: base.digest(), result: result.digest() })
 }
 
-/// The disk that the overlay makes of `base`; what is behind the end of that reads as zeros.
+/// The disk that results from applying the overlay to `base`, padded with zeros.
 fn on(base: &Arc<dyn ReadAt>, overlay: &Arc<Overlay>, parts: &[OverlayPart]) -> Disk {
     let mut sources = Sources::default();
     let (under, over) = (sources.add(Arc::clone(base)), sources.add(Arc::<Overlay>::clone(overlay)));

@@ -1,4 +1,4 @@
-//! Moves chunks through worker threads and hands them back in the order of the disk.
+//! Passes chunks through worker threads and returns them in the order of the disk.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -11,15 +11,15 @@ use super::{MAX_IN_FLIGHT, WriteError};
 use crate::disk::Disk;
 use crate::source::ReadAt;
 
-/// A chunk to work on, and where to hand it back.
+/// A chunk to process, and where to return it.
 struct Order<T> {
     chunk: Chunk,
     reply: SyncSender<Result<(Chunk, T), WriteError>>,
 }
 
-/// Has `work` done on the chunks of the disk that begin at `starts`, and passes each with its result to `consume`, in that order.
+/// Calls `work` for the chunks of the disk at `starts`, and passes each with its result to `consume`, in that order.
 ///
-/// The first error, in that order, ends all: with the orders gone the workers return.
+/// The first error, in that order, ends processing: workers return when the channel is closed.
 pub fn run<'a, T: Send, E: From<WriteError>>(
     job: &'a Job<'a>,
     threads: NonZeroUsize,
@@ -30,9 +30,9 @@ pub fn run<'a, T: Send, E: From<WriteError>>(
     let (orders, inbox) = channel();
     let inbox = Mutex::new(inbox);
     std::thread::scope(|scope| {
-        // Moved in here so that they are dropped, on every way out, before the scope waits for the workers.
+        // Moved here to be dropped before the scope waits for the workers.
         let orders: Sender<Order<T>> = orders;
-        // Two for the calling thread: one that it works on, and one for the next worker that becomes idle.
+        // Two for the calling thread: one that it processes, and one for the next idle worker.
         let in_flight = threads.get().saturating_add(2).min(MAX_IN_FLIGHT);
         for _ in 0..threads.get().min(in_flight) {
             let worker = Worker::new(job)?;
@@ -59,7 +59,7 @@ pub fn run<'a, T: Send, E: From<WriteError>>(
     })
 }
 
-/// The starts of the chunks that may hold data, ascending.
+/// The offsets of chunks that may have data, ascending.
 pub fn starts(disk: &Disk) -> impl Iterator<Item = Result<u64, WriteError>> {
     let mut at = Some(0);
     iter::from_fn(move || {
@@ -77,11 +77,11 @@ fn serve<'a, T>(
     inbox: &Mutex<Receiver<Order<T>>>,
 ) {
     loop {
-        // The lock is held while waiting: whoever has it takes the next order.
+        // The lock is held while waiting: its holder takes the next order.
         let order = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Order { mut chunk, reply }) = order else { return };
         let done = work(&mut worker, &mut chunk).map(|done| (chunk, done));
-        // Nobody waits any more when another chunk has failed.
+        // The receiver is gone if another chunk has failed.
         if reply.send(done).is_err() {
             return;
         }

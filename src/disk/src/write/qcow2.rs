@@ -1,12 +1,12 @@
 //! qcow2 files: version 3, clusters of 64 KiB, compressed with zstd or zlib.
 //!
-//! Specification: `docs/interop/qcow2.rst` of QEMU. Big-endian; offsets are bytes of the file. What follows the header:
-//! clusters in the order of the disk, each L2 table after the last cluster that it names, then the L1 table and
-//! the reference counts. The header comes last, so an incomplete file is not taken for an image.
+//! Specification: `docs/interop/qcow2.rst` of QEMU. Big-endian; offsets are bytes of the file. After the header:
+//! clusters in the order of the disk, each L2 table after its last cluster, then the L1 table and the reference counts.
+//! The header is written last, so an incomplete file is not a valid image.
 //!
-//! As in QEMU, compressed clusters stand back to back, may cross into the next host cluster, and each adds one to the
-//! reference count of every host cluster that it touches. Unlike there, the gaps that plain clusters leave between them are
-//! filled, up to 16 MiB before the end.
+//! As in QEMU, compressed clusters are stored back to back, may cross into the next host cluster, and each adds one to
+//! the reference count of every host cluster that it touches. Unlike in QEMU, gaps between plain clusters are filled,
+//! up to 16 MiB before the end.
 
 mod following;
 mod layout;
@@ -26,7 +26,7 @@ use tables::{Bytes, Piece, Tables};
 /// QEMU's default cluster size.
 pub const CLUSTER: usize = 1 << CLUSTER_BITS;
 const CLUSTER_BITS: u32 = 16;
-/// A cluster is stored compressed whenever that is smaller, as QEMU does it.
+/// As in QEMU, a cluster is stored compressed whenever that is smaller.
 pub const MAX_COMPRESSED: usize = CLUSTER - 1;
 
 const CLUSTER_LEN: u64 = CLUSTER as u64;
@@ -42,7 +42,7 @@ pub struct Qcow2Writer<'a> {
 }
 
 impl<'a> Qcow2Writer<'a> {
-    /// Begins a file; with a plan of it, its digest is made while it is written.
+    /// Starts a file; with a plan, its digest is computed while it is written.
     pub fn new(
         file: &'a File,
         disk_len: u64,
@@ -52,13 +52,13 @@ impl<'a> Qcow2Writer<'a> {
     ) -> Result<Self, WriteError> {
         let tables = Tables::new(disk_len, compression)?;
         let following = plan.map(|plan| Following::start(file, plan)).transpose()?;
-        // All that is not written yet can be read, as zeros.
+        // Unwritten parts can be read as zeros.
         let len = following.as_ref().map_or(0, Following::file_len);
         let output = OutputFile::new(Format::Qcow2, file, len)?;
         Ok(Self { file, output, compression, tables, known, following })
     }
 
-    /// Begins an overlay that has these clusters of the disk, ascending.
+    /// Starts an overlay with these clusters of the disk, ascending.
     pub fn on_top(file: &'a File, disk_len: u64, backing: &Backing, own: Vec<u64>) -> Result<Self, WriteError> {
         let tables = Tables::on_top(disk_len, backing.clone(), own)?;
         let output = OutputFile::new(Format::Qcow2, file, 0)?;
@@ -92,7 +92,7 @@ impl Sink for Qcow2Writer<'_> {
         Ok(())
     }
 
-    /// Writes the tables and the header, syncs, and hashes the file as far as its digest is not known.
+    /// Writes the tables and the header, syncs, and hashes the file unless its digest is known.
     fn finish(self) -> Result<Written, WriteError> {
         let Self { file, output, tables, known, following, .. } = self;
         let mut end = tables.finish();
@@ -117,7 +117,7 @@ impl Sink for Qcow2Writer<'_> {
     }
 }
 
-/// A length or position of something that is in memory.
+/// Converts a length or offset in memory to an index.
 fn index(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }

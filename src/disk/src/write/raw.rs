@@ -1,8 +1,8 @@
-//! Raw files: workers hash the blocks, here they are written, by one thread as a file system lets in only one at a time, and the
-//! hashes become the digest.
+//! Raw files: workers hash the blocks; one thread writes them, since a file system serializes writes to a file, and
+//! computes the digest from the hashes.
 //!
-//! The digest is fs-verity's. SHA-256 of the whole file would take longer than all else: one thread must hash every byte of
-//! the disk, and most of them are holes.
+//! The digest is fs-verity's. SHA-256 of the whole file would take longer than everything else: one thread must hash
+//! every byte of the disk, and most of them are holes.
 
 use std::fs::File;
 
@@ -49,7 +49,7 @@ impl Sink for RawWriter<'_> {
         }
     }
 
-    /// Writes what is not a hole of `chunk`, and takes its hashes.
+    /// Writes the data of `chunk` except for holes, and adds its hashes.
     fn append(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
         for block in chunk.blocks() {
             if let (Digest::Tree(tree), Some(hash)) = (&mut self.digest, block.hash) {

@@ -1,51 +1,51 @@
-//! Where a disk goes: a file of some format, or something that is no file, such as a store of blocks on another machine.
+//! The target of a disk: a file of some format, or another target such as a block store on another machine.
 
 use super::WriteError;
 use super::block::Block;
 use super::chunk::Chunk;
 use crate::image::ClusterCompression;
 
-/// Takes a disk, from its start to its end.
+/// Receives a disk sequentially.
 ///
 /// [`write_to`](super::write_to) calls, from the thread that called it:
 ///
-/// 1. [`Self::needs`], once, to learn what worker threads must make of each chunk of the disk.
-/// 2. [`Self::append`] with each chunk that may hold data, ascending and none twice. What no chunk covers is zeros: a sink whose
-///    unwritten bytes read as something else must write them itself. The workers go on meanwhile, up to a fixed number of
-///    chunks, so a sink may take its time.
-/// 3. [`Self::finish`], to complete what was begun.
+/// 1. [`Self::needs`], once, to determine how worker threads process each chunk of the disk.
+/// 2. [`Self::append`] with each chunk that may have data, ascending and without duplicates. Gaps are zeros: a sink whose
+///    unwritten bytes read as something else must write them itself. The workers continue in the meantime, up to a fixed
+///    number of chunks, so a sink may block.
+/// 3. [`Self::finish`], to complete the output.
 ///
-/// After an error, of the sink or of reading the disk, nothing more is called, and the sink is dropped.
+/// After an error of the sink or of reading the disk, no more methods are called, and the sink is dropped.
 pub trait Sink {
-    /// What is known when the disk is complete.
+    /// The result of a complete disk.
     type Written;
-    /// Why the disk was not taken. Errors of reading it come as they are.
+    /// Why the sink failed. Errors of reading the disk are passed through.
     type Error: From<WriteError>;
 
-    /// What worker threads make of each chunk before [`Self::append`] gets it.
+    /// How worker threads process each chunk before [`Self::append`].
     fn needs(&self) -> Needs;
 
-    /// Takes the next chunk.
+    /// Processes the next chunk.
     fn append(&mut self, chunk: &Chunk) -> Result<(), Self::Error>;
 
-    /// Completes what was begun, when all chunks have been taken.
+    /// Completes the output, after all chunks.
     fn finish(self) -> Result<Self::Written, Self::Error>;
 }
 
 pub type HashBlock = Box<dyn Fn(&Block<'_>) -> [u8; 32] + Send + Sync>;
 
-/// What worker threads make of each chunk.
+/// The results of worker threads for each chunk.
 #[derive(Default)]
 pub struct Needs {
-    /// Whether all of it is read and its zeros are found.
+    /// Whether all data are read and zeros are detected.
     pub(super) blocks: bool,
     pub(super) hash: Option<HashBlock>,
-    /// How its clusters are compressed, if they are.
+    /// The compression of clusters, if any.
     pub(super) clusters: Option<ClusterCompression>,
 }
 
 impl Needs {
-    /// The blocks that hold data, for [`Chunk::blocks`]; with `hash`, that of each.
+    /// Blocks with data, for [`Chunk::blocks`]; with `hash`, their hashes.
     pub fn blocks(hash: Option<HashBlock>) -> Self {
         Self { blocks: true, hash, clusters: None }
     }
@@ -55,7 +55,7 @@ impl Needs {
         Self { clusters: Some(compression), ..Self::default() }
     }
 
-    /// What two files need that are written at once. Blocks have one hash: files that hash them hash them alike.
+    /// The union of the needs of two files that are written at once. Files that hash blocks use the same hash.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             blocks: self.blocks || other.blocks,

@@ -1,4 +1,4 @@
-//! The fs-verity digest of a file: the root of a tree of hashes, and what the file is.
+//! The fs-verity digest of a file: computed from the root of a hash tree and a descriptor.
 //!
 //! Specification: `Documentation/filesystems/fsverity.rst` of Linux, "Merkle tree" and "fs-verity descriptor": version 1,
 //! SHA-256, blocks of 4096 bytes, no salt. `fsverity digest FILE` computes the same.
@@ -7,30 +7,28 @@ use sha2::{Digest, Sha256};
 
 use super::merkle::{GROUP, Hash, Hasher};
 
-/// Digests of files have none, so that a file has one digest.
+/// Digests of files are unsalted, so that they are unique.
 pub const SALT: &[u8] = &[];
 
-/// The tree of a file, from its start to its end.
+/// The tree of a file, built sequentially.
 pub struct Tree {
     hasher: Hasher,
-    /// Length of the file.
     len: u64,
     groups: Vec<Hash>,
 }
 
 impl Tree {
-    /// Of a file of `len` bytes.
     pub fn new(len: u64) -> Self {
         Self { hasher: Hasher::new(len, SALT), len, groups: Vec::new() }
     }
 
-    /// Takes what is between the last group and the one at `offset` for zeros, and adds the hash of that one.
+    /// Adds zeros between the last group and the one at `offset`, and the hash of that one.
     pub fn append(&mut self, offset: u64, group: Hash) {
         self.fill(offset);
         self.groups.push(group);
     }
 
-    /// The digest; what was not added is zeros.
+    /// The digest; missing groups are zeros.
     pub fn finish(mut self) -> Hash {
         self.fill(self.len);
         let mut level = self.groups;

@@ -1,4 +1,4 @@
-//! What the ext4 tests share: trees to author, images to check, and the tools that judge them.
+//! Helpers of the ext4 tests: trees to author, images to check, and the tools that verify them.
 #![allow(dead_code, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of tests are small")]
 
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ pub fn bytes(tree: &mut Tree, content: &[u8]) -> SourceId {
     tree.sources_mut().add(Arc::new(content.to_vec()))
 }
 
-/// Places a file with this content, in a source of its own.
+/// Places a file with this content, in a separate source.
 pub fn put_file(tree: &mut Tree, path: &str, content: &[u8]) -> InodeId {
     let source = bytes(tree, content);
     put(tree, path, Kind::File(Map::whole(source, 0, content.len() as u64)))

@@ -1,4 +1,4 @@
-//! Running the programs that judge what this crate reads and writes.
+//! Runs the programs that verify what this crate reads and writes.
 
 use std::process::Command;
 

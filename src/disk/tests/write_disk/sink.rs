@@ -1,4 +1,4 @@
-//! Disks that go to something that is no file: blocks by their numbers, kept in memory as a cloud's snapshot would keep them.
+//! Disks written to a sink other than a file: blocks by number, kept in memory as in a cloud's snapshot.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,9 +1,9 @@
-//! Room between the groups of a volume, so that one of them can grow without moving the others.
+//! Gaps between the groups of a volume, so that one of them can grow without moving the others.
 //!
-//! The library places inodes and contents one behind the other and knows no gaps. So placeholders are declared between
-//! the groups: empty files that take up inodes, and files that take up blocks. [`super::release`] takes them out of the finished
-//! metadata again; what they took up is then free. The blocks that a placeholder needs are computed by going through the contents in the way in
-//! which the library does.
+//! The library places inodes and contents contiguously and does not support gaps. So placeholders are declared between
+//! the groups: empty files that occupy inodes, and files that occupy blocks. [`super::release`] removes them from the
+//! finished metadata, which frees their space. The number of blocks of a placeholder is computed by simulating the
+//! allocator of the library.
 
 use std::ops::Range;
 
@@ -11,37 +11,37 @@ use super::geometry::Geometry;
 use super::plan::{Content, Plan};
 use crate::ext4::BLOCK;
 
-/// Most blocks of one extent.
+/// Maximum blocks of an extent.
 const MAX_EXTENT: u64 = 32_768;
 /// Extents that fit into an inode, and into a block of an extent tree.
 const ROOT_EXTENTS: u64 = 4;
 const LEAF_EXTENTS: u64 = 340;
-/// Inodes that stand before those of the tree.
+/// Reserved inodes before those of the tree.
 const RESERVED: u64 = 11;
-/// Least step of inodes between groups: four blocks of an inode table.
+/// Minimum gap of inodes between groups: four blocks of an inode table.
 const INODES: u64 = 64;
-/// Blocks of 512 KiB, those of snapshots in clouds: no two groups share one.
+/// Blocks of 512 KiB, as in cloud snapshots: no two groups share one.
 const GRAIN: u64 = 128;
-/// How generously the contents of groups are rounded up, the best first: to a multiple of so many blocks, and of the next power of
-/// two divided by so much.
+/// How contents of groups are rounded up, in order of preference: to a multiple of this many blocks, and of the next
+/// power of two divided by the second number.
 const STEPS: [(u64, u64); 5] = [(GRAIN, 1), (GRAIN, 2), (GRAIN, 4), (GRAIN, 8), (16, 16)];
-/// The base is followed by an eighth at most: what comes behind changes more often than it does.
+/// The base is followed by a gap of at most an eighth: later groups change more often.
 const BASE_STEP: u64 = 8;
 
-/// Placeholders of a volume.
+/// The placeholders of a volume.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
-    /// Item of the plan that each row of placeholders stands before, with the blocks of each; ascending.
+    /// Index of the plan's item that follows each row of placeholders, with the blocks of each; ascending.
     pub(super) rows: Vec<(usize, Vec<u64>)>,
 }
 
 impl Gaps {
-    /// As many inodes between the groups as there is room for, without blocks yet. The first placeholder stands before all contents.
+    /// Distributes free inodes between the groups, without blocks yet. The first placeholder precedes all contents.
     pub(super) fn new(plan: &Plan<'_>, geometry: &Geometry) -> Self {
         let found = [Some(INODES), Some(16), None].into_iter().find_map(|least| {
             let gaps = Self::with_step(plan, least);
             let placeholders: u64 = gaps.rows.iter().map(|(_, row)| row.len() as u64).sum();
-            // One more is the directory that holds them.
+            // One more for the directory of the placeholders.
             let needed = RESERVED + plan.items.len() as u64 + placeholders + 1;
             (needed <= u64::from(geometry.inodes)).then_some(gaps)
         });
@@ -65,7 +65,8 @@ impl Gaps {
         Self { rows }
     }
 
-    /// Gives the placeholders blocks, when contents begin at block `start` without them. They keep none where there is no room.
+    /// Assigns blocks to the placeholders, given that contents start at block `start` without them. Without enough
+    /// room, they get none.
     pub(super) fn fill(&mut self, plan: &Plan<'_>, geometry: &Geometry, start: u64) {
         let reserved = geometry.reserved();
         let mut attempts = STEPS.into_iter().map(Some).chain([None]);
@@ -80,7 +81,7 @@ impl Gaps {
     }
 }
 
-/// Blocks of each gap, the one before all contents first; `None` when the volume has not so many.
+/// Blocks of each gap, starting with the one before all contents; `None` if the volume is too small.
 fn lengths(
     plan: &Plan<'_>,
     geometry: &Geometry,
@@ -111,13 +112,13 @@ fn lengths(
     (cursor.at <= geometry.blocks).then_some(gaps)
 }
 
-/// Goes through the blocks of a volume as the library's allocator does: ascending, past what is reserved.
+/// Simulates the library's allocator: ascending blocks, skipping reserved ones.
 #[derive(Clone, Copy)]
 struct Cursor<'a> {
     /// Not yet passed.
     reserved: &'a [Range<u64>],
     at: u64,
-    /// Blocks taken so far.
+    /// Blocks allocated so far.
     taken: u64,
 }
 
@@ -126,7 +127,7 @@ impl<'a> Cursor<'a> {
         Self { reserved, at, taken: 0 }
     }
 
-    /// The next block that can be taken, and how many from there on until something reserved.
+    /// The next free block, and the number of free blocks from there.
     fn room(&mut self) -> u64 {
         while let Some((next, rest)) = self.reserved.split_first().filter(|(next, _)| next.start <= self.at) {
             self.at = self.at.max(next.end);
@@ -135,7 +136,7 @@ impl<'a> Cursor<'a> {
         self.reserved.first().map_or(u64::MAX, |next| next.start) - self.at
     }
 
-    /// Takes so many blocks; tells into how many extents they fall.
+    /// Allocates blocks; returns the number of extents.
     fn take(&mut self, mut blocks: u64) -> u64 {
         let mut extents = 0;
         while blocks > 0 {
@@ -148,7 +149,7 @@ impl<'a> Cursor<'a> {
         extents
     }
 
-    /// Takes the blocks of a file, and those of its extent tree behind them.
+    /// Allocates the blocks of a file, followed by those of its extent tree.
     fn file(&mut self, data: &[Range<u64>]) {
         let extents: u64 = data.iter().map(|range| self.take((range.end - range.start).div_ceil(BLOCK))).sum();
         if extents > ROOT_EXTENTS {
@@ -160,7 +161,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes what can be taken before `target`; tells how many blocks that are.
+    /// Allocates free blocks before `target`; returns their number.
     fn skip_to(&mut self, target: u64) -> u64 {
         let before = self.taken;
         while self.at < target {

@@ -1,4 +1,4 @@
-//! Sizes that follow from the size of a volume, as `mke2fs` computes them. All in blocks unless said otherwise.
+//! Sizes derived from the size of a volume, as in `mke2fs`. All in blocks unless noted otherwise.
 
 use std::ops::Range;
 
@@ -6,42 +6,41 @@ use crate::ext4::{BLOCK, BLOCKS_PER_GROUP};
 
 /// Without the feature `64bit` block numbers have 32 bits.
 pub(super) const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
-/// Smallest volume: the smallest journal, 1024 blocks, may take a quarter of it.
+/// Minimum size of a volume: the smallest journal, 1024 blocks, may take a quarter of it.
 const MIN_BLOCKS: u64 = 4096;
-/// Groups whose metadata stands together (`s_log_groups_per_flex` of 4).
+/// Groups whose metadata are placed together (`s_log_groups_per_flex` of 4).
 const FLEX: u64 = 16;
 /// Inodes of 256 bytes in a block.
 const INODES_PER_BLOCK: u64 = 16;
 /// Bytes per inode of mke2fs, 16384, in blocks.
 const BLOCKS_PER_INODE: u64 = 4;
-/// Most inodes a group gets, so that the tables of 16 groups fit into one.
+/// Maximum inodes of a group, so that the tables of 16 groups fit into one.
 const MAX_INODES_PER_GROUP: u64 = 32_512;
-/// Blocks that a last group must have beside its metadata; mke2fs drops it otherwise.
+/// Minimum blocks of the last group after its metadata; mke2fs drops it otherwise.
 const LAST_GROUP: u64 = 50;
-/// Step of sizes that are computed: 1 MiB.
+/// Granularity of computed sizes: 1 MiB.
 const STEP: u64 = 256;
 
 /// The fixed metadata of a volume.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
-    /// Blocks of the file system.
     pub(super) blocks: u64,
-    /// Inodes to ask for.
+    /// Number of inodes to request.
     pub(super) inodes: u32,
-    /// Journal as mke2fs sizes it.
+    /// Size of the journal as in mke2fs.
     pub(super) journal_blocks: u32,
     groups: u64,
     table_blocks: u64,
     descriptor_blocks: u64,
 }
 
-/// Blocks that so many bytes take.
+/// Number of blocks for this many bytes.
 pub(super) fn blocks_of(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK)
 }
 
 impl Geometry {
-    /// The geometry for a volume of so many bytes that holds at least `inodes`; `None` when there is none.
+    /// The geometry for a volume of this many bytes with at least `inodes`; `None` if it is impossible.
     pub(super) fn of(bytes: u64, inodes: u64) -> Option<Self> {
         let blocks = bytes / BLOCK;
         let whole = Self::with_blocks(blocks, inodes)?;
@@ -76,14 +75,14 @@ impl Geometry {
         })
     }
 
-    /// Blocks that can hold neither contents nor directories.
+    /// Blocks that are not available for contents and directories.
     pub(super) fn overhead(&self) -> u64 {
         let copies = 1 + (1..self.groups).filter(|group| has_backup(*group)).count() as u64;
         copies * (1 + self.descriptor_blocks) + self.groups * (2 + self.table_blocks) + u64::from(self.journal_blocks)
     }
 
-    /// Where neither contents nor directories can stand, ascending: copies of the superblock, and metadata of all groups but
-    /// the first ones, which stands before everything else anyway.
+    /// Blocks that are not available for contents and directories, ascending: copies of the superblock, and metadata of
+    /// all groups except the first ones, which precede everything else.
     pub(super) fn reserved(&self) -> Vec<Range<u64>> {
         let mut reserved = Vec::new();
         for group in 1..self.groups {
@@ -98,15 +97,15 @@ impl Geometry {
         reserved
     }
 
-    /// The boundary at which contents begin: a 64th of the volume, 64 KiB to 16 MiB. A Debian root has some 20 MiB of
+    /// The boundary at which contents start: a 64th of the volume, 64 KiB to 16 MiB. A Debian root has some 20 MiB of
     /// directories, which grow by a few blocks from one release to the next.
     pub(super) fn alignment(&self) -> u64 {
         (self.blocks / 64).next_power_of_two().clamp(16, 4096)
     }
 }
 
-/// The smallest size in bytes, with its geometry, that leaves `need` blocks beside the metadata, and with `align` the
-/// most that it takes to move contents to their boundary.
+/// The smallest size in bytes, with its geometry, that leaves `need` blocks after the metadata, and with `align` room
+/// to align the contents.
 pub(super) fn smallest(need: u64, inodes: u64, align: bool) -> Option<(u64, Geometry)> {
     let room = |step: u64| {
         let geometry = Geometry::of(step * STEP * BLOCK, inodes)?;
@@ -119,7 +118,7 @@ pub(super) fn smallest(need: u64, inodes: u64, align: bool) -> Option<(u64, Geom
     while step <= last {
         match room(step) {
             Some((geometry, 0)) => return Some((step * STEP * BLOCK, geometry)),
-            // More blocks never need fewer blocks, so as many as are short can be skipped.
+            // A larger volume never needs fewer blocks, so the missing ones can be skipped.
             Some((_, short)) => step += short.div_ceil(STEP),
             None => step += 1,
         }
@@ -127,7 +126,7 @@ pub(super) fn smallest(need: u64, inodes: u64, align: bool) -> Option<(u64, Geom
     None
 }
 
-/// `sparse_super`: copies of the superblock stand in group 1 and in powers of 3, 5 and 7.
+/// `sparse_super`: copies of the superblock are in group 1 and in powers of 3, 5 and 7.
 pub(super) fn has_backup(group: u64) -> bool {
     let power = |base: u64| {
         let mut value = base;

@@ -1,8 +1,8 @@
-//! Which inodes of a tree belong together: those of the base, of each artifact, of all layers beside their artifacts.
+//! Groups the inodes of a tree: those of the base, of each artifact, and of layers except for their artifacts.
 //!
-//! What belongs together stands together, so that a change of one group leaves the others where they are. The base comes
-//! first and what only the layers make last, as it has the records of what an image is made of, which always change. Artifacts stand in
-//! between by size, rounded up to a power of two, the largest first: whatever one of them grows into, nothing larger moves.
+//! Each group is placed contiguously, so that a change of one leaves the others in place. The base comes first. Files
+//! of layers come last, as they include the records of an image, which always change. Artifacts are placed between them
+//! by size, rounded up to a power of two, the largest first: when one grows, nothing larger moves.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::ext4::BLOCK;
 use crate::tree::{InodeId, Kind, Origin, ROOT, Tree};
 
-/// Who brought an inode, in the order in which groups stand.
+/// The origin of an inode, in the order of groups.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner<'a> {
     Base,
@@ -18,7 +18,7 @@ enum Owner<'a> {
     Layers,
 }
 
-/// The number of the group of each inode that the tree reaches.
+/// The group number of each inode reachable in the tree.
 pub(super) fn of(tree: &Tree) -> BTreeMap<InodeId, usize> {
     let base = tree.origin(tree.first_origin());
     let mut owners = BTreeMap::new();
@@ -46,7 +46,8 @@ pub(super) fn of(tree: &Tree) -> BTreeMap<InodeId, usize> {
     let ranks: BTreeMap<Owner<'_>, usize> =
         order.into_iter().enumerate().map(|(rank, (owner, _))| (owner, rank)).collect();
     let mut groups: BTreeMap<InodeId, usize> = owners.into_iter().map(|(id, owner)| (id, ranks[&owner])).collect();
-    // A directory is declared before what is in it, so it goes with the first of that: a layer may have changed its mode.
+    // A directory is declared before its entries, so it belongs to the group of the first one: a layer may have changed
+    // its mode.
     for (id, parent) in parents.into_iter().rev() {
         let group = groups[&id];
         if let Some(found) = groups.get_mut(&parent) {

@@ -1,4 +1,4 @@
-//! The metadata of a volume in memory: what the library emits, in ascending order, blocks of zeros left out.
+//! The metadata of a volume in memory: the library's output in ascending order, without blocks of zeros.
 
 use std::io;
 
@@ -11,11 +11,11 @@ use crate::ext4::{BLOCK, BLOCK_LEN};
 pub(super) struct Metadata {
     pub(super) bytes: Vec<u8>,
     pub(super) runs: Vec<Run>,
-    /// Whether all but the first block is thrown away.
+    /// Whether to discard all but the first block.
     pub(super) only_first: bool,
 }
 
-/// Metadata at `at` of the volume that stands at `offset` of the collected bytes.
+/// Metadata at `at` of the volume, stored at `offset` of the buffer.
 pub(super) struct Run {
     pub(super) at: u64,
     pub(super) len: u64,
@@ -23,7 +23,7 @@ pub(super) struct Run {
 }
 
 impl Metadata {
-    /// A block of the volume, to be changed; `None` where there is none but zeros.
+    /// A mutable block of the volume; `None` if it is all zeros.
     pub(super) fn block(&mut self, block: u64) -> Option<&mut [u8]> {
         let at = block * BLOCK;
         let run = self.runs.get(self.runs.partition_point(|run| run.at + run.len <= at))?;
@@ -31,7 +31,7 @@ impl Metadata {
         self.bytes.get_mut(start..start + BLOCK_LEN)
     }
 
-    /// Leaves out what has become zeros.
+    /// Removes blocks that have become zeros.
     pub(super) fn compact(self) -> Self {
         let mut compact = Self { bytes: Vec::with_capacity(self.bytes.len()), ..Self::default() };
         let mut rest = &self.bytes[..];

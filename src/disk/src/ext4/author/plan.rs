@@ -1,4 +1,4 @@
-//! What is declared to the library, in which order; whatever ext4 cannot hold is refused here, with its path.
+//! Plans the declarations to the library; everything that ext4 does not support is refused here, with its path.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,116 +12,106 @@ use crate::ext4::{BLOCK, BLOCK_LEN, LINK_MAX, LOST_FOUND, acl};
 use crate::source::{Map, SourceId};
 use crate::tree::{Inode, InodeId, Kind, Metadata, ROOT, Timestamp, Tree};
 
-/// Seconds that inodes can hold, but for the last of four epochs: e2fsck takes times in it, from 2310-04-04 on, for times
-/// before 1970 that an old kernel wrote wrongly, and moves them.
+/// Supported times in seconds, without the last of four epochs: e2fsck treats times in it, from 2310-04-04 on, as times
+/// before 1970 that an old kernel wrote incorrectly, and changes them.
 const TIMES: std::ops::RangeInclusive<i64> = -(1 << 31)..=(3 << 32) - (1 << 31) - 1;
-/// Largest file: block numbers inside a file have 32 bits, and the last one is not used.
+/// Maximum file size: block numbers in a file have 32 bits, and the last one is unused.
 const MAX_FILE: u64 = ((1 << 32) - 1) * BLOCK;
-/// Most data ranges of one file; an extent tree of two levels holds some more, for the splits that a layout adds.
+/// Maximum data ranges of a file; an extent tree of two levels holds a few more, for additional splits by a layout.
 const MAX_RANGES: usize = 400_000;
-/// Bytes for attributes in an inode of 256 bytes, without the magic number.
+/// Space for attributes in an inode of 256 bytes, without the magic number.
 const INODE_XATTRS: usize = 92;
 /// Inodes that no tree uses: ten reserved ones and `lost+found`.
 const OWN_INODES: u64 = 11;
 
-/// Why ext4, or the library that lays it out, cannot hold a node.
+/// Why ext4, or the library, does not support a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("its name is not UTF-8")]
+    #[error("name is not UTF-8")]
     Name,
-    #[error("its link target is not UTF-8")]
+    #[error("link target is not UTF-8")]
     Target,
-    #[error("its link target has {len} bytes, not 1 to 4095 without NUL")]
-    TargetLength {
-        /// Length of the target in bytes.
-        len: usize,
-    },
-    #[error("mode {mode:#o} has more than permission bits")]
+    #[error("link target of {len} bytes, expected 1 to 4095 bytes without NUL")]
+    TargetLength { len: usize },
+    #[error("mode {mode:#o} has bits other than permissions")]
     Mode { mode: u16 },
-    #[error("its time, {secs} s and {nanos} ns, is not between 1901 and 2310")]
+    #[error("modification time, {secs} s and {nanos} ns, is not between 1901 and 2310")]
     Time {
         /// Seconds since 1970.
         secs: i64,
-        /// Nanoseconds more.
         nanos: u32,
     },
     #[error("device number {major}:{minor} is too large")]
     Device { major: u32, minor: u32 },
-    #[error("{found} hard links, at most 65000 fit")]
+    #[error("{found} hard links, the maximum is 65000")]
     Links { found: u32 },
-    #[error("a file of {len} bytes, more than 16 TiB")]
-    FileSize {
-        /// Its length in bytes.
-        len: u64,
-    },
-    #[error("{found} separate data ranges, more than an extent tree of two levels holds")]
-    Ranges {
-        /// How many ranges of data it has.
-        found: usize,
-    },
-    #[error("extended attribute name {name:?} is not in a known namespace, or not UTF-8")]
+    #[error("file of {len} bytes, the maximum is 16 TiB")]
+    FileSize { len: u64 },
+    #[error("{found} separate data ranges, more than an extent tree of two levels can hold")]
+    Ranges { found: usize },
+    #[error("extended attribute name {name:?} is not UTF-8 or in an unknown namespace")]
     XattrName { name: String },
     #[error("extended attributes do not fit into the inode and one block of 4096 bytes")]
     XattrSize,
     #[error("access control list {name}: {what}")]
     Acl { name: String, what: AclFault },
-    #[error("lost+found belongs to the file system and must be an empty directory")]
+    #[error("lost+found is reserved for the file system and must be an empty directory")]
     LostFound,
 }
 
-/// One inode to declare.
+/// An inode to declare.
 pub(super) struct Item<'a> {
     /// Position of its directory: 0 is the root, n is item n - 1.
     pub(super) parent: usize,
     pub(super) name: String,
     pub(super) meta: Meta,
-    /// Values in the form on disk.
+    /// Values in the on-disk format.
     pub(super) xattrs: Vec<(String, Vec<u8>)>,
     pub(super) content: Content<'a>,
 }
 
-/// What an inode is.
+/// The type and content of an inode.
 pub(super) enum Content<'a> {
     Directory,
     Symlink(&'a str),
     Special(SpecialKind),
     File {
         map: &'a Map,
-        /// The parts that get blocks, in bytes, widened to whole blocks.
+        /// The ranges with blocks, in bytes, widened to whole blocks.
         data: Vec<Range<u64>>,
     },
 }
 
-/// One more name of an item; positions as in [`Item::parent`].
+/// An additional name of an item; positions as in [`Item::parent`].
 pub(super) struct Link {
     pub(super) parent: usize,
     pub(super) name: String,
     pub(super) target: usize,
 }
 
-/// Items that belong together, see [`groups`]; positions in the list of items.
+/// Items that are placed together, see [`groups`]; positions in the list of items.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Directories, links and devices; the files follow.
+    /// Directories, links and devices; files follow.
     pub(super) start: usize,
     pub(super) files: Range<usize>,
 }
 
-/// All of a tree, in the order of declaration: group by group, in each of them directories, links and devices by path, then regular
-/// files by the place of their content in the tree's sources.
+/// A tree in the order of declaration: group by group, in each of them directories, links and devices by path, then
+/// regular files by the position of their content in the tree's sources.
 pub(super) struct Plan<'a> {
     pub(super) root: Item<'a>,
     pub(super) items: Vec<Item<'a>>,
-    /// Consecutive, and all items.
+    /// Consecutive; they cover all items.
     pub(super) groups: Vec<Group>,
     pub(super) links: Vec<Link>,
-    /// Inodes that the volume must have, some spare ones included.
+    /// Required inodes, including some spare ones.
     pub(super) inodes: u64,
 }
 
-/// An item that has no position yet.
+/// An item without a position.
 struct Draft<'a> {
-    /// Its group, and where it stands there.
+    /// Its group, and its position there.
     place: (usize, Place),
     parent: InodeId,
     id: InodeId,
@@ -137,7 +127,7 @@ enum Place {
 }
 
 impl<'a> Plan<'a> {
-    /// Checks every node of the tree and puts it in its place.
+    /// Validates every node of the tree and determines its position.
     pub(super) fn new(tree: &'a Tree) -> Result<Self, AuthorError> {
         let root = item(0, String::new(), tree.inode(ROOT), b"/")?;
         let groups = groups::of(tree);
@@ -173,9 +163,9 @@ impl<'a> Plan<'a> {
         Ok(Self::ordered(root, drafts, more))
     }
 
-    /// Puts everything into the order of declaration.
+    /// Sorts everything into the order of declaration.
     fn ordered(root: Item<'a>, mut drafts: Vec<Draft<'a>>, more: Vec<(InodeId, String, InodeId)>) -> Self {
-        // Stable: files of one place, as those without content are, stay in the order of their paths.
+        // Stable: files with the same position, such as empty ones, stay in the order of their paths.
         drafts.sort_by_key(|draft| draft.place);
         let mut plan =
             Self { root, items: Vec::with_capacity(drafts.len()), groups: Vec::new(), links: Vec::new(), inodes: 0 };
@@ -191,17 +181,17 @@ impl<'a> Plan<'a> {
         for (parent, name, id) in more {
             plan.links.push(Link { parent: position(&parent), name, target: position(&id) });
         }
-        // Some spare inodes, so that the first boot can create files in the smallest volume too.
+        // Some spare inodes, so that the first boot can create files even in the smallest volume.
         let used = plan.items.len() as u64 + OWN_INODES;
         plan.inodes = used + (used / 16).max(64);
         plan
     }
 
-    /// A size in bytes in which the tree fits for certain; its exact need is counted in a volume of this size.
+    /// A size in bytes that is certainly sufficient for the tree; its exact needs are counted in a volume of this size.
     pub(super) fn ample_bytes(&self) -> u64 {
         let mut blocks: u64 = 0;
         for item in &self.items {
-            // A directory, attributes or a link target; and its share of the directory that names it.
+            // A directory, attributes or a link target; and its share of its directory.
             blocks = blocks.saturating_add(4);
             if let Content::File { data, .. } = &item.content {
                 let bytes = data.iter().map(|range| range.end - range.start);
@@ -211,17 +201,17 @@ impl<'a> Plan<'a> {
         }
         let links = self.links.len() as u64;
         let blocks = blocks.saturating_add(links).saturating_add(self.inodes);
-        // The metadata of the groups is below a tenth; the rest is for the journal and the last group.
+        // The metadata of the groups are below a tenth; the rest is for the journal and the last group.
         blocks.saturating_add(blocks / 4).saturating_mul(BLOCK).saturating_add(1 << 29)
     }
 }
 
-/// Where the content of a file begins in the sources of the tree; `None`, which comes first, without content.
+/// The position of a file's content in the sources of the tree; empty files come first, as `None`.
 fn content_place(map: &Map) -> Option<(SourceId, u64)> {
     map.extents().first().map(|extent| (extent.source, extent.offset))
 }
 
-/// Whether this is the empty `/lost+found` that every volume has anyway.
+/// Whether this is the empty `/lost+found` that every volume has.
 fn is_lost_found(path: &[u8], inode: &Inode) -> Result<bool, AuthorError> {
     if path.strip_prefix(b"/") != Some(LOST_FOUND) {
         return Ok(false);
@@ -284,7 +274,7 @@ fn content(kind: &Kind) -> Result<Content<'_>, Refusal> {
     })
 }
 
-/// The parts of a file that need blocks, in bytes: its extents widened to whole blocks, joined where they touch.
+/// The parts of a file that need blocks, in bytes: its extents widened to whole blocks, joined if they touch.
 fn ranges(map: &Map) -> Result<Vec<Range<u64>>, Refusal> {
     if map.len() > MAX_FILE {
         return Err(Refusal::FileSize { len: map.len() });
@@ -304,8 +294,8 @@ fn ranges(map: &Map) -> Result<Vec<Range<u64>>, Refusal> {
     Ok(ranges)
 }
 
-/// The attributes in their form on disk, which must fit as the library places them: in the order of the format, into
-/// the inode while they fit there, all after that into one block.
+/// The attributes in their on-disk format, which must fit as the library places them: in the order of the format, into
+/// the inode while there is room, all others into one block.
 fn xattrs(meta: &Metadata) -> Result<Vec<(String, Vec<u8>)>, Refusal> {
     let mut all = Vec::with_capacity(meta.xattrs.len());
     let mut sizes = Vec::with_capacity(meta.xattrs.len());
@@ -331,7 +321,7 @@ fn xattrs(meta: &Metadata) -> Result<Vec<(String, Vec<u8>)>, Refusal> {
     if in_block > BLOCK_LEN { Err(Refusal::XattrSize) } else { Ok(all) }
 }
 
-/// Number of the namespace on disk, and the name inside it.
+/// On-disk number of the namespace, and the rest of the name.
 fn namespace(name: &[u8]) -> Option<(u8, &[u8])> {
     if name == ACLS[0] {
         return Some((2, b""));

@@ -1,5 +1,5 @@
-//! Takes the placeholders out of the metadata of a volume: their inodes and blocks become free, as if they had never been
-//! there, and every count and checksum says so.
+//! Removes the placeholders from the metadata of a volume: frees their inodes and blocks, and updates all counts and
+//! checksums.
 //!
 //! Structures and field names are those of the kernel's `Documentation/filesystems/ext4`; offsets are bytes, little endian.
 
@@ -25,13 +25,13 @@ const ROOT: u32 = 2;
 const LINKS: usize = 0x1a;
 const I_BLOCK: std::ops::Range<usize> = 0x28..0x64;
 const CHECKSUM: (usize, usize) = (0x7c, 0x82);
-/// Links of a directory with more subdirectories than can be counted.
+/// Link count of a directory with too many subdirectories to count.
 const UNCOUNTED: u16 = 1;
 
-/// Removes what the placeholders are from `metadata`.
+/// Removes the placeholders from `metadata`.
 pub(super) fn release(metadata: &mut Metadata, placeholders: &Placeholders) -> Result<(), AuthorError> {
     let Some(folder) = placeholders.folder else { return Ok(()) };
-    let first = metadata.block(0).ok_or(inconsistent("no superblock"))?;
+    let first = metadata.block(0).ok_or(inconsistent("missing superblock"))?;
     let sb = Superblock::decode(&first[SUPERBLOCK..SUPERBLOCK + Superblock::LEN]).map_err(library)?;
     let groups = descriptors(metadata, &sb)?;
     let seed = csum::fs_seed(&sb.uuid);
@@ -54,7 +54,7 @@ fn descriptors(metadata: &mut Metadata, sb: &Superblock) -> Result<Vec<GroupDesc
     let count = sb.blocks_count.div_ceil(BLOCKS_PER_GROUP);
     let mut groups = Vec::new();
     for (block, first) in (1..).zip((0..count).step_by(BLOCK_LEN / DESCRIPTOR)) {
-        let raw = metadata.block(block).ok_or(inconsistent("no group descriptors"))?;
+        let raw = metadata.block(block).ok_or(inconsistent("missing group descriptors"))?;
         for (raw, _) in raw.chunks_exact(DESCRIPTOR).zip(first..count) {
             groups.push(GroupDesc::decode(raw).map_err(library)?);
         }
@@ -70,7 +70,7 @@ struct Release<'a> {
 }
 
 impl Release<'_> {
-    /// Group of an inode, and its position there.
+    /// Group of an inode, and its index there.
     fn position(&self, inode: u32) -> (usize, usize) {
         let (inode, per_group) = (u64::from(inode - 1), u64::from(self.sb.inodes_per_group));
         (index(inode / per_group), index(inode % per_group))
@@ -80,11 +80,11 @@ impl Release<'_> {
         let (group, index) = self.position(inode);
         let at = index * INODE;
         let block = self.groups[group].inode_table + (at / BLOCK_LEN) as u64;
-        let table = self.metadata.block(block).ok_or(inconsistent("no inode table"))?;
+        let table = self.metadata.block(block).ok_or(inconsistent("missing inode table"))?;
         Ok(&mut table[at % BLOCK_LEN..at % BLOCK_LEN + INODE])
     }
 
-    /// The blocks of an inode whose extents stand in itself.
+    /// The blocks of an inode whose extents are stored in the inode.
     fn blocks(&mut self, inode: u32) -> Result<Vec<u64>, AuthorError> {
         let i_block = &self.raw(inode)?[I_BLOCK];
         let header = ExtentHeader::decode(i_block).map_err(library)?;
@@ -115,12 +115,12 @@ impl Release<'_> {
         Ok(())
     }
 
-    /// Removes the entry of the root directory that names `inode`, and the link that its `..` was.
+    /// Removes the entry for `inode` from the root directory, and the link of its `..`.
     fn forget_name(&mut self, inode: u32) -> Result<(), AuthorError> {
         let seed = csum::inode_seed(self.seed, ROOT, 0);
         let mut removed = false;
         for block in self.blocks(ROOT)? {
-            let bytes = self.metadata.block(block).ok_or(inconsistent("no root directory"))?;
+            let bytes = self.metadata.block(block).ok_or(inconsistent("missing root directory"))?;
             if remove_entry(bytes, inode) {
                 let sum = csum::dirent_block(seed, bytes);
                 bytes[BLOCK_LEN - 4..].copy_from_slice(&sum.to_le_bytes());
@@ -128,7 +128,7 @@ impl Release<'_> {
             }
         }
         if !removed {
-            return Err(inconsistent("the placeholders have no name"));
+            return Err(inconsistent("no directory entry for the placeholders"));
         }
         let fs_seed = self.seed;
         let raw = self.raw(ROOT)?;
@@ -150,7 +150,7 @@ impl Release<'_> {
             if let Some(bitmap) = self.metadata.block(group.block_bitmap) {
                 group.block_bitmap_csum = csum::block_bitmap(self.seed, bitmap).into();
             }
-            // One that was never written has no checksum.
+            // An uninitialized bitmap has no checksum.
             if let Some(bitmap) = self.metadata.block(group.inode_bitmap) {
                 group.inode_bitmap_csum = csum::inode_bitmap(self.seed, bitmap, per_group).into();
             }
@@ -166,9 +166,9 @@ impl Release<'_> {
         Ok(())
     }
 
-    /// Writes a superblock, which keeps only the number of its group, and the descriptors behind it.
+    /// Writes a superblock, preserving the number of its group, and the descriptors after it.
     fn write(&mut self, block: u64, offset: usize, table: &[u8]) -> Result<(), AuthorError> {
-        let missing = || inconsistent("no copy of the superblock");
+        let missing = || inconsistent("missing copy of the superblock");
         let raw = self.metadata.block(block).ok_or_else(missing)?;
         let raw = &mut raw[offset..offset + Superblock::LEN];
         let mut sb = self.sb.clone();
@@ -183,20 +183,20 @@ impl Release<'_> {
     }
 }
 
-/// A position among what is in memory.
+/// Converts an offset in memory to an index.
 fn index(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
 /// Clears a bit of a bitmap.
 fn clear(metadata: &mut Metadata, bitmap: u64, bit: usize) -> Result<(), AuthorError> {
-    let bytes = metadata.block(bitmap).ok_or(inconsistent("no bitmap"))?;
+    let bytes = metadata.block(bitmap).ok_or(inconsistent("missing bitmap"))?;
     bytes[bit / 8] &= !(1 << (bit % 8));
     Ok(())
 }
 
-/// Removes the entry for `inode` from a block of a directory, as the kernel does: the entry before it takes its place up, and
-/// one without any before it names no inode.
+/// Removes the entry for `inode` from a block of a directory, as the kernel does: the previous entry is extended over
+/// it, and a first entry gets inode 0.
 fn remove_entry(block: &mut [u8], inode: u32) -> bool {
     let (mut at, mut before) = (0, None);
     while at + 12 < BLOCK_LEN {

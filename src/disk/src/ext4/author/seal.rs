@@ -1,4 +1,4 @@
-//! Hands the plan to the library, which decides the place of every block.
+//! Declares the plan to the library, which places every block.
 
 use mkext4::{FsBuilder, InodeCount, InodeHandle, Layout, Meta, Options, SparseSeg};
 
@@ -8,10 +8,10 @@ use super::plan::{Content, Item, Plan};
 use super::{AuthorError, VolumeOptions};
 use crate::ext4::BLOCK;
 
-/// Number of the first inode that the library gives to what is declared.
+/// Number of the first inode that the library assigns.
 const FIRST_INODE: usize = 12;
 
-/// What all attempts to lay out a volume share.
+/// The state shared by all attempts to lay out a volume.
 pub(super) struct Maker<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) options: &'a VolumeOptions,
@@ -22,16 +22,16 @@ pub(super) struct Maker<'a> {
 pub(super) struct Sealed {
     pub(super) layout: Layout,
     pub(super) geometry: Geometry,
-    /// The library's names for the items of the plan, the root first.
+    /// The library's handles for the items of the plan, the root first.
     pub(super) handles: Vec<InodeHandle>,
     pub(super) placeholders: Placeholders,
 }
 
-/// What has to be released again. Numbers of inodes.
+/// Inode numbers to release.
 #[derive(Default)]
 pub(super) struct Placeholders {
     pub(super) inodes: Vec<u32>,
-    /// The directory that names them, which the root directory names; `None` when there are none.
+    /// The directory of the placeholders in the root directory; `None` if there are none.
     pub(super) folder: Option<u32>,
 }
 
@@ -43,14 +43,13 @@ impl Sealed {
     }
 }
 
-/// An error of the library, whose type stays inside.
+/// Wraps an error of the library, whose type is private.
 pub(super) fn library(error: mkext4::Error) -> AuthorError {
     AuthorError::Layout { source: Box::new(error) }
 }
 
 impl Maker<'_> {
-    /// Declares everything in a volume of this geometry, with placeholders where there shall be gaps. Fails when there is no
-    /// room.
+    /// Declares everything in a volume of this geometry, with placeholders for gaps. Fails if there is no room.
     pub(super) fn seal(&self, geometry: Geometry, gaps: &Gaps) -> Result<Sealed, AuthorError> {
         self.try_seal(geometry, gaps).map_err(library)
     }
@@ -83,9 +82,9 @@ impl Maker<'_> {
     }
 }
 
-/// Placeholders that are being declared.
+/// Placeholders being declared.
 struct Holders {
-    /// A name that nothing in the root directory begins with.
+    /// A unique name in the root directory, which is not a prefix of another one.
     name: String,
     meta: Meta,
     handles: Vec<InodeHandle>,
@@ -104,8 +103,8 @@ impl Holders {
         Self { name, meta, handles: Vec::new(), inodes: Vec::new() }
     }
 
-    /// Number of the next inode, when so many were declared for the tree, its root included. The library counts in the order of
-    /// declaration, from the first one that is not reserved.
+    /// Number of the next inode, given the number of declared inodes of the tree including the root. The library counts
+    /// in the order of declaration, from the first unreserved inode.
     fn next_inode(&self, declared: usize) -> mkext4::Result<u32> {
         let number = FIRST_INODE + declared - 1 + self.inodes.len();
         u32::try_from(number).map_err(|_| mkext4::Error::Invalid("too many inodes".into()))
@@ -121,8 +120,8 @@ impl Holders {
         Ok(())
     }
 
-    /// Moves them into a directory of their own. It is declared last, so that its blocks stand behind those of all other
-    /// directories and its entry behind all others of the root directory.
+    /// Moves them into a separate directory. It is declared last, so that its blocks follow those of all other
+    /// directories and its entry all others of the root directory.
     fn put_away(self, builder: &mut FsBuilder, declared: usize) -> mkext4::Result<Placeholders> {
         if self.handles.is_empty() {
             return Ok(Placeholders::default());

@@ -1,4 +1,4 @@
-//! The volume that comes out: a map over the tree's sources and one more source, the metadata.
+//! The resulting volume: a map over the tree's sources and one more source, the metadata.
 
 use std::sync::Arc;
 
@@ -13,27 +13,26 @@ use crate::ext4::BLOCK;
 use crate::source::{Extent, Map, Sources};
 use crate::tree::Tree;
 
-/// How full a volume is.
+/// Usage of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// Blocks of 4096 bytes.
     pub blocks: u64,
-    /// Blocks that hold nothing, reserved ones included.
+    /// Free blocks, including reserved ones.
     pub free_blocks: u64,
     /// Blocks that only root may use.
     pub reserved_blocks: u64,
-    /// Inodes, reserved ones included.
+    /// Inodes, including reserved ones.
     pub inodes: u32,
-    /// Inodes that hold nothing.
     pub free_inodes: u32,
     pub journal_blocks: u32,
-    /// Where contents begin, in bytes; `None` when no file has content.
+    /// Where contents start, in bytes; `None` if no file has content.
     pub data_start: Option<u64>,
-    /// Bytes of metadata, which are held in memory.
+    /// Bytes of metadata, which are in memory.
     pub metadata_bytes: u64,
 }
 
-/// An ext4 volume that is laid out but not written.
+/// An ext4 volume that has not been written yet.
 #[derive(Clone, Debug)]
 pub struct Volume {
     map: Map,
@@ -47,22 +46,20 @@ impl Volume {
         self.map.len()
     }
 
-    /// Whether there is no byte at all, which no volume is.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Every byte of the volume; what nothing stands in is a hole.
+    /// Every byte of the volume; unused parts are holes.
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// The sources that the map refers to: those of the tree under their names, and the metadata.
+    /// The sources of the map: those of the tree with their IDs, and the metadata.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// How full it is.
     pub fn stats(&self) -> Stats {
         self.stats
     }
@@ -100,7 +97,7 @@ impl Volume {
     }
 }
 
-/// Blocks in use of a volume that is only laid out to be measured.
+/// Used blocks of a volume that is laid out for measuring.
 pub(super) fn used_blocks(sealed: &Sealed) -> Result<u64, AuthorError> {
     let mut sink = Metadata { only_first: true, ..Metadata::default() };
     drop(sealed.layout.writer(&mut sink).map_err(library)?);
@@ -113,8 +110,8 @@ fn superblock(bytes: &[u8]) -> Result<Superblock, AuthorError> {
     Superblock::decode(bytes.get(1024..2048).unwrap_or_default()).map_err(library)
 }
 
-/// Translates the extents of a file into those of the volume. `data` are the block ranges of the file that have blocks
-/// and `ranges` where these blocks stand, in the same order; both in bytes.
+/// Translates the extents of a file to those of the volume. `data` are the block ranges of the file that have blocks
+/// and `ranges` their locations, in the same order; both in bytes.
 fn place(map: &Map, data: &[std::ops::Range<u64>], ranges: &[(u64, u64)], out: &mut Vec<Extent>) {
     let mut ranges = ranges.iter();
     let mut extents = map.extents().iter().peekable();

@@ -3,7 +3,7 @@
 use super::Corruption;
 use crate::ext4::Place;
 
-/// Why an extended attribute cannot be right.
+/// Why an extended attribute is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttributeFault {
     #[error("magic {found:#010x} of {blocks} attribute blocks, expected 0xea020000 of 1")]
@@ -13,12 +13,12 @@ pub enum AttributeFault {
         /// `h_blocks`.
         blocks: u32,
     },
-    #[error("attribute block counts {found} users, not as many inodes as use it")]
+    #[error("attribute block counts {found} users, which differs from the number of inodes that use it")]
     Users {
         /// `h_refcount`.
         found: u32,
     },
-    #[error("list of attributes without an end")]
+    #[error("unterminated list of attributes")]
     NoEnd,
     #[error("attribute name of {len} bytes")]
     NameLen {
@@ -34,7 +34,7 @@ pub enum AttributeFault {
     },
     #[error("attribute name {name:?}")]
     Name { name: String },
-    #[error("attribute {name} twice")]
+    #[error("duplicate attribute {name}")]
     Twice { name: String },
     #[error("attribute {name}: {fault}")]
     Acl { name: String, fault: AclFault },
@@ -42,12 +42,12 @@ pub enum AttributeFault {
     Value {
         name: String,
         owner: Box<Place>,
-        /// What is wrong with the value.
+        /// The fault of the value.
         what: Box<Corruption>,
     },
-    #[error("holds a value, without feature ea_inode")]
+    #[error("has a value in an inode, without feature ea_inode")]
     NoFeature,
-    #[error("is no value of an attribute")]
+    #[error("is not the value of an attribute")]
     NotValue,
     #[error("value of {found} bytes, expected {expected}, at most 65536")]
     ValueLen {
@@ -58,7 +58,7 @@ pub enum AttributeFault {
     },
 }
 
-/// Why an access control list is not valid.
+/// Why an access control list is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AclFault {
     #[error("{len} bytes")]
@@ -66,10 +66,10 @@ pub enum AclFault {
     #[error("version {found}, expected {expected}")]
     Version {
         found: u32,
-        /// The version of what is stored, or of system calls.
+        /// The version on disk, or in system calls.
         expected: u32,
     },
-    #[error("cut entry")]
+    #[error("truncated entry")]
     Cut,
     #[error("entry with tag {tag:#x}")]
     Tag { tag: u16 },

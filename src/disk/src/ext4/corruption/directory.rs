@@ -1,6 +1,6 @@
-//! Faults of directories, and of names that do not agree with their inodes.
+//! Faults of directories, and of names that do not match their inodes.
 
-/// Why a directory cannot be right.
+/// Why a directory is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryFault {
     #[error("directory of {len} bytes")]
@@ -38,9 +38,9 @@ pub enum DirectoryFault {
         found: u8,
         expected: u8,
     },
-    #[error("directory inode {directory} names an unused inode")]
+    #[error("directory inode {directory} has an entry for an unused inode")]
     EntryUnused { directory: u32 },
-    #[error("does not begin with entries . and ..")]
+    #[error("does not start with entries . and ..")]
     Dots,
     #[error("entry .. names inode {found}, expected {expected}")]
     Parent { found: u32, expected: u32 },
@@ -53,14 +53,14 @@ pub enum DirectoryFault {
         /// `dx_countlimit.limit`.
         limit: u16,
     },
-    #[error("no root directory")]
+    #[error("missing root directory")]
     NoRoot,
-    #[error("no directory")]
+    #[error("not a directory")]
     NotDirectory,
     #[error("directory has two names")]
     TwoNames,
-    #[error("name {name:?} exists twice")]
+    #[error("duplicate name {name:?}")]
     NameTwice { name: String },
-    #[error("name {name:?} is not a valid file name")]
+    #[error("invalid file name {name:?}")]
     Name { name: String },
 }

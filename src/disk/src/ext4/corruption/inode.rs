@@ -1,6 +1,6 @@
 //! Faults of inodes.
 
-/// Why an inode cannot be right.
+/// Why an inode is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InodeFault {
     #[error("extra size {found}")]
@@ -27,7 +27,7 @@ pub enum InodeFault {
     InlineLen {
         /// `i_size`.
         len: u64,
-        /// How many bytes there is room for.
+        /// The available space in bytes.
         held: u64,
     },
     #[error("link target of {len} bytes without block")]
@@ -49,6 +49,6 @@ pub enum InodeFault {
         links: u32,
         found: u32,
     },
-    #[error("is named, but not in use")]
+    #[error("has a name, but is unused")]
     Unused,
 }

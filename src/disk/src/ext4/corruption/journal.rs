@@ -39,6 +39,6 @@ pub enum JournalFault {
         /// `r_count`.
         len: usize,
     },
-    #[error("checksum of a transaction does not hold")]
+    #[error("checksum mismatch of a transaction")]
     Transaction,
 }

@@ -1,6 +1,6 @@
 //! Faults of extent trees and block maps.
 
-/// Why an extent tree or a block map cannot be right.
+/// Why an extent tree or a block map is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingFault {
     #[error("extents with magic {found:#06x}, expected 0xf30a")]
@@ -14,7 +14,7 @@ pub enum MappingFault {
         entries: u16,
         /// `eh_max`.
         max: u16,
-        /// How many fit into the node.
+        /// Capacity of the node.
         capacity: u16,
     },
     #[error("extent tree of depth {found}")]
@@ -28,7 +28,7 @@ pub enum MappingFault {
         entries: u16,
         /// `eh_depth`.
         depth: u16,
-        /// The depth that it must have.
+        /// The required depth.
         expected: u16,
     },
     #[error("extent index for block {logical} of the file at block {block}")]
@@ -38,7 +38,7 @@ pub enum MappingFault {
         /// `ei_leaf`.
         block: u64,
     },
-    #[error("extents do not begin where their index says")]
+    #[error("extents start at another block than in their index")]
     ExtentStart,
     #[error("no room for the checksum of the extents")]
     ExtentTail,
@@ -58,12 +58,12 @@ pub enum MappingFault {
     },
     #[error("block {block} maps blocks twice")]
     MapTwice { block: u64 },
-    #[error("more blocks map its content than it can have")]
+    #[error("more blocks map its content than possible")]
     Maps,
-    #[error("with those before it maps more blocks than there can be")]
+    #[error("more blocks are mapped in total than possible")]
     Runs,
-    #[error("block {block} stands at two places of it")]
+    #[error("block {block} is used twice by it")]
     BlockTwice { block: u64 },
-    #[error("block {block} belongs to inode {other} too")]
+    #[error("block {block} is used by inode {other}, too")]
     BlockShared { block: u64, other: u32 },
 }

@@ -1,6 +1,6 @@
 //! Faults of the superblock and of group descriptors.
 
-/// Why the superblock or a group descriptor cannot be right.
+/// Why the superblock or a group descriptor is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeFault {
     #[error("block size 1024 << {log}")]
@@ -72,7 +72,7 @@ pub enum VolumeFault {
     UnusedInodes {
         /// `bg_itable_unused`.
         found: u32,
-        /// How many inodes the group has.
+        /// Inodes of the group.
         per_group: u32,
     },
     #[error("refers to block {block} of {blocks}")]

@@ -1,5 +1,5 @@
-//! The log: transactions one after the other, each of blocks with what they are for (descriptors), blocks that must not be replayed
-//! (revocations) and a commit. It ends where the next block is not of the expected transaction.
+//! The log: a sequence of transactions, each with descriptors and their blocks, revocations and a commit. It ends at a
+//! block that is not of the expected transaction.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ const DESCRIPTOR: u32 = 1;
 const COMMIT: u32 = 2;
 const REVOKE: u32 = 5;
 
-/// Length of `journal_header_s`, with which each of these blocks begins.
+/// Length of `journal_header_s`, at the start of each of these blocks.
 const HEADER: usize = 12;
 /// Length of the checksum at the end of descriptors and revocations.
 const TAIL: usize = 4;
-/// Where the checksum of a commit stands.
+/// Offset of the checksum of a commit.
 const H_CHKSUM: usize = 0x10;
 
 // Flags of a tag.
@@ -29,16 +29,16 @@ const ESCAPED: u32 = 1;
 const SAME_UUID: u32 = 2;
 const LAST: u32 = 8;
 
-/// One transaction, or what was read of it.
+/// A transaction, perhaps incomplete.
 #[derive(Default)]
 struct Transaction {
-    /// Block of the volume, and where its new content stands.
+    /// Blocks of the volume, and the locations of their new contents.
     blocks: Vec<(u64, Shown)>,
-    /// Blocks that this transaction and those before it must not change.
+    /// Blocks that are not changed by this transaction and those before it.
     revoked: Vec<u64>,
-    /// CRC-32 of its blocks, where it is used.
+    /// CRC-32 of its blocks, if used.
     sum: u32,
-    /// The first fault: whatever was not committed may be there in part only, so that only a commit makes it one.
+    /// The first fault: an uncommitted transaction may be incomplete, so a fault matters only after a commit.
     damage: Option<ReadError>,
 }
 
@@ -50,7 +50,7 @@ impl Transaction {
     }
 }
 
-/// What a tag of a descriptor says of the block that it stands for.
+/// A tag of a descriptor, which describes one block.
 struct Tag {
     block: u64,
     flags: u32,
@@ -58,7 +58,7 @@ struct Tag {
     sum: u32,
 }
 
-/// The transactions that were committed, in their order.
+/// The committed transactions, in order.
 pub(super) struct Log {
     transactions: Vec<Transaction>,
 }
@@ -84,7 +84,7 @@ impl Log {
         Ok(Self { transactions })
     }
 
-    /// What each block of the volume becomes.
+    /// The new location of each replaced block.
     pub(super) fn replay(&self) -> BTreeMap<u64, Shown> {
         let mut revoked = BTreeMap::new();
         for (index, transaction) in self.transactions.iter().enumerate() {
@@ -105,14 +105,14 @@ struct Scan<'a> {
     info: &'a JournalSuper,
     /// The next block.
     next: u64,
-    /// How many blocks were not visited: the log goes round once at most.
+    /// Number of unvisited blocks: the log wraps around at most once.
     left: u64,
     /// The transaction that is expected.
     sequence: u32,
 }
 
 impl Scan<'_> {
-    /// The next transaction; `None` where the log ends.
+    /// The next transaction; `None` at the end of the log.
     fn transaction(&mut self) -> Result<Option<Transaction>, ReadError> {
         let mut transaction = Transaction { sum: !0, ..Transaction::default() };
         while self.left > 0 {
@@ -134,7 +134,7 @@ impl Scan<'_> {
         Ok(None)
     }
 
-    /// The next block and where it stands in the journal.
+    /// The next block and its number in the journal.
     fn take(&mut self) -> Result<(u64, Vec<u8>), ReadError> {
         let at = self.next;
         let left = self.left.checked_sub(1);
@@ -166,7 +166,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// The next tag of a descriptor and what follows it; `None` where no more fits.
+    /// The next tag of a descriptor and the data after it; `None` at the end.
     fn tag<'b>(&self, bytes: &'b [u8]) -> Option<(Tag, &'b [u8])> {
         let (len, has_high) = match (self.info.checksums, self.info.bits64) {
             (Checksums::V3(_), bits64) => (16, bits64),
@@ -188,7 +188,7 @@ impl Scan<'_> {
 
     fn revocations(&self, bytes: &[u8], at: u64, transaction: &mut Transaction) {
         transaction.note(self.damaged_tail(bytes, at));
-        // r_count counts the bytes of the header too, and its own.
+        // r_count includes the header and itself.
         let r_count = usize::try_from(be32(bytes, HEADER)).unwrap_or(usize::MAX);
         let Some(numbers) = bytes.get(HEADER + 4..r_count) else {
             let what = JournalFault::Revocations { len: r_count };
@@ -199,7 +199,7 @@ impl Scan<'_> {
         transaction.revoked.extend(numbers.chunks_exact(len).map(number));
     }
 
-    /// Whether the checksum of a commit, where it has one, is right.
+    /// Whether the checksum of a commit, if any, is valid.
     fn is_committed(&self, bytes: &[u8], sum: u32) -> bool {
         let found = be32(bytes, H_CHKSUM);
         match self.info.checksums {
@@ -213,7 +213,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A transaction whose commit is not right was being written last, and never was; in front of others it is damage.
+    /// An invalid commit at the end is an incomplete transaction and ignored; followed by others it is corruption.
     fn torn(&mut self, at: u64) -> Result<Option<Transaction>, ReadError> {
         let follows = self.left > 0 && {
             let (_, bytes) = self.take()?;
@@ -232,7 +232,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The fault of a descriptor or of revocations whose checksum does not hold.
+    /// The fault of a descriptor or of revocations with a checksum mismatch.
     fn damaged_tail(&self, bytes: &[u8], at: u64) -> Option<ReadError> {
         let seed = self.seed()?;
         let (covered, tail) = bytes.split_at(bytes.len() - TAIL);
@@ -240,7 +240,7 @@ impl Scan<'_> {
         (found != expected).then(|| ReadError::checksum(Place::Journal(at), found, expected))
     }
 
-    /// The fault of a block to be replayed whose checksum does not hold.
+    /// The fault of a block to replay with a checksum mismatch.
     fn damaged_content(&self, tag: &Tag, content: &[u8], at: u64) -> Option<ReadError> {
         let expected = crc32c_raw(crc32c_raw(self.seed()?, &self.sequence.to_be_bytes()), content);
         let expected = match self.info.checksums {
@@ -250,7 +250,7 @@ impl Scan<'_> {
         (tag.sum != expected).then(|| ReadError::checksum(Place::Journal(at), tag.sum, expected))
     }
 
-    /// Continues the checksum of a transaction, where it is used: a CRC-32 whose bits are not reflected.
+    /// Continues the checksum of a transaction, if used: a CRC-32 without bit reflection.
     fn add(&self, sum: u32, bytes: &[u8]) -> u32 {
         if self.info.checksums != Checksums::V1 {
             return sum;

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use super::superblock::MAGIC;
 use crate::source::ReadAt;
 
-/// A block that stands elsewhere.
+/// A block shown from another location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// Where, in blocks of the volume.
+    /// Its location, in blocks of the volume.
     pub(super) at: u64,
-    /// Whether its first word, which a block of the journal itself begins with, is stored as zeros.
+    /// Whether its first word, the magic number of the journal, is stored as zeros.
     pub(super) escaped: bool,
 }
 
-/// The volume, by block the ones that stand in the journal.
+/// The volume, with the replaced blocks by number.
 pub(super) struct Overlay {
     inner: Arc<dyn ReadAt>,
     block: u64,

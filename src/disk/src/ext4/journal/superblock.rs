@@ -1,4 +1,4 @@
-//! The superblock of the journal (`journal_superblock_s`): where its log begins, and in which form.
+//! The superblock of the journal (`journal_superblock_s`): location and format of its log.
 
 use mkext4::csum::crc32c_raw;
 
@@ -6,15 +6,16 @@ use super::{Journal, MOUNT, be32};
 use crate::ext4::corruption::JournalFault;
 use crate::ext4::{Place, ReadError, le16, le32};
 
-/// First word of every block that belongs to the journal itself.
+/// First word of every block of the journal itself.
 pub(super) const MAGIC: u32 = 0xc03b_3998;
 /// Length of the superblock in bytes.
 const LEN: usize = 1024;
-/// Where `s_checksum` stands.
+/// Offset of `s_checksum`.
 const S_CHECKSUM: usize = 0xfc;
-/// Blocks for fast commits where the superblock does not tell (`JBD2_DEFAULT_FAST_COMMIT_BLOCKS`).
+/// Default number of blocks for fast commits (`JBD2_DEFAULT_FAST_COMMIT_BLOCKS`).
 const DEFAULT_FAST_BLOCKS: u32 = 256;
-/// First word of an area of fast commits (`EXT4_FC_TAG_HEAD`, its length): features and transaction follow, little endian.
+/// First word of an area of fast commits (`EXT4_FC_TAG_HEAD`, its length): features and transaction follow, little
+/// endian.
 const FAST_HEAD: (u16, u16) = (9, 8);
 
 // `s_feature_compat`.
@@ -28,32 +29,32 @@ const CSUM_V3: u32 = 0x10;
 const FAST_COMMIT: u32 = 0x20;
 const KNOWN: u32 = REVOKE | BITS64 | ASYNC_COMMIT | CSUM_V2 | CSUM_V3 | FAST_COMMIT;
 
-/// What the journal says of itself.
+/// The parameters of the journal.
 pub(super) struct JournalSuper {
-    /// Blocks in which the log goes round.
+    /// The blocks of the circular log.
     pub(super) log: std::ops::Range<u64>,
-    /// `s_start`: first block of the log, 0 when it is empty.
+    /// `s_start`: first block of the log, 0 if it is empty.
     pub(super) start: u64,
     /// `s_sequence`: number of the first transaction.
     pub(super) sequence: u32,
     /// Whether block numbers have 64 bits.
     pub(super) bits64: bool,
     pub(super) checksums: Checksums,
-    /// Whether a commit may have come before what it commits.
+    /// Whether a commit may have been written before its blocks.
     pub(super) async_commit: bool,
-    /// The transaction whose fast commits stand behind the log, if there are any.
+    /// The transaction with fast commits after the log, if any.
     pub(super) fast_commit: Option<u32>,
 }
 
-/// What is known of the bytes of a transaction.
+/// The type of checksums of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checksums {
     None,
     /// One CRC-32 of all its blocks.
     V1,
-    /// CRC-32C of each block, with this seed; tags have half of it.
+    /// CRC-32C of each block, with this seed; tags have its low half.
     V2(u32),
-    /// The same; tags have all of it.
+    /// CRC-32C of each block, with this seed; tags have all of it.
     V3(u32),
 }
 
@@ -69,7 +70,7 @@ impl JournalSuper {
         if u64::from(s_blocksize) != journal.volume.block {
             return corrupt(JournalFault::BlockSize { found: s_blocksize, expected: journal.volume.block });
         }
-        // The first form of the superblock ends before the features.
+        // The first version of the superblock has no features.
         let word = |at| if h_blocktype == 4 { be32(&bytes, at) } else { 0 };
         let (compat, incompat) = (word(0x24), word(0x28));
         if incompat & !KNOWN != 0 {
@@ -95,7 +96,7 @@ impl JournalSuper {
             bits64: incompat & BITS64 != 0,
             checksums,
             async_commit: incompat & ASYNC_COMMIT != 0,
-            // Linux leaves block `end` (`j_last`) unused: the area begins behind it (`j_fc_first`).
+            // Linux leaves block `end` (`j_last`) unused: the area starts after it (`j_fc_first`).
             fast_commit: if fast_blocks < 2 { None } else { fast_commit(journal, u64::from(end) + 1)? },
         })
     }
@@ -118,7 +119,7 @@ fn checksums(compat: u32, incompat: u32, bytes: &[u8]) -> Result<Checksums, Read
     Ok(found(crc32c_raw(!0, &bytes[0x30..0x40]))) // s_uuid
 }
 
-/// The transaction that the fast commits from `block` on follow; `None` when there are none.
+/// The transaction that precedes the fast commits from block `on` on; `None` if there are none.
 fn fast_commit(journal: &Journal<'_>, block: u64) -> Result<Option<u32>, ReadError> {
     let bytes = journal.read(block)?;
     let head = (le16(&bytes, 0), le16(&bytes, 2));

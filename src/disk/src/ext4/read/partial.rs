@@ -1,7 +1,7 @@
-//! A part of a volume's tree: only what leads to the wanted paths is read.
+//! Reads a part of a volume's tree: only nodes on the given paths.
 //!
-//! All that is read is checked as [`super::read`] checks it. Whether link counts agree with the names, and whether what was
-//! not read is sound, only reading everything tells.
+//! Everything read is validated as in [`super::read`]. Link counts and unread parts can be validated only by reading
+//! everything.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
@@ -21,27 +21,27 @@ use crate::ext4::{LOST_FOUND, Place, ReadError, journal};
 use crate::source::ReadAt;
 use crate::tree::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, Origin, ROOT, Tree, components};
 
-/// How much is read at the end of a path.
+/// What to read at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// The node alone.
     Node,
-    /// The entries of a directory too.
+    /// The node and the entries of a directory.
     Entries,
-    /// Those, and what the symbolic links among them lead to.
+    /// The node, its entries, and the targets of symbolic links among them.
     Targets,
 }
 
-/// A path whose nodes are to be read; symbolic links are followed inside the volume, the last name's too.
+/// A path to read; symbolic links are followed inside the volume, including the last name's.
 #[derive(Clone, Copy, Debug)]
 pub struct Want<'a> {
     /// From the root of the volume.
     pub path: &'a [u8],
-    /// What to read where it ends.
+    /// What to read at its end.
     pub reach: Reach,
 }
 
-/// Reads what the paths of `wants` lead to; in the tree, nothing else exists. A path that leads nowhere is no error here.
+/// Reads the nodes on the paths of `wants`; the tree contains nothing else. A missing path is not an error.
 pub fn read_some(source: Arc<dyn ReadAt>, origin: Origin, wants: &[Want<'_>]) -> Result<(FileSystem, Tree), ReadError> {
     let source = journal::replayed(source)?;
     let volume = Super::open(&*source)?.with_tables()?;
@@ -62,24 +62,24 @@ struct Partial<'a> {
     /// By number of the inode.
     ids: BTreeMap<u32, InodeId>,
     dirs: BTreeMap<InodeId, Dir>,
-    /// Of all nodes together.
+    /// Shared by all nodes.
     budget: Budget,
-    /// Names that may still be followed: links lead through links.
+    /// The number of names that may still be followed: links lead to further links.
     steps_left: u32,
 }
 
-/// Most names that all paths lead through, links and what they lead to included. Debian's take some hundred.
+/// Maximum number of names on all paths, including links and their targets. Debian's take some hundred.
 const MAX_STEPS: u32 = 1 << 20;
 
 /// A directory of the tree.
 struct Dir {
     number: u32,
     parent: u32,
-    /// What it names, once that was read.
+    /// Its entries, once read.
     names: Option<Names>,
 }
 
-/// The inode of each name, and the type that the entry gives it.
+/// Inode and type of each name.
 type Names = BTreeMap<Vec<u8>, (u32, Option<u8>)>;
 
 impl<'a> Partial<'a> {
@@ -112,7 +112,7 @@ impl<'a> Partial<'a> {
         Ok(())
     }
 
-    /// Goes where a path leads from a directory, as look-ups in a tree do, and reads the nodes on the way.
+    /// Follows a path from a directory, as in look-ups in a tree, and reads the nodes on it.
     fn follow(&mut self, from: InodeId, path: &[u8]) -> Result<Option<InodeId>, ReadError> {
         let names = |path: &[u8]| components(path).map(<[u8]>::to_vec).rev().collect::<Vec<_>>();
         let mut todo = names(path);
@@ -163,7 +163,7 @@ impl<'a> Partial<'a> {
         way
     }
 
-    /// The node of a name, which is read unless it is there; `None` where no directory has that name.
+    /// The node of a name, which is read if necessary; `None` if the directory has no such entry.
     fn entry(&mut self, dir: InodeId, name: &[u8]) -> Result<Option<InodeId>, ReadError> {
         if !self.dirs.contains_key(&dir) {
             return Ok(None);
@@ -175,7 +175,7 @@ impl<'a> Partial<'a> {
         self.place(dir, name, number, file_type)
     }
 
-    /// What a directory names.
+    /// The entries of a directory.
     fn names(&mut self, id: InodeId) -> Result<&Names, ReadError> {
         let Some(dir) = self.dirs.get(&id) else { return Err(self.stray(id)) };
         if dir.names.is_none() {
@@ -193,7 +193,7 @@ impl<'a> Partial<'a> {
         ReadError::corrupt(Place::Inode(*number), DirectoryFault::NotDirectory)
     }
 
-    /// Gives an inode its name in the tree.
+    /// Inserts an inode into the tree.
     fn place(
         &mut self,
         dir: InodeId,
@@ -213,7 +213,7 @@ impl<'a> Partial<'a> {
         {
             return Ok(None);
         }
-        // All else that a tree refuses was looked at before.
+        // Other errors of a tree have been checked before.
         let invalid = |_| corrupt(DirectoryFault::Name { name: String::from_utf8_lossy(name).into_owned() });
         let id = match self.ids.get(&number).copied() {
             Some(_) if is_dir => return Err(corrupt(DirectoryFault::TwoNames)),
@@ -236,7 +236,7 @@ impl<'a> Partial<'a> {
     }
 }
 
-/// What a directory names.
+/// The entries of a directory.
 fn read_names(volume: &Super<'_>, number: u32, parent: u32, budget: &mut Budget) -> Result<Names, ReadError> {
     let corrupt = |what: DirectoryFault| ReadError::corrupt(Place::Inode(number), what);
     let node = node(volume, number)?;
@@ -261,7 +261,7 @@ fn read_names(volume: &Super<'_>, number: u32, parent: u32, budget: &mut Budget)
     Ok(names)
 }
 
-/// An inode that some directory names.
+/// An inode with an entry in a directory.
 fn node(volume: &Super<'_>, number: u32) -> Result<Node, ReadError> {
     let unused = || ReadError::corrupt(Place::Inode(number), InodeFault::Unused);
     inodes::read_one(volume, number)?.ok_or_else(unused)

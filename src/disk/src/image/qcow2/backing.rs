@@ -1,8 +1,9 @@
-//! What an overlay stands on: the name of the backing file, and its format in a header extension.
+//! The backing file of an overlay: its name, and its format in a header extension.
 //!
-//! Specification: `docs/interop/qcow2.rst` of QEMU, "Header" and "Header extensions". Stricter than that: version 3, clusters of
-//! 64 KiB, no snapshot, no feature but the compression type, a name that is a plain file name, and a format. QEMU takes a name with
-//! a colon for a protocol, guesses a format that is missing, and follows a path to any file of the machine.
+//! Specification: `docs/interop/qcow2.rst` of QEMU, "Header" and "Header extensions". Stricter: version 3, clusters of
+//! 64 KiB, no snapshots, no features except the compression type, a plain file name, and an explicit format. QEMU
+//! interprets a name with a colon as a protocol, guesses a missing format, and follows a path to any file of the
+//! machine.
 
 use std::fmt;
 
@@ -14,54 +15,52 @@ use crate::image::Format;
 pub const FORMAT: u32 = 0xe279_2aca;
 /// End of the header extensions.
 pub const END: u32 = 0;
-/// Longest name: that of a file.
+/// Maximum length of a file name.
 const MAX_NAME: usize = 255;
-/// The fixed part of the header, of which an overlay has all fields.
+/// The fixed part of the header, complete in an overlay.
 const HEADER: usize = 112;
 
-/// The file that an overlay stands on.
+/// The backing file of an overlay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backing {
     name: String,
     format: Format,
 }
 
-/// A name that no backing file may have.
+/// An invalid name of a backing file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} cannot be the name of a backing file: {reason}")]
+#[error("invalid name of a backing file {name:?}: {reason}")]
 pub struct BackingNameError {
     pub name: String,
-    /// Why not.
     pub reason: &'static str,
 }
 
 impl Backing {
-    /// A file called `name`, in the folder of the overlay.
+    /// A file called `name`, in the directory of the overlay.
     pub fn new(name: &str, format: Format) -> Result<Self, BackingNameError> {
         let reason = match name {
-            "" | "." | ".." => "it names no file",
-            _ if name.len() > MAX_NAME => "it has more than 255 bytes",
-            _ if name.contains('/') => "it leads to another folder",
-            _ if name.contains(':') => "QEMU takes what stands before a colon for a protocol",
-            _ if name.chars().any(char::is_control) => "it has a control character",
+            "" | "." | ".." => "it is not a file name",
+            _ if name.len() > MAX_NAME => "it is longer than 255 bytes",
+            _ if name.contains('/') => "it refers to another directory",
+            _ if name.contains(':') => "QEMU interprets the text before a colon as a protocol",
+            _ if name.chars().any(char::is_control) => "it contains a control character",
             _ => return Ok(Self { name: name.to_owned(), format }),
         };
         Err(BackingNameError { name: name.to_owned(), reason })
     }
 
-    /// Name of the file, without a folder.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How the disk is stored in it.
+    /// The format of the file.
     pub fn format(&self) -> Format {
         self.format
     }
 
     /// Reads it from the header of an overlay.
     pub fn read(file: &ImageFile, header: &Header) -> Result<Self, ImageError> {
-        const HINT: &str = "take the file as `vmbake delta` wrote it";
+        const HINT: &str = "use the file as written by `vmbake delta`";
         let unsupported = |what: String| file.unsupported(what, HINT);
         if (header.version, header.cluster_bits) != (3, 16) {
             let found = format!("version {} and clusters of {} bytes", header.version, header.cluster_size());
@@ -69,7 +68,7 @@ impl Backing {
         }
         let mut first = vec![0; usize::try_from(header.cluster_size().min(file.len())).unwrap_or(HEADER)];
         file.read(&mut first, 0, Qcow2Part::Header)?;
-        let fixed = first.first_chunk().ok_or_else(|| unsupported("a header that is cut off".to_owned()))?;
+        let fixed = first.first_chunk().ok_or_else(|| unsupported("a truncated header".to_owned()))?;
         for (at, what) in [(60, "snapshots"), (80, "compatible features"), (88, "autoclear features")] {
             let found = if at == 60 { u64::from(be32(fixed, at)) } else { be64(fixed, at) };
             if found != 0 {
@@ -83,11 +82,11 @@ impl Backing {
             Some(other) => {
                 return Err(unsupported(format!("a backing file of format {:?}", String::from_utf8_lossy(other))));
             }
-            None => return Err(unsupported("a backing file whose format it does not tell".to_owned())),
+            None => return Err(unsupported("a backing file without a format".to_owned())),
         };
         let (at, len) = (be64(fixed, 8), u64::from(be32(fixed, 16)));
         let name = part(&first, at, len).and_then(|name| str::from_utf8(name).ok());
-        let name = name.ok_or_else(|| unsupported("a backing file whose name cannot be read".to_owned()))?;
+        let name = name.ok_or_else(|| unsupported("a backing file whose name is unreadable".to_owned()))?;
         Self::new(name, format).map_err(|error| unsupported(format!("a backing file whose name is refused: {error}")))
     }
 }
@@ -98,7 +97,7 @@ impl fmt::Display for Backing {
     }
 }
 
-/// What the header extension with the format says, in the list that starts at `at`.
+/// The format extension in the list of header extensions at `at`.
 fn format(first: &[u8], mut at: u64) -> Option<&[u8]> {
     loop {
         let head = part(first, at, 8)?;

@@ -1,9 +1,9 @@
-//! A bounded cache that loads each value once, also when several threads ask for it at the same time.
+//! A bounded cache that loads each value once, even if several threads request it at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Values by key; the one that was not used for the longest time makes room.
+/// Values by key; the least recently used one is evicted.
 pub struct Cache<K, V> {
     state: Mutex<State<K, V>>,
     capacity: usize,
@@ -14,7 +14,7 @@ struct State<K, V> {
     clock: u64,
 }
 
-/// Threads that want a value which is not there yet wait at its slot, not at the whole cache.
+/// Threads that wait for a value block on its slot, not on the whole cache.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
 
 struct Entry<V> {
@@ -32,7 +32,7 @@ impl<K: Ord + Copy, V> Cache<K, V> {
         Self { state: Mutex::new(State { slots: BTreeMap::new(), clock: 0 }), capacity }
     }
 
-    /// The value of `key`, loaded when it is not there. A failed load is tried again by the next caller.
+    /// The value of `key`, loaded if missing. A failed load is retried by the next caller.
     pub fn get<E>(&self, key: K, load: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
         let slot = self.slot(key);
         let mut value = lock(&slot);
@@ -62,7 +62,7 @@ impl<K: Ord + Copy, V> Cache<K, V> {
     }
 }
 
-/// A value behind a poisoned lock is still whole: it is set in one step.
+/// A value behind a poisoned lock is consistent: it is set in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! All tables of an image, walked once when it is opened: whichever part is read later, and by whom, a damaged table is refused
-//! here, and so is an image that holds much more than its file could.
+//! Validates all tables of an image when it is opened: an image with a corrupt table is refused independent of the
+//! parts that are read, and so is one with much more data than its file permits.
 //!
-//! Stricter than QEMU: no L2 table may be named twice by the L1 table. Only snapshots share them, and each has an L1 table
-//! of its own.
+//! Stricter than QEMU: the L1 table must not refer to an L2 table twice. Only snapshots share L2 tables, and each has a
+//! separate L1 table.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,16 @@ use super::header::Header;
 use super::table::{self, L2Table, Mapping};
 use super::{ImageError, ImageFile, Qcow2Part, index};
 
-/// Bytes that a disk may hold for each byte of its file. Real images stay far below 50, a bomb of repeated bytes has more than 1,000.
+/// Maximum bytes of a disk for each byte of its file. Real images stay far below 50, a bomb of repeated bytes exceeds
+/// 1,000.
 const MAX_RATIO: u64 = 200;
-/// Bytes that any disk may hold, however small its file is: a disk with little but repeated text on it is no attack.
+/// Data size that is always accepted: a small disk with repeated text is not an attack.
 const FLOOR: u64 = 256 << 20;
 
-/// Compressed clusters, by their offset in the file, that stand at more than one place of the disk.
+/// Compressed clusters, by their offset in the file, that are used more than once.
 pub type Shared = BTreeSet<u64>;
 
-/// Checks every entry that stands for a part of the disk.
+/// Validates every entry for a part of the disk.
 pub fn check(file: &ImageFile, header: &Header, l1: &[u64]) -> Result<Shared, ImageError> {
     let mut walk = Walk { file, header, held: 0, compressed: Vec::new() };
     for (number, offset) in tables(file, header, l1)? {
@@ -33,7 +34,7 @@ pub fn check(file: &ImageFile, header: &Header, l1: &[u64]) -> Result<Shared, Im
     Ok(repeated.map(|pair| pair[0]).collect())
 }
 
-/// The L2 tables: the number of the L1 entry, and the offset in the file.
+/// The L2 tables: index of the L1 entry, and offset in the file.
 fn tables(file: &ImageFile, header: &Header, l1: &[u64]) -> Result<Vec<(u64, u64)>, ImageError> {
     let mut tables = Vec::new();
     for (number, entry) in (0u64..).zip(l1) {
@@ -42,7 +43,7 @@ fn tables(file: &ImageFile, header: &Header, l1: &[u64]) -> Result<Vec<(u64, u64
     }
     tables.sort_unstable();
     if let Some([_, (offset, number)]) = tables.array_windows().find(|[(a, _), (b, _)]| a == b) {
-        return Err(file.corrupt(Qcow2Part::L1Entry, header.l1_entry(*number), *offset, "an L2 table of its own"));
+        return Err(file.corrupt(Qcow2Part::L1Entry, header.l1_entry(*number), *offset, "an unshared L2 table"));
     }
     // In the order of the disk, so that the first fault is that of the lowest offset.
     let mut tables: Vec<(u64, u64)> = tables.into_iter().map(|(offset, number)| (number, offset)).collect();
@@ -62,7 +63,7 @@ impl Walk<'_> {
     fn table(&mut self, number: u64, offset: u64) -> Result<(), ImageError> {
         let cluster = self.header.cluster_size();
         let start = number * self.header.l2_reach();
-        // What follows the end of the disk is never read.
+        // Entries after the end of the disk are never read.
         let count = self.header.size.saturating_sub(start).div_ceil(cluster).min(cluster / 8);
         let table = L2Table::read(self.file, self.header, offset)?;
         for (i, at) in (0..index(count)).zip((start..).step_by(index(cluster))) {

@@ -1,5 +1,5 @@
-//! Decompression of clusters: what enters is at most the sectors that an L2 entry names, followed by bytes of the next
-//! cluster, what leaves is one whole cluster.
+//! Decompresses clusters: from at most the sectors in an L2 entry, which may include bytes of the next cluster, to one
+//! whole cluster.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -8,14 +8,14 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::image::ClusterCompression;
 
-/// Frames that need a larger window than these 8 MiB, which every decoder has to support, are refused: it would be
-/// memory for nothing, as a cluster has at most 2 MiB.
+/// Frames that require a window larger than 8 MiB, which every decoder must support, are refused: a cluster has at most
+/// 2 MiB, so it would waste memory.
 const WINDOW_LOG_MAX: u32 = 23;
 
 /// Decompresses clusters of one image, from several threads.
 pub struct Decompressor {
     compression: ClusterCompression,
-    /// Contexts that are not in use.
+    /// Unused contexts.
     zstd: Mutex<Vec<Decoder<'static>>>,
 }
 
@@ -24,7 +24,7 @@ impl Decompressor {
         Self { compression, zstd: Mutex::default() }
     }
 
-    /// Fills `cluster` from `data`; what follows a full cluster is ignored.
+    /// Decompresses `data` into `cluster`; ignores data after a full cluster.
     pub fn decompress(&self, data: &[u8], cluster: &mut [u8]) -> io::Result<()> {
         match self.compression {
             ClusterCompression::Zlib => inflate(data, cluster),

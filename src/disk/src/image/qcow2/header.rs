@@ -1,10 +1,10 @@
-//! The header of a qcow2 image, without its extensions: none of them changes what the disk holds, as what must be
-//! understood has an incompatible feature bit.
+//! The header of a qcow2 image, without its extensions: none of them changes the contents of the disk, as mandatory
+//! features have an incompatible feature bit.
 //!
 //! Specification: `docs/interop/qcow2.rst` of QEMU, "Header". Big-endian; offsets and sizes are bytes.
 //!
-//! Snapshots are ignored: what is read is the active layer. An image whose dirty bit is set is read as well: it says
-//! that reference counts may be stale, and reading uses none.
+//! Snapshots are ignored: the active layer is read. An image with the dirty bit is accepted: its reference counts may
+//! be stale, but reading does not use them.
 
 use super::{ImageError, ImageFile, Qcow2Part};
 use crate::image::ClusterCompression;
@@ -14,13 +14,13 @@ pub const MAGIC: [u8; 4] = *b"QFI\xfb";
 
 const V2_LEN: usize = 72;
 const V3_LEN: usize = 104;
-/// Header length of an image that names its compression type.
+/// Header length of an image with a compression type.
 const FULL_LEN: usize = 112;
 
-/// A disk is made of these: of a part of one, QEMU shows nothing.
+/// Unit of disk sizes: QEMU ignores a partial sector.
 const SECTOR: u64 = 512;
 
-/// QEMU reads no larger L1 table, so no image has one.
+/// Limit of QEMU for the L1 table.
 const MAX_L1_BYTES: u64 = 32 << 20;
 
 const CONVERT: &str = "convert it first: qemu-img convert -O qcow2 IMAGE NEW";
@@ -32,7 +32,7 @@ const EXTERNAL_DATA: u64 = 1 << 2;
 const COMPRESSION_TYPE: u64 = 1 << 3;
 const EXTENDED_L2: u64 = 1 << 4;
 
-/// What reading needs of a header, checked.
+/// The validated fields for reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     pub version: u32,
@@ -41,13 +41,13 @@ pub struct Header {
     /// Length of the disk in bytes.
     pub size: u64,
     pub l1_table_offset: u64,
-    /// Entries of the L1 table that `size` needs; the file has at least as many.
+    /// Entries of the L1 table required for `size`; the file has at least as many.
     pub l1_len: usize,
     pub compression: ClusterCompression,
 }
 
 impl Header {
-    /// Reads and checks the header of `file`, which stands on another one if it is an overlay.
+    /// Reads and validates the header of `file`, which has a backing file if it is an overlay.
     pub fn read(file: &ImageFile, is_overlay: bool) -> Result<Self, ImageError> {
         let mut bytes = [0; FULL_LEN];
         file.read(&mut bytes[..V2_LEN], 0, Qcow2Part::Header)?;
@@ -73,9 +73,9 @@ impl Header {
         }
         match (be64(&bytes, 8), is_overlay) {
             (0, false) | (1.., true) => {}
-            (0, true) => return Err(file.unsupported("no backing file", "take the file as `vmbake delta` wrote it")),
+            (0, true) => return Err(file.unsupported("no backing file", "use the file as written by `vmbake delta`")),
             (1.., false) => {
-                let hint = "merge it first: qemu-img convert -O qcow2 IMAGE NEW (beside its backing file)";
+                let hint = "merge it first, next to its backing file: qemu-img convert -O qcow2 IMAGE NEW";
                 return Err(file.unsupported("a backing file", hint));
             }
         }
@@ -110,18 +110,18 @@ impl Header {
         1 << self.cluster_bits
     }
 
-    /// Bytes of the disk that one L2 table describes.
+    /// Bytes of the disk that one L2 table covers.
     pub fn l2_reach(&self) -> u64 {
         self.cluster_size() * (self.cluster_size() / 8)
     }
 
-    /// Where the L1 entry of that number stands in the file.
+    /// Offset of an L1 entry in the file.
     pub fn l1_entry(&self, number: u64) -> u64 {
         self.l1_table_offset + number * 8
     }
 }
 
-/// Refuses by name what would change the meaning of the tables.
+/// Refuses features by name that would change the meaning of the tables.
 fn refuse_features(file: &ImageFile, bytes: &[u8; FULL_LEN], version: u32) -> Result<(), ImageError> {
     match be32(bytes, 32) {
         0 => {}
@@ -142,7 +142,7 @@ fn refuse_features(file: &ImageFile, bytes: &[u8; FULL_LEN], version: u32) -> Re
         return Err(file.unsupported("extended L2 entries (subclusters)", CONVERT));
     }
     if features & CORRUPT != 0 {
-        let hint = "QEMU marked it as damaged: try qemu-img check -r all IMAGE on a copy";
+        let hint = "QEMU marked it as corrupt: try qemu-img check -r all IMAGE on a copy";
         return Err(file.unsupported("the corrupt bit set", hint));
     }
     let unknown = features & !(DIRTY | COMPRESSION_TYPE);
@@ -154,7 +154,7 @@ fn refuse_features(file: &ImageFile, bytes: &[u8; FULL_LEN], version: u32) -> Re
 
 fn compression(file: &ImageFile, bytes: &[u8; FULL_LEN]) -> Result<ClusterCompression, ImageError> {
     let named = be64(bytes, 72) & COMPRESSION_TYPE != 0;
-    // Where the header is too short for the field, it was not read and is 0.
+    // If the header is too short for the field, it was not read and is 0.
     match (named, bytes[104]) {
         (false, 0) => Ok(ClusterCompression::Zlib),
         (true, 1) => Ok(ClusterCompression::Zstd),
@@ -166,9 +166,9 @@ fn compression(file: &ImageFile, bytes: &[u8; FULL_LEN]) -> Result<ClusterCompre
     }
 }
 
-/// The number of L1 entries that `size` needs.
+/// The number of L1 entries required for `size`.
 fn check_l1(file: &ImageFile, cluster_bits: u32, size: u64, l1_size: u32, offset: u64) -> Result<usize, ImageError> {
-    // An L2 table is one cluster of 8-byte entries, each of which stands for one cluster.
+    // An L2 table is one cluster of 8-byte entries, each for one cluster.
     let l2_reach_bits = cluster_bits + (cluster_bits - 3);
     let needed = size.div_ceil(1 << l2_reach_bits);
     let most = MAX_L1_BYTES / 8;
@@ -189,7 +189,7 @@ fn check_l1(file: &ImageFile, cluster_bits: u32, size: u64, l1_size: u32, offset
     if !offset.is_multiple_of(1 << cluster_bits) {
         return Err(file.corrupt(Qcow2Part::L1TableOffset, 40, offset, "a multiple of the cluster size"));
     }
-    // Before anything is allocated: a table that the file does not hold is not worth memory.
+    // Before allocating memory, check that the file contains the table.
     if offset.checked_add(needed * 8).is_none_or(|end| end > file.len()) {
         let expected = format!("{needed:#x} entries inside the file of {:#x} bytes", file.len());
         return Err(file.corrupt(Qcow2Part::L1TableOffset, 40, offset, expected));

@@ -1,8 +1,8 @@
-//! The parts of a qcow2 image, by the names that its specification has for them.
+//! The parts of a qcow2 image, with their names in the specification.
 
 use std::fmt;
 
-/// A part that an error speaks of.
+/// A part of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Qcow2Part {
     Header,
@@ -24,9 +24,8 @@ pub enum Qcow2Part {
     L1Entry,
     L2Table,
     L2Entry,
-    /// A cluster that stands in the file as it is.
+    /// An uncompressed cluster.
     DataCluster,
-    /// A cluster that stands there compressed.
     CompressedCluster,
 }
 

@@ -1,20 +1,20 @@
 //! Entries of L1 and L2 tables. Big-endian 64-bit words; offsets are bytes of the image file.
 //!
-//! Stricter than QEMU: reserved bits that are set are corruption, as a feature that used them would have to announce
-//! itself by an incompatible feature bit.
+//! Stricter than QEMU: reserved bits that are set are corruption, as a feature that used them would require an
+//! incompatible feature bit.
 
 use super::header::Header;
 use super::{ImageError, ImageFile, Qcow2Part, index};
 
 /// Bits 9 to 55 of an L1 entry and of an L2 entry for a plain cluster.
 const OFFSET_MASK: u64 = 0x00ff_ffff_ffff_fe00;
-/// The reference count is exactly one. It says nothing that reading needs.
+/// The reference count is exactly one. Irrelevant for reading.
 const COPIED: u64 = 1 << 63;
 const COMPRESSED: u64 = 1 << 62;
-/// Version 3: the cluster reads as zeros, whether or not it has an offset.
+/// Version 3: the cluster reads as zeros, with or without an offset.
 const ZERO: u64 = 1;
 
-/// One L2 table; its entries are as they are stored and checked when they are used.
+/// An L2 table with raw entries, which are validated on use.
 pub struct L2Table {
     /// Position in the file.
     pub offset: u64,
@@ -29,14 +29,14 @@ impl L2Table {
     }
 }
 
-/// Where the bytes of a cluster are.
+/// The location of a cluster's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
-    /// Nowhere. They are zeros, in an overlay those of its backing file.
+    /// Unallocated. Zeros, or in an overlay the bytes of its backing file.
     Absent,
-    /// Nowhere: they are zeros.
+    /// Zeros, not stored.
     Zero,
-    /// At this offset, as they are.
+    /// Uncompressed at this offset.
     Plain(u64),
     /// Compressed, in at most `len` bytes.
     Compressed { offset: u64, len: u64 },
@@ -50,7 +50,7 @@ pub fn read_words(file: &ImageFile, offset: u64, count: usize, what: Qcow2Part) 
     Ok(words.iter().map(|word| u64::from_be_bytes(*word)).collect())
 }
 
-/// The offset of the L2 table that an L1 entry at `at` names, if any.
+/// The offset of the L2 table in an L1 entry at `at`, if any.
 pub fn l2_offset(file: &ImageFile, header: &Header, entry: u64, at: u64) -> Result<Option<u64>, ImageError> {
     if entry & !(OFFSET_MASK | COPIED) != 0 {
         return Err(file.corrupt(Qcow2Part::L1Entry, at, entry, "reserved bits clear"));
@@ -62,13 +62,13 @@ pub fn l2_offset(file: &ImageFile, header: &Header, entry: u64, at: u64) -> Resu
     Ok((offset != 0).then_some(offset))
 }
 
-/// What entry `i` of an L2 table says.
+/// Decodes entry `i` of an L2 table.
 pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> Result<Mapping, ImageError> {
     let (entry, at) = (table.entries[i], table.offset + i as u64 * 8);
     let corrupt = |expected: &str| Err(file.corrupt(Qcow2Part::L2Entry, at, entry, expected));
     if entry & COMPRESSED != 0 {
         let (offset, len) = compressed_range(header, entry);
-        // The last sector may be cut off: the data ends before.
+        // The last sector may be truncated after the data.
         let Some(left) = file.len().checked_sub(offset).filter(|left| *left > 0) else {
             return corrupt("compressed data inside the file");
         };
@@ -78,9 +78,9 @@ pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> 
         return corrupt("reserved bits clear");
     }
     if entry & ZERO != 0 && header.version < 3 {
-        return corrupt("no zero flag, as this is version 2");
+        return corrupt("no zero flag in version 2");
     }
-    // Also of a cluster that reads as zeros, and only has its place.
+    // Also of a cluster that reads as zeros, but has allocated space.
     let offset = entry & OFFSET_MASK;
     if !offset.is_multiple_of(1 << header.cluster_bits) {
         return corrupt("a cluster at a multiple of the cluster size");
@@ -92,8 +92,8 @@ pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> 
     })
 }
 
-/// Offset and most bytes of compressed data: the low bits are the offset, the bits above (up to 61) count the
-/// additional sectors of 512 bytes that it reaches into.
+/// Offset and maximum length of compressed data: the low bits are the offset, the bits above (up to 61) count the
+/// additional sectors of 512 bytes.
 fn compressed_range(header: &Header, entry: u64) -> (u64, u64) {
     let offset_bits = 62 - (header.cluster_bits - 8);
     let offset = entry & ((1 << offset_bits) - 1);

@@ -1,7 +1,7 @@
-//! The SHA-256 of a file, made while it is written.
+//! Computes the SHA-256 of a file while it is written.
 //!
-//! The hash begins with the header, which names what stands behind the last cluster. So it can only be made meanwhile where
-//! the lengths of all clusters are known before. Otherwise the file is read once more when it is complete.
+//! The hash starts with the header, which refers to the data after the last cluster. So the lengths of all clusters
+//! must be known in advance. Otherwise the complete file is read again.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::image::{ClusterCompression, Format};
 use crate::write::chunk::Chunk;
 use crate::write::{WriteError, output_error};
 
-/// Where everything in a file will be.
+/// The layout of a file.
 pub struct Plan {
     tables: Tables,
     chunks: VecDeque<Vec<Piece>>,
@@ -28,15 +28,15 @@ impl Plan {
         Ok(Self { tables: Tables::new(disk_len, compression)?, chunks: VecDeque::new() })
     }
 
-    /// Adds the next chunk of the disk, of which only what its clusters are is looked at.
+    /// Adds the next chunk of the disk; only the stored lengths of its clusters are used.
     pub fn add(&mut self, chunk: &Chunk) {
         self.chunks.push_back(self.tables.place(chunk));
     }
 }
 
-/// A thread that reads a file as it is written, as far as nothing more will change there.
+/// A thread that reads a file as it is written, up to the part that is final.
 pub struct Following {
-    /// What each chunk still to come writes, and up to where the file is complete then.
+    /// The pieces of each chunk still to come, and up to where the file is then complete.
     chunks: VecDeque<(Vec<Piece>, u64)>,
     end: End,
     marks: Option<Sender<u64>>,
@@ -44,7 +44,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// Follows `file`, which will be as planned.
+    /// Follows `file`, which must be written as planned.
     pub fn start(file: &File, plan: Plan) -> Result<Self, WriteError> {
         let end = plan.tables.finish();
         let first = |pieces: &[Piece]| pieces.iter().map(|piece| piece.at).min().unwrap_or(u64::MAX);
@@ -63,12 +63,11 @@ impl Following {
         Ok(Self { chunks, end, marks: Some(marks), thread: Some(thread) })
     }
 
-    /// How long the file will be.
     pub fn file_len(&self) -> u64 {
         self.end.file_len
     }
 
-    /// Takes note of what was written of the next chunk.
+    /// Records the written pieces of the next chunk.
     pub fn wrote(&mut self, pieces: &[Piece]) {
         match self.chunks.pop_front() {
             Some((planned, complete)) if planned == pieces => self.tell(complete),
@@ -76,7 +75,7 @@ impl Following {
         }
     }
 
-    /// The digest of the file, when all of it is written; `None` if it is not what was planned.
+    /// The digest of the complete file; `None` if it was not written as planned.
     pub fn finish(mut self, end: &End) -> Option<[u8; 32]> {
         let planned = (&self.end.tables, &self.end.header, self.end.file_len);
         if !self.chunks.is_empty() || planned != (&end.tables, &end.header, end.file_len) {
@@ -84,17 +83,17 @@ impl Following {
         }
         self.tell(end.file_len);
         self.marks.take()?;
-        // What cannot be read now is read again, and refused then.
+        // After a read error, the file is read again, which reports the error.
         self.thread.take()?.join().ok()?.ok()
     }
 
     fn tell(&mut self, complete: u64) {
-        // A thread that has met an error does not listen any more; it says so at the end.
+        // A thread with an error has closed the channel; the error is reported at the end.
         let _listens = self.marks.as_ref().map(|marks| marks.send(complete));
     }
 }
 
-/// After an error, nothing holds the file any more either.
+/// After an error, the thread must release the file.
 impl Drop for Following {
     fn drop(&mut self) {
         self.marks = None;
@@ -112,7 +111,7 @@ fn follow(file: &File, header: &[u8], marks: &Receiver<u64>) -> Result<[u8; 32],
     Ok(hash.finalize().into())
 }
 
-/// The SHA-256 of `len` bytes of a file that is complete.
+/// The SHA-256 of `len` bytes of a complete file.
 pub fn whole(file: &File, len: u64) -> Result<[u8; 32], WriteError> {
     let mut hash = Sha256::new();
     update(&mut hash, file, 0, len)?;
@@ -120,7 +119,7 @@ pub fn whole(file: &File, len: u64) -> Result<[u8; 32], WriteError> {
 }
 
 fn update(hash: &mut Sha256, file: &File, mut at: u64, end: u64) -> Result<(), WriteError> {
-    // It stays in a core's own cache.
+    // Fits into the cache of a core.
     let mut buf = vec![0; 64 << 10];
     while at < end {
         let part = index(end - at).min(buf.len());
@@ -151,7 +150,8 @@ mod tests {
         chunk
     }
 
-    /// Writes a file of `chunks`, followed as one that was planned of `planned`; its digest by following, and by reading.
+    /// Writes a file of `chunks`, followed according to a plan of `planned`; returns its digest by following, and by
+    /// reading.
     fn write(planned: &[Chunk], chunks: &[Chunk]) -> (Option<[u8; 32]>, [u8; 32]) {
         let mut plan = Plan::new(4 * CHUNK, ClusterCompression::Zlib).unwrap();
         planned.iter().for_each(|chunk| plan.add(chunk));

@@ -1,51 +1,51 @@
-//! Where things stand in a qcow2 file, and the reference count of each host cluster.
+//! Allocation in a qcow2 file, with the reference count of each host cluster.
 
 use super::CLUSTER_LEN;
 
 /// Reference counts of 16 bits in one refcount block.
 const BLOCK_ENTRIES: u64 = CLUSTER_LEN / 2;
-/// Refcount blocks that one cluster of the refcount table names.
+/// Refcount blocks referred to by one cluster of the refcount table.
 const TABLE_ENTRIES: u64 = CLUSTER_LEN / 8;
-/// How far before the end of the file gaps are still filled, in bytes. One is left wherever a plain cluster interrupts compressed
-/// ones, and most are filled soon; what stands further ahead is complete, so that it can be hashed.
+/// Maximum distance from the end of the file in bytes at which gaps are filled. A plain cluster between compressed ones
+/// leaves a gap, and most are filled soon; earlier parts of the file are final, so that they can be hashed.
 const REACH: u64 = 16 << 20;
 
-/// Hands out places in a file that grows.
+/// Allocates space in a growing file.
 pub struct Layout {
-    /// By host cluster. 16 bits suffice: a compressed cluster has more than the 9 bytes of an empty zstd frame, so
-    /// less than 65536 of them touch one host cluster of 64 KiB.
+    /// By host cluster. 16 bits suffice: a compressed cluster has more than the 9 bytes of an empty zstd frame, so less
+    /// than 65536 of them touch one host cluster of 64 KiB.
     refcounts: Vec<u16>,
-    /// Free bytes behind compressed data, ascending; the last of them may reach to the end of the file.
+    /// Free ranges after compressed data, ascending; the last may extend to the end of the file.
     free: Vec<std::ops::Range<u64>>,
 }
 
-/// The reference counts as they are stored.
+/// The serialized reference counts.
 pub struct Refcounts {
-    /// All refcount blocks, one after the other.
+    /// All refcount blocks.
     pub blocks: Vec<u8>,
     pub blocks_at: u64,
     pub table: Vec<u64>,
     pub table_at: u64,
     pub table_clusters: u64,
-    /// All clusters of the file.
+    /// Length of the whole file.
     pub file_len: u64,
 }
 
 impl Layout {
-    /// A file whose first `reserved` clusters are taken.
+    /// A file whose first `reserved` clusters are allocated.
     pub fn new(reserved: usize) -> Self {
         Self { refcounts: vec![1; reserved], free: Vec::new() }
     }
 
-    /// Offset of `count` new clusters.
+    /// Allocates `count` clusters.
     pub fn clusters(&mut self, count: u64) -> u64 {
         let at = self.end();
         self.refcounts.extend((0..count).map(|_| 1));
         at
     }
 
-    /// Offset of `len` bytes (1 to a cluster's) of compressed data: in the first gap in reach with room, else at the end of the
-    /// file, continuing what reaches to it.
+    /// Allocates `len` bytes (1 to a cluster's) for compressed data: in the first sufficient gap in reach, otherwise at
+    /// the end of the file.
     pub fn compressed(&mut self, len: u64) -> u64 {
         let end = self.end();
         self.free.retain(|free| free.end + REACH >= end);
@@ -63,7 +63,7 @@ impl Layout {
         at
     }
 
-    /// Adds a cluster for compressed data; returns the gap that it is in.
+    /// Adds a cluster for compressed data; returns the index of its gap.
     fn grow(&mut self) -> usize {
         let start = self.end();
         self.refcounts.push(0);
@@ -75,11 +75,11 @@ impl Layout {
         self.free.len() - 1
     }
 
-    /// Places the reference counts, which count themselves, at the end.
+    /// Allocates the reference counts, which include themselves, at the end.
     pub fn finish(&mut self) -> Refcounts {
         let used = self.refcounts.len() as u64;
         let (mut blocks, mut table_clusters) = (1, 1);
-        // More blocks need to be counted too; this ends as each of them counts many.
+        // Additional blocks must be counted, too; this terminates as each of them counts many.
         while blocks * BLOCK_ENTRIES < used + blocks + table_clusters {
             blocks = (used + blocks + table_clusters).div_ceil(BLOCK_ENTRIES);
             table_clusters = blocks.div_ceil(TABLE_ENTRIES);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(
             first,
             Some(REACH + CLUSTER_LEN),
-            "gaps end two clusters apart, and two came behind since the last look"
+            "gaps end two clusters apart, and two were added since the last search"
         );
         assert_eq!(layout.free.last().map(|free| free.end - free.start), Some(349));
     }

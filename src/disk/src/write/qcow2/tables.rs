@@ -1,4 +1,4 @@
-//! What stands where in a qcow2 file, from the lengths of its clusters: no byte of them is needed.
+//! The tables of a qcow2 file, computed from the lengths of its clusters only.
 
 use std::iter::{self, Peekable};
 use std::ops::Range;
@@ -12,21 +12,21 @@ use crate::write::{Clusters, Place, WriteError};
 
 /// Entries of an L2 table, of 8 bytes.
 const L2_ENTRIES: usize = CLUSTER / 8;
-/// Bytes of the disk that an L2 table describes.
+/// Bytes of the disk that an L2 table covers.
 const L2_REACH: u64 = (L2_ENTRIES * CLUSTER) as u64;
-/// QEMU reads no larger L1 table.
+/// Limit of QEMU for the L1 table.
 const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
-/// What the reference count of a plain cluster or table being exactly one is told by.
+/// Flag of a plain cluster or table with a reference count of exactly one.
 const COPIED: u64 = 1 << 63;
 const COMPRESSED: u64 = 1 << 62;
-/// A cluster that reads as zeros, whatever the backing file has.
+/// Flag of a cluster that reads as zeros, independent of the backing file.
 const ZERO: u64 = 1;
 /// Bytes of the header before its extensions.
 const HEADER_LEN: u64 = 112;
 /// Lowest bit of the sector count in the entry of a compressed cluster.
 const SECTORS_SHIFT: u32 = 62 - (CLUSTER_BITS - 8);
 
-/// Bytes of the file that are written at once.
+/// A part of the file that is written at once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Offset in the file.
@@ -44,34 +44,34 @@ pub enum Bytes {
     Table(Vec<u8>),
 }
 
-/// What is left when the last cluster has its place.
+/// The data after the last cluster.
 pub struct End {
-    /// The tables behind it.
+    /// The tables after it.
     pub tables: Vec<Piece>,
-    /// What the file begins with.
+    /// The header of the file.
     pub header: Vec<u8>,
     pub file_len: u64,
-    /// The clusters whose bytes have names, in the order of the disk.
+    /// The clusters with content IDs, in the order of the disk.
     pub clusters: Clusters,
 }
 
-/// The tables of a file, as far as it is made.
+/// The tables of a file being written.
 pub struct Tables {
     disk_len: u64,
     compression: ClusterCompression,
     layout: Layout,
     l1: Vec<u64>,
-    /// The L2 table that is being filled.
+    /// The current L2 table.
     l2: Vec<u64>,
     l2_index: u64,
     clusters: Clusters,
     top: Option<Top>,
 }
 
-/// Of an overlay.
+/// The state of an overlay.
 struct Top {
     backing: Backing,
-    /// Clusters of the disk that it has itself, and that have no entry yet.
+    /// Its clusters of the disk without an entry.
     own: Peekable<IntoIter<u64>>,
 }
 
@@ -79,7 +79,7 @@ impl Tables {
     pub fn new(disk_len: u64, compression: ClusterCompression) -> Result<Self, WriteError> {
         let refuse = |reason| WriteError::Length { format: Format::Qcow2, len: disk_len, reason };
         if !disk_len.is_multiple_of(512) {
-            return Err(refuse("it is not a multiple of 512, and QEMU would drop the last bytes"));
+            return Err(refuse("it is not a multiple of 512, so QEMU would drop the last bytes"));
         }
         let l1_len = disk_len.div_ceil(L2_REACH);
         if l1_len > MAX_L1_ENTRIES {
@@ -91,7 +91,7 @@ impl Tables {
         Ok(Self { disk_len, compression, layout, l1, l2, l2_index: 0, clusters, top: None })
     }
 
-    /// Of an overlay that has these clusters of the disk, ascending, and takes all others from its backing file.
+    /// An overlay with these clusters of the disk, ascending; all others are in its backing file.
     pub fn on_top(disk_len: u64, backing: Backing, own: Vec<u64>) -> Result<Self, WriteError> {
         Ok(Self {
             top: Some(Top { backing, own: own.into_iter().peekable() }),
@@ -99,7 +99,7 @@ impl Tables {
         })
     }
 
-    /// Gives the clusters of the next chunk of the disk their places.
+    /// Allocates the clusters of the next chunk of the disk.
     pub fn place(&mut self, chunk: &Chunk) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for (i, cluster) in chunk.clusters.iter().enumerate() {
@@ -135,19 +135,19 @@ impl Tables {
         pieces
     }
 
-    /// Whether the cluster is the next one that an overlay has itself; then it is not any more.
+    /// Whether the cluster is the next one of the overlay, which is then removed from the list.
     fn take_own(&mut self, guest: u64) -> bool {
         self.top.as_mut().is_some_and(|top| top.own.next_if_eq(&guest).is_some())
     }
 
-    /// Says of the clusters that an overlay has before `guest` that they are zeros: no chunk had data for them.
+    /// Marks the clusters of the overlay before `guest` as zeros: no chunk had data for them.
     fn zeros_before(&mut self, guest: u64, pieces: &mut Vec<Piece>) {
         while let Some(zero) = self.top.as_mut().and_then(|top| top.own.next_if(|own| *own < guest)) {
             self.enter(zero, ZERO, pieces);
         }
     }
 
-    /// Notes where a cluster of the disk is.
+    /// Sets the entry of a cluster of the disk.
     fn enter(&mut self, guest: u64, entry: u64, pieces: &mut Vec<Piece>) {
         if guest / L2_ENTRIES as u64 != self.l2_index {
             self.close_l2(pieces);
@@ -156,7 +156,7 @@ impl Tables {
         self.l2[index(guest % L2_ENTRIES as u64)] = entry;
     }
 
-    /// Places the current L2 table, if anything is in it, and empties it.
+    /// Allocates and clears the current L2 table, unless it is empty.
     fn close_l2(&mut self, pieces: &mut Vec<Piece>) {
         if self.l2.iter().any(|entry| *entry != 0) {
             let at = self.layout.clusters(1);
@@ -166,7 +166,7 @@ impl Tables {
         }
     }
 
-    /// Places what follows the last cluster.
+    /// Allocates everything after the last cluster.
     pub fn finish(mut self) -> End {
         let mut tables = Vec::new();
         self.zeros_before(u64::MAX, &mut tables);
@@ -181,13 +181,13 @@ impl Tables {
         End { tables, header, file_len, clusters: self.clusters }
     }
 
-    /// The header, as words of 64 bits, its extensions, and of an overlay the name of its backing file.
+    /// The header as words of 64 bits, with its extensions, and for an overlay the name of its backing file.
     fn header(&self, l1_at: u64, refcounts: &Refcounts) -> Vec<u8> {
         let name = self.top.as_ref().map_or(&[][..], |top| top.backing.name().as_bytes());
         let extensions = self.top.as_ref().map_or(Vec::new(), |top| format_extension(top.backing.format()));
-        // Behind the list of extensions, which ends with a word.
+        // After the list of extensions, which ends with a word.
         let name_at = if name.is_empty() { 0 } else { HEADER_LEN + 8 * (extensions.len() as u64 + 1) };
-        // The feature says that there is a type other than zlib, which is 0.
+        // The feature is required for types other than zlib, which is 0.
         let (feature, kind) = match self.compression {
             ClusterCompression::Zlib => (0, 0),
             ClusterCompression::Zstd => (1 << 3, 1),
@@ -220,7 +220,7 @@ fn format_extension(format: Format) -> Vec<u64> {
     vec![u64::from(BACKING_FORMAT) << 32 | format.len() as u64, text]
 }
 
-/// Compressed clusters that stand back to back, here and in the file, are one piece.
+/// Compressed clusters that are adjacent in the chunk and in the file become one piece.
 fn packed(pieces: &mut Vec<Piece>, at: u64, range: &Range<usize>) {
     match pieces.last_mut() {
         Some(Piece { at: start, bytes: Bytes::Packed(last) })
