@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
 
 class Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice, of which YAML would take the last."""
+    """Refuses a duplicate key, of which YAML would take the last."""
 
     def construct_mapping(self, node, deep=False):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]

@@ -105,7 +105,7 @@ def refusals(vmbake, image, work):
     """What is not fit for the command line is refused, and nothing is written."""
     out = work / "refused.json"
     for name, path, url, expected in (
-            ("a raw image", bake.image("knc", ARCH), "https://a.example", "expected a qcow2 image, found a raw one"),
+            ("a raw image", bake.image("knc", ARCH), "https://a.example", "expected a qcow2 image, found raw"),
             ("another address", image, "file:///images", "expected an http:// or https:// URL")):
         code, _, said = make(vmbake, path, url, "--out", out)
         case(f"refused: {name}", code == 1 and expected in said and not out.exists(), said)
@@ -113,7 +113,7 @@ def refusals(vmbake, image, work):
     kept = sidecar.read_bytes()
     sidecar.write_bytes(kept.replace(b'"version": "dev"', b'"version": "1"'))
     code, _, said = make(vmbake, image, "https://a.example", "--out", out)
-    case("refused: the manifest of another image", code == 1 and "expected the manifest of" in said and not out.exists(), said)
+    case("refused: the manifest of another image", code == 1 and "differs from that in" in said and not out.exists(), said)
     sidecar.write_bytes(kept)
 
 

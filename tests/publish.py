@@ -173,7 +173,7 @@ def parents(judge):
     with_image = run(second, "--dry-run", "--parent-image", first, store=empty)
     case("--parent-image tells its blocks", with_image.json.get("parent") == snapshot, with_image)
     wrong = run(second, "--dry-run", "--parent-image", second, "--parent", snapshot, store=empty)
-    case("--parent-image of another disk is refused", wrong.code == 1 and "it is not of" in wrong.err, wrong)
+    case("--parent-image of another disk is refused", wrong.code == 1 and "the parent image is not" in wrong.err, wrong)
     ec2 = service.client("ec2")
     ec2.deregister_image(ImageId=done.json["image_id"])
     ec2.delete_snapshot(SnapshotId=snapshot)

@@ -65,5 +65,5 @@ END
 asks verify image "a release" --policy policy.json --store other/store >said || { cat said; exit 1; }
 rm "a release"/*.rebuild.sigstore.json
 ! asks verify image "a release" --policy policy.json --store other/store >said
-grep -q 'signed by 1 of the 2 that are demanded' said
+grep -q 'signed by 1 of the required 2 signers' said
 echo "ok: a policy that demands two builders is satisfied by both, and by no less"

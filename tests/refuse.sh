@@ -81,7 +81,7 @@ refuse "base that does not exist" 'No such file' --base "$work/missing" "${unpin
 # Wrong requests.
 refuse "size too small" 'needs|too small|bytes' --size 512M --base "$base" "${unpinned[@]}"
 refuse "wrong architecture" 'is for node.debian-13.amd64' --arch arm64 --base "$base" "${unpinned[@]}"
-# Nothing proves these packages for arm64: they are pinned by hand, so that the base is met.
+# Nothing proves these packages for arm64: they are pinned manually, so that the base is met.
 /usr/bin/python3 - "$work/unpinned.json" "$work/arm64.json" <<'END'
 import json, sys
 document = json.load(open(sys.argv[1]))

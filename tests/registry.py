@@ -243,7 +243,7 @@ def releases(registry, first):
     # A chunk, the config, provenance and both lists.
     case("the next release sends five blobs", done.returncode == 0 and len(registry.puts()) - before == 5, (done.stderr, registry.puts()[before:]))
     moved = pull(f"{reference}@{first}", work / "moved", "--key", work / "release.pub")
-    case("a tag that was moved is noticed", moved.returncode == 1 and "the tag stands for" in moved.stderr, moved.stderr)
+    case("a tag that was moved is noticed", moved.returncode == 1 and "tag refers to" in moved.stderr, moved.stderr)
     unsigned = pull(reference, work / "moved", "--key", work / "release.pub")
     case("what nobody has signed is refused", unsigned.returncode == 1 and "not signed by" in unsigned.stderr, unsigned.stderr)
     case("and leaves nothing", not (work / "moved").exists())

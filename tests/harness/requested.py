@@ -114,7 +114,7 @@ def refused(ground, case):
     sources.write_text(json.dumps({"dependencies": [{"name": "k3s", "kinds": ["box"], "upstream": upstream}]}))
     code, said = ground.update("--sources", sources)
     case("a download may not be called as an artifact of the sources", code == 1 and
-         "download k3s of layer box has the name of an artifact of the sources" in said, said)
+         "download k3s of layer box has the name of an artifact in the sources" in said, said)
     box = json.loads((ground.layers / "box/layer.json").read_text())
     ground.layer("more", downloads=box["downloads"])
     ground.layer("box", requires=["more"], downloads=box["downloads"])
@@ -125,7 +125,7 @@ def refused(ground, case):
     signed = next(entry["upstream"] for entry in known if entry["name"] == "containerd")
     ground.download(url=signed["url"], version="2.2.1")
     code, said = ground.update()
-    case("a digest does not take the place of a signature", code == 1 and "demands less than artifact containerd of the sources" in said, said)
+    case("a digest does not take the place of a signature", code == 1 and "requires a weaker proof than artifact containerd of the sources" in said, said)
 
 
 def signed(ground, case):
@@ -178,7 +178,7 @@ def signed(ground, case):
     shutil.copytree(lab.root / "trust", trust)
     shutil.copy(trust / "fluentbit.asc", trust / "amazon-ssm-agent.asc")
     code, said = lab.run("manifest", "show", manifest, "--store", ground.store, "--no-builtin=trust", "--trust", trust)
-    case("a key that is not trusted proves nothing", code == 1 and "no good signature of a trusted key" in said, said)
+    case("a key that is not trusted proves nothing", code == 1 and "no valid signature of a trusted key" in said, said)
     ground.layer("box", downloads={"x": {"url": "https://a.example/x", "version": "1", "proof": {"openpgp": {"signature": "{url}.sig", "keyring": "../x"}},
                                          "install": {"type": "file", "path": "/opt/x", "mode": "0644"}}})
     code, said = ground.update()

@@ -33,7 +33,7 @@ fn image() -> Image {
     Image::find(INDEX.parse().unwrap(), &"linux/amd64".parse().unwrap(), &|wanted| Ok(blob(&wanted.digest))).unwrap()
 }
 
-/// A manifest with an artifact and an image, both pinned by hand.
+/// A manifest with an artifact and an image, both pinned manually.
 fn manifest(dir: &Path) -> PathBuf {
     let (path, artifact, image) = (dir.join("m.json"), Digest::of(b"content"), image());
     let text = format!(
@@ -92,12 +92,11 @@ fn an_image_is_fetched_proven_and_counted_among_the_artifacts() {
     assert_eq!(
         said,
         format!(
-            "  fetched  a 1, 7 B\n  fetched  registry.example/pause:3.10, {bytes}\n \
-             verified  2 artifacts: 2 pinned by hand\n"
+            "  fetched  a 1, 7 B\n  fetched  registry.example/pause:3.10, {bytes}\n verified  2 artifacts: 2 pinned manually\n"
         )
     );
     let again = String::from_utf8(fetched(dir.path(), &site(), &[]).stderr).unwrap();
-    assert_eq!(again, " verified  2 artifacts: 2 pinned by hand\n", "nothing is fetched twice");
+    assert_eq!(again, " verified  2 artifacts: 2 pinned manually\n", "nothing is fetched twice");
     fs::remove_dir_all(dir.path().join("store")).unwrap();
     let output = fetched(dir.path(), &site(), &["--progress", "json"]);
     let told: Vec<Value> = output
@@ -106,7 +105,7 @@ fn an_image_is_fetched_proven_and_counted_among_the_artifacts() {
         .map(|line| serde_json::from_slice(line).unwrap())
         .collect();
     let bytes: u64 = image().blobs().map(|blob| blob.size).sum();
-    let proofs = json!([{"count": 2, "by": "pinned by hand", "signed": false}]);
+    let proofs = json!([{"count": 2, "by": "pinned manually", "signed": false}]);
     let expected = [
         json!({"event": "fetched", "name": "a", "version": "1", "bytes": 7}),
         json!({"event": "fetched", "name": "registry.example/pause:3.10", "bytes": bytes}),

@@ -144,12 +144,12 @@ fn damage_is_reported_not_hidden() {
     bytes[8192 * 512 + 13] = 3;
     fs::write(&path, &bytes).unwrap();
     let report = inspect(&path, None).unwrap();
-    assert!(report.notes[0].starts_with("backup partition table used: "), "{:?}", report.notes);
+    assert!(report.notes[0].starts_with("using backup partition table: "), "{:?}", report.notes);
     // A flipped bit in the ext4 superblock.
     bytes[24576 * 512 + 1024 + 0x20] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let report = inspect(&path, None).unwrap();
-    assert!(report.notes[1].starts_with("the operating system is not known: partition 1: "), "{:?}", report.notes);
+    assert!(report.notes[1].starts_with("unknown operating system: partition 1: "), "{:?}", report.notes);
     assert_eq!((report.root, report.arch, &report.system), (Some(1), Some("amd64"), &None));
     let root = &report.partitions[0];
     assert!(root.unread.as_ref().is_some_and(|reason| reason.contains("checksum")), "{root:?}");

@@ -471,7 +471,7 @@ fn files_that_a_layer_may_not_have_are_refused() {
         ("a/install.sh: is neither layer.json nor files nor local", |files| {
             fs::write(files.join("../install.sh"), "").unwrap()
         }),
-        ("a/layer.json: is missing", |files| fs::remove_file(files.join("../layer.json")).unwrap()),
+        ("a/layer.json: missing", |files| fs::remove_file(files.join("../layer.json")).unwrap()),
         ("a/layer.json: is a symbolic link", |files| {
             fs::remove_file(files.join("../layer.json")).unwrap();
             symlink("/etc/passwd", files.join("../layer.json")).unwrap();

@@ -252,7 +252,7 @@ fn nothing_is_overwritten_or_left_half_written() {
     let [flag, force, compare] = ["--out", "--force", "--compare"].map(Path::new);
     let cases: [(&[&Path], &str); 4] = [
         (&[&noise, flag, &folder], "noise.raw"),
-        (&[&image, flag, &out], "page.html: already exists\nhint: --force replaces it"),
+        (&[&image, flag, &out], "page.html: already exists\nhint: use --force to replace it"),
         (&[&noise, flag, &out, force], "noise.raw"),
         (&[&image, flag, &out, force, compare, &noise], "noise.raw"),
     ];
@@ -310,6 +310,6 @@ fn a_baked_image_tells_its_layers_and_its_release() {
     fs::write(out.join("SHA256SUMS"), "x\n").unwrap();
     fs::write(image.with_extension("inputs.json"), "{").unwrap();
     let found = page(&image, &dir.path().join("page.html"), &["--force"]);
-    assert!(found.contains("<li>SHA256SUMS is not used:1: not a digest and a name</li>"));
+    assert!(found.contains("<li>SHA256SUMS is not used:1: expected a digest and a name</li>"));
     assert!(found.contains(".inputs.json is not used") && !found.contains(dir.path().to_str().unwrap()));
 }

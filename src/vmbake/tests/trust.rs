@@ -117,13 +117,13 @@ fn what_is_no_anchor_is_refused() {
     let (no_authority, no_log) = (without("certificateAuthorities"), without("tlogs"));
     let other = ROOT.replace("sigstore.trustedroot", "sigstore.bundle");
     let cases: [(&str, &[&[u8]], &str); 8] = [
-        ("k.asc", &[b"<html>not found</html>"], "k.asc: not a usable keyring"),
-        ("k.asc", &[b""], "k.asc: not a usable keyring"),
-        ("r.json", &[b"<html>"], "r.json: not a trusted root of sigstore"),
+        ("k.asc", &[b"<html>not found</html>"], "k.asc: cannot use the keyring"),
+        ("k.asc", &[b""], "k.asc: cannot use the keyring"),
+        ("r.json", &[b"<html>"], "r.json: not a valid sigstore trusted root"),
         ("r.json", &[no_authority.as_bytes()], "r.json: names no certificate authority"),
         ("r.json", &[no_log.as_bytes()], "r.json: names no transparency log"),
         ("r.json", &[other.as_bytes()], "r.json: media type \"application/vnd.dev.sigstore.bundle"),
-        ("r.json", &[ROOT.as_bytes(), ROOT.as_bytes()], "r.json: comes from one address, not 2"),
+        ("r.json", &[ROOT.as_bytes(), ROOT.as_bytes()], "r.json: expected a single URL, found 2"),
         ("r.txt", &[b"x"], "r.txt: "),
     ];
     for (name, documents, message) in cases {

@@ -154,7 +154,11 @@ fn the_verdict_is_that_of_apt_and_the_code_tells_it() {
             "error: pool/h_1.deb: digest",
         ),
         ("no package", |repository| fs::remove_file(repository.path("pool/h_1.deb")).unwrap(), "error: "),
-        ("an empty index", |repository| repository.index(b""), "error: main/binary-amd64/Packages: no package hello"),
+        (
+            "an empty index",
+            |repository| repository.index(b""),
+            "error: main/binary-amd64/Packages: package hello not found",
+        ),
         ("no release", |repository| fs::remove_file(repository.path("dists/trixie/InRelease")).unwrap(), "error: "),
     ];
     for (name, change, message) in cases {

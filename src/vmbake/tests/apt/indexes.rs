@@ -124,12 +124,12 @@ fn entries_are_refused_only_where_they_are_wanted() {
         ("no length", good.replace("Size: 608\n", ""), "field Size is missing"),
         ("a length that is none", good.replace("608", "+608"), "corrupt: Size \"+608\" of a"),
         ("a version that is none", good.replace("Version: 1", "Version: a b"), "corrupt: Version \"a b\" of a"),
-        ("a second length", good.replace("Size", "SIZE: 1\nSize"), "field size occurs twice"),
-        ("a second name", good.replace("Version", "Package: z\nVersion"), "field package occurs twice"),
+        ("a second length", good.replace("Size", "SIZE: 1\nSize"), "duplicate field size"),
+        ("a second name", good.replace("Version", "Package: z\nVersion"), "duplicate field package"),
         (
             "the same version, another file",
             good.clone() + &good.replace(HEX, &HEX.replace('6', "7")),
-            "corrupt: a 1 occurs twice",
+            "corrupt: a 1 is listed twice",
         ),
         ("a line that is no field", good.replace("Size", "x\nSize"), "corrupt"),
     ];

@@ -91,7 +91,7 @@ fn bad_releases_are_refused() {
         (
             "another suite",
             good().replace("trixie", "bookworm"),
-            "InRelease: is for suite stable and codename bookworm, not for trixie",
+            "InRelease: is for suite stable and codename bookworm, expected trixie",
         ),
         ("no suite", good().replace("Suite: stable\nCodename: trixie\n", ""), "InRelease: is for suite (none)"),
         (
@@ -107,17 +107,13 @@ fn bad_releases_are_refused() {
         (
             "not valid any more",
             good().replace("28 Nov 2026 08:00:00", "20 Nov 2026 23:59:59"),
-            "InRelease: was valid until 2026-11-20T23:59:59Z",
+            "InRelease: expired: valid until 2026-11-20T23:59:59Z",
         ),
-        ("no date", good().replace(date, ""), "InRelease: field Date is missing"),
+        ("no date", good().replace(date, ""), "InRelease: missing field Date"),
         ("a date in another zone", good().replace("08:00:00 UTC", "08:00:00 +0200"), "InRelease: corrupt: Date \"Sat"),
         ("no such day", good().replace("14 Nov", "31 Nov"), "InRelease: corrupt: Date"),
-        ("a second date", date.to_owned() + &good(), "InRelease: field date occurs twice"),
-        (
-            "a second date in capitals",
-            good().replace("SHA256", "DATE: x\nSHA256"),
-            "InRelease: field date occurs twice",
-        ),
+        ("a second date", date.to_owned() + &good(), "InRelease: duplicate field date"),
+        ("a second date in capitals", good().replace("SHA256", "DATE: x\nSHA256"), "InRelease: duplicate field date"),
         ("two stanzas", good() + "\nSuite: x\n", "InRelease: corrupt: 2 stanzas"),
         ("nothing strong", head.to_owned(), "InRelease: no SHA256 or SHA512"),
         ("MD5 called SHA-256", line(" d41d8cd98f00b204e9800998ecf8427e 1 x\n"), "InRelease: corrupt: \"d41d"),

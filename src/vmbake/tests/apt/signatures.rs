@@ -57,23 +57,23 @@ fn only_what_a_live_trusted_key_signed_is_believed() {
             Signed(&["good"]),
             Same,
         ),
-        ("an unknown key only", unsigned, Refused("no good signature of a trusted key: unknown key"), Same),
+        ("an unknown key only", unsigned, Refused("no valid signature of a trusted key: unknown key"), Same),
         (
             "an expired key",
             lab.sign(TEXT, &["expired"]),
-            Refused("no good signature of a trusted key: key"),
+            Refused("no valid signature of a trusted key: key"),
             Lenient("only says that the key expired"),
         ),
         (
             "an expired subkey",
             lab.sign(TEXT, &[&lapsed]),
-            Refused("no good signature of a trusted key: key"),
+            Refused("no valid signature of a trusted key: key"),
             Lenient("only says that the key expired"),
         ),
         (
             "a revoked key",
             superseded,
-            Refused("no good signature of a trusted key: key"),
+            Refused("no valid signature of a trusted key: key"),
             Lenient("only says that the key is revoked"),
         ),
         (
@@ -185,7 +185,7 @@ fn keyrings_are_armored_or_binary_with_any_number_of_blocks() {
     assert_eq!(Keyring::parse(&parsed[0].armored().unwrap().concat()).unwrap().keys(now()), parsed[0].keys(now()));
     let cut = &one[..one.len() - 20];
     for (bytes, message) in
-        [(&b""[..], "holds no public key"), (b"text", "holds no public key"), (cut, "key block 1 has no end")]
+        [(&b""[..], "no public key"), (b"text", "no public key"), (cut, "key block 1 is not terminated")]
     {
         assert_eq!(Keyring::parse(bytes).unwrap_err().to_string(), message);
     }

@@ -172,7 +172,7 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
         // A folder cannot be in two places at once.
         fs::create_dir(dist.join("logs")).unwrap();
         let refused = apply(&lab, "", "--force");
-        assert!(stderr(&refused).contains("contains the folder \"logs\""), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("contains the directory \"logs\""), "{}", stderr(&refused));
         fs::remove_dir(dist.join("logs")).unwrap();
         assert!(content(&lab.path("site")) == before);
 

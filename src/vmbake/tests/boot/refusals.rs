@@ -69,7 +69,7 @@ fn what_is_missing_is_named_with_its_package() {
         (&["arm.raw", "--firmware", "bios"][..], "no BIOS for arm64 exists"),
         (&["arm.raw", "--accel", "kvm", "--firmware", "direct"], "cannot read the image"),
         (&["disk.raw", "--firmware", "direct"], "cannot read the image"),
-        (&["two.raw", "--firmware", "direct"], "more than one partition can be the root file system: 1 ("),
+        (&["two.raw", "--firmware", "direct"], "several partitions can be the root file system: 1 ("),
         (&["two.raw", "--firmware", "direct", "--partition", "3"], "no partition 3 on the disk, it has 1, 2"),
         (&["disk.raw", "--user-data", "absent"], "absent: cannot read"),
     ] {

@@ -42,7 +42,7 @@ fn faults_have_a_place() {
         ("\"kinds\"", "\"kind\"", "bundle.json:2:46: unknown field `kind`, expected one of"),
         ("\"os\": [", "\"os\": [], \"os\": [", "bundle.json:2:14: duplicate field `os`"),
         ("{\"layer\": \"vm\", ", "{\"layer\": \"vm\", \"layer\": \"x\", ", "duplicate field `layer`"),
-        ("\"provides\": {", "\"provides\": {\"kubernetes\": \"1\", ", "key \"kubernetes\" occurs twice"),
+        ("\"provides\": {", "\"provides\": {\"kubernetes\": \"1\", ", "duplicate key \"kubernetes\""),
         ("\"acme\"", "\"Acme\"", "`publisher`: \"Acme\" is not made of small letters"),
         ("\"rke2\", \"v", "\"../rke2\", \"v", "`name`: \"../rke2\" is not made of"),
         ("1.35.5+rke2r1", "v1", "\"v1\" is not a version: numbers parted by dots"),

@@ -143,7 +143,7 @@ const CHANGES: &[Change] = &[
                 })],
             )
         },
-        "has a name that leads elsewhere",
+        "has an unsafe name",
     ),
     (
         |forge| {
@@ -155,7 +155,7 @@ const CHANGES: &[Change] = &[
                 })],
             )
         },
-        "is a symbolic link, where only regular files may be",
+        "is a symbolic link, but only regular files are supported",
     ),
     (
         |forge| with(forge, vec![plain("beta.agent/layer.json")]),

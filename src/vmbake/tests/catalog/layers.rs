@@ -76,13 +76,13 @@ fn a_check_warns_of_what_a_bake_would_refuse() {
     for layer in ["vm", "own"] {
         let checked = vmbake(dir.path(), &["layer", "check", layer]);
         let text = String::from_utf8(checked.stdout).unwrap();
-        let expected = "differs from what is built in: a bake needs --override layers/vm";
+        let expected = "differs from the built-in one: a bake needs --override layers/vm";
         assert!(checked.status.success() && text.contains("warning: layers/vm: ") && text.contains(expected), "{text}");
         let quiet = vmbake(dir.path(), &["layer", "check", layer, "--override", "layers/vm"]);
         assert_eq!(String::from_utf8(quiet.stdout).unwrap(), "", "{layer}");
     }
     let refused = vmbake(dir.path(), &["layer", "list", "--layers", "."]);
-    assert!(said(&refused).contains("error: layers/vm: . differs from what is built in\n"), "{}", said(&refused));
+    assert!(said(&refused).contains("error: layers/vm: . differs from the built-in one\n"), "{}", said(&refused));
 }
 
 #[test]

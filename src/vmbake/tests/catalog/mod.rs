@@ -38,9 +38,9 @@ fn folder() -> tempfile::TempDir {
 /// An option that names a root, and why it is refused.
 type Conflict = (&'static str, &'static str);
 
-const LAYERS: Conflict = ("--layers=mine", "layers/vm: mine differs from what is built in");
-const SOURCES: Conflict = ("--sources=sources.json", "trust/fluentbit.asc: sources.json differs from what is built in");
-const TRUST: Conflict = ("--trust=trust", "trust/fluentbit.asc: trust differs from what is built in");
+const LAYERS: Conflict = ("--layers=mine", "layers/vm: mine differs from the built-in one");
+const SOURCES: Conflict = ("--sources=sources.json", "trust/fluentbit.asc: sources.json differs from the built-in one");
+const TRUST: Conflict = ("--trust=trust", "trust/fluentbit.asc: trust differs from the built-in one");
 
 #[test]
 fn every_command_looks_up_alike() {
@@ -87,8 +87,8 @@ fn what_is_overridden_is_said_beside_what_is_proven() {
     let shown = vmbake(dir.path(), &[&["manifest", "show", "m.json"], &options[..]].concat());
     let text = String::from_utf8(shown.stdout).unwrap();
     let expected = [
-        "override trust/fluentbit.asc: sources.json counts instead of what is built in",
-        "override trust/fluentbit.asc: trust counts instead of what is built in",
+        "override trust/fluentbit.asc: sources.json overrides the built-in one",
+        "override trust/fluentbit.asc: trust overrides the built-in one",
     ];
     assert_eq!(text.lines().take(2).collect::<Vec<_>>(), expected);
     let shown = vmbake(dir.path(), &[&["manifest", "show", "m.json", "--json"], &options[..]].concat());

@@ -166,14 +166,14 @@ fn weaker_artifacts() -> Vec<(Value, &'static str, String)> {
         ("identity", json!("you"), "me@x.example", "you"),
         ("issuer", json!("you"), "of https://i.example", "of you"),
         ("log", json!("https://own.example"), "https://log.example", "https://own.example"),
-        ("without_log", json!(true), " in the log", " perhaps in the log"),
+        ("without_log", json!(true), " in the log", " optionally in the log"),
     ] {
         let expected = format!("{} instead of {LOGGED}", LOGGED.replace(from, to));
         cases.push((upstream("signed", &[(&format!("proof/cosign/{key}"), value)]), "dependencies/signed", expected));
     }
     for (pointer, value, expected) in [
         ("program", Value::Null, "any program instead of x.example/x"),
-        ("program/version", Value::Null, "no version of the program x.example/x that is compared"),
+        ("program/version", Value::Null, "no version check of the program x.example/x"),
         ("program/package", json!("y"), "the program y instead of x.example/x"),
     ] {
         cases.push((upstream("bundled", &[(pointer, value)]), "dependencies/bundled", expected.to_owned()));
@@ -202,7 +202,7 @@ fn weaker_places() -> Vec<(Value, &'static str, String)> {
         (archive(&[("max_age_days", json!(15))]), "archives/main", "an index of up to 15 days instead of 14"),
         (archive(&[("max_age_days", Value::Null)]), "archives/main", "an index of any age instead of 14 days at most"),
         (archive(&[("also", Value::Null)]), "archives/main", "without the newer versions of archive updates"),
-        (more, "archives/main", "packages of archive own, too"),
+        (more, "archives/main", "also packages of archive own"),
         (json!({"archives": {"alias": alias}}), "archives/alias", "an index of up to 900 days instead of 14"),
         (json!({"systems": {"os": system}}), "systems/os", "the first download instead of a checksum file"),
         (json!({"systems": {"alias": system}}), "systems/alias", "the first download instead of a checksum file"),
@@ -216,7 +216,7 @@ fn no_file_demands_less_than_another_one() {
         let error = load(&first(), &two, &[]).unwrap_err().to_string();
         let (start, end) = (format!("{name}: "), format!("one.json: {expected}"));
         assert!(error.starts_with(&start) && error.ends_with(&end), "{error}\nexpected: {expected}");
-        assert!(error.contains("two.json demands less than "), "{error}");
+        assert!(error.contains("two.json requires a weaker proof than "), "{error}");
         assert!(load(&first(), &two, &["dependencies/none", "layers/main"]).is_err(), "{name}");
         let overriding = load(&first(), &two, &[name]).unwrap();
         let [Override { entry, weaker, found, .. }] = overriding.overridden() else { panic!("{name}") };

@@ -82,11 +82,11 @@ fn it_is_explained_why_a_package_comes() {
     for (package, expected) in [
         ("tool", "    app → tool: needs tool | other\n    instead: other 1\n    versions: 1 (main)\n"),
         ("libold", "1.0, from main, "),
-        ("libold", ", by layer web, in place of 0.9 of the base\n    app → libapp → libold: needs libold (>= 1.0)\n"),
-        ("app", ", by layer web\n    app: a layer asks for it\n    versions: 1.2 (main), 2.0 (main)\n"),
+        ("libold", ", by layer web, replacing 0.9 of the base\n    app → libapp → libold: needs libold (>= 1.0)\n"),
+        ("app", ", by layer web\n    app: requested by a layer\n    versions: 1.2 (main), 2.0 (main)\n"),
         ("app-doc", "    app → app-doc: recommends app-doc\n"),
-        ("libc6", "libc6 2.41-12: the base has it, and nothing needs another version\n    app → libc6: needs libc6\n"),
-        ("clash", "clash nothing asks for it\n"),
+        ("libc6", "libc6 2.41-12: in the base, and no other version is required\n    app → libc6: needs libc6\n"),
+        ("clash", "clash not required\n"),
     ] {
         let explained = workshop.update(&["--explain", package]);
         let text = String::from_utf8(explained.stdout.clone()).unwrap();
@@ -94,7 +94,7 @@ fn it_is_explained_why_a_package_comes() {
     }
     assert_eq!(workshop.manifest(), manifest, "nothing was changed");
     let unknown = workshop.update(&["--explain", "tol"]);
-    assert!(said(&unknown).contains("there is no package tol\nhint: did you mean `tool`?\n"), "{}", said(&unknown));
+    assert!(said(&unknown).contains("package tol\nhint: not found did you mean `tool`?\n"), "{}", said(&unknown));
 }
 
 #[test]
@@ -129,13 +129,9 @@ fn a_package_is_of_an_archive_that_may_have_it() {
         ("\"archive\": \"main\"", "\"archive\": \"extra\"", "its source demands the signed index of archive main"),
         ("\"proof\": \"main\"", "\"proof\": \"none\"", "tool: its proof \"none\" is none of `indexes`"),
         ("\"layer\": \"web\",", "", "tool: `layer` and `reason` go together"),
-        (
-            "\"layer\": \"web\",",
-            "\"layer\": \"other\",",
-            "tool: was chosen for layer other, of which `closure` does not know",
-        ),
+        ("\"layer\": \"web\",", "\"layer\": \"other\",", "tool: chosen for layer other, which is missing in `closure`"),
         ("\"version\": \"1\"", "\"version\": \"2\"", "no package tool 2"),
-        ("\"type\": \"deb\"", "\"type\": \"binary\"", "tool: has a `layer`, but is no package that an archive proves"),
+        ("\"type\": \"deb\"", "\"type\": \"binary\"", "tool: has a `layer`, but its proof is not of an archive"),
     ] {
         assert!(manifest.contains(from), "{from}");
         std::fs::write(workshop.path("m/web.o.amd64.json"), manifest.replacen(from, to, 1)).unwrap();

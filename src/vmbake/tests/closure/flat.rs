@@ -54,7 +54,7 @@ fn a_release_with_a_detached_signature_proves_packages() {
     assert!(baked.status.success(), "{}", said(&baked));
     assert_eq!(file(&workshop.path("dist/web.o.amd64.raw"), "/usr/share/app/version"), "3.0");
     for (path, expected) in [
-        ("/repos/changed", "Release is not signed as it must be by Release.gpg"),
+        ("/repos/changed", "Release: verification of the signature Release.gpg failed"),
         ("/repos/unsigned", "/repos/unsigned/Release and Release.gpg"),
         ("/repos/without-index", "Release: does not list Packages"),
     ] {
@@ -109,7 +109,7 @@ fn what_is_wrong_with_a_flat_archive_is_named() {
     for (from, to, expected) in [
         (r#""suite": "/""#, r#""suite": "/", "component": "main""#, "has no component"),
         (r#""suite": "/""#, r#""suite": "one""#, "component is missing"),
-        (r#""suite": "/""#, r#""suite": "../two/""#, "leads out of the archive"),
+        (r#""suite": "/""#, r#""suite": "../two/""#, "is outside of the archive"),
         (r#""suite": "/""#, r#""suite": "other/""#, "/repos/one/other/InRelease"),
         (r#""suite": "/""#, r#""suite": "other/""#, "other/Release and Release.gpg"),
         ("vendor.asc", "absent.asc", "absent.asc"),

@@ -46,7 +46,7 @@ fn files_of_a_layer_are_recorded_as_local() {
     assert_eq!(found["agent"]["url"], "local:local/agent.deb");
     assert_eq!(found["agent"]["proof"]["type"], "local");
     let shown = workshop.run(&["manifest", "show", "m/web.o.amd64.json"]);
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("a file of the user's"), "{}", said(&shown));
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("a local file"), "{}", said(&shown));
 
     // Another store gets what it lacks from the layer.
     fs::rename(workshop.path("store"), workshop.path("old-store")).unwrap();

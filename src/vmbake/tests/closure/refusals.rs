@@ -6,40 +6,40 @@ use crate::origin::image::write_disk;
 
 /// Keys of the layer, the error, and the hint.
 const CASES: &[(&str, &str, &str)] = &[
-    (r#""packages": ["ap"]"#, "layer web: packages: there is no package ap in main", "did you mean `app`?"),
+    (r#""packages": ["ap"]"#, "layer web: packages: package ap not found in main", "did you mean `app`?"),
     (
         r#""packages": ["app=3.*"]"#,
-        "layer web: no version fits app=3.*: there are 1.2, 2.0",
+        "layer web: no version matches app=3.*, available: 1.2, 2.0",
         "in a pattern, `*` stands",
     ),
     (
         r#""packages": ["pi-only"]"#,
-        "layer web: packages: package pi-only is there for arm64 alone, not for amd64",
+        "layer web: packages: package pi-only is available only for arm64, not for amd64",
         "--arch arm64 makes",
     ),
     (
         r#""packages": ["app=1.2", "clash"]"#,
-        "clash → clash-lib: does not go together with app → tool (1): Conflicts tool",
+        "clash → clash-lib: conflicts with app → tool (1): Conflicts tool",
         "no package is ever removed",
     ),
     (
         r#""packages": ["newer-libc"], "hold": ["libc6"]"#,
-        "newer-libc → libc6: needs libc6 3.0, but a layer holds it in version 2.41-12",
+        "newer-libc → libc6: depends on libc6 3.0, but a layer holds it at version 2.41-12",
         "take libc6 out of `hold`",
     ),
     (
         r#""packages": ["linux-image-amd64"]"#,
-        "linux-image-amd64: linux-image-amd64 makes an initial RAM disk or a boot menu, which a bake does not",
-        "kernels, initial RAM disks and boot menus come with the base: `vmbake update KIND --only os.image` pins a newer one",
+        "linux-image-amd64: linux-image-amd64 generates an initial RAM disk or a boot menu, which is not supported in a bake",
+        "kernels, initial RAM disks and boot menus come from the base: use `vmbake update KIND --only os.image` to pin a newer one",
     ),
     (
         r#""packages": ["tool"], "archive": "extra""#,
-        "no trust anchor absent.asc in trust",
+        "trust anchor absent.asc not found in trust",
         "--trust takes a directory of trust anchors",
     ),
     (
         r#""packages": ["tool"], "archive": "exra""#,
-        "layer web: archive exra is not listed in the sources: known are extra, main",
+        "layer web: archive exra is not listed in the sources, known archives: extra, main",
         "did you mean `extra`?",
     ),
 ];
@@ -52,7 +52,7 @@ fn each_says_what_to_do() {
         let updated = workshop.update(&[]);
         let text = said(&updated);
         assert_eq!(updated.status.code(), Some(1), "{keys}: {text}");
-        assert!(text.contains("error: web.o.amd64: the packages of its layers cannot be pinned\n"), "{keys}: {text}");
+        assert!(text.contains("error: web.o.amd64: cannot pin the packages of its layers\n"), "{keys}: {text}");
         assert!(text.contains(error) && text.contains(&format!("hint: {hint}")), "{keys}: {text}");
         assert!(!workshop.manifest().contains("\"tool\""), "{keys}");
     }
@@ -74,7 +74,7 @@ fn a_kind_is_a_layer_or_there_is_none() {
         ),
         (
             &["update", "web", "--layers=layers", "--only=app", "--manifests=m"],
-            "error: nothing is called app in the sources of web.o.amd64\n",
+            "error: no entry app in the sources of web.o.amd64\n",
         ),
     ] {
         let text = said(&workshop.run(args));
@@ -89,9 +89,9 @@ fn a_base_of_another_system_is_refused() {
     let menu = "menuentry 'x' {\n linux /boot/vmlinuz ro\n initrd /boot/initrd\n}\n";
     let dpkg = "Package: dpkg\nStatus: install ok installed\nArchitecture: arm64\nVersion: 1\n";
     for (release, status, expected) in [
-        ("ID=fedora\nVERSION_ID=42\n", "", "base.raw: is an image of fedora 42, not of o"),
-        ("ID=o\nVERSION_CODENAME=two\n", "", "base.raw: is an image of o two, not of o"),
-        ("ID=o\n", dpkg, "base.raw: is an image for arm64, not for amd64"),
+        ("ID=fedora\nVERSION_ID=42\n", "", "base.raw: image of fedora 42, expected o"),
+        ("ID=o\nVERSION_CODENAME=two\n", "", "base.raw: image of o two, expected o"),
+        ("ID=o\n", dpkg, "base.raw: image for arm64, expected amd64"),
     ] {
         let files = [
             ("/boot/grub/grub.cfg", menu),

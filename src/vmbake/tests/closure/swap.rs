@@ -73,5 +73,5 @@ fn what_is_not_a_swap_file_is_refused() {
     workshop.layer("web", r#", "swap": {"size": "1G"}"#);
     assert!(workshop.update(&[]).status.success());
     let baked = workshop.bake();
-    assert!(said(&baked).contains("hint: --size makes the disk larger"), "{}", said(&baked));
+    assert!(said(&baked).contains("hint: use --size to enlarge the disk"), "{}", said(&baked));
 }

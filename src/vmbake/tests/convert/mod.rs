@@ -219,9 +219,9 @@ fn forms_that_are_read_again_hold_the_same_disk() {
 fn what_does_not_fit_is_refused_and_nothing_is_left() {
     let part = (1 << 20) + 512;
     let cases: [(u64, &str, &str, &str); 5] = [
-        (part, "vhd", "a vhd image cannot hold a disk of 1049088 bytes: it needs a whole number of MiB", "--size 2M"),
-        (part, "gce", "it needs a whole number of GiB", "--size 1G"),
-        (GIB + (1 << 20), "gce", "it needs a whole number of GiB", "--size 2G"),
+        (part, "vhd", "a vhd image cannot hold a disk of 1049088 bytes: expected a multiple of one MiB", "--size 2M"),
+        (part, "gce", "expected a multiple of one GiB", "--size 1G"),
+        (GIB + (1 << 20), "gce", "expected a multiple of one GiB", "--size 2G"),
         (2041 * GIB, "vhd", "at most 2190433320960", ""),
         (65 << 40, "gce", "at most 70368744177664", ""),
     ];

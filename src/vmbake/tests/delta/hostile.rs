@@ -45,7 +45,11 @@ fn no_forged_overlay_is_applied() {
         ("a file of the system", &|b| rename(b, b"/etc/pa"), "leads to another folder"),
         ("another machine", &|b| rename(b, b"nbd:abc"), "a colon for a protocol"),
         ("a line", &|b| rename(b, b"old\n\x1bra"), "a control character"),
-        ("another file", &|b| rename(b, b"new.raw"), "stands on new.raw (raw), the statement says old.raw (raw)"),
+        (
+            "another file",
+            &|b| rename(b, b"new.raw"),
+            "delta is based on new.raw (raw), but the statement specifies old.raw (raw)",
+        ),
         ("no text", &|b| rename(b, b"old\xff\xfera"), "whose name cannot be read"),
         ("a name outside", &|b| put(b, 8, &u64::MAX.to_be_bytes()), "whose name cannot be read"),
         ("a long name", &|b| put(b, 16, &u32::MAX.to_be_bytes()), "whose name cannot be read"),
@@ -113,7 +117,7 @@ fn no_forged_overlay_is_applied() {
                 let at = compressed(b);
                 put(b, at, &[0; 8]);
             },
-            "leads to a disk with fs-verity digest sha256:",
+            "the resulting disk has fs-verity digest sha256:",
         ),
         (
             "a cluster more",
@@ -121,13 +125,13 @@ fn no_forged_overlay_is_applied() {
                 let at = l2(b);
                 put(b, at, &1u64.to_be_bytes());
             },
-            "leads to a disk with fs-verity digest sha256:",
+            "the resulting disk has fs-verity digest sha256:",
         ),
         ("a header cut off", &|b| b.truncate(50), "header"),
         ("half of it", &|b| b.truncate(b.len() / 2), "qcow2"),
         ("nothing", &|b| b.clear(), "the file is empty"),
         ("a text", &|b| *b = b"hello\n".to_vec(), "is a text file"),
-        ("a raw disk", &|b| *b = bytes(4, 4096), "is no qcow2 file"),
+        ("a raw disk", &|b| *b = bytes(4, 4096), "is not a qcow2 file"),
     ];
     for (what, change, expected) in attacks {
         let delta = lab.signed("d.delta");
@@ -153,20 +157,14 @@ fn a_small_delta_does_not_become_a_large_disk() {
         let entry: Vec<u8> = bytes[entry..entry + 8].to_vec();
         put(bytes, table, &entry.repeat(CLUSTER / 8));
     });
-    lab.refused("a bomb", &delta, "old.raw", &[], "refused as a decompression bomb");
+    lab.refused("a bomb", &delta, "old.raw", &[], "decompression bomb");
     let delta = lab.signed("e.delta");
     lab.forge(&delta, |bytes| {
         put(bytes, 24, &(1u64 << 41).to_be_bytes());
         put(bytes, 36, &4096u32.to_be_bytes());
     });
     lab.restate(&delta, |statement| statement["result"]["disk_length"] = (1u64 << 41).into());
-    lab.refused(
-        "an endless disk",
-        &delta,
-        "old.raw",
-        &[],
-        "leads to a disk of 2199023255552 bytes, on this base at most",
-    );
+    lab.refused("an endless disk", &delta, "old.raw", &[], "the result of 2199023255552 bytes exceeds the limit of");
 }
 
 #[test]
@@ -181,10 +179,10 @@ fn another_base_is_refused_with_both_digests() {
     let stated: serde_json::Value = serde_json::from_str(&stated).unwrap();
     let expected = stated["base"]["disk_fsverity"].as_str().unwrap();
     lab.refused("a byte", &delta, "other.raw", &[], &format!(", the delta is for {expected}"));
-    lab.refused("a byte", &delta, "other.raw", &[], "other.raw: the disk in it has fs-verity digest sha256:");
+    lab.refused("a byte", &delta, "other.raw", &[], "other.raw: the disk has fs-verity digest sha256:");
     fs::write(lab.path("short.raw"), &lab.old[..CLUSTER]).unwrap();
-    lab.refused("a shorter one", &delta, "short.raw", &[], "a disk of 65536 bytes, the statement says");
-    lab.refused("the new one", &delta, "new.raw", &[], "the statement says");
+    lab.refused("a shorter one", &delta, "short.raw", &[], "disk of 65536 bytes, but the statement specifies");
+    lab.refused("the new one", &delta, "new.raw", &[], "the statement specifies");
     lab.refused("none", &delta, "none.raw", &[], "cannot open the image");
 }
 
@@ -194,14 +192,14 @@ fn an_edited_statement_is_refused() {
     let key = text(&lab.path("one.pub")).to_owned();
     let digest = format!("sha256:{}", "0".repeat(64));
     for (field, value, expected) in [
-        ("/base/name", "other.raw", "stands on old.raw (raw), the statement says other.raw (raw)"),
-        ("/base/format", "qcow2", "stands on old.raw (raw), the statement says old.raw (qcow2)"),
+        ("/base/name", "other.raw", "delta is based on old.raw (raw), but the statement specifies other.raw (raw)"),
+        ("/base/format", "qcow2", "delta is based on old.raw (raw), but the statement specifies old.raw (qcow2)"),
         ("/base/disk_fsverity", &digest, "the delta is for sha256:0000"),
-        ("/result/disk_fsverity", &digest, "the statement says sha256:0000"),
+        ("/result/disk_fsverity", &digest, "the statement specifies sha256:0000"),
         ("/delta/sha256", &digest, "bytes with sha256:0000"),
-        ("/schema", "vmbake.delta.v2", "has schema \"vmbake.delta.v2\", expected \"vmbake.delta.v1\""),
-        ("/base/format", "vmdk", "not the statement of a delta"),
-        ("/delta/sha256", "sha256:00", "not the statement of a delta"),
+        ("/schema", "vmbake.delta.v2", "unsupported schema \"vmbake.delta.v2\", expected \"vmbake.delta.v1\""),
+        ("/base/format", "vmdk", "not a valid statement of a delta"),
+        ("/delta/sha256", "sha256:00", "not a valid statement of a delta"),
     ] {
         let delta = lab.signed("d.delta");
         lab.restate(&delta, |statement| *statement.pointer_mut(field).unwrap() = value.into());
@@ -216,10 +214,10 @@ fn an_edited_statement_is_refused() {
     let delta = lab.signed("d.delta");
     let original = fs::read_to_string(statement_of(&delta)).unwrap();
     for (text, expected) in [
-        (original.replacen('{', "{\"more\": 1,", 1), "not the statement of a delta"),
-        (original.replacen('{', "{\"schema\": \"vmbake.delta.v1\",", 1), "not the statement of a delta"),
-        (original.replace("vmbake", "v\u{e9}mbake"), "has schema"),
-        (String::new(), "not the statement of a delta"),
+        (original.replacen('{', "{\"more\": 1,", 1), "not a valid statement of a delta"),
+        (original.replacen('{', "{\"schema\": \"vmbake.delta.v1\",", 1), "not a valid statement of a delta"),
+        (original.replace("vmbake", "v\u{e9}mbake"), "unsupported schema"),
+        (String::new(), "not a valid statement of a delta"),
         (" ".repeat(70_000) + &original, "cannot read"),
     ] {
         fs::write(statement_of(&delta), text).unwrap();
@@ -234,15 +232,15 @@ fn only_the_signature_of_whom_was_asked_for_counts() {
     let lab = Lab::new();
     let [one, two] = ["one.pub", "two.pub"].map(|key| text(&lab.path(key)).to_owned());
     let unsigned = lab.delta("old.raw", "new.raw", "unsigned.delta", &[]);
-    lab.refused("unsigned", &unsigned, "old.raw", &["--key", &one], "it has no signature beside it");
+    lab.refused("unsigned", &unsigned, "old.raw", &["--key", &one], "no signature next to the document");
     let delta = lab.signed("d.delta");
     lab.refused("of another", &delta, "old.raw", &["--key", &two], "not signed by");
     lab.refused("of one of two", &delta, "old.raw", &["--key", &one, "--key", &two], "not signed by");
     let applied = lab.apply(&delta, "old.raw", "out.raw", &["--key", &one]);
     assert!(applied.status.success(), "{}", stderr(&applied));
-    assert!(!stderr(&applied).contains("was not asked"));
+    assert!(!stderr(&applied).contains("was not requested"));
     let applied = lab.apply(&delta, "old.raw", "out.raw", &["--force"]);
-    assert!(stderr(&applied).contains("whether it is signed was not asked"), "{}", stderr(&applied));
+    assert!(stderr(&applied).contains("whether it is signed was not requested"), "{}", stderr(&applied));
     // A bundle of the same key over something else.
     let bundle = |delta: &Path| format!("{}.sigstore.json", statement_of(delta).display());
     let other = lab.delta("old.raw", "old.raw", "e.delta", &["--key", text(&lab.path("one.key"))]);

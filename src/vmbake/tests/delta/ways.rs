@@ -69,7 +69,7 @@ fn images_of_other_programs_and_other_lengths_have_deltas() {
     }
     // A qcow2 file that vmbake would write otherwise cannot come out as it was; its disk can.
     let delta = lab.delta("old.raw", "small.qcow2", "other.delta", &[]);
-    lab.refused("other clusters", &delta, "old.raw", &[], "the disk is as stated, but as qcow2 it has digest sha256:");
+    lab.refused("other clusters", &delta, "old.raw", &[], "the disk is correct, but the qcow2 file has digest sha256:");
 }
 
 #[test]

@@ -16,14 +16,14 @@ fn inspect_tells_what_it_can_of_any_root() {
     luks[..8].copy_from_slice(b"LUKS\xba\xbe\0\x02");
     let mut unknown = vec![0; PART];
     unknown[..7].copy_from_slice(b"unknown");
-    let only = "only ext2, ext3, ext4 and FAT are read";
+    let only = "unsupported file system, only ext2, ext3, ext4 and FAT can be read";
     for (content, kind, label, reason) in [
         (lab.formatted("mkfs.xfs", &["-q", "-L", "lab"], 320 << 20), "xfs", "lab", format!("xfs: {only}")),
         (lab.formatted("mkfs.btrfs", &["-q", "-L", "lab"], 128 << 20), "btrfs", "lab", format!("btrfs: {only}")),
         (lab.formatted("mkswap", &["-L", "lab", "-U", uuid], 1 << 20), "swap", "lab", "swap space has no files".into()),
-        (luks, "LUKS", "", "encrypted (LUKS): what it holds cannot be told without its key".into()),
+        (luks, "LUKS", "", "encrypted (LUKS): its contents are unreadable without the key".into()),
         (damaged, "ext4", "lab", "corrupt ext4 volume: superblock: checksum".into()),
-        (unknown, "", "", "no file system that is known".into()),
+        (unknown, "", "", "unknown file system".into()),
     ] {
         let esp = lab.formatted("mkfs.vfat", &["-n", "ESP"], 4 << 20);
         lab.gpt("disk.raw", &[("8304", &content), ("EF00", &esp)]);
@@ -31,10 +31,7 @@ fn inspect_tells_what_it_can_of_any_root() {
         let (root, esp) = (&report["partitions"][0], &report["partitions"][1]);
         assert_eq!((&report["arch"], &report["root"], &report["system"]), (&"amd64".into(), &1.into(), &Value::Null));
         let note = report["notes"][0].as_str().unwrap();
-        assert!(
-            note.starts_with("the operating system is not known: partition 1: ") && note.contains(&reason),
-            "{note}"
-        );
+        assert!(note.starts_with("unknown operating system: partition 1: ") && note.contains(&reason), "{note}");
         assert_eq!((root["name"].as_str(), esp["filesystem"]["label"].as_str()), (Some("slot-1"), Some("ESP")));
         if kind.is_empty() {
             assert_eq!((&root["filesystem"], &root["unread"]), (&Value::Null, &Value::Null));
@@ -52,8 +49,11 @@ fn inspect_tells_what_it_can_of_any_root() {
         }
     }
     let (error, hint) = lab.refuses(&["ls", "disk.raw"]);
-    assert_eq!(error, "disk.raw: partition 1: no file system that is known");
-    assert_eq!(hint, "--partition N chooses another partition; `vmbake inspect disk.raw` says what is on each");
+    assert_eq!(error, "disk.raw: partition 1: unknown file system");
+    assert_eq!(
+        hint,
+        "use --partition N to choose another partition; `vmbake inspect disk.raw` lists the contents of each"
+    );
 }
 
 #[test]
@@ -86,9 +86,13 @@ fn every_query_names_the_file_and_a_command() {
         ("outside.qcow2", "qcow2 image with an external data file", "qemu-img convert -O qcow2"),
         ("locked.qcow2", "qcow2 image with encryption", "qemu-img convert --image-opts"),
         ("sums", "is a text file", "`head sums`"),
-        ("zeros", "neither a partition table nor a file system that is known", "`qemu-img info zeros`"),
-        ("half.raw", "neither copy of the partition table is usable", "`sgdisk --verify half.raw`"),
-        ("cd.iso", "iso9660: only ext2, ext3, ext4 and FAT are read", "xorriso -osirrox on -indev cd.iso"),
+        ("zeros", "neither a partition table nor a known file system", "`qemu-img info zeros`"),
+        ("half.raw", "both copies of the partition table are invalid", "`sgdisk --verify half.raw`"),
+        (
+            "cd.iso",
+            "iso9660: unsupported file system, only ext2, ext3, ext4 and FAT can be read",
+            "xorriso -osirrox on -indev cd.iso",
+        ),
     ] {
         for query in [&["ls"][..], &["lint"], &["inspect"], &["cat", "/x"], &["explain", "/x"]] {
             // A medium without a table is a disk with one file system.

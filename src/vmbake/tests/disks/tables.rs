@@ -85,8 +85,7 @@ fn of_several_roots_one_is_chosen() {
     let lab = Lab::new();
     let (a, b) = (lab.system("a"), lab.system("b"));
     lab.gpt("ab.raw", &[("8304", &a), ("8304", &b)]);
-    let list = "more than one partition can be the root file system: 1 (\"slot-1\", 8.0 MiB, ext4 labelled \"a\"), \
-                2 (\"slot-2\", 8.0 MiB, ext4 labelled \"b\")";
+    let list = "several partitions can be the root file system: 1 (\"slot-1\", 8.0 MiB, ext4 labelled \"a\"), 2 (\"slot-2\", 8.0 MiB, ext4 labelled \"b\")";
     let report = lab.json(&["inspect", "--json", "ab.raw"]);
     assert_eq!((&report["notes"][0], &report["root"]), (&list.into(), &Value::Null));
     for args in [
@@ -95,7 +94,7 @@ fn of_several_roots_one_is_chosen() {
         &["lint", "ab.raw"],
         &["explain", "ab.raw", "/etc/hostname"],
     ] {
-        let hint = "--partition N chooses one of them";
+        let hint = "use --partition N to choose one";
         assert_eq!(lab.refuses(args), (format!("ab.raw: {list}"), hint.to_owned()), "{args:?}");
     }
     assert_eq!(lab.refuses(&["diff", "ab.raw", "ab.raw"]).0, "ab.raw: cannot be compared");

@@ -98,7 +98,7 @@ fn no_part_of_a_release_is_believed() {
             "another sort of layer",
             &|release| release.manifest["layers"][1]["mediaType"] = json!("application/x"),
             |error| matches!(error, PullError::Layer { layer: 1, .. }),
-            "layer 1 is of type \"application/x\"",
+            "layer 1 has media type \"application/x\"",
         ),
         (
             "a layer less",
@@ -135,13 +135,13 @@ fn no_part_of_a_release_is_believed() {
             "another architecture",
             &|release| release.config["architecture"] = json!("arm64"),
             invalid,
-            "and the index says something else",
+            "which differs from the index",
         ),
         (
             "another format",
             &|release| release.config["format"] = json!("qcow2"),
             invalid,
-            "and the index says something else",
+            "which differs from the index",
         ),
         (
             "two images of a sort",
@@ -162,13 +162,13 @@ fn no_part_of_a_release_is_believed() {
             "another checksum",
             &|release| release.config["checksum"] = json!({"fsverity": Digest::of(b"").to_string()}),
             invalid,
-            "the provenance does not speak of tools.o.amd64.raw with fsverity:",
+            "provenance does not cover tools.o.amd64.raw with fsverity:",
         ),
         (
             "a checksum of another sort",
             &|release| release.config["checksum"] = json!({"digest": Digest::of(b"").to_string()}),
             invalid,
-            "is no checksum of a raw image",
+            "is not a checksum of a raw image",
         ),
         (
             "no provenance",
@@ -177,7 +177,7 @@ fn no_part_of_a_release_is_believed() {
                 release.config["files"].as_object_mut().unwrap().remove(&name);
             },
             invalid,
-            "the release has no tools.o.amd64.provenance.json",
+            "no tools.o.amd64.provenance.json in the release",
         ),
         (
             "provenance that is none",
@@ -186,7 +186,7 @@ fn no_part_of_a_release_is_believed() {
                 release.config["files"][name] = json!(Digest::of(b"{}").to_string());
             },
             invalid,
-            "the provenance is none",
+            "provenance has an unexpected type",
         ),
         (
             "a file that is not there",

@@ -136,7 +136,7 @@ fn what_was_seen_stays_seen() {
         fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some());
     fs::write(file.as_ref().unwrap(), "{").unwrap();
     let (code, said) = pull(&[]);
-    assert!(code == Some(1) && said.contains("cannot read or record the newest version"), "{said}");
+    assert!(code == Some(1) && said.contains("cannot read or write the record of the newest version"), "{said}");
     // Without it any version is the first one.
     fs::remove_file(file.unwrap()).unwrap();
     let (code, said) = pull(&["--format", "qcow2"]);

@@ -103,13 +103,13 @@ fn what_is_damaged_is_named() {
     let mut binary = section(KUBELET);
     binary[33] = 0xff;
     for (name, bytes, expected) in [
-        ("no magic", place(b"nothing"), "the build information of Go has no magic number at byte"),
-        ("cut", place(&section(KUBELET)[..60]), "the build information of Go has a string that does not end at byte"),
-        ("a length without end", place(&open), "the build information of Go has a string that does not end at byte"),
-        ("pointers", place(&pointers), "the build information of Go has a form from before Go 1.18 at byte"),
-        ("no lines", place(&section("")), "the build information of Go has no main package at byte"),
-        ("two", place(&section(&twice)), "the build information of Go has two main packages or modules at byte"),
-        ("binary", place(&binary), "the build information of Go has a string that is no UTF-8 at byte"),
+        ("no magic", place(b"nothing"), "Go build information: missing magic number at byte"),
+        ("cut", place(&section(KUBELET)[..60]), "Go build information: unterminated string at byte"),
+        ("a length without end", place(&open), "Go build information: unterminated string at byte"),
+        ("pointers", place(&pointers), "Go build information: unsupported format from before Go 1.18 at byte"),
+        ("no lines", place(&section("")), "Go build information: missing main package at byte"),
+        ("two", place(&section(&twice)), "Go build information: duplicate main package or module at byte"),
+        ("binary", place(&binary), "Go build information: string that is not valid UTF-8 at byte"),
         ("entries", edited(0x3a, &[40]), "e_shentsize is 0x28, not 0x40"),
         ("count", edited(0x3c, &[1, 2]), "e_shnum is 513, more than the 512"),
         ("names", edited(0x3e, &[3]), "e_shstrndx is 0x3, not below e_shnum"),
@@ -172,27 +172,39 @@ fn only_the_program_that_was_asked_for_passes() {
     }
     let package = "k8s.io/kubernetes/cmd/kubelet";
     for (demand, bytes, expected) in [
-        (DEMAND, of("v1.34.1"), format!("{package} of version v1.34.1, not v1.34.2")),
-        (DEMAND, of("v1.34.2+dirty"), format!("{package} of version v1.34.2+dirty, not v1.34.2")),
-        (DEMAND, of("(devel)"), format!("{package} of version (devel), not v1.34.2")),
-        (DEMAND, go("path\tk8s.io/kubernetes/cmd/kubelet\n"), format!("{package} of version (none), not v1.34.2")),
+        (DEMAND, of("v1.34.1"), format!("{package} has version v1.34.1, expected v1.34.2")),
+        (DEMAND, of("v1.34.2+dirty"), format!("{package} has version v1.34.2+dirty, expected v1.34.2")),
+        (DEMAND, of("(devel)"), format!("{package} has version (devel), expected v1.34.2")),
+        (
+            DEMAND,
+            go("path\tk8s.io/kubernetes/cmd/kubelet\n"),
+            format!("{package} has version (none), expected v1.34.2"),
+        ),
         (
             DEMAND,
             go(&KUBELET.replace("kubelet", "kubectl")),
-            format!("its main package is k8s.io/kubernetes/cmd/kubectl, not {package}"),
+            format!("main package is k8s.io/kubernetes/cmd/kubectl, expected {package}"),
         ),
-        (PACKAGE, make(X86_64).bytes(), format!("no program of Go, so that nothing says that it is {package}")),
-        (PACKAGE, b"#!/bin/sh\n".to_vec(), format!("no program of Go, so that nothing says that it is {package}")),
+        (
+            PACKAGE,
+            make(X86_64).bytes(),
+            format!("not a Go program, so its identity cannot be checked: expected {package}"),
+        ),
+        (
+            PACKAGE,
+            b"#!/bin/sh\n".to_vec(),
+            format!("not a Go program, so its identity cannot be checked: expected {package}"),
+        ),
         (
             DEMAND,
             with_section(&make(AARCH64), &section(KUBELET)),
-            "a program for ELF64 AArch64, not for ELF64 x86-64".to_owned(),
+            "program for ELF64 AArch64, expected ELF64 x86-64".to_owned(),
         ),
-        ("", make(AARCH64).bytes(), "a program for ELF64 AArch64, not for ELF64 x86-64".to_owned()),
+        ("", make(AARCH64).bytes(), "program for ELF64 AArch64, expected ELF64 x86-64".to_owned()),
         (
             DEMAND,
             go("mod\tx\n"),
-            "no readable program: the build information of Go has no main package at byte".to_owned(),
+            "cannot parse the program: Go build information: missing main package at byte".to_owned(),
         ),
     ] {
         let error = check("binary", demand, &bytes).unwrap_err();
@@ -268,6 +280,6 @@ fn go_says_the_same_of_what_it_builds() {
         assert_eq!(check("1.34.2", arch), Ok(()));
         assert!(check("1.34.3", arch).unwrap_err().ends_with("of version v1.34.2, not v1.34.3"));
         let other = if arch == "amd64" { "arm64" } else { "amd64" };
-        assert!(check("1.34.2", other).unwrap_err().starts_with("a program for ELF64 "));
+        assert!(check("1.34.2", other).unwrap_err().starts_with("program for ELF64 "));
     }
 }

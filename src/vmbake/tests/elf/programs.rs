@@ -154,8 +154,7 @@ fn what_cannot_run_is_refused() {
         ),
         (
             base().file("/opt/p", 0o755, damaged),
-            "/opt/p of artifact: starts as an ELF file, but cannot be loaded: the program headers, 224 bytes at byte 64, \
-             reach beyond the file's end at 100",
+            "/opt/p of artifact: starts as an ELF file, but cannot be loaded: the program headers, 224 bytes at byte 64, extends beyond the end of the file at 100",
         ),
         (
             base().file(

@@ -19,7 +19,7 @@ use vmbake_store::store::Store;
 use super::image::{self, TOOLS, file, link};
 use crate::tools::have;
 
-/// What must prove the tool; the pack was pinned by hand.
+/// What must prove the tool; the pack was pinned manually.
 const SOURCES: &str = r#"{
   "archives": {},
   "systems": {"o": {"codename": "o", "kinds": ["more", "other", "tools"], "arches": ["amd64"],

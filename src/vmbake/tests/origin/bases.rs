@@ -100,7 +100,7 @@ fn of_two_roots_the_chosen_one_is_replaced() {
         std::os::unix::fs::FileExt::write_all_at(&file, &bytes[start..end], copy.start).unwrap();
     });
     let (text, told) = refused(&request);
-    assert!(text.starts_with("more than one partition can be the root file system: 1 ("), "{text}");
+    assert!(text.starts_with("several partitions can be the root file system: 1 ("), "{text}");
     assert!(text.contains("2 (\"slot-b\", ") && told.contains("--partition N"), "{text}; {told}");
 
     let base = fs::read(request.base.as_ref().unwrap()).unwrap();
@@ -127,7 +127,7 @@ fn what_is_no_disk_with_a_table_is_refused() {
     let cases: [Case; 2] = [
         (
             |disk| drop(sgdisk(disk, &["--gpttombr=1:14:15"])),
-            "refused: an MBR partition table; a base is a disk with a GUID partition table",
+            "refused: an MBR partition table; a base requires a GUID partition table",
             "sgdisk --mbrtogpt",
         ),
         (
@@ -138,7 +138,7 @@ fn what_is_no_disk_with_a_table_is_refused() {
                 let range = usize::try_from(root.start).unwrap()..usize::try_from(root.end()).unwrap();
                 fs::write(disk, &bytes[range]).unwrap();
             },
-            "refused: ext4 without a partition table; a base is a whole disk",
+            "refused: ext4 without a partition table; a base must be a whole disk",
             "take the image of a whole disk",
         ),
     ];
@@ -162,7 +162,7 @@ fn a_backup_table_that_is_used_is_said() {
         fs::write(disk, bytes).unwrap();
     });
     let baked = bake(&request).unwrap();
-    assert!(matches!(&baked.notes[..], [one] if one.starts_with("the backup partition table is used: ")), "{baked:?}");
+    assert!(matches!(&baked.notes[..], [one] if one.starts_with("using the backup partition table: ")), "{baked:?}");
     let json = serde_json::to_value(&baked).unwrap();
     assert_eq!(json["notes"][0], baked.notes[0]);
     // The image has two good copies.

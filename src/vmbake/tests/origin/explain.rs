@@ -117,7 +117,7 @@ fn paths_are_explained_to_the_signer() {
         ("/etc/passwd-/x", "/etc/passwd-/x: not in the image: layer hygiene removed it"),
         ("/settings/passwd-", "/settings/passwd-: not in the image: layer hygiene removed it"),
         ("/nothing", "/nothing: no such file or directory"),
-        ("/etc/passwd/x", "/etc/passwd/x: regular file stands where a directory is needed"),
+        ("/etc/passwd/x", "/etc/passwd/x: expected a directory, found regular file"),
     ] {
         assert_eq!(said(path).unwrap_err().to_string(), expected);
     }

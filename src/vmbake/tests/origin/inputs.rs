@@ -232,7 +232,7 @@ fn the_environment_says_what_time_it_is() {
     for wrong in ["", "yesterday", "-1", "4294967296"] {
         let refused = run(vmbake, &request, &[("SOURCE_DATE_EPOCH", wrong)]);
         assert_eq!(refused.status.code(), Some(1), "{wrong:?}");
-        let expected = format!("SOURCE_DATE_EPOCH={wrong:?} is not a number of seconds since 1970");
+        let expected = format!("invalid SOURCE_DATE_EPOCH={wrong:?}: expected seconds since 1970");
         assert!(stderr(&refused).contains(&expected), "{}", stderr(&refused));
         assert!(!request.out.exists());
     }

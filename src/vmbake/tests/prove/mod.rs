@@ -27,7 +27,7 @@ fn what_the_evidence_says_is_proven() {
     assert_eq!(site.one(&site.manifest, "program"), Ok(Standing::Checksum));
     let proofs = json!([
         {"count": 1, "by": "by the Test archive of 2026-11-14", "signed": true},
-        {"count": 1, "by": "by a checksum file of the site, which nobody has signed", "signed": false},
+        {"count": 1, "by": "by an unsigned checksum file of the site", "signed": false},
     ]);
     let expected = json!({"event": "verified", "artifacts": 2, "proofs": proofs});
     assert_eq!(json!(site.all(&site.manifest).unwrap().event()), expected);
@@ -40,13 +40,13 @@ fn every_changed_word_is_noticed() {
     let forged = || json!(Digest::of(b"forged"));
     let [release, packages] = site.evidence();
     for (name, key, value, expected) in [
-        ("tool", "digest", forged(), "the manifest says digest sha256:"),
-        ("tool", "digest", json!(Digest::of(b"late")), "the manifest says digest sha256:"),
-        ("tool", "size", json!(5), "the manifest says size 5, proven is 4"),
+        ("tool", "digest", forged(), "the manifest states digest sha256:"),
+        ("tool", "digest", json!(Digest::of(b"late")), "the manifest states digest sha256:"),
+        ("tool", "size", json!(5), "the manifest states size 5, but the proven one is 4"),
         ("tool", "version", json!("1.0-2"), "no package tool 1.0-2"),
-        ("tool", "version", json!("0.9-1"), "the manifest says address"),
-        ("tool", "url", json!("https://evil.example/tool_1.0-1.deb"), "the manifest says address"),
-        ("tool", "type", json!("binary"), "the manifest says type binary, proven is deb"),
+        ("tool", "version", json!("0.9-1"), "the manifest states address"),
+        ("tool", "url", json!("https://evil.example/tool_1.0-1.deb"), "the manifest states address"),
+        ("tool", "type", json!("binary"), "the manifest states type binary, but the proven one is deb"),
         ("tool", "proof", json!(null), "records no proof"),
         (
             "tool",
@@ -55,10 +55,10 @@ fn every_changed_word_is_noticed() {
             "records the first download, its source demands the signed index",
         ),
         ("tool", "proof", json!({"type": "local"}), "records a local file"),
-        ("tool", "proof/signers", json!(["A"]), "the manifest says signers A"),
-        ("tool", "proof/date", json!("2026-11-15T08:00:00Z"), "the manifest says Date 2026-11-15T08:00:00Z"),
-        ("tool", "proof/signed", json!("2026-11-15T08:00:00Z"), "the manifest says time of signing"),
-        ("tool", "proof/suite", json!("sid"), "the manifest says suite sid, proven is trixie"),
+        ("tool", "proof/signers", json!(["A"]), "the manifest states signers A"),
+        ("tool", "proof/date", json!("2026-11-15T08:00:00Z"), "the manifest states Date 2026-11-15T08:00:00Z"),
+        ("tool", "proof/signed", json!("2026-11-15T08:00:00Z"), "the manifest states time of signing"),
+        ("tool", "proof/suite", json!("sid"), "the manifest states suite sid, but the proven one is trixie"),
         ("tool", "proof/archive", json!("other"), "its source demands the signed index of archive main"),
         ("tool", "proof/archive", json!("none"), "its source demands the signed index of archive main"),
         // An archive that may have it, but does not: its documents are elsewhere.
@@ -72,12 +72,12 @@ fn every_changed_word_is_noticed() {
             "it must be from https://a.example/debian/dists/trixie/InRelease",
         ),
         ("tool", "proof/evidence", json!([release, release]), "InRelease does not list the index"),
-        ("tool", "proof/evidence", json!([forged(), packages]), "the manifest does not say where it is"),
-        ("program", "digest", forged(), "the manifest says digest"),
-        ("program", "version", json!("2.1"), "the manifest says address"),
-        ("program", "version", json!("1/../2.0"), "\"1/../2.0\" is no version"),
-        ("program", "url", json!("https://g.example/v2.0/program-arm64"), "the manifest says address"),
-        ("program", "proof/url", json!("https://evil.example/sums"), "the manifest says the checksum file"),
+        ("tool", "proof/evidence", json!([forged(), packages]), "no URL in the manifest"),
+        ("program", "digest", forged(), "the manifest states digest"),
+        ("program", "version", json!("2.1"), "the manifest states address"),
+        ("program", "version", json!("1/../2.0"), "\"1/../2.0\" is not a valid version"),
+        ("program", "url", json!("https://g.example/v2.0/program-arm64"), "the manifest states address"),
+        ("program", "proof/url", json!("https://evil.example/sums"), "the manifest states the checksum file"),
         ("program", "proof/evidence", json!(release), "it must be from https://g.example/v2.0/program-amd64.sha256"),
         ("program", "proof/evidence", json!(null), "pins no evidence for checksum file"),
         (
@@ -114,7 +114,7 @@ fn evidence_comes_from_where_it_was_published() {
             assert!(said.contains("and it must be from https://a.example/debian/dists/trixie/"), "{said}");
         }
         let manifest = changed(&site.manifest, &format!("evidence/{digest}/size"), json!(200 << 20));
-        assert!(site.one(&manifest, "tool").unwrap_err().contains("that evidence may have"));
+        assert!(site.one(&manifest, "tool").unwrap_err().contains("more than the limit of"));
     }
 }
 
@@ -146,9 +146,9 @@ fn a_base_that_the_user_has_is_named_by_the_user() {
     manifest["vmconfig"]["os"]["image"] = json!({"version": "local", "url": "local:own.qcow2", "type": "qcow2",
         "digest": Digest::of(b"base"), "size": 4, "proof": {"type": "local"}});
     site.store.insert(b"base").unwrap();
-    assert_eq!(json!(site.all(&manifest).unwrap().event())["base"], "a file of the user's");
+    assert_eq!(json!(site.all(&manifest).unwrap().event())["base"], "a local file");
     let said = site.base(&manifest).unwrap_err();
-    assert!(said.contains("pins local:own.qcow2 as base image, a file that only the user has"), "{said}");
+    assert!(said.contains("pins local:own.qcow2 as the base image, which is a local file"), "{said}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn what_no_source_knows_was_pinned_by_hand_and_is_called_so() {
     own.as_object_mut().unwrap().remove("proof");
     manifest["vmconfig"]["dependencies"]["own"] = own;
     assert_eq!(site.one(&manifest, "own"), Ok(Standing::ByHand));
-    let by_hand = json!({"count": 1, "by": "pinned by hand", "signed": false});
+    let by_hand = json!({"count": 1, "by": "pinned manually", "signed": false});
     assert_eq!(json!(site.all(&manifest).unwrap().event())["proofs"][2], by_hand);
     manifest["vmconfig"]["dependencies"]["own"]["proof"] =
         site.manifest["vmconfig"]["dependencies"]["tool"]["proof"].clone();
@@ -203,7 +203,7 @@ fn evidence_must_be_there_and_whole_unless_the_verdict_is_known() {
     {
         std::fs::write(&path, damaged).unwrap();
         let said = site.one(&site.manifest, "tool").unwrap_err();
-        assert!(said.contains("in the store, the manifest says"), "{said}");
+        assert!(said.contains("in the store, expected"), "{said}");
     }
     std::fs::write(&path, &content).unwrap();
     site.all(&site.manifest).unwrap();

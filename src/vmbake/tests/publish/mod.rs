@@ -211,8 +211,8 @@ fn disks_that_are_no_volumes_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("disk.raw");
     for (len, said, hint) in [
-        (GIB + 512, "a snapshot cannot hold a disk of 1073742336 bytes: it needs a whole number of GiB", true),
-        (65_537 * GIB, "a snapshot cannot hold a disk of 70369817919488 bytes: it needs 1 to 65536 GiB", false),
+        (GIB + 512, "disk of 1073742336 bytes: a snapshot requires a multiple of one GiB", true),
+        (65_537 * GIB, "disk of 70369817919488 bytes: a snapshot requires 1 to 65536 GiB", false),
     ] {
         // File systems end somewhere: a qcow2 header can say any length.
         let (image, len_text) = (path.with_extension("qcow2"), len.to_string());

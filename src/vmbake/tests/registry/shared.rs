@@ -99,7 +99,7 @@ fn two_machines_ask_an_upstream_once() {
     get(&last, &site, Digest::of(CONTENT)).unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), before + 1);
     let said = warnings(&registry.address);
-    assert!(said.len() == 1 && said[0].starts_with("the shared store gave something else: "), "{said:?}");
+    assert!(said.len() == 1 && said[0].starts_with("the shared store returned a wrong blob: "), "{said:?}");
     assert!(
         said[0].contains(&format!("http://{}/v2/fleet/blobs/sha256:{hex}: has digest", registry.address)),
         "{said:?}"

@@ -29,7 +29,7 @@ fn lists_that_lead_elsewhere_or_never_end_are_refused() {
     for (link, expected) in [
         (
             "<http://127.0.0.1:9/v2/a/tags/list>; rel=\"next\"",
-            "http://127.0.0.1:9/v2/a/tags/list: the answer has no usable next page of the list",
+            "http://127.0.0.1:9/v2/a/tags/list: the response has no valid next page of the list",
         ),
         ("</v2/a/tags/list>; rel=\"next\"", "the answer has no usable end of the list"),
     ] {
@@ -41,6 +41,6 @@ fn lists_that_lead_elsewhere_or_never_end_are_refused() {
     for body in ["", "[]", r#"{"tags": "1.0"}"#] {
         let server = serve(move |_, _, _| reply(200, body));
         let error = tags(&server).unwrap_err();
-        assert!(error.to_string().ends_with("/v2/a/tags/list: the answer has no usable list of tags"), "{error}");
+        assert!(error.to_string().ends_with("/v2/a/tags/list: the response has no valid list of tags"), "{error}");
     }
 }

@@ -118,7 +118,7 @@ fn bad_keys_are_told_apart_and_never_shown() {
         path(name)
     };
     let cases = [
-        (curve("p384", "P-384"), "it is a key for ECDSA with P-384, not for ECDSA with P-256"),
+        (curve("p384", "P-384"), "unsupported key type ECDSA with P-384, expected ECDSA P-256"),
         (curve("k1", "secp256k1"), "it is a key for ECDSA with secp256k1, not"),
         (generated("ed", &["-algorithm", "ED25519"]), "it is a key for Ed25519, not"),
         (generated("rsa", &["-algorithm", "RSA"]), "it is a key for RSA, not"),
@@ -127,11 +127,14 @@ fn bad_keys_are_told_apart_and_never_shown() {
             made("sealed", &["pkcs8", "-topk8", "-in", text(&good), "-passout", "pass:x"]),
             "a private key of the form \"ENCRYPTED PRIVATE KEY\", not PKCS#8",
         ),
-        (made("public", &["pkey", "-in", text(&good), "-pubout"]), "it is a public key, and only a private key signs"),
-        (copy("cut", &|text| text[..text.len() / 2].to_owned()), "it is no PEM"),
-        (copy("empty", &|_| String::new()), "it is no PEM"),
+        (
+            made("public", &["pkey", "-in", text(&good), "-pubout"]),
+            "a public key cannot sign: a private key is required",
+        ),
+        (copy("cut", &|text| text[..text.len() / 2].to_owned()), "invalid PEM"),
+        (copy("empty", &|_| String::new()), "invalid PEM"),
         (copy("short", &|text| text.replacen(text.lines().nth(1).unwrap(), "MIGHAgEAMBMGByqGSM49", 1)), "it is "),
-        (copy("label", &|text| text.replace("PRIVATE KEY", "CERTIFICATE")), "it is no private key"),
+        (copy("label", &|text| text.replace("PRIVATE KEY", "CERTIFICATE")), "not a private key"),
     ];
     for (key, expected) in &cases {
         let refused = vmbake(&["sign", text(dir.path()), "--key", text(key)], &[]);
@@ -145,7 +148,7 @@ fn bad_keys_are_told_apart_and_never_shown() {
     for (key, variables) in [(text(&good), vec![]), ("env://K", vec![("K", text_of.as_str())])] {
         let refused = vmbake(&["sign", text(dir.path()), "--key", key], &variables);
         assert!(
-            stderr(&refused).contains("SHA256SUMS: there is none, so there is nothing to sign"),
+            stderr(&refused).contains("SHA256SUMS: not found, so there is nothing to sign"),
             "{}",
             stderr(&refused)
         );
@@ -160,7 +163,7 @@ fn bad_keys_are_told_apart_and_never_shown() {
         assert!(stderr(&refused).contains(expected), "{}", stderr(&refused));
     }
     let wrong = vmbake(&["sign", ".", "--key", "env://K"], &[("K", "no key of anybody's")]);
-    assert!(stderr(&wrong).contains("env://K: not usable as a private key"), "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("env://K: cannot be used as a private key"), "{}", stderr(&wrong));
     assert!(!stderr(&wrong).contains("anybody"), "{}", stderr(&wrong));
 }
 
@@ -190,7 +193,7 @@ fn keys_of_cosign_open_with_their_password() {
     assert!(code == 1 && said.contains("it cannot be decrypted: the password in COSIGN_PASSWORD"), "{said}");
     assert!(!said.contains("secret"), "{said}");
     let (code, said) = sign(&key, &[]);
-    assert!(code == 1 && said.contains("it is encrypted, and COSIGN_PASSWORD is not set"), "{said}");
+    assert!(code == 1 && said.contains("the key is encrypted, but COSIGN_PASSWORD is not set"), "{said}");
 
     let sealed = |name: &str, change: &dyn Fn(String) -> String| {
         let whole = fs::read_to_string(&key).unwrap();

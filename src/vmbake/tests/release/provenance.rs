@@ -121,6 +121,6 @@ fn a_builder_is_a_uri() {
     }
     for wrong in ["", "builder", ":a", "https:", "1a:b", "a:b c", "a:b\"", "a:b\n", "ä:b", "a:ä"] {
         let error = wrong.parse::<BuilderId>().unwrap_err();
-        assert!(error.to_string().contains("is no URI"), "{error}");
+        assert!(error.to_string().contains("invalid builder ID"), "{error}");
     }
 }

@@ -97,7 +97,10 @@ fn a_release_is_baked_again_to_the_same_bytes() {
     write_program(&other, &[&*fs::read(vmbake).unwrap(), b"x"].concat());
     let (code, said, _) = baked.again(&other, "layers");
     assert_eq!((code, said.len()), (1, 1), "{said:?}");
-    assert!(said[0].contains("it was baked by vmbake ") && said[0].contains(", and this is vmbake "), "{said:?}");
+    assert!(
+        said[0].contains("the image was baked by vmbake ") && said[0].contains(", but this is vmbake "),
+        "{said:?}"
+    );
 }
 
 /// Whoever bakes a release again may say so with a key and a name of its own, and is believed by those.
@@ -144,7 +147,7 @@ fn a_rebuilder_signs_what_it_has_baked_again() {
     let done = baked.run(vmbake, &[verify.as_slice(), &demand].concat(), "layers");
     assert_eq!(done.status.code(), Some(1));
     let said = String::from_utf8_lossy(&done.stdout);
-    assert!(said.contains("urn:again is no builder that the policy names"), "{said}");
+    assert!(said.contains("builder urn:again is not listed in the policy"), "{said}");
 }
 
 #[test]
@@ -196,5 +199,5 @@ fn garbage_collection_keeps_what_a_record_of_inputs_names() {
     assert!(is_done && blobs(&said) == 0, "{said}");
     fs::File::options().append(true).open(baked.path("x.json")).unwrap().write_all(b" ").unwrap();
     let (is_done, said) = collect(&baked.path("x.inputs.json"));
-    assert!(!is_done && said.contains("x.json: has digest ") && said.contains(" names the manifest "), "{said}");
+    assert!(!is_done && said.contains("x.json: has digest ") && said.contains(" states manifest "), "{said}");
 }

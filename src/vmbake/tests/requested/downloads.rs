@@ -39,11 +39,11 @@ fn a_stated_digest_is_pinned_and_proven_and_what_it_is_of_installed() {
     let (ok, said) = yard.show();
     let expected = "    layer  box\n    from   https://up.example/v1.0/tool-amd64.tar.gz\n";
     assert!(ok && said.contains(expected), "{said}");
-    assert!(said.contains("    not signed: by the digest that its layer states, which nobody has signed\n"), "{said}");
+    assert!(said.contains("    not signed: by the unsigned digest in its layer\n"), "{said}");
 
     std::fs::remove_dir_all(yard.path("store")).unwrap();
     let (ok, said) = yard.fetch();
-    assert!(ok && said.contains("2 by the digest that its layer states, which nobody has signed"), "{said}");
+    assert!(ok && said.contains("2 by the unsigned digest in its layer"), "{said}");
     let (ok, said) = yard.bake();
     assert!(ok, "{said}");
     assert_eq!(yard.ask("cat", "/opt/tool/bin/tool"), "#!/bin/sh\n# amd64\n");
@@ -66,7 +66,7 @@ fn explain_tells_that_the_layer_stated_the_digest() {
     assert!(ok, "{said}");
     let said = yard.ask("explain", "/opt/tool/bin/tool");
     assert!(said.contains("artifact  tool"), "{said}");
-    assert!(said.contains("  proof   the SHA-256 that its layer states\n"), "{said}");
+    assert!(said.contains("  proof   the SHA-256 stated in its layer\n"), "{said}");
 }
 
 #[test]
@@ -143,13 +143,13 @@ fn a_forged_manifest_is_refused() {
     yard.updated();
     let good = yard.manifest();
     let other = format!("sha256:{}", sha256("arm64"));
-    let states = "its source demands the SHA-256 that its layer states";
+    let states = "its source demands the SHA-256 stated in its layer";
     for (pointer, value, expected) in [
-        ("/dependencies/tool/digest", json!(other), "the manifest says digest"),
-        ("/dependencies/tool/url", json!("https://up.example/x"), "the manifest says address"),
-        ("/dependencies/tool/version", json!("2"), "the manifest says version 2, proven is 1.0"),
+        ("/dependencies/tool/digest", json!(other), "the manifest states digest"),
+        ("/dependencies/tool/url", json!("https://up.example/x"), "the manifest states address"),
+        ("/dependencies/tool/version", json!("2"), "the manifest states version 2, but the proven one is 1.0"),
         ("/dependencies/tool/proof", json!({"type": "first-use"}), states),
-        ("/requests/box/downloads/tool/proof", json!({"stated": other}), "the manifest says digest"),
+        ("/requests/box/downloads/tool/proof", json!({"stated": other}), "the manifest states digest"),
         ("/requests/box/downloads/tool/proof", json!("checksum"), "its source demands the first download"),
         ("/requests", json!({}), "no source says how that is proven"),
     ] {

@@ -41,7 +41,7 @@ fn a_name_is_one_of_its_own() {
     yard.sources(TOOL, "");
     for more in [&[][..], &["--check"]] {
         let (ok, said) = yard.update(more);
-        let expected = "box.o.amd64: download tool of layer box has the name of an artifact of the sources";
+        let expected = "box.o.amd64: download tool of layer box has the name of an artifact in the sources";
         assert!(!ok && said.contains(expected) && said.contains("hint: give the download another name"), "{said}");
     }
 }
@@ -52,8 +52,7 @@ fn a_download_is_no_way_around_a_signature() {
     yard.layer("box", &stated());
     yard.sources(SIGNED, "");
     let (ok, said) = yard.update(&[]);
-    let expected = "box.o.amd64: download tool of layer box demands less than artifact their of the sources: \
-         a digest that a layer states instead of a sigstore bundle by me@example.org of https://example.org";
+    let expected = "box.o.amd64: download tool of layer box requires a weaker proof than artifact their of the sources: a digest stated in a layer instead of a sigstore bundle by me@example.org of https://example.org";
     assert!(!ok && said.contains(expected), "{said}");
     assert!(said.contains("hint: take its `checksums` and `proof` from the artifact their"), "{said}");
     assert!(!yard.path("m").exists());
@@ -64,7 +63,7 @@ fn sources_state_no_digests() {
     let Some(yard) = Yard::new() else { return };
     yard.sources(&TOOL.replace("\"first-use\"", &format!(r#"{{"stated": "sha256:{}"}}"#, "0".repeat(64))), "");
     let (ok, said) = yard.update(&[]);
-    assert!(!ok && said.contains("dependencies[0] (tool): proof stated is for what layers download"), "{said}");
+    assert!(!ok && said.contains("dependencies[0] (tool): proof stated is only for downloads of layers"), "{said}");
 }
 
 #[test]
@@ -95,6 +94,6 @@ fn missing_sources_are_named() {
         let output = program.env("XDG_CONFIG_HOME", dir.path()).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && said.starts_with("error: none.json: cannot read"), "{command}: {said}");
-        assert!(said.ends_with("hint: without --sources those that are built in are used\n"), "{command}: {said}");
+        assert!(said.ends_with("hint: without --sources, the built-in sources are used\n"), "{command}: {said}");
     }
 }

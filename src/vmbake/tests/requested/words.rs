@@ -26,7 +26,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""downloads": {"x": {"url": ¦"{url}", "version": "1", STATED, FILE}}"#, "the address is not https"),
     (
         r#""downloads": {"x": {"url": ¦"https://a/{x}", "version": "1", STATED, FILE}}"#,
-        "\"https://a/{x}\": {x} is none of version, arch",
+        "\"https://a/{x}\": {x}unknown placeholder , arch",
     ),
     (r#""downloads": {"x": {"url": "https://a/x", "version": ¦"../1", STATED, FILE}}"#, "\"../1\" is not a version"),
     (
@@ -55,7 +55,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "checksums": "http://a/s", FILE}}"#,
-        "an address is not https",
+        "URL is not https",
     ),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", STATED, "checksums": "{url}.sum", FILE}}"#,

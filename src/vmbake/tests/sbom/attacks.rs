@@ -135,7 +135,7 @@ fn damaged_programs_of_go_are_noted() {
     let noted: Vec<&String> = inventory.notes.iter().filter(|note| note.starts_with('/')).collect();
     assert_eq!(noted.len(), 2, "{noted:?}");
     assert!(
-        noted[0].starts_with("/b-\\x1bcut: it is not known whether Go made it: the build information of Go has"),
+        noted[0].starts_with("/b-\\x1bcut: it is not known whether Go made it: Go build information:"),
         "{noted:?}"
     );
     assert!(noted[1].starts_with("/c-outside: it is not known whether Go made it: the section headers"), "{noted:?}");

@@ -65,8 +65,8 @@ fn a_bundle_has_one_meaning_or_is_refused() {
         (with(entry, "kindVersion", json!({"kind": "rekord", "version": "0.0.1"})), "unsupported Rekor entry format"),
         (with("/messageSignature", "signature", "".into()), "invalid signature"),
         (with("/messageSignature/messageDigest", "algorithm", "MD5".into()), "corrupt"),
-        (good.to_string().replacen('{', "{\"mediaType\":\"x\",", 1), "\"mediaType\" occurs twice"),
-        (good.to_string().replacen("\"logIndex\":", "\"logIndex\":\"1\",\"logIndex\":", 1), "occurs twice"),
+        (good.to_string().replacen('{', "{\"mediaType\":\"x\",", 1), "duplicate key \"mediaType\""),
+        (good.to_string().replacen("\"logIndex\":", "\"logIndex\":\"1\",\"logIndex\":", 1), "duplicate key"),
         (format!("{good} {good}"), "trailing characters"),
         (good.to_string().replace('{', "["), "corrupt"),
         ("null".to_owned(), "no mediaType"),
@@ -120,7 +120,7 @@ fn of_several_bundles_the_one_that_proves_the_file_counts() {
         (
             format!("{other}\n{{ broken\n"),
             1,
-            "none of 2 bundles proves the artifact; line 1 comes closest: the bundle speaks",
+            "none of 2 bundles proves the artifact; the best match is in line 1: the bundle speaks",
         ),
         (format!("{{ broken\n{other}\n\n{strange}\n{other}"), 4, "none of 4 bundles proves the artifact; line 4 comes"),
     ] {
@@ -128,8 +128,8 @@ fn of_several_bundles_the_one_that_proves_the_file_counts() {
         assert!(chain(&error).contains(expected), "{}", chain(&error));
         assert!(matches!(error, SigstoreError::NoneOf { line: found, .. } if found == line));
     }
-    refused(&world, &format!("{pretty}\n{pretty}"), "bundle is corrupt: trailing characters");
-    refused(&world, &pretty[..pretty.len() - 2], "bundle is corrupt: EOF");
+    refused(&world, &format!("{pretty}\n{pretty}"), "corrupt bundle: trailing characters");
+    refused(&world, &pretty[..pretty.len() - 2], "corrupt bundle: EOF");
     refused(&world, &good.replace("\"hashedrekord\"", "\"\\u001b[2J\""), "\u{fffd}[2J");
     refused(&world, &"{}\n".repeat(1_001), "a file of 1001 lines");
     refused(&world, &" ".repeat((16 << 20) + 1), "a file of more than 16777216 bytes");

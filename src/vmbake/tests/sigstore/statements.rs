@@ -57,8 +57,8 @@ fn subjects_decide_of_which_file_a_statement_speaks() {
             json!([{"name": "a", "digest": {"sha1": "da39a3ee5e6b4b0d3255bfef95601890afd80709"}}]),
             "speaks of other files",
         ),
-        (json!([both(sha256, digests(b"other")[1])]), "has digests of two files"),
-        (json!([both(digests(b"other")[0], sha512)]), "has digests of two files"),
+        (json!([both(sha256, digests(b"other")[1])]), "has digests of two different files"),
+        (json!([both(digests(b"other")[0], sha512)]), "has digests of two different files"),
         (json!([{"name": "a", "digest": {}}]), "at least one algorithm"),
         (json!([{"name": "a", "digest": {"sha256": &sha256.hex()[..62]}}]), "corrupt"),
         (json!({"name": "a"}), "corrupt"),
@@ -90,9 +90,9 @@ fn a_statement_must_be_of_the_type_that_is_asked_for() {
         (with("_type", "https://in-toto.io/Statement/v2".into()), "statement of type"),
         (with("_type", "".into()), "statement of type"),
         (with("_type", Value::Null), "corrupt"),
-        (with("predicateType", "https://slsa.dev/provenance/v1 ".into()), "is no URI"),
-        (with("predicateType", "a\nidentity root@example.com".into()), "is no URI"),
-        (with("predicateType", "".into()), "is no URI"),
+        (with("predicateType", "https://slsa.dev/provenance/v1 ".into()), "is not a URI"),
+        (with("predicateType", "a\nidentity root@example.com".into()), "is not a URI"),
+        (with("predicateType", "".into()), "is not a URI"),
         (with("predicateType", 1.into()), "corrupt"),
     ] {
         let found = judge_plain(&payload);
@@ -127,9 +127,9 @@ fn a_statement_that_two_readers_read_differently_is_refused() {
     let deep = "[".repeat(300) + &"]".repeat(300);
     let other = json!([subject("a", b"other")]).to_string();
     for (payload, expected) in [
-        (twice("subject", &other), "\"subject\" occurs twice"),
-        (twice("predicateType", "\"x\""), "\"predicateType\" occurs twice"),
-        (good.replace("\"sha256\":", "\"sha256\":\"00\",\"sha256\":"), "\"sha256\" occurs twice"),
+        (twice("subject", &other), "duplicate key \"subject\""),
+        (twice("predicateType", "\"x\""), "duplicate key \"predicateType\""),
+        (good.replace("\"sha256\":", "\"sha256\":\"00\",\"sha256\":"), "duplicate key \"sha256\""),
         (good.replace("\"predicate\":{}", "\"predicate\":{\"n\":1e999}"), "number out of range"),
         (good.replace("\"predicate\":{}", &format!("\"predicate\":{deep}")), "recursion limit"),
         (format!("{good} {good}"), "trailing characters"),

@@ -23,7 +23,7 @@ pub const EXT4: &[Case] = &[
         name: "two files share their blocks",
         make: shared_blocks,
         path: "/f1",
-        reason: "inode 13: block 4104 belongs to inode 12 too",
+        reason: "inode 13: block 4104 is used by inode 12, too",
         seen: Seen::Whole,
     },
     Case {
@@ -51,7 +51,7 @@ pub const EXT4: &[Case] = &[
         name: "a value of an attribute in 1,360 runs",
         make: giant_value,
         path: "/f0",
-        reason: "attribute user.a of inode 12: with those before it maps more blocks than there can be",
+        reason: "attribute user.a of inode 12: more blocks are mapped in total than possible",
         seen: Seen::Whole,
     },
     Case {

@@ -12,7 +12,7 @@ pub const GPT: &[Case] = &[
         name: "both headers damaged",
         make: headers,
         path: "/etc/passwd",
-        reason: "neither copy of the partition table is usable",
+        reason: "both copies of the partition table are invalid",
         seen: Seen::Table,
     },
     Case {
