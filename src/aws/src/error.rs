@@ -4,7 +4,7 @@ use vmbake_common::hint::Hint;
 use vmbake_store::http::HttpError;
 
 /// Reference to the required permissions.
-const POLICY: &str = "see docs/publish.md for a policy with all required permissions";
+const POLICY: &str = "docs/publish.md#permissions has a policy with all required permissions";
 
 /// Why a call to AWS failed. No variant contains a secret.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Bundles: components that others publish apart from the system, as data that a bake can check before it takes anything of them.
 //!
 //! A folder with a document and layers enters, an OCI layout with all that they need leaves. Nothing of a bundle ever runs on the host.
-//! `docs/bundles.md` tells the whole path.
+//! `docs/bundles.md` shows how to publish and use one; `docs/bundle-reference.md` lists the keys and the rules.
 
 mod words;
 pub mod document;

@@ -136,7 +136,7 @@ impl Hint for LayerError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Faults(_) => {
-                "`vmbake schema layer` prints the form, for editors; layers/README.md says what it means"
+                "`vmbake schema layer` prints the JSON Schema, for editors; layers/README.md explains the keys"
             }
             Self::Read { source, .. } if source.kind() == ErrorKind::NotADirectory => {
                 "a layer is a directory with a layer.json; --layers takes a directory of such directories"
@@ -155,7 +155,7 @@ impl Hint for LayerError {
             Self::DownloadTwice { .. } => "rename one of them in its layer",
             Self::NoImages { .. } => {
                 "require the layer container-images, which imports them into containerd too; or say \"images\": \
-                 \"/var/lib/container-images/oci\" and import them by a unit, as layers/README.md shows"
+                 \"/var/lib/container-images/oci\" and import them by a unit, as in docs/layer-artifacts.md#container-images"
             }
             Self::Unsupported { .. } => "--os takes one that it supports",
             _ => return None,

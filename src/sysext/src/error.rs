@@ -70,7 +70,9 @@ pub enum ExtensionError {
 impl Hint for ExtensionError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Refused { .. } => "docs/sysext.md says what an extension can do; `vmbake bake --with` does the rest",
+            Self::Refused { .. } => {
+                "docs/sysext.md lists what an extension can contain; `vmbake bake --with` installs anything"
+            }
             Self::Name { .. } => "-o acme-agent.raw is such a name; with --format dir there is no .raw",
             Self::FolderName { .. } => "-o acme-agent is such a name",
             Self::Foreign { .. } => "-o names another directory",

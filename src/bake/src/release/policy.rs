@@ -37,7 +37,7 @@ pub enum PolicyError {
 
 impl Hint for PolicyError {
     fn hint(&self) -> Option<String> {
-        Some("`vmbake schema policy` prints the schema of policies; docs/release.md has an example".to_owned())
+        Some("`vmbake schema policy` prints the JSON Schema of a policy; docs/release.md#require-more-a-policy has an example".to_owned())
     }
 
     vmbake_common::causes!(File);

@@ -122,7 +122,7 @@ fn of_merge(error: &MergeError) -> Option<String> {
         }
         MergeError::FirstBoot { .. } => Some(
             "`vmbake layer check` names the lines of most of these, with the directories of the layers; \
-             layers/README.md has the language of `first_boot`"
+             docs/layer-first-boot.md describes `first_boot`"
                 .to_owned(),
         ),
         MergeError::Baked { .. } => Some(
@@ -143,7 +143,7 @@ fn of_script(package: &str, script: &str, entry: &str, makes: &Makes, fault: &Sc
         } else {
             format!("; until then the image lacks what it creates: {created}")
         };
-        let rest = "layers/README.md lists the other keys of an entry";
+        let rest = "docs/maintainer-scripts.md#replace-a-script lists the other keys of an entry";
         return format!("{place}: {{{entry}, \"defer\": true}}, which leaves it to the first boot{before}; {rest}");
     }
     let accounts = [("users", &makes.users), ("groups", &makes.groups)];
@@ -161,7 +161,8 @@ fn of_script(package: &str, script: &str, entry: &str, makes: &Makes, fault: &Sc
         _ => "",
     };
     format!(
-        "{fails}{place}: {{{entry}{needed}}}, which leaves it out; {instead}; layers/README.md has the keys of an entry"
+        "{fails}{place}: {{{entry}{needed}}}, which leaves it out; {instead}; \
+         docs/maintainer-scripts.md#replace-a-script lists the keys of an entry"
     )
 }
 

@@ -7,10 +7,10 @@ impl Hint for BundleError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Syntax { .. } | Self::Document { .. } => Some(
-                "`vmbake schema bundle` prints the form of bundle.json; docs/bundles.md says what it means".to_owned(),
+                "`vmbake schema bundle` prints the schema of bundle.json; docs/bundle-reference.md explains the keys".to_owned(),
             ),
             Self::Unsound { .. } => {
-                Some("docs/bundles.md says what a bundle may do, and what it has to ask for".to_owned())
+                Some("see docs/bundle-reference.md for what a bundle may do and must request".to_owned())
             }
             Self::NoSource { .. } => Some("say its address in `downloads` of the layer, or in sources.json".to_owned()),
             Self::Remote { .. } => Some("name the folder or tar file that `vmbake bundle pack` wrote".to_owned()),
@@ -20,7 +20,7 @@ impl Hint for BundleError {
             Self::NoPublisher { .. } => {
                 Some("`vmbake bundle trust REF --key FILE` shows what it asks for, and writes the file".to_owned())
             }
-            Self::Publisher { .. } => Some("docs/bundles.md shows such a file".to_owned()),
+            Self::Publisher { .. } => Some("docs/bundle-reference.md#publisher shows such a file".to_owned()),
             Self::NotGranted { .. } => Some(
                 "`vmbake bundle inspect` shows all that it asks for; grant it in trust/publishers if it should"
                     .to_owned(),
