@@ -56,24 +56,24 @@ base: firstboot ## Build vmbake and a Debian base image, unless BASE names one
 	{ test -n "$(BASE)" && realpath $(BASE) || tools/base-image/build.sh --arch $(ARCH); } > $(base)
 manifest: base ## Pin and prove the artifacts of KIND, on that base image
 	$(vmbake) update $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --trust trust --manifests $(dir $(manifest)) --store $(store) --image "$$(cat $(base))"
-bake: manifest ## Set up what is missing and bake KIND into OUT
+bake: manifest ## Bake KIND into OUT, after installing and building what is missing
 	$(vmbake) fetch $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest) --store $(store)
 	$(vmbake) bake $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest) --store $(store) --base "$$(cat $(base))" --out $(OUT) --offline --force
 kinds-images: base builder venv ## Bake knd, knc and examples/k3s with artifacts from release sites on loopback, into target/kinds
 	$(python) tests/harness/upstream/bake.py $(vmbake) "$$(cat $(amd64))"
-check: firstboot lint ## Lint, build without a warning, render the documentation, run the unit tests
+check: firstboot lint ## Lint, build without warnings, render the documentation of the crates, run the unit tests
 	@[ -n "$$RUSTC_WORKSPACE_WRAPPER" ] || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
 	@said=$$(cargo build --quiet --release --workspace --all-targets --color always 2>&1) && [ -z "$$said" ] || { echo "$$said" >&2; exit 1; }
 	tools/rustdoc.py
 	tools/crates.py --check
 	$(plain) cargo test --quiet --release --workspace --lib --bins
-lint: venv ## rustfmt, ruff, types of the Python, licences and sources of dependencies, rules for workflows
+lint: venv ## Check formatting, Python (ruff, types), licenses and sources of dependencies, and workflows
 	cargo fmt --all --check
 	$(python) ruff check --quiet .
 	$(python) basedpyright --level error
 	tools/deny.sh
 	@said=$$($(python) tools/workflows.py) || { echo "$$said" | grep -v '^ok: ' >&2; exit 1; }
-test: ## All tests; of the machines, knc. Tells at its end what was left out
+test: ## Run all tests except slow ones, with one boot (knc), and list skipped tests at the end
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory test-all
 	@if [ -s $(VMBAKE_SKIPPED) ]; then echo "passed, but these were skipped:"; sed 's/^/  /' $(VMBAKE_SKIPPED); else echo "passed; nothing was skipped"; fi
@@ -82,7 +82,7 @@ test-all: check integration bake kinds-images venv
 	@{ $(pytest) -m 'boot and not slow'; } & boot=$$!; ($(pytest) -m 'not boot and not slow'); others=$$?; wait $$boot && exit $$others
 integration: base
 	$(plain) RUST_TEST_THREADS=$$((2 * $$(nproc))) VMBAKE_TEST_BASE="$$(cat $(amd64))" cargo test --quiet --release --workspace
-test-e2e: bake kinds-images tools ## Tests of whole images against real tools and stand-ins; ONLY chooses some, also slow ones
+test-e2e: bake kinds-images tools ## Test whole images with real tools and stand-ins; ONLY selects tests, including slow ones
 	$(pytest) $(if $(ONLY),-k '$(ONLY)',-m 'not slow')
 test-features: base ## Compile and test vmbake without its optional features
 	$(plain) VMBAKE_TEST_BASE="$$(cat $(amd64))" cargo test --quiet --release -p vmbake --no-default-features
@@ -90,31 +90,31 @@ reproducible: bake venv ## Bake twice under different conditions and compare eve
 	$(pytest) -k reproducible
 test-boot: bake kinds-images ## Boot node and knd under SeaBIOS and knc under OVMF
 	$(python) qemu-tests/run.py --quick --jobs 3 --images $(OUT) --images target/kinds
-test-boot-all: bake kinds-images tools ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
+test-boot-all: bake kinds-images tools ## Run all boot tests, including power cuts; takes about an hour under emulation
 	$(python) OUT=$(OUT) OS=$(OS) qemu-tests/all.sh
-test-mutations: bake kinds-images ## Make faults in machines and images: each must be noticed
+test-mutations: bake kinds-images ## Inject faults into machines and images: each must be detected
 	$(python) qemu-tests/mutations.py $(OUT) target/kinds
 compare-shells: tools ## Compare the shell with dash and bash: PROGRAMS generated programs of each
 	for dialect in dash bash; do target/release/examples/generated --dialect $$dialect --programs $(PROGRAMS) --seed $(SEED) --jobs $$(nproc) --refusals || failed=1; done; test -z "$$failed"
-fuzz: tools ## Fuzz every parser of what is not ours, SECONDS for each
+fuzz: tools ## Fuzz all parsers of external input, SECONDS each
 	tests/fuzz.sh $(SECONDS)
-fuzz-compare: tools venv ## Damage qcow2, ext4 and tar, SECONDS each, and compare what vmbake reads with what qemu-img, debugfs and GNU tar do
+fuzz-compare: tools venv ## Compare how vmbake and qemu-img, debugfs and GNU tar read damaged input, SECONDS each
 	$(python) tests/fuzz_compare.py $(SECONDS)
-bench: bench-table bench-growth bench-parts bench-boot bench-travel bench-publish ## All measurements; takes more than an hour, on a machine that does nothing else
-bench-%: bake kinds-images ## One of them, as bench/run.sh lists them
+bench: bench-table bench-growth bench-parts bench-boot bench-travel bench-publish ## Run all measurements, on an otherwise idle machine; takes more than an hour
+bench-%: bake kinds-images ## Run one of them: table, growth, parts, boot, travel or publish
 	$(python) bench/run.sh $* $(vmbake) "$$(cat $(amd64))" $(store) $(OUT)/$(name).raw
 dist: tools ## Write static programs and Debian packages of vmbake for amd64 and arm64, with digests, into target/packages
 	tools/release/build.sh $(packages)
-dist-test: dist base ## Run them in bare roots of Debian 12 and 13; other architectures by qemu-user
+dist-test: dist base ## Run the packages in minimal roots of Debian 12 and 13, other architectures with qemu-user
 	tests/dist.sh $(packages) $(vmbake) "$$(cat $(amd64))"
-dist-repro: dist ## Build them once more in another folder, and compare every byte
+dist-repro: dist ## Build the packages again in another directory, and compare every byte
 	tests/dist-repro.sh $(packages)
 reference: tools ## Write docs/cli.md, man pages into target/man, and the graph of the crates into docs/architecture.md
 	target/release/examples/reference docs/cli.md target/man
 	tools/crates.py
-update-manifests: builder ## Pin and prove what upstreams publish now, for every kind, system and architecture
+update-manifests: builder ## Pin missing artifacts and base images for every kind, system and architecture
 	$(vmbake) update $(anchored) --trust trust
-update-trust: builder ## Fetch the trust anchors again; asks before it replaces one
+update-trust: builder ## Download the trust anchors again, and confirm before replacing one
 	$(vmbake) trust update --trust trust
-advisories: setup ## Ask cargo-deny about known vulnerabilities, whose database it fetches
+advisories: setup ## Check dependencies for known vulnerabilities; downloads the RustSec database
 	tools/deny.sh advisories
