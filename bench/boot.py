@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""boot.py VMBAKE BASE [RUNS]: how long a node of the control plane takes until it is configured: the image in target/kinds, beside the base
+"""boot.py VMBAKE BASE [RUNS]: how long a control plane node takes until it is configured: the image in target/kinds, compared with the base
 image with a script as user data that downloads the same artifacts from this host, verifies and installs them (cases/download-user-data.sh).
 
-Both boot the same way in the same kind of machine. The ratios mean something; the seconds depend on the host.
+Both boot in the same way and kind of machine. Only ratios are meaningful; seconds depend on the host.
 """
 
 import hashlib
@@ -37,13 +37,13 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def site(vmbake, work):
-    """What the script downloads: files with their digests. Returns the folder and the digest of the list."""
+    """Downloads of the script: files with their digests. Returns the folder and the digest of the list."""
     folder = work / "download"
     folder.mkdir()
     kinds.site(folder)
     subprocess.run(["tar", "-C", kinds.ROOT, "-cf", folder / "layers.tar", "layers"], check=True)
     shutil.copy(TESTS / "install.sh", folder)
-    # What a bake makes of the layers: the plan, the defaults, configuration that is the same everywhere.
+    # Results of a bake of the layers: the plan, the defaults, configuration that is the same everywhere.
     plan, share = work / "plan", "opt/podplane/share"
     for path in (kinds.ROOT / "layers").glob("*/files/opt/podplane/share/templates/*"):
         first_boot.place(plan, f"{share}/templates/{path.name}", path.read_text(), 0o644)

@@ -1,4 +1,4 @@
-"""The cases of the table: each a function of a `Bench` that gives rows. Every run is a whole process, and every bake has a folder of its own."""
+"""The cases of the table: each a function of a `Bench` that yields rows. Each run is a separate process, and each bake has a separate directory."""
 
 import itertools
 import os
@@ -12,15 +12,15 @@ from row import Row
 HERE = pathlib.Path(__file__).resolve().parent
 KIND = "knc"
 NAME = f"{KIND}.debian-13.amd64"
-# What a store has from downloads alone; the rest is what bakes keep there.
+# Directories of a store with downloads; all others are caches of bakes.
 DOWNLOADED = {"blobs", "index.json", "oci-layout"}
-# What is kept of outputs: a bake must not find an earlier one of its own, unless that is the case.
+# Outputs to keep: a bake must not find an earlier one, unless the case requires it.
 OUTPUTS = "bakes"
 MIB = 1 << 20
 
 
 class Bench:
-    """What the cases share: inputs, a folder to work in, how many runs."""
+    """Common data of cases: inputs, a working directory, the number of runs."""
 
     def __init__(self, vmbake, bases, inputs, work, options):
         self.vmbake, self.bases, self.base = pathlib.Path(vmbake).resolve(), bases, bases["amd64"]
@@ -29,7 +29,7 @@ class Bench:
         self.environment = {"SOURCE_DATE_EPOCH": "1700000000"}
 
     def folder(self):
-        """A new folder, which has never been the place of an output."""
+        """A new directory, which was never used for outputs."""
         self.count += 1
         folder = self.work / f"{os.getpid()}-{self.count}"
         folder.mkdir(parents=True)
@@ -47,7 +47,7 @@ class Bench:
                 self.inputs.store, "--no-builtin=sources", "--sources", self.inputs.sources, "--size", self.options.size, "--format", form, "--force", "--out", out]
 
     def run(self, command, *inputs):
-        """Runs a command when its inputs are in the state of the page cache that was asked for, and nothing is left to be written."""
+        """Runs a command after bringing its inputs into the requested page cache state and syncing all writes."""
         measure.settle()
         if self.options.cold_pages:
             measure.forget()
@@ -56,17 +56,17 @@ class Bench:
         return measure.run(command, self.work / "log", **self.environment)
 
     def measured(self, command):
-        """A bake, or what else reads the base and the store."""
+        """A bake, or another command that reads the base and the store."""
         return self.run(command, self.inputs.store, self.base)
 
     def cold_store(self):
-        """Leaves what was downloaded in the store."""
+        """Keeps only downloads in the store."""
         for entry in self.inputs.store.iterdir():
             if entry.name not in DOWNLOADED:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
     def warm_store(self):
-        """The store as another bake leaves it, without what that kept of its outputs."""
+        """The store after another bake, without records of its outputs."""
         out = self.folder()
         measure.run(self.bake(out, "raw"), self.work / "log", **self.environment)
         shutil.rmtree(out)
@@ -85,7 +85,7 @@ class Bench:
 
 
 def warm_raw(bench):
-    """Only what has to be: the decoded forms are there, and the digest of a disk that was baked before, elsewhere."""
+    """Only necessary work: decoded artifacts exist, and the digest of a disk that was baked before, elsewhere."""
     raw, _ = bench.finished()
     runs, firsts, copies, synced = [], [], [], []
     for _ in range(bench.options.runs):
@@ -104,7 +104,7 @@ def warm_raw(bench):
         shutil.rmtree(out)
     yield Row.ratio("bake knc to raw, store warm", 1.3, runs, "cp --sparse=always, synced", synced)
     yield Row.ratio("  a disk that was never baked, all of it hashed", 1.3, firsts, "cp --sparse=always, synced", synced)
-    yield Row("  beside cp that leaves writing to the system", "ratio", 1.3, measure.median(runs).wall / measure.median(copies).wall,
+    yield Row("  compared with cp without sync", "ratio", 1.3, measure.median(runs).wall / measure.median(copies).wall,
               "cp --sparse=always", runs, copies)
 
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# fetch.sh VMBAKE: wall and CPU time of a fetch of 700 MB from loopback, beside curl with sha256sum of the same files, and of
-# the proof of a package of Debian's main archive. Ratios between the lines mean something.
+# fetch.sh VMBAKE: wall and CPU time of a fetch of 700 MB from loopback, compared with curl and sha256sum of the same files, and of
+# the proof of a package of Debian's main archive. Only ratios between lines are meaningful.
 set -euo pipefail
 vmbake=$(realpath "$1") here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """firstboot.py [FIRSTBOOT [RUNS]]: the time that `configure` takes for a node of the control plane, without systemctl and
-network, beside a shell script that does the same. Both work below a folder in memory, and what they leave is compared first.
+network, compared with an equivalent shell script. Both work below a directory in memory, and their results are compared first.
 
-The ratios mean something; the milliseconds depend on the machine. Fails above the limit. Needs root, for owners of files.
+Only ratios are meaningful; milliseconds depend on the machine. Fails above the limit. Needs root, for owners of files.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_MS = 5.0
 CLONE_NEWNS = 0x20000
 PAUSE = "registry.k8s.io/pause:3.10.1"
-# What the script does not write: the record of the program, and what it wrote at names that depend on variables.
+# Files that the script does not write: the record of the program, and what it wrote at names that depend on variables.
 IGNORED = ("var/lib/vmbake", "directories")
 
 
@@ -50,7 +50,7 @@ def join(parts):
                     plan.setdefault(key, []).extend(value)
                 else:
                     plan.setdefault(key, {}).update(value)
-    # The network is no part of the measure.
+    # The network is not measured.
     plan["connect"] = []
     # In a plan nothing is short for anything.
     contents = [rule["content"]["environment"] for rule in plan["files"] if "environment" in rule["content"]]
@@ -68,7 +68,7 @@ def write(root, path, text=""):
 
 
 def members(found, group):
-    """Who has a group beside the own."""
+    """Members of secondary groups."""
     return [name for layer in found.values() for name, user in layer.get("users", {}).items() if group in user.get("groups", [])]
 
 
@@ -163,7 +163,7 @@ def main(program=ROOT / "target/firstboot/amd64/firstboot", runs="30"):
             first = measured([*command, root], int(runs), anew)
             left[name] = tree(root)
             again = measured([*command, root], int(runs), lambda: None)
-            # What else runs on the machine only adds to a time: the least of them says most.
+            # Other processes only increase a time: the minimum is most accurate.
             best[name] = (min(first), min(again))
             print(f"{name:<24} first run {min(first):7.2f} ms (median {statistics.median(first):.2f}), "
                   f"again {min(again):7.2f} ms (median {statistics.median(again):.2f})", flush=True)

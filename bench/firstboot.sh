@@ -1,6 +1,6 @@
 #!/bin/bash
-# firstboot.sh ROOT: what `firstboot configure` does for a node of the control plane on a machine of ones own, written
-# as a shell script is. The measure for firstboot.py, which compares what both leave.
+# firstboot.sh ROOT: the work of `firstboot configure` for a control plane node on a self-managed machine,
+# as a shell script. Baseline of firstboot.py, which compares both results.
 set -euo pipefail
 root=$1 pause=registry.k8s.io/pause:3.10.1
 umask 077

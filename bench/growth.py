@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """growth.py VMBAKE BASE [OPTION...]: how time and memory of a bake grow with the number of files, with bytes and with layers.
 
-Each point is a bake of BASE with artifacts and layers made for it (synthetic.py), as qcow2 on a disk of one size, from a store of
-downloads alone, with the inputs in the page cache. What BASE alone takes is in every point: there the line begins. Prints the straight
+Each point is a bake of BASE with synthetic artifacts and layers (synthetic.py), as qcow2 on a disk of fixed size, from a store of
+downloads only, with the inputs in the page cache. The cost of BASE is in every point: it is the intercept. Prints the straight
 line through the points (least squares) and how far the worst point is from it, and writes growth-AXIS.json and growth-AXIS.svg.
 """
 
@@ -46,7 +46,7 @@ def point(options, axis, value, size):
     work = options.work
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    # A process of its own: its memory would count as the first of the bake's.
+    # A separate process: otherwise its memory would count as the bake's.
     subprocess.run([HERE / "synthetic.py", work, axis, str(value)], check=True)
     made = synthetic.Made(work)
     runs = []

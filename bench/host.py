@@ -1,4 +1,4 @@
-"""The machine and the tools that numbers were made with."""
+"""The host and tools of a measurement."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ TOOLS = {"qemu-img": "qemu-img", "cp": "cp", "gunzip": "gunzip", "mke2fs": "mke2
 
 
 def describe(vmbake, folder):
-    """What the numbers depend on, for the JSON beside them."""
+    """Properties of the host on which the numbers depend, for the JSON."""
     cpuinfo = pathlib.Path("/proc/cpuinfo").read_text()
     model = re.search(r"^model name\s*: (.*)", cpuinfo, re.MULTILINE)
     memory = re.search(r"^MemTotal: +(\d+)", pathlib.Path("/proc/meminfo").read_text(), re.MULTILINE)

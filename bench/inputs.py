@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""inputs.py FOLDER SCALE ARCH=BASE...: makes what the table is measured on, in FOLDER: for each architecture the artifacts of knd and knc
+"""inputs.py FOLDER SCALE ARCH=BASE...: creates the inputs of the table in FOLDER: for each architecture the artifacts of knd and knc
 that upstream/bake.py baked, in the sizes of real releases, about 650 MB, and manifests that pin the disk image BASE as well.
 
 The release sites on loopback (upstream/) serve real programs where Debian has them, and small stand-ins for the others. Here each
-stand-in is filled up to the size of a release with bytes of a real program, kubectl, from a place of its own on: so each compresses as
+stand-in is filled up to the size of a release with bytes of a real program, kubectl, each from a different offset: so each compresses as
 programs do, and no two are the same. Manifests, store and folders are laid out as by upstream/bake.py.
 """
 
@@ -27,7 +27,7 @@ ARCH = "amd64"
 PROGRAMS_MB = {"kubelet": 60, "kube-apiserver": 86, "kube-controller-manager": 73, "kube-scheduler": 52, "zot": 140, "crictl": 42,
                "kube2iam": 30, "nstance-agent": 40, "netsy": 45, "fluent-bit": 90}
 FILLER = "kubectl"
-# What changes in a release of one artifact, and how many such releases there are: no run bakes one that another has baked.
+# The changed part of a release of one artifact, and the number of such releases: no run bakes one that another has baked.
 CHANGED, CHANGED_MB, RELEASES = "kubelet", 60, 5
 
 
@@ -37,7 +37,7 @@ class Inputs:
     def __init__(self, folder, arch=ARCH):
         self.folder = pathlib.Path(folder)
         self.store = self.folder / "store"
-        # Nobody has signed what is made here: the manifests are pinned by hand, and no source says otherwise.
+        # These artifacts are not signed: the manifests are pinned manually, without a source.
         self.sources = self.folder / "sources.json"
         self.manifests = {kind: self.folder / f"manifests/{bake.target(kind, arch)}.json" for kind in bake.KINDS}
         # The same, with a base image that is in the store.
@@ -59,7 +59,7 @@ class Inputs:
 
 
 def make(folder, scale, bases):
-    """Makes the inputs unless they are there; programs have `scale` times their size. `bases` are disk images by architecture."""
+    """Creates the inputs unless they exist; programs have `scale` times their size. `bases` are disk images by architecture."""
     folder = pathlib.Path(folder)
     with open(bake.FOLDER / "lock", "a") as lock:
         # They are not baked meanwhile.
@@ -116,7 +116,7 @@ def _pin(made, base):
 
 
 def _change(made, source, scale):
-    """Makes the releases of one artifact."""
+    """Creates the releases of one artifact."""
     filler, program = (source.blob(source.artifacts("knc")[name]).read_bytes() for name in (FILLER, CHANGED))
     document = json.loads(made.manifests["knc"].read_text())
     artifact = document["vmconfig"]["dependencies"][CHANGED]
@@ -132,7 +132,7 @@ def text(document):
 
 
 def put(made, digest, content):
-    """Writes a blob, with a digest of the same kind; returns what an artifact says of it."""
+    """Writes a blob, with a digest of the same kind; returns its entry of an artifact."""
     algorithm = digest.split(":")[0]
     pinned = {"digest": f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}", "size": len(content)}
     made.blob(pinned).write_bytes(content)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """measure.py NAME COMMAND…: runs a command and prints its wall time, CPU time and peak memory in one line.
 
-As a module: what one run of a whole process took, and the state of the page cache before it.
+As a module: the cost of one run of a process, and the state of the page cache before it.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ class Failed(Exception):
 
 @dataclasses.dataclass
 class Usage:
-    """What a process and all that it waited for took."""
+    """Resource usage of a process and its children."""
 
     wall: float
     cpu: float
@@ -27,7 +27,7 @@ class Usage:
 
 
 def run(command, output=None, **environment):
-    """Runs a command that must succeed; what it says goes to the file `output`."""
+    """Runs a command that must succeed; its output goes to the file `output`."""
     command = [os.fspath(part) for part in command]
     said = os.open(output or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     try:
@@ -56,7 +56,7 @@ def spread(runs):
 
 
 def settle():
-    """Writes what is still to be written, so that it does not disturb the next run."""
+    """Syncs pending writes, so that they do not disturb the next run."""
     os.sync()
 
 

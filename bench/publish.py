@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""bench.py VMBAKE IMAGE [RUNS]: what a publication to AWS costs, beside sha256sum, coldsnap and a generator of load that reads and hashes nothing.
+"""bench.py VMBAKE IMAGE [RUNS]: cost of a publication to AWS, compared with sha256sum, coldsnap and a load generator that neither reads nor hashes.
 
-IMAGE is a raw image of a baked node. It is published to fast.rs on loopback; all that is compared takes turns. Prints a table of ratios; exit status 1 if a
-bar is missed. The rows without a bar tell what the others are made of. coldsnap is built from crates.io once, into target/coldsnap, which takes minutes. Run it on a machine that does
+IMAGE is a raw image of a baked node. It is published to fast.rs on loopback, alternating with the compared tools. Prints a table of ratios; exit status 1 if a
+limit is exceeded. Rows without a limit are components of the others. coldsnap is built from crates.io once, into target/coldsnap, which takes minutes. Run it on a machine that does
 nothing else.
 """
 
@@ -25,9 +25,9 @@ BLOCK = 512 << 10
 MEMORY_MIB = 128
 # Milliseconds until the service answers, where the ordinary way is compared.
 LATENCY = 20
-# What an account has: puts in a second.
+# The limit of an account: puts per second.
 QUOTA = 1000
-# What differs between two releases.
+# Difference between two releases.
 CHANGED = 60 << 20
 FILES = "/usr/bin/containerd", "/usr/bin/ctr"
 ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-central-1", "AWS_EC2_METADATA_DISABLED": "true"} | dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
@@ -49,7 +49,7 @@ class Fast:
         self.process.wait()
 
     def last(self):
-        """What is known of the newest snapshot."""
+        """Data of the newest snapshot."""
         with urllib.request.urlopen(f"{self.url}/_fast/state", timeout=20) as answer:
             return json.load(answer)[-1]
 
@@ -117,7 +117,7 @@ def copy_blocks(image, target, indexes):
 
 
 def sending(bench, image, blocks, name, *options):
-    """Blocks in a second, from the start of the snapshot to its end, beside those of the generator."""
+    """Blocks per second, from the start of the snapshot to its end, and those of the generator."""
     def ours():
         with Fast(bench.fast, *options) as server:
             bench.publish(server, image, "node-1", bench.fresh())
@@ -135,7 +135,7 @@ def sending(bench, image, blocks, name, *options):
 
 
 def releases(bench, old, new, differing):
-    """The second of two releases sends what differs."""
+    """The second of two releases sends only differences."""
     with Fast(bench.fast) as server:
         store = bench.fresh()
         bench.publish(server, old, "node-1", store)

@@ -1,4 +1,4 @@
-"""A row of the table: a case beside its baseline or limit, judged by its bar."""
+"""A row of the table: a case with its baseline or limit, and whether it passes."""
 
 import dataclasses
 
@@ -7,10 +7,10 @@ import measure
 
 @dataclasses.dataclass
 class Row:
-    """Medians of whole processes, and what they are compared with."""
+    """Medians of whole processes, and their baselines."""
 
     case: str
-    # What `value` and `bar` are: "ratio" of the two medians, "s", "MiB" or "ms".
+    # Unit of `value` and `bar`: "ratio" of the two medians, "s", "MiB" or "ms".
     unit: str
     bar: float
     value: float | None = None
@@ -19,7 +19,7 @@ class Row:
     baseline_runs: list = dataclasses.field(default_factory=list)
     # Why there is no value.
     skipped: str = ""
-    # What else is to be known of it.
+    # Additional notes.
     notes: dict = dataclasses.field(default_factory=dict)
 
     @classmethod

@@ -3,7 +3,7 @@
 
 files   VALUE files of 100 bytes, in directories of 1000, in archives of 100,000
 bytes   VALUE GiB of content: so many files of 1 GiB, each the same blob, of which one copy is in the store. zstd makes a quarter of it
-layers  VALUE layers, each with an archive of 20 files of 50 KB, 20 files of its own, a directory and a user
+layers  VALUE layers, each with an archive of 20 files of 50 KB, 20 further files, a directory and a user
 """
 
 import hashlib

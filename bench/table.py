@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""table.py VMBAKE BASE [OPTION...]: the table of what a bake costs, beside the ordinary ways, in one run on this machine and from one input: BASE
+"""table.py VMBAKE BASE [OPTION...]: the table of the costs of a bake, compared with other tools, in one run on this machine and from one input: BASE
 (amd64), and the artifacts of knd and knc in the sizes of real releases (inputs.py).
 
 Every run is a whole process; of several, the median counts. Before each, all that is still to be written is synced, and the inputs are
 read into the page cache; --cold-pages drops that instead. "Store cold" is a store with downloaded files alone, "store warm" one that a
-bake has used. Exit status 1 when a bar is missed. The ratios mean something; the seconds depend on the machine.
+bake has used. Exit status 1 if a limit is exceeded. Only ratios are meaningful; seconds depend on the machine.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main():
     about = host.describe(options.vmbake, ROOT)
     bases = {"amd64": options.base} | ({"arm64": options.arm64} if options.arm64 else {})
     bake.bake(options.vmbake, bases)
-    # A process of its own: the memory that it takes would count as the first of every process that this one starts.
+    # A separate process: otherwise its memory would count for every process that this one starts.
     named = [f"{arch}={base}" for arch, base in bases.items()]
     subprocess.run([HERE / "inputs.py", options.work / "inputs", str(options.scale), *named], check=True)
     made = inputs.Inputs(options.work / "inputs")

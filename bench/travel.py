@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""travel.py ORAS VMBAKE BASE STORE [RUNS]: what it costs that releases travel: to and from a registry on loopback, as a delta, as an archive; beside zstd, oras,
-curl and cp that move the same bytes. Two releases of a node are baked that differ in one program of 60 MB, real machine code. Prints a table of
-ratios; exit status 1 if a bar is missed. Run it on a machine that does nothing else.
+"""travel.py ORAS VMBAKE BASE STORE [RUNS]: cost of transferring releases: to and from a registry on loopback, as a delta, as an archive; compared with zstd, oras,
+curl and cp with the same bytes. Bakes two releases of a node that differ in one program of 60 MB of real machine code. Prints a table of
+ratios; exit status 1 if a limit is exceeded. Run it on a machine that does nothing else.
 """
 
 import json
@@ -26,7 +26,7 @@ MEMORY_MIB = 256
 
 
 class Registry:
-    """Debian's docker-registry, with an access log that tells what was sent and received."""
+    """Debian's docker-registry, with an access log of uploads and downloads."""
 
     def __init__(self, folder):
         folder.mkdir()
@@ -47,7 +47,7 @@ class Registry:
         return {path.parent.name: path.stat().st_size for path in self.data.glob("docker/registry/v2/blobs/sha256/*/*/data")}
 
     def gets(self):
-        """How many blobs were asked for since the last call, by digest."""
+        """Number of requested blobs since the last call, by digest."""
         lines = re.findall(r'"GET /v2/\S+/blobs/sha256:([0-9a-f]{64}) HTTP', self.log.read_text())
         asked, self.seen = lines[getattr(self, "seen", 0):], len(lines)
         return asked

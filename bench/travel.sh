@@ -1,5 +1,5 @@
 #!/bin/bash
-# travel.sh VMBAKE BASE STORE: finds oras, then measures how releases travel: travel.py.
+# travel.sh VMBAKE BASE STORE: finds oras, then measures transfers of releases: travel.py.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 . "$here/../tools/cosign.sh"

@@ -1,6 +1,6 @@
-"""Cases as data: a file cases/NAME.yaml enters, a Case leaves that was checked whole before any machine starts.
+"""Cases as data: a file cases/NAME.yaml in, a completely checked Case out, before any machine starts.
 
-README.md describes the format. Whatever it does not know is an error: a word spelled wrongly must not be a check that never runs.
+README.md describes the format. Unknown keys are errors: a misspelled key must not be a check that never runs.
 """
 
 import importlib
@@ -13,19 +13,19 @@ from harness.paths import CASES, HARNESS
 
 FOLDER = CASES
 FIRMWARES = ("bios", "uefi", "direct")
-# Keys of a case: type, and the default; what has none must be there.
+# Keys of a case: type and default; keys without default are required.
 KEYS = {
     "about": (str,), "image": (str,), "budget": (int,), "steps": (list,), "arch": (str, "amd64"), "firmware": (str, "bios"),
     "size": (str, "+2G"), "memory": (str, "1536M"), "cpus": (int, 1), "user-data": (str, None), "settings": (dict, {}), "quick": (bool, False),
 }
-# Steps: the type of what they take. None: nothing.
+# Steps: the type of their argument, or None.
 STEPS = {
     "lint": None, "boot": None, "booted": None, "poweroff": None, "reboot": None, "kill": None, "off": None, "e2fsck": None, "dpkg-verify": None,
     "wait": dict, "check": dict, "silent": dict, "put": dict, "ask": list,
 }
 # Of checks whose step is called otherwise.
 NAMES = {"dpkg-verify": "dpkg --verify"}
-# What steps need of the machine's power, and leave it as. After `ask` nobody knows.
+# The power state that steps require, and the one after them. Unknown after `ask`.
 NEEDS = {**dict.fromkeys(("booted", "wait", "check", "silent", "put", "reboot", "poweroff", "kill", "off"), "on"),
          **dict.fromkeys(("boot", "e2fsck", "dpkg-verify"), "off")}
 LEAVES = {"boot": "on", "poweroff": "off", "kill": "off", "off": "off", "ask": None}
@@ -46,7 +46,7 @@ class Case(NamedTuple):
         return self.values["budget"]
 
     def checks(self):
-        """The checks that are known before the case runs; `ask` brings more."""
+        """The checks that are known before the case runs; `ask` adds more."""
         for word, argument in self.steps:
             if word in ("lint", "e2fsck", "booted", "dpkg-verify"):
                 yield NAMES.get(word, word)
@@ -162,6 +162,6 @@ def _compiled(patterns):
 
 
 def _typed(what, value, kind):
-    # True is an int for Python, and for nobody else.
+    # True is an int only in Python.
     if not isinstance(value, kind) or isinstance(value, bool) and kind is not bool:
         raise Refused(f"{what}: {kind.__name__} expected, not {value!r}")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""mutations.py [--only nspawn|qemu|image] FOLDER…: makes the faults of mutations.yaml, and judges the judges. The folders have the images.
+"""mutations.py [--only nspawn|qemu|image] FOLDER…: injects the faults of mutations.yaml, to test the checks. The directories have the images.
 
-Each fault must have exactly those checks fail that it names, and the same scenario must have none fail before there is any fault. What does not
-need a machine of its own kind happens below systemd-nspawn, in a minute, as the scenarios are the same (needs root); what needs
-a network or a kernel of its own in qemu; and what must be wrong before the boot is made in a copy of an image, for a case of cases/.
+Each fault must make exactly the named checks fail, and the same scenario must pass without a fault. What does not
+need a separate kind of machine happens below systemd-nspawn, in a minute, as the scenarios are the same (needs root); what needs
+a network or a separate kernel in qemu; and what must be wrong before the boot is made in a copy of an image, for a case of cases/.
 Prints `ok: FAULT` or `FAIL: FAULT`.
 """
 
@@ -30,20 +30,20 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Those of qemu need its network.
 SCENARIOS = {"nspawn": {function.__name__: function for function in (scenarios.first_boot, scenarios.certificates, scenarios.second_boot)},
              "qemu": {function.__name__: function for function in (asks.trusted, containers.baked, asks.quiet)}}
-# These leave the machine as it was: they are asked before any fault as well.
+# These do not change the machine: they also run before any fault.
 LOOKING = ("first_boot", "trusted", "baked", "quiet")
 KIND = "knc"
 
 
 class Judge:
-    """A node that is in order, and which cases fail when it is asked. `self.node` is what a subclass makes."""
+    """A healthy node, and its failing cases. Subclasses create `self.node`."""
 
     def report(self, name, ok, said=""):
         if not ok:
             self.failed[name.split(": ", 1)[1]] = str(said)
 
     def asked(self, scenario):
-        """What fails: {case: what was said}."""
+        """Failures: {case: output}."""
         self.failed = {}
         SCENARIOS[self.where][scenario](self.node)
         return self.failed
@@ -114,7 +114,7 @@ def spoiled(image, faults, path):
             new = path.with_suffix(".file")
             if content is not None:
                 new.write_text(content)
-            # debugfs fails silently: what it says is its command's fault, after its own name.
+            # debugfs fails silently: it prints the error after its name.
             command = f"rm {name}" if content is None else f"write {new} {name}"
             said = call("debugfs", "-w", "-R", command, f"{path}?offset={int(first) * 512}")
             if re.search(r"rm:|write:|File not found", said):
@@ -139,7 +139,7 @@ def main():
     parser = argparse.ArgumentParser(description="makes faults in a node, and judges the judges")
     parser.add_argument("images", type=pathlib.Path, nargs="+")
     parser.add_argument("--only", choices=[*SCENARIOS, "image"])
-    # What run.py wants to know of a case.
+    # Options of run.py.
     parser.set_defaults(slow=4, keep=False, work="/var/tmp", logs=ROOT / "dist/logs")
     options = parser.parse_args()
     faults = yaml.safe_load((HERE / "mutations.yaml").read_text())

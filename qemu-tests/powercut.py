@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""powercut.py [--points N] [--seed N] IMAGE: cuts the power in the middle of a first boot, at random points; the next boot makes it good.
+"""powercut.py [--points N] [--seed N] IMAGE: cuts the power during a first boot, at random points; the next boot must recover.
 
 A first boot is stopped when cloud-init has written the data of the machine, and its state kept: memory and disk. It goes on from there
 undisturbed to the end, which is what every other must come to; then, for each point, from there to the point, where qemu is killed, and
 then boots again from its disk. Half of the points are anywhere from the data to the end of first-boot-env.service, half within that service.
 
-What is lost is what the machine had not written to its disk. The disk keeps what it was given, as one without a cache of its own would. The root
+What is lost is what the machine had not written to its disk. The disk keeps what it was given, like one without a cache. The root
 file system has to be right after its journal was taken over, and again at the end. Prints `ok: NAME` or `FAIL: NAME`.
 """
 
@@ -29,11 +29,11 @@ from harness.node import Node
 from harness.report import case, failures
 from harness.vm import PATIENCE, call
 
-# What differs from one first boot to the next: keys of hosts, copies that passwd's tools keep, records and comments with times. And what
+# Differences between first boots: keys of hosts, copies that passwd's tools keep, records and comments with times. And what
 # cloud-init's own user has: useradd syncs no file, and is not called again for a user who is there.
 VOLATILE = re.compile(r"/etc/ssh/ssh_host_.*|/etc/(passwd|group|shadow|gshadow|subuid|subgid)-|/etc/\.(pwd\.lock|updated)|/var/lib/vmbake/.*"
                       r"|/etc/sudoers\.d/90-cloud-init-users|/home/debian(/.*)?|/etc/(subuid|subgid)\+?")
-# Programs are large, and nobody writes them.
+# Programs are large and not modified.
 TREE = rf"""cd / && find {' '.join(scenarios.WRITTEN)} -printf '%p\t%y %m %u:%g %l\n'
 find {' '.join(scenarios.WRITTEN)} -type f -size -1024k -print0 | xargs -0 sha256sum | sed -E 's/^([0-9a-f]+)  (.*)$/\2\t\1/'"""
 
@@ -52,7 +52,7 @@ class Monitor:
             except (FileNotFoundError, ConnectionRefusedError):
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(0.02)  # qemu tells nobody that it listens
+                time.sleep(0.02)  # qemu does not report when it listens
         self.lines = self.socket.makefile()
         self.lines.readline()
         self.ask("qmp_capabilities")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py [options]: boots baked images in qemu and judges them, by the cases in cases/NAME.yaml.
+"""run.py [options]: boots baked images in qemu and checks them, by the cases in cases/NAME.yaml.
 
 Prints `SECONDS CASE CHECK ok|FAIL` as each check ends, or `skipped: REASON`, and what a failed one said; then a line for each case.
 The exit status is 0 if every check of every case ran and was ok, and each case kept to its budget; 1 if not; 2 if a case or an image is
@@ -63,7 +63,7 @@ class Run:
         return not self.problems
 
     def check(self, name, ok, said=""):
-        """One check: good, bad, or None where it cannot be made here."""
+        """One check: passed, failed, or None if it cannot run here."""
         if name in self.seen:
             ok, said = False, "there was a check of this name before"
         self.seen.add(name)

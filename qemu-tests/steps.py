@@ -1,4 +1,4 @@
-"""What the steps of a case do: a Case and a machine enter, reports of checks leave."""
+"""Runs the steps of a case: a Case and a machine in, reports of checks out."""
 
 import os
 import re
@@ -11,7 +11,7 @@ ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 
 
 def run(case, vm, check):
-    """Takes the steps of a case; `check(name, ok, said)` hears of each check."""
+    """Runs the steps of a case; calls `check(name, ok, said)` for each check."""
     for word, argument in case.steps:
         STEPS[word](vm, check, argument)
 
@@ -78,7 +78,7 @@ def verify(vm, check, _):
     raw, offset = left(vm)
     mount = vm.folder / "left"
     mount.mkdir(exist_ok=True)
-    # In a namespace of its own nothing stays mounted, however it ends. A journal that a power cut left is not played.
+    # In a separate namespace nothing stays mounted, however it ends. A journal that a power cut left is not played.
     script = 'mount -o "ro,noload,loop,offset=$1" "$2" "$3" && dpkg --root="$3" --verify'
     result = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", str(offset), raw, mount], text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, env=ENVIRONMENT, check=False)

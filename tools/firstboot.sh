@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the first-boot program for both architectures into target/firstboot/<arch>/firstboot. A result that did not change
-# keeps its file, so that the builder, which embeds it, is not built again. The same source and toolchain give the same bytes, in
+# keeps its file, so that the builder, which embeds it, is not rebuilt. The same source and toolchain give the same bytes, in
 # any folder and whatever flags the environment has for other programs: paths of this machine are mapped away, and flags
 # of the user's own are left out. So is a wrapper around rustc: with one, the names in the program, and with them its bytes, are others.
 set -euo pipefail

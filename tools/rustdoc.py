@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Render the documentation of all crates with rustdoc, for which a warning is an error.
 
-`cargo doc` would compile every dependency a second time, in a form that nothing else uses. This hands rustdoc what a build left. Arguments are
+`cargo doc` would compile every dependency a second time, in a form that nothing else uses. This passes the results of a build to rustdoc. Arguments are
 cargo's.
 """
 

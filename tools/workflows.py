@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""workflows.py: checks that workflows pin what they run, and that jobs with write or signing permissions run only released tools. Opens no socket.
+"""workflows.py: checks that workflows pin what they run, and that jobs with write or signing permissions run only released tools. Does not use the network.
 
 Checks .github/workflows and every YAML block with jobs in the documents. Tests its rules first: GOOD must pass, and each fault that WRONG makes in it must be
 reported. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
@@ -173,7 +173,7 @@ def joined(script: str) -> list[str]:
 
 
 def subcommand(name: str, words: list[str]) -> list[str]:
-    """What a call of git or gh runs that is not allowed."""
+    """Forbidden commands in a call of git or gh."""
     if name == "git" and words[:2] == GIT_OPTIONS:
         words = words[2:]
     allowed = SUBCOMMANDS[name]
@@ -266,7 +266,7 @@ def check_job(text: str, document: dict, job: dict, tools: set[str]) -> list[str
 
 
 def has(pattern: re.Pattern, value: object) -> bool:
-    """Whether an expression in a value has what is looked for."""
+    """Whether an expression in a value matches."""
     return any(pattern.search(expression) for expression in EXPRESSION.findall(str(value)))
 
 

@@ -1,4 +1,4 @@
-# What the ways have in common that work on a raw disk; sourced.
+# Common code of the methods that work on a raw disk; sourced.
 
 # grown BASE SIZE DISK: the base as a raw disk of that size, its first partition up to the end; sets `start` and `length` of that, in sectors.
 grown() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # virt-customize.sh BASE SIZE SITE LAYERS OUT: libguestfs, for a node of the control plane as qcow2: virt-customize boots its appliance with the
 # disk, copies the artifacts of SITE in and runs the installer (checks/install.sh) there, and qemu-img compresses the disk.
-# It works in the folder of OUT. Where KVM does not work, LIBGUESTFS_BACKEND_SETTINGS=force_tcg has to say so.
+# It works in the folder of OUT. Without KVM, set LIBGUESTFS_BACKEND_SETTINGS=force_tcg.
 #
 # It does less than the others: the file system keeps its size, as virt-resize would write the whole disk once more.
 set -euo pipefail

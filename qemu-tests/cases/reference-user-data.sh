@@ -1,5 +1,5 @@
 #!/bin/bash
-# User data in the form of a script, as machines got it before images were baked: it writes what the machine is told, then calls the
+# User data as a script, as for machines before images were baked: it writes the settings, then calls the
 # programs that install, configure and start everything. Lines with @…@ are filled in for each machine.
 set -euo pipefail
 umask 077

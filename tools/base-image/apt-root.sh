@@ -1,7 +1,7 @@
 #!/bin/bash
-# apt-root.sh DIR ARCH [SUITE]: makes an apt configuration of its own in DIR, for Debian 13 (or SUITE) of ARCH with no installed
-# packages, updates its lists and prints the path for APT_CONFIG. Touches nothing of the machine's own apt but reads from
-# it where the archive is; DEBIAN_MIRROR overrides that.
+# apt-root.sh DIR ARCH [SUITE]: creates a separate apt configuration in DIR, for Debian 13 (or SUITE) of ARCH with no installed
+# packages, updates its lists and prints the path for APT_CONFIG. Does not modify the host's apt configuration, but reads
+# the archive's location from it; DEBIAN_MIRROR overrides that.
 set -euo pipefail
 dir=$(realpath -m "$1") arch=$2 suite=${3:-trixie}
 

@@ -4,8 +4,8 @@
 # --root-only makes the root file system, for which vmbake is not needed yet, and prints nothing: the next run goes on from there.
 # --also adds a package, or all packages of a pattern of apt, to those of `packages`.
 #
-# As an ordinary user the root file system is written by vmbake's own author. --kernel-filled (root only) has trixie's
-# mke2fs make it and the kernel fill it, so that the readers are not only tested on what vmbake wrote.
+# As an ordinary user, the root file system is written by vmbake. --kernel-filled (root only) has trixie's
+# mke2fs create it and the kernel fill it, so that readers are not only tested on vmbake's output.
 # --official (root, amd64, trixie) is that and more: the packages, files, boot loaders and menu are those of Debian's own image, made as its recipe
 # does (official.sh, grub.sh).
 # Another architecture than the machine's has its programs run by qemu-user, which takes minutes more (binfmt.sh).

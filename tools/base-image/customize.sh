@@ -52,7 +52,7 @@ menuentry 'Debian GNU/Linux' {
 }
 END
 
-# The BIOS finds GRUB in a partition of its own, UEFI in the ESP.
+# The BIOS finds GRUB in a separate partition, UEFI in the ESP.
 if [ "$arch" = amd64 ]; then
     mkdir "$root/boot/grub/i386-pc"
     cp "$root"/usr/lib/grub/i386-pc/*.{mod,lst} "$root/boot/grub/i386-pc/"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # grub.sh ROOT DISK: has the GRUB of ROOT install itself for BIOS and UEFI and write its menu, as Debian's recipe for cloud images does.
-# DISK is the loop device whose first partition is mounted at ROOT, and whose ESP is made here. Runs in a mount namespace of its own.
+# DISK is the loop device whose first partition is mounted at ROOT, and whose ESP is made here. Runs in a separate mount namespace.
 set -euo pipefail
 root=$1 disk=$2 arch=amd64
 . "$(dirname "$0")/layout.sh"

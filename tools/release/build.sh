@@ -1,5 +1,5 @@
 #!/bin/bash
-# build.sh OUT: builds vmbake for amd64 and arm64 into OUT, for those without a compiler: static programs that need no library of the machine
+# build.sh OUT: builds vmbake for amd64 and arm64 into OUT: static programs that need no libraries of the machine
 # that they run on, a Debian package of each, the licences and the bill of materials of what is linked into them, and SHA256SUMS.
 #
 # The same source and toolchain give the same bytes in any folder: paths of this machine are mapped away, flags of the user's own are left out, C is
