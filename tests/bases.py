@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bases.py VMBAKE BASE MANIFEST STORE [--quick] [--only NAME]...: bakes a node on bases as other people have them, and asks the tools of others about each.
+"""bases.py VMBAKE BASE MANIFEST STORE [--quick] [--only NAME]...: bakes a node on bases with various layouts, and checks each with other tools.
 
 base/variants.py makes the bases. Each is pinned as `make bake BASE=...` does it, and baked twice and once more for a larger disk. What is not the
 root's must be carried over as it was, and of the root what no layer changes. MANIFEST has the artifacts, whose blobs are in STORE.
@@ -23,7 +23,7 @@ from harness.paths import ROOT
 from harness.report import case, failures, skip
 
 NAME = "node.debian-13.amd64"
-# What the layers of a node change or remove of any base; every other path stays.
+# Paths of any base that the layers of a node change or remove; all others are kept.
 CHANGED = re.compile(
     r"/etc/(group|gshadow|passwd|shadow|subuid|subgid|ld\.so\.cache|os-release)-?|/etc/\.pwd\.lock|/etc/machine-id|/opt|/opt/podplane/share/.*|/usr/lib/os-release"
     r"|/var/cache/(apt/\w+\.bin|debconf/.*|ldconfig/.*)|/var/lib/(cloud|dpkg)/.*|/var/log/.*|/(var/)?tmp/.*")
@@ -58,7 +58,7 @@ class Bench:
             (out / f"{NAME}.raw").rename(lab.baked)
 
     def pin(self, base, folder):
-        """Exit code of `vmbake update` for this base, and what it said."""
+        """Exit code and output of `vmbake update` for this base."""
         shutil.copytree(self.unpinned, folder)
         return self.tell("update", "node", "--os", "debian-13", "--arch", "amd64", "--sources", ROOT / "manifests/sources.json", "--trust", ROOT / "trust",
                          "--manifests", folder, "--image", base, store=folder / "store")
@@ -72,19 +72,19 @@ class Bench:
             shutil.rmtree(out.with_suffix(".store"))
 
     def tell(self, *arguments, store=None):
-        """Exit code of vmbake, and what it said."""
+        """Exit code and output of vmbake."""
         options = ["--store", store] if store else []
         result = subprocess.run([self.vmbake, *map(str, arguments), *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return result.returncode, result.stdout.decode(errors="replace")
 
     def ask(self, *arguments):
-        """What vmbake says as JSON, or None with the reason."""
+        """vmbake's JSON output, or None with the reason."""
         result = subprocess.run([self.vmbake, *map(str, arguments), "--json"], capture_output=True, text=True, check=False)
         return (json.loads(result.stdout), "") if result.returncode == 0 else (None, result.stderr)
 
 
 class Judge:
-    """One base and what is baked of it."""
+    """One base and its bakes."""
 
     def __init__(self, name, variant, lab, bench):
         self.name, self.variant, self.lab, self.bench = name, variant, lab, bench
@@ -96,7 +96,7 @@ class Judge:
         case(f"{self.name}: {name}", ok, said)
 
     def go(self):
-        """Makes the base, bakes it and judges."""
+        """Creates the base, bakes it and checks the result."""
         if self.variant.like or self.name == "baked":
             self.bench.plain(self.lab)
         self.base = self.variant.make(self.lab, self.folder / f"base.{self.variant.suffix}")
@@ -168,14 +168,14 @@ class Judge:
             self.said(f"qemu-img {words[0]}", "qemu-img", *words)
 
     def said(self, name, *command):
-        """Whether a judge finds nothing wrong."""
+        """Whether a tool reports no errors."""
         result = subprocess.run(command, env=disk.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         said = result.stdout.decode(errors="replace")
         self.case(name, result.returncode == 0, said)
         return said
 
     def table(self):
-        """Partitions are where and what they were; only the end of the root may be another one."""
+        """Partitions are unchanged, except for the end of the root partition."""
         verdict = disk.call("sgdisk", "-v", self.image)
         self.case("sgdisk -v", re.search("^No problems found", verdict, re.MULTILINE), verdict)
         end = lambda table: {number: one._replace(sectors=0) if one == table[1] and not self.variant.behind else one for number, one in table.items()}  # noqa: E731
@@ -198,7 +198,7 @@ class Judge:
         self.case("boot code and other partitions stay", code and not differ, (code, differ))
 
     def tree(self):
-        """The files: of the base, what no layer changes; of packages, what dpkg says."""
+        """Files: unchanged ones of the base, and packages as listed by dpkg."""
         trees = []
         for name, raw in ("before", self.raw_base), ("after", self.image):
             path = self.folder / name
@@ -213,7 +213,7 @@ class Judge:
         self.case("dpkg --verify", not verdicts[1] - verdicts[0], verdicts)
 
     def queries(self):
-        """What vmbake itself says of the image."""
+        """vmbake's own checks of the image."""
         code, said = self.bench.tell("lint", self.image)
         self.case("lint", code == 0, said)
         report, said = self.bench.ask("inspect", self.image)
@@ -257,14 +257,14 @@ class Judge:
         self.case("inspect: partitions", numbers == [1, 14, 15], self.report)
 
     def refused(self, name, code, said):
-        """One error that names the file, what is in the way and the tool that helps."""
+        """One error with the file, the obstacle and a helpful tool."""
         errors = re.findall("^error: .*", said, re.MULTILINE)
         right = code == 1 and len(errors) == 1 and self.base.name in said and re.search("journal|needs_recovery", said) and "e2fsck" in said
         self.case(name, right, said)
 
 
 def listed(tree):
-    """{path: what it is} of a tree that debugfs wrote: type, mode, owner where it is this user's to give, time, content or target."""
+    """{path: properties} of a tree that debugfs wrote: type, mode, owner where it is this user's to give, time, content or target."""
     found = {}
     for place, directories, files in os.walk(tree):
         for name in directories + files:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bundles.py VMBAKE BASE MANIFEST STORE COSIGN ORAS SKOPEO WORK [--boot]: the bundles of examples/bundles go from a publisher to an image. They are packed,
-pushed to a registry, copied to another by oras and by two versions of skopeo, judged by cosign, and baked offline on two stores in two folders, whose images
-must be the same; one goes to a site beside an archive; then a newer version takes the place of one of them. k3s and rke2 come from a release site on loopback, with stand-ins for their
+pushed to a registry, copied to another by oras and by two versions of skopeo, verified by cosign, and baked offline on two stores in two folders, whose images
+must be the same; one goes to a site next to an archive; then a newer version replaces one of them. k3s and rke2 come from a release site on loopback, with stand-ins for their
 programs. With --boot the first image is booted, too. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed."""
 
 import gzip
@@ -24,9 +24,9 @@ vmbake, base, manifest, store, cosign, oras, skopeo, work = (pathlib.Path(argume
 environment = {"PATH": os.environ["PATH"], "HOME": str(work), "TUF_ROOT": str(work), "LC_ALL": "C.UTF-8"}
 PATIENCE = 60
 ARCHES = ("amd64", "arm64")
-# The publisher of each example; each has a key of its own.
+# The publisher of each example; each has a separate key.
 PUBLISHERS = {"heartbeat": "example", "node-exporter": "observe", "agent": "observe", "crun": "runtimes", "k3s": "distro", "rke2": "distro"}
-# Two images that have all of them, and what must be there.
+# Two images with all of them, and required contents.
 FIRST = {"heartbeat": "/usr/local/bin/heartbeat", "node-exporter": "/usr/bin/prometheus-node-exporter", "rke2": "/usr/local/share/rke2/LICENSE.txt"}
 SECOND = {"heartbeat": "/usr/local/bin/heartbeat", "agent": "/usr/local/bin/agent", "crun": "/usr/bin/crun", "k3s": "/usr/local/bin/k3s"}
 STATE = "/var/lib/heartbeat"
@@ -63,7 +63,7 @@ class Service:
 
 
 def registry(name):
-    """Debian's, in a folder, and its address."""
+    """Debian's registry in a directory, and its address."""
     (work / name).mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -81,14 +81,14 @@ def registry(name):
 
 
 def archive(arch):
-    """What a release of rke2 has, in its places; the same bytes on every run."""
+    """Files of an rke2 release, in its layout; the same bytes on every run."""
     unit = "[Service]\nType=exec\nEnvironmentFile=-/usr/local/lib/systemd/system/rke2-server.env\nExecStart=/usr/local/bin/rke2 server\n[Install]\nWantedBy=multi-user.target\n"
     members = {
         "bin/rke2": (0o755, f"#!/bin/sh\n# A stand-in for {arch}.\nexec sleep infinity\n"),
         "bin/rke2-killall.sh": (0o755, "#!/bin/sh\nexit 0\n"),
         "lib/systemd/system/rke2-server.env": (0o644, "HOME=/root\n"),
         "lib/systemd/system/rke2-server.service": (0o644, unit),
-        "share/rke2/LICENSE.txt": (0o644, "A stand-in has no license of its own.\n"),
+        "share/rke2/LICENSE.txt": (0o644, "A stand-in has no separate license.\n"),
     }
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
@@ -131,7 +131,7 @@ def packed(mirrors):
     for name in PUBLISHERS:
         said = run(vmbake, "bundle", "check", f"bundles/{name}")
         case(f"{name} is sound", said.returncode == 0 and not said.stdout + said.stderr, said.stdout + said.stderr)
-        # What is pinned here the archive may no longer have: what it has now is as good.
+        # The archive may no longer have the pinned versions: current ones are equivalent.
         is_pinned = (work / "bundles" / name / "pins.json").exists()
         digests[name] = pack(name, f"{name}.oci", *mirrors, *(["--refresh"] if is_pinned else []))
         again = pack(name, f"{name}.tar", "--offline")
@@ -165,7 +165,7 @@ def copied(from_registry, to_registry, digests):
 
 
 def skopeos(reference, to_registry, digest):
-    """skopeo takes two commands, the second for the signature; that of Debian 12 writes another index, which nobody has signed."""
+    """skopeo takes two commands, the second for the signature; that of Debian 12 writes another index, which is not signed."""
     target, fallback = f"{to_registry}/third/heartbeat", digest.replace(":", "-")
     copy = (skopeo, "copy", "--quiet", "--all", "--preserve-digests", "--src-tls-verify=false", "--dest-tls-verify=false")
     must(*copy, f"docker://{reference}", f"docker://{target}:1.0.0")
@@ -193,7 +193,7 @@ def cosigned(reference):
 
 
 def consumer(folder):
-    """Somebody with a store and manifests of his own, who trusts the publishers for what the examples ask for."""
+    """A user with a separate store and manifests, who grants the examples' requests to their publishers."""
     shutil.copytree(store / "blobs", work / folder / "store/blobs")
     (work / folder / "manifests").mkdir()
     shutil.copy(manifest, work / folder / "manifests/node.debian-13.amd64.json")
@@ -227,7 +227,7 @@ def same_images():
 
 
 def carried():
-    """An archive of the kind and a bundle beside it give the same image on a store that was empty; an archive of what the image was baked of has no bundles."""
+    """An archive of the kind and a bundle give the same image with an empty store; an archive of the image's inputs has no bundles."""
     done = bake("one", ["../heartbeat.oci"], form="qcow2", out="small")
     case("a node is baked with one bundle", done.returncode == 0, done.stderr)
     anchored = ("--sources", ROOT / "manifests/sources.json", "--trust", ROOT / "trust", "--store", "store", "--base", base)
@@ -248,7 +248,7 @@ def carried():
 
 
 def upgraded():
-    """A newer version takes the place of the one that is locked, and the older one never comes back by chance."""
+    """A newer version replaces the locked one, and the older one never returns accidentally."""
     shutil.copytree(work / "bundles/heartbeat", work / "bundles/next")
     for file, old, new in ("bundle.json", '"1.0.0"', '"1.1.0"'), ("layers/example.heartbeat/layer.json", '"version": "1"', '"version": "2"'):
         path = work / "bundles/next" / file
@@ -280,7 +280,7 @@ def boot(name, image, user_data, *checks):
                *(word for check in (*checks, f"run=mountpoint -q {STATE} && test {STATE}/last -nt /run/systemd/system && sync", "no-failed-units") for word in ("--check", check)),
                "--", "-drive", f"file={work}/state.raw,if=virtio,format=raw")
     case(name, done.returncode == 0, done.stdout + done.stderr)
-    # The machine was switched off: what it has synced is in the journal.
+    # The machine was powered off: synced data are in the journal.
     run("e2fsck", "-fp", "state.raw")
 
 
@@ -296,7 +296,7 @@ def booted():
     boot("the image boots, and the services of three publishers run", f"one/{IMAGE}", "#cloud-config\n", "unit=prometheus-node-exporter.service",
          "unit=heartbeat.timer", "unit=rke2-server.service", "unit=containerd.service")
     first = debugfs("-R", "cat /last")
-    case("its state is on a disk of its own", bool(first.strip()), first)
+    case("its state is on a separate disk", bool(first.strip()), first)
     (work / "kept").write_text("of the first machine\n")
     debugfs("-w", "-R", f"write {work}/kept kept")
     chosen = [word for name in ("next", *SECOND) if name != "heartbeat" for word in ("--with", f"{name}.oci")]

@@ -1,6 +1,6 @@
 #!/bin/bash
-# bundles.sh VMBAKE BASE MANIFEST STORE [--boot]: packs the bundles of examples/bundles, copies them between registries with oras and skopeo, asks cosign
-# about them, and bakes a node with them. With --boot the image is booted, too.
+# bundles.sh VMBAKE BASE MANIFEST STORE [--boot]: packs the bundles of examples/bundles, copies them between registries with oras and skopeo, verifies them
+# with cosign, and bakes a node with them. With --boot, the image is booted as well.
 set -euo pipefail
 [ $# -ge 4 ] || { echo "usage: bundles.sh VMBAKE BASE MANIFEST STORE [--boot]" >&2; exit 2; }
 vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3") store=$(realpath "$4") here=$(dirname "$(realpath "$0")")

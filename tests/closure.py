@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""closure.py CLOSURE: compares what vmbake chooses for packages with what apt-get would install: the packages of closure.list
+"""closure.py CLOSURE: compares vmbake's dependency resolution with apt-get's: the packages of closure.list
 one by one and in groups of 40, for amd64 and arm64, with and without what they recommend, and on a base with older packages. Both read
 the same indexes and the same record of installed packages. Needs no root, but the Debian archive."""
 
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LIST = (HERE / "closure.list").read_text().split()
 GROUP = 40
 SUITES = ["trixie", "trixie-updates", "trixie-security"]
-# What an older base has in an earlier version: libraries, programs and sets of packages that must have the same version.
+# Packages with earlier versions on an older base: libraries, programs and sets of packages that must have the same version.
 OLDER = {"curl", "e2fsprogs", "gnutls28", "krb5", "libcap2", "ncurses", "openssl", "perl", "python3.13", "systemd", "util-linux", "xz-utils"}
 INSTALL = re.compile(r"^Inst (\S+?)(?::\S+)? (?:\[\S+\] )?\((\S+) ", re.M)
 REMOVE = re.compile(r"^Remv (\S+)", re.M)
@@ -34,7 +34,7 @@ def mirrors():
 
 
 class Apt:
-    """An apt of its own for one architecture, with the archives in the order in which vmbake asks them."""
+    """A separate apt configuration for one architecture, with archives in vmbake's order."""
 
     def __init__(self, work, arch):
         self.work, self.arch = work / arch, arch
@@ -54,7 +54,7 @@ class Apt:
         self.indexes = [paths[0] for paths in found if paths]
 
     def install(self, names, status, *options):
-        """What would be installed, or why not."""
+        """Packages to install, or why not."""
         command = ["apt-get", "install", "-s", "-y", "-o", f"Dir::State::status={status}", *options, *names]
         ran = subprocess.run(command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         removed = REMOVE.findall(ran.stdout)
@@ -130,7 +130,7 @@ def together(closure, apt, status):
 
 
 def compare(what, closure, apt, status, groups, recommends=False):
-    """Every difference is a failure; what apt would only install by removing something must be refused."""
+    """Every difference is a failure; packages that apt could only install by removing others must be refused."""
     options = ["-o", f"APT::Install-Recommends={str(recommends).lower()}"]
     answers = vmbake(closure, apt, status, groups, *(["--recommends"] if recommends else []))
     wrong, refused, count = [], 0, 0

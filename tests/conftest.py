@@ -1,4 +1,4 @@
-"""What tests need: the program, the base, baked images and a folder to work in. The Makefile builds the inputs before it runs pytest."""
+"""Fixtures: the program, the base, baked images and a temporary directory. The Makefile builds the inputs before it runs pytest."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ def base():
 
 @pytest.fixture(scope="session")
 def rootfs(base):
-    """The root file system that the base was made from."""
+    """The root file system of the base."""
     return built(base.parent / "rootfs.tar", "base")
 
 
@@ -52,7 +52,7 @@ def manifest(name):
 
 @pytest.fixture(scope="session")
 def release(name):
-    """The folder of the baked images."""
+    """The directory of the baked images."""
     folder = paths.ROOT / os.environ.get("VMBAKE_TEST_OUT", "dist")
     built(folder / f"{name}.raw", "bake")
     return folder
@@ -65,7 +65,7 @@ def baked(release, name):
 
 @pytest.fixture(scope="session")
 def kinds():
-    """The folder of knd, knc and k3s, made from the release sites on loopback."""
+    """The directory of knd, knc and k3s, baked from the release sites on loopback."""
     built(paths.TARGET / "kinds/knc.debian-13.amd64.raw", "kinds-images")
     return paths.TARGET / "kinds"
 
@@ -77,7 +77,7 @@ def examples():
 
 @pytest.fixture
 def work():
-    """A folder for whole images; gone after the test."""
+    """A temporary directory for whole images."""
     with tempfile.TemporaryDirectory(prefix="vmbake-test.", dir="/var/tmp") as folder:
         yield pathlib.Path(folder)
 

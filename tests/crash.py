@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""crash.py PROGRAM [--all]: stops the first-boot program at its system calls, and looks at what it leaves and what the next run makes of it.
+"""crash.py PROGRAM [--all]: kills the first-boot program at its system calls, and checks the remains and the next run.
 
 strace kills PROGRAM before, or lets fail, a write, rename, sync, creation, change of owner or mode, removal or mkdir. Then every
 file must be absent, the old or the new one, a run that failed must leave no temporary file, and the next run must come to the
-same tree (path, type, mode, owner, content) as one that nobody disturbed. Points are taken in fixed steps; with --all, each.
+same tree (path, type, mode, owner, content) as an undisturbed one. Points are taken in fixed steps; with --all, each.
 Last, eight runs at once must come to that tree too. Prints `ok: NAME` or `FAIL: NAME`. Needs root, for owners.
 """
 
@@ -122,7 +122,7 @@ def prepare(root):
 
 
 def change(root):
-    """The same machine later: other settings, a key that arrived, a directory that somebody opened."""
+    """The same machine later: other settings, a delivered key, a directory with wider permissions."""
     write(root, f"{ETC}/mutable.env", "REGISTRY_HOSTNAME='other.example'\nLOG_LEVEL='4'\n", 0o600)
     write(root, "/opt/key/nonce", "nonce", 0o644)
     (root / "opt/key").chmod(0o777)
@@ -131,7 +131,7 @@ def change(root):
 
 
 def change_back(root):
-    """Before the next run the settings are others again: what the disturbed one wrote elsewhere must not stay."""
+    """The settings change again before the next run: files of the interrupted one must not remain."""
     write(root, f"{ETC}/mutable.env", "REGISTRY_HOSTNAME='registry.example'\n", 0o600)
 
 
@@ -154,9 +154,9 @@ def differences(one, other):
 class Scenario:
     def __init__(self, program, work, name, before, arguments, gone=None, then=lambda root: None):
         self.program, self.work, self.name, self.before, self.arguments = program, work / name, name, before, arguments
-        # A file that the command takes away: without it, it has nothing to do and says so.
+        # A file that the command removes: without it, it reports that there is nothing to do.
         self.gone = gone
-        # What happens before the next run.
+        # Actions before the next run.
         self.then = then
         self.work.mkdir()
         root = self.copy("disturbed run")
@@ -165,7 +165,7 @@ class Scenario:
         then(self.after)
         self.complete(self.after)
         self.new = snapshot(self.after)
-        # What may be seen after a run that was disturbed.
+        # Allowed states after an interrupted run.
         self.stages = [snapshot(before), snapshot(root)]
 
     def complete(self, root):
@@ -199,7 +199,7 @@ class Scenario:
         for name, number, line in self.trace(root):
             if name == "openat" and "O_CREAT" not in line:
                 continue
-            # What it prints is not of interest here.
+            # Its output is irrelevant here.
             if re.match(r"writev?\([12],", line):
                 continue
             yield name, number, "signal=KILL"
@@ -210,7 +210,7 @@ class Scenario:
         shutil.rmtree(root)
 
     def changes_nothing_twice(self):
-        """On the finished tree no call that changes something is made, but for looking whether a killed run left something."""
+        """On the finished tree no modifying calls are made, except to clean up after a killed run."""
         if self.gone:
             return
         made = [line for name, _, line in self.trace(self.after) if not re.match(r"writev?\([12],", line)]
@@ -218,7 +218,7 @@ class Scenario:
         case(f"{self.name}: once more changes nothing", not made and snapshot(self.after) == self.new, "\n".join(made))
 
     def disturb(self, point):
-        """What is wrong after a run that was disturbed there, and the next one."""
+        """Errors after an interrupted run, and after the next one."""
         call, number, fault, *more = point
         label = f"{self.name}: {fault} at {call} {number}"
         root = self.copy("-".join([call, str(number), fault]))
@@ -263,7 +263,7 @@ class Scenario:
         root = self.copy("at-once")
         runs = [subprocess.Popen(self.command(root), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(count)]
         said = [f"{run.returncode}: {error}" for run in runs for error in [run.communicate()[1]] if run.returncode != 0]
-        # Who comes second finds nothing to take.
+        # The second one finds no files.
         alone = self.gone and len(said) == count - 1
         wrong = differences(snapshot(root), self.stages[1]) + ([] if alone else said)
         case(f"{self.name}: {count} runs at once come to the same tree", not wrong, "\n".join(wrong))

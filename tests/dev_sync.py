@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """dev_sync.py VMBAKE IMAGE.raw [--qemu]: sends changed layers to a baked node by `vmbake dev sync`, over a real sshd.
 
-The node runs below systemd-nspawn with its own systemd, sshd and rsync; --qemu asks a machine of `vmbake boot`, too. Prints
+The node runs below systemd-nspawn with its own systemd, sshd and rsync; --qemu also uses a machine of `vmbake boot`. Prints
 `ok: NAME` or `FAIL: NAME` for each case. Needs root, ssh and rsync.
 """
 
@@ -59,7 +59,7 @@ class Layers:
 
 
 class Developer:
-    """Who runs `vmbake dev sync`, with a key that the machine takes."""
+    """Runs `vmbake dev sync`, with an authorized key."""
 
     def __init__(self, vmbake, folder, layers, before=(), name="key"):
         self.vmbake, self.folder, self.layers, self.before = vmbake, folder, layers, list(before)
@@ -73,7 +73,7 @@ class Developer:
         return [str(word) for word in (*self.before, self.vmbake, "dev", "sync", target, *self.layers.options(), *more, "--", *ssh, *self.ssh)]
 
     def sync(self, target, *more, **options):
-        """Exit code, what was printed, and what was said."""
+        """Exit code, stdout and stderr."""
         done = subprocess.run(self.command(target, *more), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **options)
         return done.returncode, done.stdout, done.stderr
 
@@ -89,7 +89,7 @@ class Node(life.Node):
         self.key = key
         (self.root / "etc/systemd/system/ssh.service").unlink()
         subprocess.run(["ssh-keygen", "-q", "-A", "-f", self.root], check=True)
-        # What cloud-init would make of --ssh-key.
+        # As cloud-init does with --ssh-key.
         for name, home in (("root", "/root"), ("dev", "/home/dev")):
             if name == "dev":
                 subprocess.run(["useradd", "--root", self.root, "--create-home", "--shell", "/bin/bash", name], check=True)
@@ -155,7 +155,7 @@ def sent(node, dev, target, layers):
 
 
 def taken_back(node, dev, target, layers):
-    """Files that the layer has no longer, and what the machine changed itself."""
+    """Files that are no longer in the layer, and local changes on the machine."""
     own = "/opt/podplane/share/own"
     for name in ("kept", "gone"):
         layers.append("containerd", f"{own}/{name}", f"{name}\n")
@@ -220,7 +220,7 @@ def elsewhere(dev, target):
 
 
 def links(node, dev, target, layers):
-    """No link leads out of what a layer names."""
+    """Links do not lead outside of a layer's paths."""
     node.run("mkdir", "/opt/elsewhere")
     node.run("ln", "-s", "/opt/elsewhere", "/opt/linked")
     node.run("ln", "-s", "/opt/elsewhere/target", "/opt/podplane/share/own/name")
@@ -247,7 +247,7 @@ def links(node, dev, target, layers):
 
 
 def images(dev, target, layers):
-    """What only a new image can have."""
+    """Changes that require a new image."""
     path = layers.folder / "containerd/layer.json"
     kept = path.read_text()
 
@@ -319,7 +319,7 @@ def only(folder, *programs):
 
 
 def failing(node, dev, target, layers):
-    """A failing configuration is told, and tried again once the layer is right."""
+    """A failing configuration is reported, and retried after the layer is fixed."""
     path = layers.folder / "containerd/layer.json"
     kept = path.read_text()
     layers.change("containerd", lambda layer: layer["first_boot"].setdefault("checks", []).append({"that": "''", "otherwise": "the developer said so"}))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# dist-root.sh ARCH IMAGE: asks program and package in /asked, within a bare root of Debian; dist.sh puts it there. What the program must say is beside it.
+# dist-root.sh ARCH IMAGE: tests program and package in /asked, within a minimal Debian root; dist.sh puts it there. The expected output is next to it.
 set -euo pipefail
 cd /asked
 arch=$1 image=$2
@@ -17,7 +17,7 @@ same() { # FILE ARGUMENT...: the program says what the file has. How much of a d
 same version --version --json
 same layers layer list
 same inspected inspect "$image" --json
-! "$program" inspect /etc/passwd >said 2>&1 || fail "/etc/passwd is no image"
+! "$program" inspect /etc/passwd >said 2>&1 || fail "/etc/passwd was accepted as an image"
 grep -q /etc/passwd said || fail "the error does not name the file"
 
 before=$(find / -xdev \( -path /asked -o -path /proc -o -path /sys -o -path /var/lib/dpkg -o -path /var/log \) -prune -o -print | sort)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # dist.sh PACKAGES VMBAKE IMAGE: runs the programs and Debian packages that `make dist` wrote into PACKAGES, in bare roots of Debian 12 and 13
-# for amd64 and arm64, where there is no compiler and no library but those of the base system: dist-root.sh asks them there. What they tell of IMAGE must
-# be what VMBAKE, the ordinary program, tells. Other architectures run by qemu-user. lintian of Debian 13 judges the packages.
+# for amd64 and arm64, without a compiler and without libraries beyond the base system: dist-root.sh tests them there. Their output for IMAGE must
+# equal that of VMBAKE, the ordinary program. Other architectures run by qemu-user. lintian of Debian 13 checks the packages.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 checks=$(dirname "$(realpath "$0")")

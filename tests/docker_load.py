@@ -32,7 +32,7 @@ def archive(image, work):
         layout = pathlib.Path(mount.root, LAYOUT)
         subprocess.run(["tar", "--directory", layout, "--create", "--file", work / "images.tar", "."], check=True)
         expected = {}
-        # From the index, so that it does not depend on the list that is judged.
+        # From the index, independent of the tested list.
         for entry in json.loads((layout / "index.json").read_text())["manifests"]:
             manifest = json.loads(blob(layout, entry["digest"]))
             config = blob(layout, manifest["config"]["digest"])

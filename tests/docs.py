@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""docs.py VMBAKE OUT STORE [--boot DOCUMENT]: what the documents say is so. Every relative link leads to a file and heading that exist, and every command in a
-fenced block of the language `console` runs and prints what the block says.
+"""docs.py VMBAKE OUT STORE [--boot DOCUMENT]: tests the documentation. Every relative link must lead to an existing file and heading, and every command in a
+fenced block of the language `console` must run and print what the block shows.
 
 A command follows `$ `, further lines of it `> `. Of its output, on stdout and stderr together, the words must match; numbers, versions,
-digests and addresses may be others. `...` stands for the rest of a line, or on a line of its own for any lines. Every command must
+digests and addresses may be others. `...` stands for the rest of a line, or on a separate line for any lines. Every command must
 succeed. A block that only shows something has another language (`text`, `sh`).
 
 Commands run in a temporary folder that looks like the checkout after `make bake`, with OUT as `dist`, and a store that has the blobs of STORE: what
@@ -96,7 +96,7 @@ def commands(text, boot=False):
 
 
 def word(text):
-    """What matches a word, whatever its numbers are."""
+    """A pattern for a word with any numbers."""
     if re.match(r"[0-9]|sha256:|fsverity:", text):
         return r"\S*[0-9]\S*"
     if text.startswith("https://"):
@@ -106,7 +106,7 @@ def word(text):
 
 
 def matches(expected, printed):
-    """Whether the lines that a block shows are what was printed."""
+    """Whether the lines of a block match the output."""
     pattern = ""
     for line in expected:
         words = line.split()
@@ -145,7 +145,7 @@ def run(document, text, vmbake, out, store, boot=False):
 
 
 def judge_itself():
-    """A check that takes anything is none: what must be noticed, and what must not."""
+    """Tests of the checker: differences that must and must not be detected."""
     said = "   wrote  dist/a.debian-13.amd64.raw, 3.00 GiB\nsha256:00ff  x\n"
     for expected, verdict in {
         "   wrote  dist/a.debian-12.amd64.raw, 2.50 GiB\nsha256:11ee  x": True,

@@ -1,6 +1,6 @@
 #!/bin/bash
 # dpkg.sh ROOTFS_TAR MANIFEST IMAGE_RAW STORE: lets the real dpkg install the manifest's packages into the base's root file
-# system, and compares what that did with what the baked image has. Where dpkg would ask, what is there stays.
+# system, and compares the result with the baked image. Where dpkg would prompt, existing files are kept.
 # Needs root, for chroot and a read-only loop mount.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples.py VMBAKE BASE STORE [--boot] [--arch ARCH] [--only NAME]...: bakes each layer below examples/ as its reader would, with
-`update`, `fetch` and `bake`, and looks for what it promises in the image. With --boot each is booted by `vmbake boot --check` instead, and must
+"""examples.py VMBAKE BASE STORE [--boot] [--arch ARCH] [--only NAME]...: bakes each layer below examples/ as in its documentation, with
+`update`, `fetch` and `bake`, and checks the contents of the image. With --boot each is booted by `vmbake boot --check` instead, and must
 answer: a page, a query, a container that runs. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
 
 The packages are Debian's of today. k3s comes from a release site: `make kinds-images` bakes it from one on loopback, with a stand-in for its program.
@@ -19,7 +19,7 @@ from harness.report import case, failures
 ELSEWHERE = {"k3s"}
 # Under emulation; a check that holds ends the machine at once.
 TIMEOUT = "1200"
-# Of each example: paths that its image must have, the firmware by which it is booted, and what must hold then.
+# Per example: required paths of its image, boot firmware, and checks.
 SMALL = "usr/bin/echo $(find /lib64/ld-linux-*.so.* /lib/ld-linux-*.so.* | head -1) $(find /usr/lib -name libc.so.6)"
 # Two hosts on either side, of which the outer one has no route back: it answers an address of the machine alone.
 TRANSLATED = "; ".join([
@@ -50,7 +50,7 @@ EXAMPLES = {
 
 
 class Lab:
-    """A folder as the reader of the tutorial has it, with the examples as layers."""
+    """A directory as in the tutorial, with the examples as layers."""
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
@@ -61,7 +61,7 @@ class Lab:
         return ran.returncode, ran.stdout
 
     def bake(self, name):
-        """The image of an example, or what was said of why there is none."""
+        """The image of an example, or the error."""
         base, store = self.options.base, ["--store", self.options.store, "--arch", self.options.arch]
         steps = [
             ["update", name, "--image", base, *store],

@@ -1,5 +1,5 @@
 #!/bin/bash
-# firstboot.sh: the first-boot programs of both architectures are static, small and run, and converge wherever they are stopped.
+# firstboot.sh: the first-boot programs of both architectures are static, small and run, and converge after a kill at any point.
 set -euo pipefail
 cd "$(dirname "$0")/../target/firstboot"
 limit=$((700 * 1024))

@@ -1,10 +1,10 @@
 #!/bin/bash
-# fuzz.sh SECONDS [TARGET]...: runs the fuzzers of all crates, or those named, so many seconds each. What they find is left in
-# src/<crate>/fuzz/artifacts, with the command that shows it again.
+# fuzz.sh SECONDS [TARGET]...: runs all fuzz targets, or the given ones, for SECONDS each. Crashes are written to
+# src/<crate>/fuzz/artifacts, with the command that reproduces them.
 #
-# Seeds are files of this repository, and what the tools of others make here: nothing random is a volume or an archive. With them go a few
+# Seeds are files of this repository, and files created by other tools, since random input is not a volume or an archive. There are also a few
 # short inputs that earlier runs found beyond those, in src/<crate>/fuzz/seeds. A target gets no more than 2 GiB, and may ask for no more
-# than 256 MiB at once: who takes a length out of an input at its word is found out. No sanitizer watches: no code of ours is unsafe, and
+# than 256 MiB at once, which detects unchecked lengths. No sanitizers are used: our code has no unsafe blocks, and
 # without one there are two to three times as many inputs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -170,7 +170,7 @@ disks() {
         qemu-img convert -f raw -O qcow2 -o "$options" "$seeds/raw" "$seeds/qcow2/$options"
         [[ $options == *extended* ]] || qemu-img convert -c -f raw -O qcow2 -o "$options" "$seeds/raw" "$seeds/qcow2/$options-c"
     done
-    # An overlay, as a delta is one: it names a file beside it, which it is not read with.
+    # An overlay, like a delta: its relative backing file is not read.
     cp "$seeds/raw" "$seeds/qcow2/under"
     (cd "$seeds/qcow2" && qemu-img create -q -f qcow2 -F raw -b under -o compression_type=zstd overlay && qemu-io -c 'write -c -P 7 0 64k' -c 'write -z 64k 64k' overlay >/dev/null)
     rm "$seeds/qcow2/under"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""fuzz-compare.py SECONDS [--seed N] [--keep DIR] [WHAT...]: damages valid inputs and compares what vmbake reads of them with what others
+"""fuzz-compare.py SECONDS [--seed N] [--keep DIR] [WHAT...]: corrupts valid inputs and compares what vmbake reads from them with what other tools
 read: qcow2 with qemu-img, ext4 (ext2, ext3) with debugfs and e2fsck, tar with GNU tar. WHAT names some of the three; each has SECONDS.
 
 What both accept must be equal byte by byte, and what vmbake accepts must not be refused by the other; `compare/*.py` say what is
-exempt, and why. What vmbake alone refuses is no failure: it is counted by reason. Inputs are made from their numbers, which
-are printed with each difference: `--seed N` judges that one again, and `--keep DIR` writes it to DIR.
+exempt, and why. Refusals by vmbake alone are not failures: they are counted by reason. Inputs are made from their numbers, which
+are printed with each difference: `--seed N` repeats that one, and `--keep DIR` writes it to DIR.
 
 Needs the examples `disk`, `tree` and `archive` (`make builder`), and for tar root, as owners and devices are unpacked. Exit status 1
 if there is a difference.
@@ -125,7 +125,7 @@ def verdict(module, path, lines):
 
 
 def read_ours(example, paths):
-    """By input, the lines that the example prints; a process of its own for each where one cannot be read."""
+    """By input, the lines that the example prints; a separate process for each if one cannot be read."""
     try:
         done = subprocess.run([example, *paths], capture_output=True, check=False, timeout=PATIENCE)
         code, said = done.returncode, done.stderr.decode(errors="replace")
@@ -140,7 +140,7 @@ def read_ours(example, paths):
 
 
 def reason(said, path):
-    """Why something was refused, without what differs from input to input."""
+    """The reason of a refusal, without input-specific parts."""
     said = said.replace(str(path), "").lstrip(": ")
     said = re.sub(r'"(?:[^"\\]|\\.)*"', "NAME", said)
     said = re.sub(r"\b(0x[0-9a-f]+|-?\d[0-9.]*)\b", "N", said)
@@ -148,7 +148,7 @@ def reason(said, path):
 
 
 def report(what, results, seconds):
-    """Prints what differs, and tables; whether all is well."""
+    """Prints differences and tables; returns whether there are none."""
     counts = collections.Counter(verdict for _, verdict, _ in results)
     bad = [result for result in results if result[1].isupper()]
     for number, verdict_, detail in bad[:SHOWN]:

@@ -2,7 +2,7 @@
 """kinds.py VMBAKE BASE: bakes knd and knc for amd64 and arm64, and compares knc with a node that dpkg, useradd, tar and systemctl made; then they are booted, by life.py.
 
 The artifacts come from release sites on loopback, the packages from the Debian archive. BASE has the root file system that
-it was made of beside it, as rootfs.tar. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for chroot and loop mounts.
+it was made of next to it, as rootfs.tar. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for chroot and loop mounts.
 """
 
 import json
@@ -22,7 +22,7 @@ from harness.upstream import bake
 HERE = pathlib.Path(__file__).resolve().parent
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
-# What may differ between a node that was installed and one that was baked: (paths, properties, reason).
+# Allowed differences between an installed and a baked node: (paths, properties, reason).
 ALLOWED = [
     ("/var/lib/container-images(/.*)?", "missing", "container images are baked; a node that is installed pulls them"),
     ("/opt/podplane/share/vmbake-origin.json", "missing", "the record of where every path came from"),
@@ -76,13 +76,13 @@ def inside(root, *command):
 
 
 def tell(vmbake, *arguments):
-    """Exit code of vmbake, and what it said."""
+    """Exit code and output of vmbake."""
     result = subprocess.run([vmbake, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return result.returncode, result.stdout
 
 
 def again(vmbake, work, base):
-    """One file of a layer is another one: what follows from it changes, and nothing else."""
+    """One file of a layer changes: only its consequences change."""
     layers = work / "layers"
     shutil.copytree(ROOT / "layers", layers)
     unit = "/usr/lib/systemd/system/hosts-refresh.service"
@@ -115,7 +115,7 @@ def subset(vmbake):
 
 
 def explain(vmbake):
-    """The way back from a path to who signed for it."""
+    """The chain from a path to its signer."""
     image = bake.image("knc", "amd64")
     for path, expected in {
         "/usr/bin/kube-apiserver": r"artifact +kube-apiserver [\s\S]*proof +cosign signature by krel-staging@[\s\S]*matches the pinned digest",
@@ -149,7 +149,7 @@ def site(work, baked=bake.FOLDER / "amd64"):
 
 
 def compare(work, rootfs):
-    """The baked tree beside one that was installed; then what the tools of the node say of it."""
+    """The baked tree compared with an installed one; then checks by the node's tools."""
     installed, target = work / "installed", bake.target("knc", "amd64")
     installed.mkdir()
     run("tar", "-C", installed, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", rootfs)

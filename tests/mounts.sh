@@ -1,7 +1,7 @@
 #!/bin/bash
 # mounts.sh VMBAKE: bakes an image of a base whose root file system the kernel filled, without any artifact, mounts
 # both and compares every path: type, mode, owner, time in nanoseconds, size, link target, device number, number of links,
-# extended attributes, content. What our reader read and our author wrote must be what the kernel sees.
+# extended attributes, content. The results of our reader and writer must equal the kernel's view.
 # Needs root, for the mounts.
 set -euo pipefail
 vmbake=$(realpath "$1") here=$(dirname "$(realpath "$0")")

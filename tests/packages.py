@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """packages.py VMBAKE BASE ROOTFS_TAR [PACKAGE]... [--list FILE] [--jobs N] [--json FILE] [--store DIR]: bakes an image with each package
-and all that it needs, by name and without anything else written by hand, lets the real dpkg install the same packages into the same root file
+and all that it needs, by name and without other configuration, lets the real dpkg install the same packages into the same root file
 system, and compares every path that either of them has changed: content, mode, owner, target, extended attributes; and what `dpkg --audit` and
 `dpkg --verify` say. Packages that wait for the first boot are configured first, by dpkg in a chroot over the image. Needs root, for chroot and
-mounts, and the Debian archive. packages.list has those of our choice and those that were drawn, see packages.md."""
+mounts, and the Debian archive. packages.list has chosen and random ones, see packages.md."""
 
 import argparse
 import concurrent.futures
@@ -21,7 +21,7 @@ import time
 
 from harness.report import case, failures, skip
 
-# What the two may differ in, each with its reason.
+# Allowed differences, each with a reason.
 MEANT = [
     (r"/var/log/.*", "logs of the installation"),
     (r"/var/(lib/dpkg|cache/debconf)/[^/]*-old", "backups, which the layer hygiene removes"),
@@ -38,7 +38,7 @@ MEANT = [
     (r"/var/lib/ucf/(hashfile|registry)[.]\d", "earlier states, in the order in which packages were configured"),
     (r"/etc/varnish/secret", "a random number, which systemd-tmpfiles takes from /proc on each machine"),
 ]
-# What differs beside these when packages are configured on the machine: each machine has its own.
+# Further differences when packages are configured on the machine, which are specific to each machine.
 EACH_ITS_OWN = [
     (r"/etc/ssl/(certs|private)/ssl-cert-snakeoil[.](pem|key)|/etc/ssl/certs/[0-9a-f]{8}[.]\d+", "a random key, and its certificate"),
     (r"/var/lib/dlocate/.*", "an index with times and states of that moment, in the order of a Perl hash"),
@@ -127,7 +127,7 @@ def existing(path):
 
 
 def describe(here):
-    """What a path is, in all that counts."""
+    """Compared properties of a path."""
     if here is None:
         return {"type": "missing"}
     meta = os.lstat(here)
@@ -178,7 +178,7 @@ def same_meaning(path, left, right, waited):
 
 
 def compare(real, image, origin, kind, waited):
-    """What is different between two overlays, what dpkg left and the image; how many paths were compared."""
+    """Differences between two overlays, dpkg's and the image's, and the number of compared paths."""
     own = {path for path, found in origin["paths"].items() if found["layer"] == kind}
     own |= {path for path, layer in origin["removed"].items() if layer in (None, kind)}
     paths = own | set(real.changes()) | set(image.changes())
@@ -202,7 +202,7 @@ def compare(real, image, origin, kind, waited):
 
 
 class Bench:
-    """What all packages share."""
+    """Data common to all packages."""
 
     def __init__(self, options, work):
         self.vmbake, self.base = str(pathlib.Path(options.vmbake).resolve()), str(pathlib.Path(options.base).resolve())
@@ -245,7 +245,7 @@ class Bench:
         return names
 
     def judge(self, name):
-        """Bakes and compares one package. Gives a result: its state, what there is to say, and numbers."""
+        """Bakes and compares one package. Returns a result: state, notes and numbers."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.work))
         kind, said, seconds = self.bake(folder, name)
         if said:
@@ -297,7 +297,7 @@ class Bench:
             looked.mkdir()
             status, own = chroot(below, looked, "dpkg --audit; dpkg --verify")
             if own != audit:
-                found.append(f"dpkg says of the image: {own[:400]}, and of its own: {audit[:400]}")
+                found.append(f"dpkg reports for the image: {own[:400]}, and for its own result: {audit[:400]}")
         finally:
             subprocess.run(["umount", mount], check=True)
         state = ("waits, differs" if found else "waits") if deferred else ("differs" if found else "ok")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""podplane.py VMBAKE BASE: bakes knc with zlib clusters, makes its manifest for Podplane's command line, and downloads by that from a server on loopback.
+"""podplane.py VMBAKE BASE: bakes knc with zlib clusters, creates its manifest for Podplane's command line, and downloads with it from a server on loopback.
 
-The server has the two files that the manifest names, and nothing else. What is downloaded goes through the checks that the command line makes,
+The server has the two files that the manifest names, and nothing else. The downloads are checked as by the command line,
 the disk is read by a reader that knows zlib alone, and the node is started below systemd-nspawn by scripts as the command line renders them.
 Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for loop mounts.
 """
@@ -33,7 +33,7 @@ def run(*command):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves these files of a folder by their names below /images/, and writes down what was asked for."""
+    """Serves these files of a folder by their names below /images/, and records requests."""
 
     def __init__(self, folder, names):
         self.asked = []
@@ -61,7 +61,7 @@ def is_stub(name, dependency):
 
 
 def download(manifest, folder):
-    """What the command line downloads: {name: file}. Raises ValueError where it would refuse the manifest."""
+    """Downloads of the command line: {name: file}. Raises ValueError where it would refuse the manifest."""
     config, found = manifest["vmconfig"], {}
     for name, item in [("os-image", config["os"]["image"]), *config["dependencies"].items()]:
         if is_stub(name, item):
@@ -102,7 +102,7 @@ def make(vmbake, image, url, *more):
 
 
 def refusals(vmbake, image, work):
-    """What is not fit for the command line is refused, and nothing is written."""
+    """Unsuitable images are refused, and nothing is written."""
     out = work / "refused.json"
     for name, path, url, expected in (
             ("a raw image", bake.image("knc", ARCH), "https://a.example", "expected a qcow2 image, found raw"),

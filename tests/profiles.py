@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """profiles.py VMBAKE BASE STORE [--boot | --compare | --support [--write]]: imports harness/profiles/worker.yaml from release sites on loopback, twice, in two
-folders, and by two users where it may, bakes it, and looks for what it promises. Then the import must refuse: a version that says something else than before,
-values that mean something to a shell, sites that cheat. With --boot machines of that profile, and of the one of OSM itself, join a fake API server;
-with --compare OSM's own way starts beside it, too. --support tries every provider, version and architecture, and compares with the table of the
+directories, and by two users if possible, bakes it, and checks the contents. Then the import must refuse: a version whose content has changed,
+values with shell syntax, malicious sites. With --boot machines of that profile, and of the one of OSM itself, join a fake API server;
+with --compare a machine by OSM itself starts as well. --support tries every provider, version and architecture, and compares with the table of the
 program, src/profile/src/import/support.json; --write writes it. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed."""
 
 import argparse
@@ -44,7 +44,7 @@ def encoded(text):
 
 
 def settings(folder, server, **more):
-    """The settings of a machine, as a file: what user data bring."""
+    """The settings of a machine, as a file from user data."""
     values = {"BOOTSTRAP_KUBECONFIG": encoded(server.kubeconfig()), "KUBERNETES_CA": encoded(server.authority.pem), "CLUSTER_DNS": DNS}
     values |= {"INITIAL_TAINTS": TAINTS, **more}
     path = folder / "settings"
@@ -53,7 +53,7 @@ def settings(folder, server, **more):
 
 
 def stranger(folder):
-    """How somebody else runs a program: another user where that is possible, other habits in any case."""
+    """Runs a program as another user if possible, and in another environment."""
     other = folder / "other"
     other.mkdir()
     words = ["sh", "-c", 'umask 077 && exec "$@"', "sh"]
@@ -87,7 +87,7 @@ def twice(lab):
     status, again, said = lab.imports(
         two, *lab.pins(other / "store", readable(lab.base, lab.folder)), profile=other / f"their-{PROFILE.name}",
         deployment=other / f"their-{DEPLOYMENT.name}", before=before, **habits)
-    case("somebody else imports it, in another folder", status == 0 and again.strip() == kind, again + said)
+    case("another user imports it, in another directory", status == 0 and again.strip() == kind, again + said)
     ours, theirs = texts(one), texts(two)
     differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
     wanted = {"profile.lock.json", f"manifests/{kind}.debian-13.amd64.json", f"reports/{kind}.json"}
@@ -108,7 +108,7 @@ def is_like(entry, kind, mode, owner=(0, 0)):
 
 
 def judged_image(lab, out, kind):
-    """Bakes it, and looks at what is there."""
+    """Bakes it, and checks the contents."""
     image = lab.bake(out, kind)
     listed = {entry["path"]: entry for entry in map(json.loads, lab.must("ls", image, "/", "-R", "--json").splitlines())}
     wrong = {}
@@ -126,8 +126,8 @@ def judged_image(lab, out, kind):
     talks = {path: word for path, entry in listed.items() if entry["type"] == "regular file" and path.startswith(expected.OWN)
              for word in expected.WORDS if word in lab.must("cat", image, path)}
     case("no file of it fetches provisioning or installs", not talks, talks)
-    status, said, beside = lab.run("lint", image)
-    case("lint finds nothing", status == 0, said + beside)
+    status, said, stderr = lab.run("lint", image)
+    case("lint finds nothing", status == 0, said + stderr)
     return image
 
 
@@ -202,17 +202,17 @@ def cheated(lab, out, kind):
     for number, (what, path) in enumerate({"a file that its list does not name": site, "a list that names another file": f"{site}.sha256"}.items()):
         fresh = lab.folder / f"fresh-{number}"
         lab.fault(path, "flip")
-        status, said, beside = lab.run("update", kind, "--manifests", fresh, "--image", lab.base, *places)
+        status, said, stderr = lab.run("update", kind, "--manifests", fresh, "--image", lab.base, *places)
         # The rest is pinned, so that another run has less to do.
         left = json.loads((fresh / f"{kind}.debian-13.amd64.json").read_text())["vmconfig"]["dependencies"]
-        case(f"update refuses {what}", status == 1 and "kubelet: https://dl.k8s.io/" in beside and "kubelet" not in left, said + beside)
+        case(f"update refuses {what}", status == 1 and "kubelet: https://dl.k8s.io/" in stderr and "kubelet" not in left, said + stderr)
     lab.fault(site, "flip")
     words = ("fetch", kind, "--manifests", out / "manifests", "--without-base", *places)
-    status, said, beside = lab.run(*words)
-    case("fetch refuses another file than the one that is pinned", status == 1 and "kubelet" in beside and not blob.exists(), said + beside)
+    status, said, stderr = lab.run(*words)
+    case("fetch refuses another file than the one that is pinned", status == 1 and "kubelet" in stderr and not blob.exists(), said + stderr)
     lab.fault(None, None)
-    status, said, beside = lab.run(*words)
-    case("and takes the right one", status == 0 and blob.exists(), said + beside)
+    status, said, stderr = lab.run(*words)
+    case("and takes the right one", status == 0 and blob.exists(), said + stderr)
 
 
 def documented(lab):
@@ -232,7 +232,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="profiles.", dir="/var/tmp") as name:
         folder = pathlib.Path(name)
-        # Somebody else comes here, too.
+        # Another user needs access.
         folder.chmod(0o755)
         with Lab(options.vmbake, options.base, options.store, folder) as lab, api.Server(folder) as server:
             if options.boot or options.compare:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""publish.py VMBAKE [--all] [NAME...]: judges `vmbake publish aws` by a stand-in for AWS, boto3, e2fsck, fsck.vfat and sgdisk.
+"""publish.py VMBAKE [--all] [NAME...]: tests `vmbake publish aws` with a stand-in for AWS, boto3, e2fsck, fsck.vfat and sgdisk.
 
-NAMEs choose scenarios. Without `--all`, those that take minutes are shorter: three kills for twenty, no faults that end by a time-out, and only the whole
+NAMEs select scenarios. Without `--all`, those that take minutes are shorter: three kills for twenty, no faults that end by a time-out, and only the whole
 IAM policy. Prints `ok: NAME` or `FAIL: NAME` for each point; exit status 1 if one failed.
 """
 
@@ -119,7 +119,7 @@ def encrypted(judge, name, snapshot):
 
 
 def again(judge):
-    """What was done is not done again."""
+    """Completed work is not repeated."""
     service, run, image = judge.service, judge.program.run, judge.disks[0]
     options = ["--copy-to", lab.OTHERS[0], "--launch-permission", FRIEND, "--ssm-parameter", "/images/small", "--deprecate-at", "2027-11-01T00:00:00Z"]
     store = judge.program.store()
@@ -149,7 +149,7 @@ def parents(judge):
     def judged(name, reason, auto=None, **how):
         named = run(second, "--dry-run", "--parent", snapshot, store=how.get("store", store))
         case(f"a parent that is {name}: --parent refuses", named.code == 1 and reason in named.err and "hint:" in named.err, named)
-        # With --json alone only results are told.
+        # With --json, only results are printed.
         planned = run(second, "--dry-run", "--progress", "json", store=how.get("store", store))
         good = (planned.code, planned.json.get("parent"), planned.json.get("blocks_sent")) == (0, None, count)
         case(f"a parent that is {name}: auto sends everything, and says why", good and (auto or reason) in planned.err, planned)
@@ -204,7 +204,7 @@ def keys(judge):
     case("the next one begins as it", done.code == 0 and done.json["parent"], done)
 
 
-# What follows a registration.
+# Steps after a registration.
 
 
 def spread(judge):
@@ -281,7 +281,7 @@ def public(judge):
     case("public where all is encrypted: nothing was sent", not service.changes())
     service.client("ec2").disable_ebs_encryption_by_default()
     done = run(image, "--launch-permission", "public")
-    case("public, and nobody to ask: refused", done.code != 0 and not service.changes() and "--yes" in done.err, done)
+    case("public, without a terminal: refused", done.code != 0 and not service.changes() and "--yes" in done.err, done)
     store = judge.program.store()
     done = run(image, "--launch-permission", "public", "--yes", store=store)
     case("public: it is", done.code == 0 and [one["permissions"] for one in service.images().values()] == [[{"Group": "all"}]], done)
@@ -298,7 +298,7 @@ def public(judge):
 
 
 def garbage(judge):
-    """`gc` removes what is old, and nothing that anybody uses."""
+    """`gc` removes old images, but none in use."""
     service, run = judge.service, judge.program.run
     service.reset()
     ec2 = service.client("ec2")
@@ -321,7 +321,7 @@ def garbage(judge):
     plan = run(*family, "--dry-run")
     case("gc: a dry run changes nothing", plan.code == 0 and not service.changes(), plan)
     refused = run(*family)
-    case("gc: without --yes, and nobody to ask, nothing goes", refused.code != 0 and not service.changes(), refused)
+    case("gc: without --yes and a terminal, nothing is removed", refused.code != 0 and not service.changes(), refused)
     other = run("gc", "--family", "other", "--keep", "1", "--yes")
     case("gc: another family loses nothing", other.code == 0 and not service.changes(), other)
     done = run(*family, "--yes")

@@ -1,7 +1,7 @@
 #!/bin/bash
-# rebuild.sh VMBAKE BASE OUT NAME STORE: somebody else, with nothing but the release in OUT, the program and the base, fills an empty store by `vmbake fetch`
+# rebuild.sh VMBAKE BASE OUT NAME STORE: another user, with only the release in OUT, the program and the base, fills an empty store by `vmbake fetch`
 # from a mirror on loopback, and bakes the release again: in another folder, as (for root) another user, with one thread. Every output must be the
-# same, and signed by a second key the release must satisfy a policy that demands two builders.
+# same, and signed by a second key the release must satisfy a policy that requires two builders.
 set -euo pipefail
 vmbake=$(realpath "$1") base=$(realpath "$2") out=$(realpath "$3") name=$4 store=$(realpath "$5")
 work=$(mktemp -d)

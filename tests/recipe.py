@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """recipe.py VMBAKE MANIFEST BASE STORE: runs the script of docs/ci.md, from the bake to the machine images, against Debian's registry and the stand-in for AWS
-on loopback, with credentials that the identity of a job gives. Then once more: nothing is made twice. And with an image that nobody has signed: nothing is published.
+on loopback, with credentials from the identity of a job. Then once more: nothing is created twice. And with an unsigned image: nothing is published.
 """
 
 import json
@@ -156,7 +156,7 @@ def main(vmbake, manifest, base, store):
             lab.ask("counts", {})
             unsigned = release()
             counts = lab.ask("state")["counts"]
-            check(unsigned.returncode == 1 and "not what was demanded" in unsigned.stderr and not counts, "what nobody has signed is not published, and AWS is not asked")
+            check(unsigned.returncode == 1 and "does not meet the requirements" in unsigned.stderr and not counts, "an unsigned image is not published, without requests to AWS")
         finally:
             lab.stop()
     sys.exit(1 if failed else 0)

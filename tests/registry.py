@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """registry.py VMBAKE COSIGN ORAS IMAGE.raw WORK: a baked image is pushed to Debian's docker-registry and to a stand-in with the list of referrers, and pulled
-from them: interrupted, a second time, as a second release, damaged. oras, skopeo and cosign judge what is there. Prints `ok: NAME` or `FAIL: NAME` for
+from them: interrupted, a second time, as a second release, corrupted. oras, skopeo and cosign check the contents. Prints `ok: NAME` or `FAIL: NAME` for
 each; exit status 1 if one failed."""
 
 import base64
@@ -52,7 +52,7 @@ def pull(reference, out, *options):
 
 
 class Registry:
-    """Debian's, in a folder, with a log of what it was asked."""
+    """Debian's registry in a directory, with a request log."""
 
     def __init__(self, folder, closed=False, tls=None):
         self.folder = work / folder
@@ -166,7 +166,7 @@ def small(file):
 
 
 def interrupted(registry):
-    """A push and a pull that are killed halfway, and go on. Gives what the whole push said."""
+    """A push and a pull that are killed halfway, and are resumed. Returns the output of the complete push."""
     reference = f"{registry.address}/node:1"
     key = ("--key", work / "release.key")
     was_killed = killed(lambda: len(registry.puts()) >= 20, vmbake, "push", image, reference, *key)
@@ -195,7 +195,7 @@ def interrupted(registry):
 
 
 def others(registry, digest):
-    """What oras, skopeo and cosign say of it."""
+    """Checks by oras, skopeo and cosign."""
     reference, folder = f"{registry.address}/node:1", work / "oras"
     folder.mkdir()
     must(oras, "pull", "--plain-http", "--output", folder, reference)
@@ -234,7 +234,7 @@ def others(registry, digest):
 
 
 def releases(registry, first):
-    """The next release costs what has changed, and what is damaged is refused."""
+    """The next release transfers only changes, and corrupt data are refused."""
     source, reference = release("second", one_byte), f"{registry.address}/node:1"
     before = len(registry.puts())
     refused = push(reference, source=source)
@@ -245,7 +245,7 @@ def releases(registry, first):
     moved = pull(f"{reference}@{first}", work / "moved", "--key", work / "release.pub")
     case("a tag that was moved is noticed", moved.returncode == 1 and "tag refers to" in moved.stderr, moved.stderr)
     unsigned = pull(reference, work / "moved", "--key", work / "release.pub")
-    case("what nobody has signed is refused", unsigned.returncode == 1 and "not signed by" in unsigned.stderr, unsigned.stderr)
+    case("an unsigned release is refused", unsigned.returncode == 1 and "not signed by" in unsigned.stderr, unsigned.stderr)
     case("and leaves nothing", not (work / "moved").exists())
     got = pull(reference, work / "next", "--allow-unsigned", "--from", work / "pulled" / image.name)
     report = json.loads(got.stdout) if got.returncode == 0 else {}
@@ -277,7 +277,7 @@ def damaged(registry, source):
 
 
 def closed(source):
-    """Registries that want to know who asks."""
+    """Registries with authentication."""
     registry = Registry("closed", closed=True)
     reference = f"{registry.address}/node:1"
     refused = push(reference, source=source)
@@ -333,7 +333,7 @@ def helper(registry, source):
 
 
 def certificates(folder):
-    """A server's certificate for `localhost`, by an authority of its own."""
+    """A server certificate for `localhost` by a separate authority."""
     folder.mkdir()
     (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n")
     new = ("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
@@ -352,7 +352,7 @@ def encrypted(source):
     mirror = ("--mirror", f"https://registry.test.invalid/=https://localhost:{registry.address.split(':')[1]}/")
     try:
         unknown = push(reference, *mirror, source=source)
-        case("an authority that nobody knows is refused", unknown.returncode == 1 and "ertificate" in unknown.stderr, unknown.stderr)
+        case("an unknown authority is refused", unknown.returncode == 1 and "ertificate" in unknown.stderr, unknown.stderr)
         environment["SSL_CERT_FILE"] = str(folder / "ca.pem")
         done = push(reference, *mirror, "--key", work / "release.key", source=source)
         case("with SSL_CERT_FILE a release goes through TLS", done.returncode == 0, done.stderr)

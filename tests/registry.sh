@@ -1,5 +1,5 @@
 #!/bin/bash
-# registry.sh VMBAKE IMAGE.raw: pushes a baked image to registries on loopback and pulls it from them, and asks oras, skopeo and cosign about it. IMAGE
+# registry.sh VMBAKE IMAGE.raw: pushes a baked image to registries on loopback and pulls it from them, and checks it with oras, skopeo and cosign. IMAGE
 # stays as it is.
 set -euo pipefail
 [ $# = 2 ] || { echo "usage: registry.sh VMBAKE IMAGE.raw" >&2; exit 2; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""report_page.py VMBAKE OUT WORK: the pages that `vmbake report` writes work in a browser, and stay in it.
+"""report_page.py VMBAKE OUT WORK: the reports of `vmbake report` work in a browser, without requests.
 
-Debian's Chromium opens the page of the baked node, one of a root file system with hostile names, and one that compares. It is asked what it
-sees: that the search finds paths, that the table draws only what is in view, that every part can be reached by keys, that text is legible in
+Debian's Chromium opens the report of the baked node, one of a root file system with malicious names, and a comparison. It is queried for what it
+shows: that the search finds paths, that the table draws only what is in view, that every part can be reached by keys, that text is legible in
 both colour schemes, that no request leaves and the console stays empty. Pictures are left in WORK. Prints `ok: NAME` or `FAIL: NAME`
 for each; exit status 1 if one failed.
 """
@@ -90,7 +90,7 @@ def hostile_image(folder):
     tree, image = os.path.join(os.fsencode(folder), b"hostile"), folder / "hostile.raw"
     os.makedirs(os.path.join(tree, b"etc"), exist_ok=True)
     for index, name in enumerate(HOSTILE):
-        # A slash is no part of a name: what closes an element becomes folders, as in a tree.
+        # A slash is not part of a name: a closing tag becomes directories, as in a tree.
         path = os.path.join(tree, *name.split(b"/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
@@ -105,7 +105,7 @@ def hostile_image(folder):
 
 
 def quiet(browser, name):
-    """Nothing was asked for but the page, and nothing was said."""
+    """Only the page was requested, and the console is empty."""
     others = [url for url in browser.requests if not url.startswith("file:")]
     case(f"{name}: no request leaves", len(browser.requests) == 1 and not others, browser.requests)
     case(f"{name}: the console stays empty", not browser.said and not browser.thrown, [browser.said, browser.thrown])
@@ -116,7 +116,7 @@ def rows(browser):
 
 
 def finds(browser, paths):
-    """The search finds a path, words of it in any case and order, and tells how many."""
+    """The search finds a path by parts of it in any case and order, and shows the count."""
     count = "document.getElementById('count').textContent"
     shown = f"{len(paths)} of {len(paths)} paths"
     case("all paths are counted", browser.run(count) == shown, [browser.run(count), shown])

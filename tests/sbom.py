@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""sbom.py VMBAKE OUT STORE MODULES: the bills of materials of a baked image are valid and true.
+"""sbom.py VMBAKE OUT STORE MODULES: the SBOMs of a baked image are valid and correct.
 
-spdx-tools and cyclonedx-python-lib judge the form, packageurl each package URL, dpkg-query the list of packages, python-debian and
-license-expression the licences; how trivy and grype find the distribution and source packages is written down here from their
+spdx-tools and cyclonedx-python-lib check the format, packageurl each package URL, dpkg-query the list of packages, python-debian and
+license-expression the licenses; how trivy and grype find the distribution and source packages is reimplemented here from their
 sources. The files of the image come from debugfs. The modules are installed into MODULES, pinned with their digests. Prints `ok: NAME`
 or `FAIL: NAME` for each; exit status 1 if one failed.
 """
@@ -22,7 +22,7 @@ from harness.paths import ROOT
 from harness.report import case, failures
 
 NAME = "node.debian-13.amd64"
-# What Debian calls otherwise than SPDX, written down a second time.
+# Debian's names that differ from SPDX, specified a second time.
 DEBIAN = {"expat": "MIT", "artistic": "Artistic-1.0-Perl", "artistic-2": "Artistic-2.0", "cc0": "CC0-1.0", "apache-2": "Apache-2.0", "mpl-2": "MPL-2.0", "psf-2": "PSF-2.0"}
 GNU = re.compile(r"(GFDL-NIV|GFDL|AGPL|LGPL|GPL)-?v?([0-9]+(?:\.[0-9]+)?)(\+|-or-later|-only)?", re.IGNORECASE)
 
@@ -115,7 +115,7 @@ def files(vmbake, image):
 
 
 def packages(spdx, cdx, image):
-    """The packages, by dpkg-query, and what trivy and grype ask for: trivy/pkg/sbom/spdx/unmarshal.go, syft/format/internal/spdxutil."""
+    """The packages, by dpkg-query, and the requirements of trivy and grype: trivy/pkg/sbom/spdx/unmarshal.go, syft/format/internal/spdxutil."""
     fields = ["Package", "Version", "Architecture", "source:Package", "source:Version", "db:Status-Abbrev"]
     rows = run("dpkg-query", f"--admindir={image}/dpkg", "--show", "--showformat", "\\t".join(f"${{{field}}}" for field in fields) + "\\n")
     rows = [row.split("\t") for row in rows.splitlines()]
@@ -155,7 +155,7 @@ def of_base(vmbake):
 def digests(vmbake, spdx, manifest, store):
     """Debs that were installed have their digests, and the base's have none."""
     entries, base = manifest["vmconfig"]["dependencies"], of_base(vmbake)
-    # What the base has in the pinned version is not installed again.
+    # Packages that the base has in the pinned version are not installed again.
     pinned = {entry["digest"].removeprefix("sha256:") for name, entry in entries.items() if (name, entry["version"]) not in base}
     named = {p["name"]: p["checksums"][0]["checksumValue"] for p in spdx["packages"] if p.get("sourceInfo") and p.get("checksums")}
     case("each artifact that was installed has its digest", set(named.values()) == pinned, set(named.values()) ^ pinned)
@@ -247,7 +247,7 @@ def licences(spdx, image):
 
 
 def main(vmbake, out, store):
-    # What the modules think of fields that are odd and legal.
+    # Complaints of the modules about unusual but valid fields.
     logging.disable()
     out = pathlib.Path(out)
     spdx, cdx = [json.loads((out / f"{NAME}.{form}.json").read_text()) for form in ["spdx", "cdx"]]

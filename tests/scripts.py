@@ -3,7 +3,7 @@
 chroot whose commands of Debian are stubs that log their arguments, and by the interpreter of src/shell (TRACE is its example `trace`), and
 compares the calls, the status, the output and every file. Needs root, and the Debian archive.
 
-What the interpreter refuses must be told with a line; the calls up to there must be those of dash. The order of the packages depends only
+Refusals of the interpreter must have a line number; the calls up to there must be those of dash. The order of the packages depends only
 on the archive. --packages starts with a list of servers, and continues by the SHA-256 of the names, within SECTIONS. --popular ranks all
 sections by priority, then by the number of packages that depend on the package, recommend or suggest it: the archive has no
 counts of installations, and popularity-contest publishes them elsewhere."""
@@ -38,7 +38,7 @@ FIRST = """nginx-common apache2 haproxy redis-server chrony openssh-server docke
     adduser debconf tzdata openvpn snmpd nfs-common nfs-kernel-server rpcbind vsftpd proftpd-core dnsmasq monit supervisor mosquitto slapd
     postgresql-common tomcat10 ufw firewalld network-manager ifupdown sudo polkitd avahi-daemon cups-daemon man-db apparmor auditd aide
     clamav-daemon opendkim rspamd lvm2 mdadm cryptsetup open-iscsi keepalived tor privoxy prosody icecast2""".split()
-# What the chroot has of the base.
+# Files of the base in the chroot.
 PACKAGES = """base-files base-passwd dash bash coreutils grep sed findutils debianutils diffutils libc6 libselinux1 libacl1 libattr1
     libpcre2-8-0 libgmp10 libssl3t64 libsystemd0 libcap2 libzstd1 zlib1g libgcc-s1 libtinfo6""".split()
 # Commands of Debian and programs of their own: a caller of the interpreter answers for them, here with status 0.
@@ -63,7 +63,7 @@ CONFMODULE = "".join(
     for name in "db_get db_set db_input db_go db_stop db_version db_capb db_title db_fset db_fget db_reset db_unregister db_subst "
                 "db_metaget db_settitle db_info db_beginblock db_endblock db_purge db_register db_progress db_x_loadtemplatefile".split())
 STUB = "#!/bin/sh\n{ printf %s \"${0##*/}\"; for word do printf '\\037%s' \"$word\"; done; printf '\\036\\n'; } >> /.calls\nexit 0\n"
-# What mktemp makes of a template.
+# Results of mktemp's templates.
 TEMPORARY = re.compile(r"(/tmp/[\w.-]*[.-])\w{6,10}\b")
 SCRIPTS = {"preinst": [["install"], ["upgrade", "0.1", "1.0"]], "postinst": [["configure", ""], ["configure", "0.1"]]}
 
@@ -179,7 +179,7 @@ echo $status >"$folder/status"
 
 
 def real(root, work, script, args):
-    """What dash does: calls, status, output, and the files of the chroot."""
+    """Results of dash: calls, status, output, and the files of the chroot."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=work))
     for name in "upper", "work", "merged":
         (folder / name).mkdir()
@@ -219,7 +219,7 @@ def listing(root):
 
 
 def parse(text):
-    """The parts of what the example prints, by script and arguments."""
+    """The parts of the example's output, by script and arguments."""
     for part in text.split("=== ")[1:]:
         title, _, rest = part.partition("\n")
         parts = collections.defaultdict(list)

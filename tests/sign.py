@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""sign.py VMBAKE COSIGN OUT NAME STORE WORK: what vmbake signs, cosign accepts; what cosign signs, vmbake accepts; both refuse the same copies that
-somebody has changed. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed."""
+"""sign.py VMBAKE COSIGN OUT NAME STORE WORK: cosign accepts signatures of vmbake, and vmbake those of cosign; both refuse the same copies
+that were modified. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed."""
 
 import base64
 import datetime
@@ -22,10 +22,10 @@ LISTS = ("SHA256SUMS", "FSVERITYSUMS")
 STATEMENT, BUNDLE = f"{name}.provenance.json", f"{name}.provenance.sigstore.json"
 IDENTITY, ISSUER = "https://ci.test.invalid/images/release.yml@refs/heads/main", "https://ci.test.invalid"
 
-# Nobody is asked but the files: every proxy is a closed port, and the home directory is empty. Cosign reads no file of more than 128 MB otherwise.
-nobody = "http://127.0.0.1:9"
+# Only files are used: every proxy is a closed port, and the home directory is empty. Cosign reads no file of more than 128 MB otherwise.
+closed = "http://127.0.0.1:9"
 environment = {"PATH": os.environ["PATH"], "HOME": str(work / "home"), "TUF_ROOT": str(work / "home"), "COSIGN_MAX_ATTACHMENT_SIZE": "4GB",
-               "http_proxy": nobody, "https_proxy": nobody, "HTTP_PROXY": nobody, "HTTPS_PROXY": nobody, "COSIGN_PASSWORD": "a password"}
+               "http_proxy": closed, "https_proxy": closed, "HTTP_PROXY": closed, "HTTPS_PROXY": closed, "COSIGN_PASSWORD": "a password"}
 
 
 def run(*command):
@@ -39,7 +39,7 @@ def must(*command):
 
 
 def release(folder):
-    """A copy of what was baked, without the raw image: that takes seconds to read, and the others stand for it here."""
+    """A copy of the outputs, without the raw image: that takes seconds to read, and the others stand for it here."""
     (work / folder).mkdir()
     for file in out.glob(f"{name}.*"):
         if file.suffix == ".qcow2":

@@ -1,6 +1,6 @@
 #!/bin/bash
-# sign.sh VMBAKE OUT NAME STORE: signs the release in OUT in every way, and asks vmbake, cosign and the library of in-toto whether they accept it,
-# and what they say of each copy that was tampered with. OUT stays as it is.
+# sign.sh VMBAKE OUT NAME STORE: signs the release in OUT in every way, and checks that vmbake, cosign and in-toto's library accept it,
+# and refuse each modified copy. OUT is not modified.
 set -euo pipefail
 [ $# = 4 ] || { echo "usage: sign.sh VMBAKE OUT NAME STORE" >&2; exit 2; }
 vmbake=$(realpath "$1") out=$(realpath "$2") name=$3 store=$(realpath "$4") here=$(dirname "$(realpath "$0")")

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# skip WHAT WHY: ends a script, or a part of it, that cannot run here; sourced by the checks. `make test` tells all of it again
+# skip WHAT WHY: skips a script, or a part of it, that cannot run here; sourced by the checks. `make test` lists all skips
 # at its end; in CI it is a failure.
 skip() {
     echo "skipped: $1: $2"

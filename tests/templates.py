@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """templates.py VMBAKE: renders templates by `vmbake profile render` and by Go's text/template with sprig, and compares every byte: a
-list, some thousand made by chance, and constraints of versions. Then asks cloud-init whether the user data is valid, and PyYAML whether it
-says what the configuration does; the same of user data that Nstance fills (fleet.py). GOPATH names other sources than Debian's, to compare with another release of Masterminds/semver."""
+list, some thousand made by chance, and constraints of versions. Then cloud-init validates the user data, and PyYAML checks that it
+equals the configuration; the same for user data that Nstance renders (fleet.py). GOPATH names other sources than Debian's, to compare with another release of Masterminds/semver."""
 
 import base64
 import itertools
@@ -107,7 +107,7 @@ def profile(files, templates):
 
 
 def ours(vmbake, folder, files, templates=TEMPLATES):
-    """What vmbake makes of files; None if it refuses them."""
+    """vmbake's rendering of files; None if it refuses them."""
     for name, document in ("p.yaml", profile(files, templates)), ("m.yaml", DEPLOYMENT):
         # JSON is YAML, and no dumper has a say in what a text is.
         (folder / name).write_text(json.dumps(document, ensure_ascii=False))

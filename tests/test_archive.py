@@ -1,4 +1,4 @@
-"""Archives and deltas of a baked node, on a site without any network."""
+"""Archives and deltas of a baked node, at an offline site."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ MARKER = "a line of the site\n"
 
 
 def alone(*command, **options):
-    """What a command printed on both outputs, without any network."""
+    """Output of a command on both streams, without network."""
     return finished("unshare", "-rn", *command, **options)
 
 
@@ -34,7 +34,7 @@ def digest(path):
 def read_by_others(archive, work):
     """tar lists and unpacks it, and every blob has the digest that is its name."""
     listed = finished("tar", "-tvf", archive).stdout.splitlines()
-    case("tar lists regular files of nobody's and of no time", all(line.startswith("-rw-r--r-- 0/0") and "1970-01-01" in line for line in listed), "\n".join(listed))
+    case("tar lists regular files without owner and time", all(line.startswith("-rw-r--r-- 0/0") and "1970-01-01" in line for line in listed), "\n".join(listed))
     layout = work / "layout"
     layout.mkdir()
     finished("tar", "-C", layout, "-xf", archive)
@@ -128,4 +128,4 @@ def test_archive(vmbake, base, manifest, store, release, work):
     alone(vmbake, "archive", "apply", work / "image.tar", "--out", work / "images", "--store", work / "unused")
     lines = (work / "images/SHA256SUMS").read_text().splitlines()
     checked = run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=work / "images")
-    case("an image in parts comes out with all that is beside it", checked.returncode == 0 and len(lines) > 5, checked.stdout + checked.stderr)
+    case("an image in parts is extracted with its documents", checked.returncode == 0 and len(lines) > 5, checked.stdout + checked.stderr)

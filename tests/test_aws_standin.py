@@ -1,4 +1,4 @@
-"""The stand-in for AWS by boto3, AWS's own client, for all that AWS documents and publishing relies on: it is not shaped to the client of vmbake."""
+"""The stand-in for AWS by boto3, AWS's own client, for all documented behavior that publishing relies on, independent of vmbake's client."""
 
 import pytest
 

@@ -1,10 +1,10 @@
-"""The format of cases refuses what it does not know, and takes every case that is there. Boots nothing."""
+"""The format of cases refuses unknown keys, and accepts every existing case. Boots nothing."""
 
 import case
 import pytest
 
 GOOD = "about: a\nimage: node\nbudget: 9\nsteps:\n- boot\n- check: {a: 'true'}\n"
-# What is wrong: the text that replaces a part of GOOD, and a part of what is said.
+# Faults: a part of GOOD, its replacement, and a part of the error.
 WRONG = {
     "unknown key": ("budget: 9", "budget: 9\ncolour: red", "unknown key 'colour'"),
     "missing key": ("budget: 9\n", "", "no 'budget'"),
@@ -16,13 +16,13 @@ WRONG = {
     "argument too many": ("- boot", "- boot: now", "takes nothing"),
     "no check": ("- check: {a: 'true'}\n", "", "checks nothing"),
     "empty check": ("{a: 'true'}", "{}", "check is empty"),
-    "check that is no script": ("{a: 'true'}", "{a: 1}", "str expected"),
+    "check that is not a script": ("{a: 'true'}", "{a: 1}", "str expected"),
     "check twice in one step": ("{a: 'true'}", "{a: 'true', a: 'false'}", "twice: a"),
     "check twice in two steps": ("{a: 'true'}", "{a: 'true'}\n- silent: {a: 'true'}", "same name: a"),
     "wait for no expression": ("- boot", "- wait: {a: '('}", "wait a:"),
     "put without content": ("- boot", "- put: {/a: {mode: '600'}}", "put /a:"),
     "put with a mode in words": ("- boot", "- put: {/a: {content: a, mode: u+x}}", "mode 'u+x'"),
-    "unknown module": ("- boot", "- ask: nobody.knows", "no module"),
+    "unknown module": ("- boot", "- ask: unknown.check", "no module"),
     "unknown function": ("- boot", "- ask: cloud.nothing", "no function"),
     "check before boot": ("- boot\n- check: {a: 'true'}", "- check: {a: 'true'}\n- boot", "machine is off"),
     "e2fsck of a machine that is on": ("- check:", "- e2fsck\n- check:", "machine is on"),

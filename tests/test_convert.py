@@ -1,4 +1,4 @@
-"""A baked node in the forms of clouds, read by GNU tar and qemu-img."""
+"""A baked node in the formats of clouds, read by GNU tar and qemu-img."""
 
 import json
 

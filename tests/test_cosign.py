@@ -1,5 +1,5 @@
-"""vmbake and cosign judge the same signatures: those of the program's tests, and signatures with and without each flaw that are made here. They agree,
-except where a case says why cosign judges otherwise."""
+"""vmbake and cosign verify the same signatures: those of the program's tests, and signatures with and without each flaw that are made here. They agree,
+except where a case gives a reason for cosign's different result."""
 
 import base64
 import datetime
@@ -15,7 +15,7 @@ from harness.upstream.pki import FLAWS, PREDICATE_TYPE, Pki, sha256
 
 DATA = ROOT / "src/vmbake/tests/data/sigstore"
 CASES = json.loads((DATA / "cases.json").read_text())
-# What the judges are told to expect, and what vmbake says of each case. None has no flaw.
+# Expectations of the verifiers, and vmbake's result for each case. None has no flaw.
 MAIL, MAIL_ISSUER = "releases@test.invalid", "https://accounts.test.invalid"
 CLAIMS = {"identity": ("other@test.invalid", MAIL_ISSUER), "issuer": (MAIL, "https://other.test.invalid")}
 REASONS = {
@@ -50,7 +50,7 @@ def environment(tmp_path):
 
 
 def judged(environment, *command):
-    """Whether a program accepts a signature, and what it said."""
+    """Whether a program accepts a signature, and its output."""
     done = run(*command, env=environment)
     assert done.returncode in (0, 1) and "panicked" not in done.stderr, (command, done)
     return done.returncode == 0, " ".join((done.stdout + done.stderr).split())
@@ -103,7 +103,7 @@ def by_cosign(cosign, case, work, environment):
     (work / "cert").write_text(certificate)
     args += ["--signature", work / "sig", "--certificate", work / "cert"]
     if "log_entry" in case:
-        # What cosign itself writes with --bundle: the promise of the log.
+        # Output of cosign with --bundle: the promise of the log.
         [entry] = json.loads((DATA / case["log_entry"]).read_text()).values()
         payload = {key: entry[key] for key in ("body", "integratedTime", "logIndex", "logID")}
         promise = {"SignedEntryTimestamp": entry["verification"]["signedEntryTimestamp"], "Payload": payload}
@@ -145,7 +145,7 @@ def test_flaw(case, pki, vmbake, cosign, tmp_path):
 
 
 def make(pki, case, directory):
-    """Writes what is signed, and the signatures."""
+    """Writes signed files and signatures."""
     identity, issuer = CLAIMS.get(case, (MAIL, MAIL_ISSUER))
     flaw, content = case if case in FLAWS else None, b"a file"
     signature, certificate, _, answer = pki.sign_blob(content, identity, issuer, flaw=flaw)

@@ -1,4 +1,4 @@
-"""The baked image as other tools see it. Each must find nothing wrong."""
+"""The baked image as seen by other tools, which must not report errors."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""An offline bake opens no socket but local ones, and one that lacks an artifact fails instead of asking for it."""
+"""An offline bake opens only local sockets, and fails if an artifact is missing instead of downloading it."""
 
 import re
 

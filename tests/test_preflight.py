@@ -1,8 +1,8 @@
-"""What `vmbake preflight aws` says of a copy of a baked node that lacks one thing at a time.
+"""Results of `vmbake preflight aws` for copies of a baked node with one flaw each.
 
-The copy is changed in place, its files by debugfs, judged, and changed back. Each fault must be noticed by its check and by no other, and the node itself
+The copy is modified in place, its files by debugfs, checked, and restored. Each fault must be detected by its check only, and the node itself
 passes. What only another initramfs would break is in the tests of the builder. The blocks that a snapshot takes are put together as EBS would, with noise
-wherever it need not keep anything, and e2fsck, fsck.vfat, sgdisk and `vmbake diff` judge the disk.
+wherever data need not be kept, and e2fsck, fsck.vfat, sgdisk and `vmbake diff` check the disk.
 """
 
 import base64
@@ -52,13 +52,13 @@ class Node:
         case(f"{check}: {what}", list(found) == [check] and found[check][0] == status and code == expected, (found, code))
 
     def without(self, check, path):
-        """Judges it without a file."""
+        """Checks it without a file."""
         self.root(f"ln {path} /kept", f"unlink {path}")
         self.judged(check, f"without {path}")
         self.root(f"ln /kept {path}", "unlink /kept")
 
     def edited(self, check, path, old, new):
-        """Judges it with another text in a file."""
+        """Checks it with another text in a file."""
         text = self.text(path)
         if old not in text:
             raise RuntimeError(f"{path} has no {old!r}")
@@ -68,7 +68,7 @@ class Node:
         self.root(f"rm {path}", f"ln /kept {path}", "unlink /kept")
 
     def replaced(self, check, path, content):
-        """Judges it with another file in place of one."""
+        """Checks it with a file replaced by another."""
         file = self.work / "file"
         file.write_bytes(content)
         self.root(f"ln {path} /kept", f"unlink {path}", f"write {file} {path}")
@@ -81,7 +81,7 @@ class Node:
         self.root(f"rm {path}")
 
     def zeroed(self, check, what, *places):
-        """Judges it with zeros at some places, (offset, length) each."""
+        """Checks it with zeros at some ranges, (offset, length) each."""
         with open(self.copy, "r+b") as disk:
             kept = []
             for at, length in places:
@@ -117,7 +117,7 @@ def faults(node):
 
 
 class Snapshot:
-    """What EBS makes of the blocks of an image that `vmbake preflight aws` names; whatever it was not sent is noise."""
+    """A volume as EBS creates it from the blocks listed by `vmbake preflight aws`; all other blocks are noise."""
 
     def __init__(self, vmbake, image, path, parent=None):
         options = ["--parent", parent.image] if parent else ["--snapshot"]

@@ -1,4 +1,4 @@
-"""Checks that are programs of their own: each prints what it finds and exits with 0 if all of it is right."""
+"""Checks that are separate programs: each prints its results and exits with 0 on success."""
 
 import shlex
 import subprocess

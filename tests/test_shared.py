@@ -1,7 +1,7 @@
 """The machines of a CI fleet, each a process with an empty store, behind which is one registry (Debian's docker-registry).
 
-What one has downloaded no other downloads again, ten at once get in nobody's way, `plan` says before what is to be done, and garbage collection of the
-registry takes nothing away. The archive is a mirror on loopback, which counts.
+Each download happens only once, ten machines at once do not conflict, `plan` shows pending work, and garbage collection of the
+registry removes nothing. The archive is a counting mirror on loopback.
 """
 
 import json
@@ -16,7 +16,7 @@ from harness.archive_mirror import Mirror, lay_out
 from harness.report import case
 
 SHARDS = 10
-# What the user has set counts in none of these.
+# The user's settings are ignored in all of these.
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("VMBAKE_")}
 
 

@@ -1,5 +1,5 @@
-"""Extensions of a bundle in each form, by e2fsck, unsquashfs, veritysetup and systemd-dissect. A machine merges them, ignores one for another system,
-starts again, and takes them away."""
+"""Extensions of a bundle in each format, checked by e2fsck, unsquashfs, veritysetup and systemd-dissect. A machine merges them, ignores one for another system,
+reboots, and unmerges them."""
 
 import json
 import subprocess
@@ -125,7 +125,7 @@ def protected(work):
 
 
 def merged(console):
-    """What a machine said of its state."""
+    """A machine's report about its state."""
     return next((line for line in console.splitlines() if "STATE [" in line), console[-2000:])
 
 

@@ -1,4 +1,4 @@
-"""A crafted capture: every flow of it is told rightly."""
+"""A crafted capture, of which every flow must be classified correctly."""
 
 import ipaddress
 import struct
@@ -7,7 +7,7 @@ from harness.traffic import ACK, ARP, ETHERNET, ICMP, ICMPV6, IGMP, IPV4, IPV6, 
 
 
 def crafted():
-    """A capture, what is strange in it, and the names in it that are. The first field says who sends."""
+    """A capture, its unexpected flows, and unexpected names. The first field is the sender."""
     own, other = bytes.fromhex("525400123456"), bytes.fromhex("52550a000202")
 
     def udp(source, port, content=b""):
@@ -45,7 +45,7 @@ def crafted():
         (four(own, "10.0.2.100", tcp(40000, 8992, SYN)), None),
         (four(own, "10.0.2.100", tcp(40001, 443, SYN)), "tcp 10.0.2.100 443"),
         (four(own, "192.0.2.7", tcp(40002, 8992, SYN)), "tcp 192.0.2.7 8992"),
-        # An answer of a service of the machine, and what somebody else began.
+        # An answer of a service of the machine, and a connection by a peer.
         (four(own, "10.0.2.2", tcp(22, 50000, SYN | ACK)), None),
         (four(other, "10.0.2.15", tcp(50000, 22, SYN)), None),
         (four(own, "192.0.2.8", udp(40000, 514)), "udp 192.0.2.8 514"),

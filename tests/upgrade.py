@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""upgrade.py VMBAKE BASE ROOTFS_TAR [SUITE]: bakes an image in which real packages of the base give their place to those of
-another suite (default: sid), and has dpkg.sh compare it with what the real dpkg makes of them. Needs root, and the Debian archive."""
+"""upgrade.py VMBAKE BASE ROOTFS_TAR [SUITE]: bakes an image in which real packages of the base are replaced by those of
+another suite (default: sid), and compares it by dpkg.sh with the real dpkg. Needs root, and the Debian archive."""
 
 import hashlib
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""upstream.py VMBAKE: manifests of knd and knc from release sites on loopback, then every attack on them that we know; and what layers
+"""upstream.py VMBAKE: manifests of knd and knc from release sites on loopback, then every known attack on them; and what layers
 download themselves (requested.py).
 
 The sites hold real programs in the layouts of their upstreams, signed with keys made for this run; the Debian archive is the
@@ -55,7 +55,7 @@ def resolve(lab, manifests, store):
         case(f"{target} is proven anew from its evidence", code == 0 and "NOT PROVEN" not in said and "proven by" in said, said)
     before, _ = texts(manifests), lab.requests()
     code, said = lab.update(manifests, store, "knd", "knc")
-    case("a second update asks nobody and changes no byte", code == 0 and texts(manifests) == before and not lab.requests(), said)
+    case("a second update sends no requests and changes nothing", code == 0 and texts(manifests) == before and not lab.requests(), said)
     code, said = lab.update(manifests, store, "knd", "knc", "--refresh")
     case("a refresh that finds nothing new changes no byte", code == 0 and texts(manifests) == before, said)
     lab.requests()
@@ -141,7 +141,7 @@ def fetch(lab, manifests, work):
     code, said = lab.run(*arguments, work / "fetched")
     case("fetch fills an empty store", code == 0 and bool(lab.requests()), said)
     code, said = lab.run(*arguments, work / "fetched")
-    case("a second fetch asks nobody", code == 0 and not lab.requests(), said)
+    case("a second fetch sends no requests", code == 0 and not lab.requests(), said)
     code, said = lab.run("store", "verify", "--store", work / "fetched")
     case("the store is sound", code == 0, said)
 
@@ -154,7 +154,7 @@ def fetch(lab, manifests, work):
     code, said = lab.run(*arguments, work / "fetched")
     case("a damaged blob is fetched again, and nothing else", code == 0 and len(lab.requests()) == 1, said)
     code, said = lab.run("store", "gc", "--store", work / "fetched", "--manifests", manifests / f"{target}.json", "--dry-run")
-    # What was noted of the damaged blob may be garbage: whether it was noted depends on how soon it was hashed.
+    # Cache entries of the corrupt blob can be garbage: whether it was noted depends on how soon it was hashed.
     garbage = [line for line in said.splitlines() if "/blobs/" in line]
     case("nothing that the manifest pins is garbage", code == 0 and "would be removed" in said and not garbage, said)
 
@@ -207,7 +207,7 @@ def doors(lab, manifests, work):
     code, said = lab.run(*arguments, work / "tls", VMBAKE_MIRRORS=secure)
     case("TLS by an unknown authority is refused", code == 1 and "invalid peer certificate" in said, said)
     code, said = lab.run(*arguments, work / "tls", VMBAKE_MIRRORS=secure, SSL_CERT_FILE=str(work / "ca.pem"))
-    # What is in the Debian archive comes from the host's mirror, whose authority that file does not have.
+    # Files of the Debian archive come from the host's mirror, whose authority that file does not have.
     site = [line for line in said.splitlines() if "crictl" in line]
     case("SSL_CERT_FILE names other authorities", code == 0 or any("fetched" in line for line in site), said)
 
@@ -246,7 +246,7 @@ def attack(lab, manifests, work):
         ("a bundle by another issuer", "containerd", {bundle: lab.swap("containerd.other-issuer")}, "vouched for by .*issuer.example.org"),
         ("a bundle of another authority", "containerd", {bundle: lab.swap("containerd.other-root")}, "not proven"),
         ("a bundle that is cut", "containerd", {bundle: {"kind": "truncate"}}, "corrupt|proves"),
-        ("a signature by another identity", "kubelet", cosign("other-identity"), "signed by .*somebody"),
+        ("a signature by another identity", "kubelet", cosign("other-identity"), "signed by .*attacker"),
         ("a signature by another issuer", "kubelet", cosign("other-issuer"), "vouched for by .*issuer.example.org"),
         ("a signature that is not in the log", "kubelet", {index: lab.swap("empty")}, "no log entry"),
         ("a signature of another file", "kubelet", {f"{artifact['kubelet']}.sig": lab.swap("kubelet.other-issuer.sig")}, "no log entry"),
@@ -300,7 +300,7 @@ def weaken(lab, manifests, store, work):
 
 
 def forge(lab, manifests, store, work):
-    """Entries that somebody has replaced by hand, with all that a manifest says of them; the artifact is in the store."""
+    """Manually replaced entries, with all their fields; the artifact is in the store."""
     target = "knd.debian-13.amd64"
     path = work / f"forged/{target}.json"
     shutil.copytree(manifests, path.parent)
@@ -321,7 +321,7 @@ def forge(lab, manifests, store, work):
         ("containerd", {}, "the bundle does not prove it"),
         ("containerd", {"evidence": [lab.swap("containerd.other-identity")["file"]]}, "the bundle does not prove it.*|signed by .*ci.yml"),
         ("kubelet", {}, "the signature does not prove it"),
-        ("kubelet", {"identity": "somebody@example.org"}, "does not prove it"),
+        ("kubelet", {"identity": "attacker@example.org"}, "does not prove it"),
         ("kubelet", {"evidence": [None, None]}, "pins no evidence for the signature"),
         ("runc", {}, "the manifest states digest"),
         ("runc", {"proof": None}, "its source demands a checksum file"),
@@ -335,7 +335,7 @@ def forge(lab, manifests, store, work):
             elif key in pinned:
                 pinned[key] = value
             elif key == "evidence":
-                # What is not replaced stays.
+                # Other entries stay.
                 old = pinned["proof"]["evidence"]
                 documents = [was if file is None else put(pathlib.Path(file).read_bytes()) for file, was in zip(value, old)]
                 pinned["proof"]["evidence"] = documents
@@ -357,7 +357,7 @@ def forge(lab, manifests, store, work):
 
 
 def kill(lab, manifests, work):
-    """An update that is killed keeps what was resolved, and the next one completes it."""
+    """A killed update keeps resolved entries, and the next one completes it."""
     path = site_path(manifests, "knc.debian-13.amd64", "containerd")
     lab.fault({path: {"kind": "slow"}})
     arguments = ["update", "knc", "--arch", "amd64", "--no-builtin=trust", "--trust", lab.root / "trust", "--manifests", work / "m", "--store", work / "s"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""volumes.py TREE [--keep DIR] [NAME...]: reads the test volumes of e2fsprogs and compares with what debugfs reads.
+"""volumes.py TREE [--keep DIR] [NAME...]: reads the test volumes of e2fsprogs and compares with debugfs.
 
 TREE is the example program `tree` of vmbake-disk. Each volume is taken as it is and as `e2fsck -fy` repairs it; the forms that
 `e2fsck -fn` then calls clean are compared: every path with its type, mode, owner, group, modification time, size, content, link
 target, device, extended attributes and other names. A form whose journal needs recovery is compared with a copy in which e2fsck
-has replayed it. The volumes are made to break e2fsck, and what was repaired is as odd as a clean volume can be.
+has replayed it. The volumes are designed to break e2fsck, and repaired ones are as unusual as clean volumes can be.
 
 Needs the source package of e2fsprogs from the Debian archive that apt uses, or DEBIAN_MIRROR, once. Prints a line for each form
 that is refused or wrong, and a table; exit status 1 if one is wrong, if a refusal is not among EXPECTED, or if fewer are equal
@@ -77,7 +77,7 @@ def main():
 
 
 def report(volumes, results, whole):
-    """Prints what is not equal and a table."""
+    """Prints differences and a table."""
     failed = False
     for form, verdict, what in results:
         expected = EXPECTED.get(form, "\n") in what
@@ -137,7 +137,7 @@ def read_source(data):
 
 
 def judge(tree, name, compressed, decompress, keep):
-    """What came of the forms of a volume: (form, equal|refused|wrong, why)."""
+    """Results for the forms of a volume: (form, equal|refused|wrong, why)."""
     results = []
     data = decompress(compressed)
     with tempfile.TemporaryDirectory() as scratch:
@@ -205,7 +205,7 @@ def needs_recovery(image):
 
 
 class Debugfs:
-    """What debugfs says of a volume."""
+    """debugfs's output for a volume."""
 
     def __init__(self, image):
         self.image = image
@@ -215,7 +215,7 @@ class Debugfs:
         self.errors = ""
 
     def ask(self, commands):
-        """What debugfs says to each of many commands. It reads no bitmaps, which no answer depends on."""
+        """debugfs's output for each of many commands. Bitmaps are not read, since no result depends on them."""
         file = pathlib.Path(self.scratch.name, "commands")
         file.write_bytes(b"".join(command + b"\n" for command in commands))
         done = subprocess.run(["debugfs", "-c", "-f", file, self.image], capture_output=True, env=ENVIRONMENT, check=False)
@@ -359,7 +359,7 @@ def plain(name):
 
 
 def with_nobody(acl):
-    """An access control list as system calls give it: whoever is not named has the id -1, where e2fsprogs has 0."""
+    """An access control list as returned by system calls: entries without a name have the id -1, where e2fsprogs has 0."""
     entries = [acl[at:at + 8] for at in range(4, len(acl), 8)]
     return acl[:4] + b"".join(entry if entry[0] in (2, 8) else entry[:4] + b"\xff" * 4 for entry in entries)
 

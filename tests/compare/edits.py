@@ -1,4 +1,4 @@
-"""Small damages of bytes, by a seeded random generator."""
+"""Small corruptions of bytes, by a seeded random generator."""
 
 INTERESTING = (0, 1, 2, 7, 8, 9, 0x7F, 0x80, 0xFF, 0x100, 0x1FF, 0x200, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 62,
                1 << 63, (1 << 64) - 1)

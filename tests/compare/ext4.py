@@ -1,7 +1,7 @@
-"""ext2, ext3 and ext4 volumes: vmbake's tree against what debugfs says of every path.
+"""ext2, ext3 and ext4 volumes: vmbake's tree compared with debugfs for every path.
 
 A volume counts where `e2fsck -fn` calls it clean, as it is or after `e2fsck -fy` has repaired it, which half of all volumes go
-through. debugfs reads much of a damaged volume without a word, and differently from the kernel, so there it is no second
+through. debugfs silently reads much of a corrupt volume, and differently from the kernel, so there it is not a second
 opinion; where metadata have checksums it is one: what it refuses for a wrong checksum, vmbake may not read.
 """
 
@@ -24,7 +24,7 @@ SEEDS = {
     "ext4-extents": "ext4 -b 1024 -O ^extent,^64bit,^has_journal", "ext4-128": "ext4 -b 1024 -I 128 -O ^has_journal",
 }
 BLOCKS = 3072
-# Fields that debugfs sets, and makes checksums right for.
+# Fields that debugfs sets with correct checksums.
 INODE = ("mode", "uid", "uid_high", "gid_high", "size", "size_high", "links_count", "blocks", "flags", "file_acl", "generation", "atime",
          "ctime", "mtime", "mtime_extra", "dtime", "extra_isize", "version", "block[0]", "block[1]", "block[2]", "block[3]", "block[4]",
          "block[5]", "block[6]", "block[7]", "block[12]", "block[13]", "block[14]")
@@ -59,7 +59,7 @@ def make_seeds(folder):
         run("e2fsck", "-fyD", folder / name, fine=(0, 1))
 
 
-# What only root could make.
+# Files that only root can create.
 EXTRA = ["cd dir", "mknod character c 5 260", "mknod block b 8 1", "mknod pipe p", "ea_set plain user.one 1", "ea_set plain user.two 22",
          f"ea_set plain user.long {'x' * 180}", f"ea_set linked user.longer {'y' * 700}", "sif plain uid 100000",
          "sif plain mtime 0x80000001", "sif plain mtime_extra 0x7"]

@@ -1,4 +1,4 @@
-"""qcow2 images: vmbake's bytes against those of `qemu-img convert`.
+"""qcow2 images: vmbake's bytes compared with those of `qemu-img convert`.
 
 Exempt are reference counts, snapshots, header extensions and autoclear features, which QEMU checks and reading a disk needs none of. What zstd has compressed
 is not damaged itself: it has no checksum there, and versions of libzstd make different bytes of the same damage.
@@ -26,7 +26,7 @@ SEEDS = {
 # Offset and bytes of the header's numbers.
 HEADER = [(4, 4), (8, 8), (16, 4), (20, 4), (24, 8), (32, 4), (36, 4), (40, 8), (48, 8), (56, 4), (60, 4), (64, 8), (72, 8),
           (80, 8), (88, 8), (96, 4), (100, 4), (104, 1), (105, 7), (112, 4), (116, 4)]
-# What QEMU says of a thing that vmbake does not look at.
+# QEMU's errors about parts that vmbake does not read.
 EXEMPT = ("Reference count", "Image does not contain a reference count table", "Refblock offset", "Snapshot table", "Too many snapshots",
           "snapshot table entry", "Header extension", "data-file-raw requires a data file")
 OFFSET = 0x00FFFFFFFFFFFE00
@@ -116,7 +116,7 @@ def entry(random, data, start, count):
 
 
 def content(random, data):
-    """A byte of what a compressed cluster or another one holds."""
+    """A byte of a compressed or other cluster."""
     words = [int.from_bytes(data[at:at + 8], "big") for start, count in tables(data)
              for at in range(start, start + 8 * min(count, 80), 8)]
     if is_zstd(data):
@@ -157,7 +157,7 @@ def convert(path):
                                   timeout=20, cwd=folder)
         except subprocess.TimeoutExpired:
             return False, "qemu-img does not end"
-        # What it reads wrong it also says.
+        # It reports misread data.
         if done.returncode != 0 or done.stderr:
             return False, done.stderr.decode(errors="replace").replace(str(path), "").strip()[-200:]
         return True, (str(out.stat().st_size), digest(out))

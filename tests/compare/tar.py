@@ -1,9 +1,9 @@
-"""Tar archives: the tree that vmbake makes of them against what GNU tar unpacks, both with owners, devices and extended attributes.
+"""Tar archives: vmbake's tree compared with GNU tar's, both with owners, devices and extended attributes.
 
 Exempt are the owner, mode and time of directories that are there when they come, as members before them are below them or are the same: they keep
-what they have, as dpkg leaves it; what an archive does not say: directories that are no members have the time at which tar
+what they have, as dpkg leaves it; properties that an archive does not have: directories that are not members have the time at which tar
 unpacks; the records of times that no image holds, which only tar looks at; and attributes of namespaces that the kernel does not have: tar cannot
-set them, and no volume is written with them. Archives of which tar says that something is wrong count as refused by it.
+set them, and no volume is written with them. Archives about which tar reports an error count as refused by it.
 """
 
 import codecs
@@ -108,7 +108,7 @@ def split(data):
 
 
 def seal(head):
-    """Makes the checksum of a header right."""
+    """Corrects the checksum of a header."""
     head[148:156] = b" " * 8
     head[148:156] = b"%06o\0 " % sum(head)
 
@@ -165,14 +165,14 @@ def record(random):
 
 
 def extend(head, body, text):
-    """Makes `text` what an extended header holds."""
+    """Sets the contents of an extended header to `text`."""
     head[124:136] = b"%011o\0" % len(text)
     seal(head)
     body[:] = text.ljust(-(-len(text) // BLOCK) * BLOCK, b"\0")
 
 
 def records(random, members):
-    """Changes what stands in an extended header, or makes one."""
+    """Changes the contents of an extended header, or creates one."""
     found = [member for member in members if member[0][156] in b"xg"]
     if not found or random.random() < 0.3:
         return add(random, members)
@@ -269,7 +269,7 @@ def unpack(path, root):
 
 
 def cut(path):
-    """The same archive without what follows its first block of zeros."""
+    """The same archive without data after its first zero block."""
     members = split(path.read_bytes())
     end = next((at for at, (head, _) in enumerate(members) if not any(head)), len(members))
     short = path.with_name("cut")
@@ -278,7 +278,7 @@ def cut(path):
 
 
 def late_directories(path):
-    """What is there already when a member of that name comes."""
+    """Existing entries when a member of that name follows."""
     late, there = {""}, {""}
     for line in listed(path, "--quoting-style=escape", "-tf").stdout.splitlines():
         parts = [part for part in codecs.escape_decode(line)[0].split(b"/") if part not in (b"", b".")]
@@ -289,7 +289,7 @@ def late_directories(path):
 
 
 def table(root):
-    """The lines that the example prints, by path, of what was unpacked."""
+    """The example's output lines for unpacked files, by path."""
     firsts = {}
     names = [""] + [os.path.relpath(os.path.join(top, name), root) for top, folders, files in os.walk(root) for name in folders + files]
     for name in sorted(names, key=lambda name: os.fsencode(name).split(b"/")):

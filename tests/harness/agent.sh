@@ -1,4 +1,4 @@
-# Runs in the machine as root: takes scripts from the virtio port that vm.py made, and answers with what came of them.
+# Runs in the machine as root: takes scripts from the virtio port of vm.py, and returns their results.
 # A request is a line, `request ID SECONDS BYTES BYTES`, then a script and its standard input, of so many bytes each. The answer is a
 # line, `answer ID STATUS BYTES`, then the output. Nothing is quoted or escaped: any bytes get through.
 work=/run/vmbake-test

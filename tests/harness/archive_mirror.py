@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """archive_mirror.py MANIFEST STORE FOLDER: lays out below FOLDER what MANIFEST pins, at HOST/PATH of its addresses, as links into STORE: what the
-archive has, and no file more. A server of it is asked in the archive's place by `--mirror https://HOST/=http://ADDRESS/HOST/`.
+archive has, and no other files. A server of it replaces the archive by `--mirror https://HOST/=http://ADDRESS/HOST/`.
 """
 
 import functools
@@ -26,7 +26,7 @@ def lay_out(manifest, store, folder):
 
 
 class Mirror:
-    """Serves a folder on loopback, and counts what it is asked for."""
+    """Serves a directory on loopback, and counts requests."""
 
     def __init__(self, folder):
         self.asked = []

@@ -1,6 +1,6 @@
-"""What is asked of a running node, whatever it runs on: a machine below systemd-nspawn (machine.py) or in qemu (vm.py).
+"""Checks of a running node: a machine below systemd-nspawn (machine.py) or in qemu (vm.py).
 
-Both give `run(*command)`, which returns the exit code and all that was said, `read(path)` and `until(holds)`.
+Both have `run(*command)`, which returns the exit code and output, `read(path)` and `until(holds)`.
 """
 
 import json
@@ -34,7 +34,7 @@ class Asks:
         return self.run("journalctl", "--no-pager", "-b", "-o", "cat", *arguments)[1]
 
     def started(self, unit):
-        """How the running instance of a stand-in was started: its arguments and its environment."""
+        """Arguments and environment of the running instance of a stand-in."""
         said = self.journal(f"_SYSTEMD_INVOCATION_ID={self.show(unit)[unit]['InvocationID']}")
         arguments = re.search(r"^arguments (.*)$", said, re.MULTILINE)
         return json.loads(arguments.group(1)) if arguments else [], dict(re.findall(r'^environment "(.*?)"="(.*)"$', said, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Debian's Chromium without a window, asked over the pipe of its DevTools protocol: no port, no module, and nothing is downloaded."""
+"""Debian's headless Chromium, controlled over a pipe with the DevTools protocol: no port, no module, and no downloads."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ import time
 
 # Chromium's own requests, of which none may mix with those of a page.
 QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--no-default-browser-check"]
-# What is typed, and the key's code; Enter brings its character.
+# Typed text and key code; Enter has a character.
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "ArrowLeft": (37, ""), "ArrowRight": (39, ""), "ArrowUp": (38, ""), "ArrowDown": (40, ""), "PageDown": (34, ""), "End": (35, "")}
 # Longest wait for any answer, in seconds: a browser that hangs is a failure, not a test that never ends.
 LONGEST = 120
@@ -22,7 +22,7 @@ def installed():
 
 
 class Browser:
-    """One browser with one page at a time. `requests`, `said` and `thrown` are what the page did since it was opened."""
+    """One browser with one page at a time. `requests`, `said` and `thrown` are the page's actions since it was opened."""
 
     def __init__(self):
         self.profile = tempfile.TemporaryDirectory(prefix="vmbake-chromium-", ignore_cleanup_errors=True)
@@ -93,7 +93,7 @@ class Browser:
         raise RuntimeError(f"{method}: no answer")
 
     def open(self, path, scheme="light", width=1280, height=900):
-        """Opens a file, and tells how many seconds it took until it was drawn."""
+        """Opens a file, and returns the seconds until it was drawn."""
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.forget()
@@ -105,7 +105,7 @@ class Browser:
         return time.monotonic() - start
 
     def run(self, expression):
-        """The value of an expression in the page; of a promise, what it comes to."""
+        """The value of an expression in the page; promises are awaited."""
         found = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"].get("exception", found["exceptionDetails"]))

@@ -1,4 +1,4 @@
-"""What every cloud image must do in a machine, baked or not: asked of a machine in qemu that has booted (vm.py)."""
+"""Checks that every cloud image must pass, baked or not, in a booted machine in qemu (vm.py)."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def machine(vm):
 
 
 def initialised(vm):
-    """What `cloud-init status` looks at: it takes a good while below emulation to say it."""
+    """The files that `cloud-init status` reads: the command is slow under emulation."""
     result, status = (vm.get(f"/run/cloud-init/{name}.json") for name in ("result", "status"))
     if result is None or status is None:
         vm.case("cloud-init", False, vm.run("ls", "-l", "/run/cloud-init")[1])
@@ -38,7 +38,7 @@ def initialised(vm):
 
 
 def channel(vm):
-    """What all other answers come by: any bytes, of any length, and a script that never ends."""
+    """The transport of all other checks: any bytes, of any length, and an endless script."""
     sent = bytes(range(256)) * 4096
     vm.put("/run/vmbake-test/sent", sent, 0o600)
     code, said = vm.bytes("cat; exit 7", sent)

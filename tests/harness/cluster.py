@@ -1,6 +1,6 @@
-"""A cluster of one machine, for life.py: its user data, its certificates, and what its services must be started with.
+"""A cluster of one machine, for life.py: its user data, its certificates, and the expected arguments of its services.
 
-The expectations are written by hand from what the projects document, and share nothing with the layers.
+The expectations are written manually from the projects' documentation, and share nothing with the layers.
 """
 
 import base64
@@ -21,7 +21,7 @@ MOVED = (18992, 18993)
 ADMIN = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJkL5Q0n1ccS0S6mDeuq2HkJ0W1FWq2Oe4C5rMPkq9aB admin@example.org"
 CRT, PUB, KEY = "/opt/crt", "/opt/pub", "/opt/key"
 
-# Services by what has to happen to them when files arrive.
+# Services by the required action after a delivery.
 RECEIVERS = ["fluent-bit.service", "zot.service", "kubelet.service"]
 PLANE = ["netsy.service", "kube-apiserver.service", "kube-controller-manager.service", "kube-scheduler.service"]
 UNTOUCHED = ["containerd.service", "nstance-agent.service", "first-boot-env.service"]
@@ -55,7 +55,7 @@ class Authority:
             self.files[f"{name}.key"] = self._private(key)
 
     def token(self, subject):
-        """What a machine shows when it registers: a signed token (JWT, ES256)."""
+        """The registration token of a machine: a signed JWT (ES256)."""
         parts = [json.dumps(part).encode() for part in ({"alg": "ES256", "typ": "JWT"}, {"sub": subject, "exp": 2082758400})]
         text = b".".join(map(self._url, parts))
         r, s = utils.decode_dss_signature(self.key.sign(text, ec.ECDSA(hashes.SHA256())))
@@ -99,7 +99,7 @@ class Authority:
 
 
 def bare(authority, **more):
-    """User data as the command line of a cluster writes them: who the machine is and whom it asks. Everything else is delivered."""
+    """User data as written by the command line of a cluster: the machine's identity and its servers. Everything else is delivered."""
     return {
         "IMMUTABLE_SSH_AUTHORIZED_KEYS": "", "INSTANCE_ID": "one", "CLUSTER_ID": "blue", "PROVIDER_KIND": "local",
         "PROVIDER_REGION": "home", "PROVIDER_ZONE": "home-1", "PROVIDER_INSTANCE_TYPE": "small", "AWS_ACCOUNT_ID": "", "GOOGLE_PROJECT_ID": "",
@@ -130,7 +130,7 @@ def delivery(**more):
 
 
 def user_data(authority, **more):
-    """User data that leave nothing to be delivered: what may change is taken over into mutable.env."""
+    """Complete user data: mutable settings are copied to mutable.env."""
     return {**bare(authority), **delivery(), **more}
 
 

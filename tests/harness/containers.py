@@ -1,6 +1,6 @@
-"""What containerd of a node of a cluster does without any network: asked of a machine in qemu that has booted (vm.py)."""
+"""Checks of containerd on a node without network, in a booted machine in qemu (vm.py)."""
 
-# What the image was baked with is all that there is to run.
+# Only images that were baked in can run.
 SANDBOX = """set -e
 image=$(ctr --namespace k8s.io images list --quiet | grep '^registry.k8s.io/pause:')
 ctr --namespace k8s.io run --detach "$image" sandbox

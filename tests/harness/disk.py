@@ -1,4 +1,4 @@
-"""Raw disks with a GPT, as files: what is on one, its partitions as files of their own, and a disk made of such files.
+"""Raw disks with a GPT, as files: what is on one, its partitions as separate files, and a disk made of such files.
 
 Holes stay holes: a disk of 3 GiB takes as much room as it has data. Needs sgdisk, and no root.
 """
@@ -33,7 +33,7 @@ class Partition(NamedTuple):
 
 
 def call(*command, **options):
-    """What a program says; it must succeed."""
+    """Output of a program that must succeed."""
     result = subprocess.run(command, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **options)
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))}: exit status {result.returncode}: {result.stdout.strip()}")
@@ -71,13 +71,13 @@ def copy(source, start, length, target, at=0):
 
 
 def take(disk, partition, path):
-    """One partition as a file of its own."""
+    """One partition as a separate file."""
     copy(disk, partition.start, partition.length, path)
     return path
 
 
 def lay(path, length, parts, boot_code=None, guid=None):
-    """Makes a disk of partitions and the files that they hold; with the boot code of another disk in its first sector."""
+    """Creates a disk from partitions and their contents, with the boot code of another disk in its first sector."""
     with open(path, "wb") as disk:
         disk.truncate(length)
     options = [f"--disk-guid={guid}"] if guid else []

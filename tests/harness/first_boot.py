@@ -1,4 +1,4 @@
-"""What a bake writes of `first_boot` into an image, made a second time from layer.json by Python and the real Jinja."""
+"""A second implementation, with Python and Jinja, of the files that a bake writes from `first_boot` of layer.json."""
 
 import json
 import os

@@ -21,7 +21,7 @@ HOSTILE = ["'", '"', "\\", "\n", "$(id)", "`id`", "{{ .Nonce }}", "# ", ": ", "-
 
 
 def build(folder):
-    """The judge. Debian has Go's libraries as sources below a GOPATH, without modules."""
+    """The Go program. Debian has Go libraries as sources below a GOPATH, without modules."""
     source = folder / "go/src/judge"
     source.mkdir(parents=True)
     shutil.copy(HARNESS / "templates/main.go", source)
@@ -45,7 +45,7 @@ def values(value):
 
 
 def settings(data):
-    """What the machine must get of it."""
+    """Expected result on the machine."""
     return {
         "AWS_ACCOUNT_ID": "123456789012", "CLUSTER_ID": data["Cluster"]["ID"], "IMMUTABLE_SSH_AUTHORIZED_KEYS": KEY, "INSTANCE_ID": data["Instance"]["ID"],
         "KUBE_LOG_LEVEL": data["Vars"]["LOG_LEVEL"], "NSTANCE_CA_CERT": data["Cluster"]["CACert"], "NSTANCE_SERVER_AGENT_ADDR": data["Server"]["AgentAddr"],
@@ -56,13 +56,13 @@ def settings(data):
 
 
 def execute(judge, template, data):
-    """What the server makes of it; "error" if it refuses."""
+    """The server's rendering; "error" if it refuses."""
     task = {"Values": data, "Templates": {}, "Files": [template], "Nstance": True}
     return json.loads(subprocess.run([judge], input=json.dumps(task), stdout=subprocess.PIPE, text=True, check=True).stdout)[0]
 
 
 def sourced(folder, content):
-    """What bash reads out of a file with variables."""
+    """Variables of a file as read by bash."""
     path = folder / "user-data.env"
     path.write_text(content)
     names = [name for name in settings(values(lambda *_: ""))]
@@ -72,7 +72,7 @@ def sourced(folder, content):
 
 
 def wrong(folder, document, data):
-    """What is not as it should be in filled user data."""
+    """Errors in rendered user data."""
     try:
         read = yaml.safe_load(document)
     except yaml.YAMLError as error:
@@ -90,7 +90,7 @@ def valid(folder, document):
 
 
 def first_boot(vmbake, folder, document):
-    """Whether the first boot takes the settings, by its own code, and writes them down in the same way."""
+    """Whether the first-boot program accepts the settings, and writes them unchanged."""
     content = {file["path"]: file["content"] for file in yaml.safe_load(document)["write_files"]}
     (folder / "env").write_text(content["/opt/podplane/etc/user-data.env"])
     (folder / "nonce").write_text(content["/opt/nstance-agent/identity/nonce.jwt"])

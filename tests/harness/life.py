@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""life.py [--only LIFE]… IMAGE.raw…: boots baked images of knc and knd with their own systemd below systemd-nspawn, and lives their lives.
+"""life.py [--only LIFE]… IMAGE.raw…: boots baked images of knc and knd with their own systemd below systemd-nspawn, through all phases of their lives.
 
 First boot with and without data, live updates, failures, second boot: the states are asserted with the systemctl of the
 machine. The images are not written to. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root.
@@ -19,9 +19,9 @@ from harness.machine import ADDRESS, ADDRESS6, Machine
 from harness.report import case, failures, skip
 from harness.scenarios import FIRST, LATE, MARKER
 
-# What a shell, systemd or the loader of programs would take for something else.
+# Values that a shell, systemd or the program loader could misinterpret.
 SECRET = "it's \"4\" \\ $HOME `id` # ;'\nLD_PRELOAD=/tmp/x\n'"
-# The key of who may log in.
+# The authorized key.
 KEYS = "/home/admin/.ssh/authorized_keys"
 USER_DATA = scenarios.USER_DATA.lstrip("/")
 # Three attempts at once instead of fifteen in minutes.
@@ -101,7 +101,7 @@ def attempts(node):
 
 
 def late(node):
-    """Data that somebody copies to the machine, first wrong ones."""
+    """Data that are copied to the machine, first wrong ones."""
     drop = node.root / f"etc/systemd/system/{FIRST}.d"
     drop.mkdir()
     (drop / "fast.conf").write_text(FAST)
@@ -168,7 +168,7 @@ def late(node):
     case(f"{name}: recovers on its own", recovered and not node.failed(), node.journal("-u", FIRST))
 
 
-# What the command line's script does where everything is installed: the settings come before the nonce, and nothing is called.
+# The command line's script if everything is installed: the settings come before the nonce, and nothing is called.
 HANDED = """#!/bin/sh -eu
 mkdir -p /opt/podplane/artifacts
 echo downloaded >/opt/podplane/artifacts/runc
@@ -236,7 +236,7 @@ def handed(node):
 
 
 def alone(node):
-    """The script fails, as nobody listens: the machine goes on by itself."""
+    """The script fails, since nothing listens: the machine continues by itself."""
     scripted(node)
     name = f"{node.kind}, failed script of cloud-init"
     tried = node.until(lambda: attempts(node) > 0)

@@ -1,7 +1,7 @@
 """A baked image as a running machine without a VM: its own systemd below systemd-nspawn, on a writable layer in memory.
 
-A raw image enters. The network of the machine is a namespace made here, with an address, a default route and listeners that
-write down who connected. Needs root, for mounts and namespaces.
+The input is a raw image. The network of the machine is a namespace created here, with an address, a default route and listeners that
+record connections. Needs root, for mounts and namespaces.
 """
 
 import ctypes
@@ -77,7 +77,7 @@ class Network:
             connection.close()
 
     def deaf(self):
-        """Nobody listens any more."""
+        """Stops listening."""
         for server in self.sockets:
             server.shutdown(socket.SHUT_RDWR)
             server.close()
@@ -131,7 +131,7 @@ class Machine(Asks):
             # Of /proc/sys, what belongs to the namespace of the network is the machine's to change.
             environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network",
                            "NOTIFY_SOCKET": str(notify)}
-            # A cgroup of its own, into which a shell moves itself before it becomes nspawn.
+            # A separate cgroup, which a shell enters before it executes nspawn.
             shell = 'echo $$ >"$0" && exec "$@"'
             self.nspawn = subprocess.Popen(["sh", "-c", shell, self.cgroup / "cgroup.procs", *command], env=environment,
                                            stdin=subprocess.DEVNULL, stdout=self.log.open("a"), stderr=subprocess.STDOUT)
@@ -185,7 +185,7 @@ class Machine(Asks):
         return result.returncode, result.stdout
 
     def put(self, path, content, mode=0o644, owner="root:root"):
-        """Makes a file, or writes it anew; the owner goes by the names of the machine."""
+        """Creates or rewrites a file; the owner is given by names of the machine."""
         path = self.root / path.lstrip("/")
         path.write_bytes(content)
         path.chmod(mode)
@@ -200,7 +200,7 @@ class Machine(Asks):
         return next(int(line.split(":")[2]) for line in (self.root / "etc" / base).read_text().splitlines() if line.startswith(f"{name}:"))
 
     def console(self):
-        """What the console of the machine has shown, without colours."""
+        """Console output of the machine, without colors."""
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.log.read_text(errors="replace"))
 
     def until(self, holds, patience=PATIENCE):
@@ -209,6 +209,6 @@ class Machine(Asks):
         while not holds():
             if time.monotonic() > end:
                 return False
-            # What is waited for is a state of another systemd, which tells nobody outside.
+            # The awaited state is that of another systemd, which is not visible outside.
             time.sleep(0.05)
         return True

@@ -17,9 +17,9 @@ CLUSTER = ("knc", "knd")
 KNOWN = [r"\d\.debian\.pool\.ntp\.org", r"(one|given)(\..*)?"]
 # The name that counts is that of the user data.
 META = "instance-id: iid-one\nlocal-hostname: given\n"
-# In place of a text: what the command line of a cluster writes; the rest is delivered.
+# Instead of a text: the output of the command line of a cluster; the rest is delivered.
 BARE = "bare"
-# In place of a text, too: what an Nstance server makes of a template, with all settings.
+# Also instead of a text: an Nstance server's rendering of a template, with all settings.
 NSTANCE = "nstance"
 
 
@@ -75,7 +75,7 @@ class Node(scenarios.Node, Vm):
         return fleet.execute(fleet.build(folder), template, data)
 
     def _filled(self, script):
-        """A script as user data, in place of what vmbake renders."""
+        """A script as user data, instead of vmbake's rendering."""
         text = pathlib.Path(script).read_text()
         return text.replace("@env@\n", cluster.environment(self.values)).replace("@nonce@", self.token)
 
@@ -96,7 +96,7 @@ class Node(scenarios.Node, Vm):
         self.server.move()
 
     def strangers(self):
-        """What the machine asked of its network that it must not."""
+        """Forbidden network requests of the machine."""
         return Traffic(self.capture).strangers([*self.servers, *self.moved], KNOWN)
 
     def close(self):
@@ -105,7 +105,7 @@ class Node(scenarios.Node, Vm):
 
 
 def machine(case, image, folder, check, say):
-    """The machine of a case: a node of a cluster, where the kind of image has one and the case has no user data of its own."""
+    """The machine of a case: a node of a cluster, where the kind of image has one and the case has no custom user data."""
     values, folder = case.values, pathlib.Path(folder)
     options = {name: values[name] for name in ("firmware", "size", "memory", "cpus")} | {"heard": lambda seconds, what: say(what, seconds)}
     text = values["user-data"]
@@ -127,7 +127,7 @@ def quiet(node):
 
 
 def trusted(node):
-    """The agent's user trusts the servers of the cluster by what it was given, and nobody else."""
+    """The agent's user trusts only the servers of the cluster."""
     node.put("/run/stranger.crt", cluster.Authority().files["ca.crt"])
     before = len(node.server.connections)
     found = {}

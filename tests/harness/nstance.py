@@ -1,5 +1,5 @@
-"""A server of the cluster for machines of tests: two ports with TLS, for registration and for the agent, that write
-down who connected.
+"""A server of the cluster for machines of tests: two ports with TLS, for registration and for the agent, that record
+connections.
 
 It listens on loopback. A machine in qemu reaches it at ADDRESS by `guests`, also where its network is restricted: for each
 connection qemu starts bridge.py.
@@ -16,7 +16,7 @@ PORTS = {8992: "registration", 8993: "agent"}
 # Where it is after it was started again.
 MOVED = {18992: "registration", 18993: "agent"}
 KINDS = PORTS | MOVED
-# What a server of the cluster is called.
+# Name of a server of the cluster.
 NAMES = ("nstance.podplane.internal", ADDRESS)
 # Seconds for a handshake: below emulation each side takes some.
 PATIENCE = 60.0
@@ -31,7 +31,7 @@ class Connection:
 
     @property
     def kind(self):
-        """`bare` without a word, `refused` by a client that does not trust the server, `tls`, or `broken`."""
+        """`bare` without data, `refused` by a client that does not trust the server, `tls`, or `broken`."""
         if self.tls:
             return "tls"
         if self.fault is None:
@@ -65,11 +65,11 @@ class Server:
             threading.Thread(target=self._accept, args=(port, server), daemon=True).start()
 
     def guests(self):
-        """Where a machine in qemu finds what: {address for it: address of the host}."""
+        """Addresses for a machine in qemu: {guest address: host address}."""
         return {f"{ADDRESS}:{port}": f"127.0.0.1:{server.getsockname()[1]}" for port, server in self.sockets.items()}
 
     def seen(self, since=0):
-        """What connections came, but for the first ones: {(what the port is for, kind)}."""
+        """Connections without the first ones: {(purpose of the port, type)}."""
         return {(KINDS[connection.port], connection.kind) for connection in self.connections[since:]}
 
     def move(self):
@@ -103,13 +103,13 @@ class Server:
             threading.Thread(target=self._serve, args=(Connection(port), connection), daemon=True).start()
 
     def _serve(self, record, connection):
-        """Writes a connection down once it is known what it is."""
+        """Records a connection once its type is known."""
         with connection:
             connection.settimeout(PATIENCE)
             try:
                 if connection.recv(1, socket.MSG_PEEK):
                     self._greet(record, connection)
-            # A reset is a bare connection too: configure only looks whether somebody answers.
+            # A reset is a bare connection too: configure only checks that the address accepts connections.
             except ConnectionResetError:
                 record.fault = None
             except OSError as error:
@@ -120,7 +120,7 @@ class Server:
         with self.context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False) as talk:
             try:
                 talk.do_handshake()
-                # Of TLS 1.3 the server is done before the client has judged its certificate: a refusal comes with the first bytes.
+                # In TLS 1.3 the server finishes before the client has verified its certificate: a refusal comes with the first bytes.
                 record.said = talk.recv(4096)
                 record.tls, record.client = talk.version(), self._common(talk.getpeercert())
                 # TLS's closing alert: a connection that only ends could have been cut, and a client would say so.

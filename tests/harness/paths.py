@@ -1,4 +1,4 @@
-"""Where the repository, what was built from it and the helpers of the tests are."""
+"""Paths of the repository, its build outputs and the test harness."""
 
 import os
 import pathlib

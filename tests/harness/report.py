@@ -1,4 +1,4 @@
-"""What a check reports: `ok: NAME` or `FAIL: NAME` with what was said, and which failed."""
+"""Reports of checks: `ok: NAME` or `FAIL: NAME` with details, and the list of failures."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ def case(name, ok, said=""):
 
 
 def skip(why):
-    """Ends a script that cannot run here; `make test` tells it again at its end. In CI it is a failure."""
+    """Skips a script that cannot run here; `make test` lists it at its end. In CI it is a failure."""
     what = os.path.basename(sys.argv[0])
     print(f"skipped: {what}: {why}", flush=True)
     note_skipped(f"{what}: {why}")

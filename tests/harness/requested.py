@@ -1,5 +1,5 @@
-"""What layers ask of upstreams themselves, from release sites on loopback: `examples/k3s`, layers with digests of their own, container
-images; and every way in which a site, a layer or a manifest may lie about them. `upstream.py` runs it.
+"""Downloads of layers from release sites on loopback: `examples/k3s`, layers with explicit digests, container
+images; and attacks by a site, a layer or a manifest. `upstream.py` runs it.
 """
 
 import hashlib
@@ -49,14 +49,14 @@ class Ground:
 
 
 def example(lab, case, work):
-    """examples/k3s, proven by the checksum files beside the programs."""
+    """examples/k3s, proven by upstream checksum files."""
     manifests, store = work / "k3s", work / "k3s-store"
     arguments = (manifests, store, "k3s", "--layers", EXAMPLES)
     code, said = lab.update(*arguments, "--arch", "amd64,arm64")
     case("examples/k3s resolves for both architectures", code == 0 and len(list(manifests.glob("*.json"))) == 2, said)
     lab.requests()
     code, said = lab.update(*arguments)
-    case("a second update of examples/k3s asks nobody", code == 0 and not lab.requests(), said)
+    case("a second update of examples/k3s sends no requests", code == 0 and not lab.requests(), said)
     for arch, name in (("amd64", "k3s"), ("arm64", "k3s-arm64")):
         path = manifests / f"k3s.debian-13.{arch}.json"
         entry = json.loads(path.read_text())["vmconfig"]["dependencies"]["k3s"]
@@ -100,7 +100,7 @@ def stated(ground, case):
 
 
 def refused(ground, case):
-    """What a layer may not ask for."""
+    """Refused requests of a layer."""
     ground.download(url=f"http://{K3S}/k3s")
     code, said = ground.update()
     case("a download without TLS is refused", code == 1 and "the address is not https" in said and "layer.json:1:" in said, said)

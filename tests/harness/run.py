@@ -1,4 +1,4 @@
-"""Programs, and what they say."""
+"""Runs programs and captures their output."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ def run(*command, **options):
 
 
 def must(*command, **options):
-    """What a program that has to succeed printed."""
+    """Output of a program that must succeed."""
     done = run(*command, **options)
     assert done.returncode == 0, f"{command}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout

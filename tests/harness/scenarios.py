@@ -1,6 +1,6 @@
-"""The life of a node of a cluster, as questions to a running machine: below systemd-nspawn (life.py) and in qemu alike.
+"""The life of a node of a cluster, as checks of a running machine: below systemd-nspawn (life.py) and in qemu alike.
 
-A machine enters that can `run` a program, `put` and `get` files, tell its `console`, wait `until` something holds, and `reboot`.
+The machine must be able to `run` a program, `put` and `get` files, return its `console`, wait `until` a condition holds, and `reboot`.
 Each scenario is a function that takes a node and reports its cases to it; those that change the machine say so.
 """
 
@@ -22,12 +22,12 @@ SERVICES = {"front-proxy.client": ("kube-apiserver", "kube-apiserver"), "registr
 # Settings without which a service has nothing to do: what is emptied is off again.
 COMPLETE = ("NETSY_BUCKET", "REGISTRY_BUCKET", "REGISTRY_HOSTNAME", "TELEMETRY_S3_BUCKET")
 HOSTS = "/etc/containerd/certs.d/registry.blue.example/hosts.toml"
-# What firstboot and those who call it write.
+# Files written by firstboot and its callers.
 WRITTEN = ("/opt", "/etc", "/home", "/var/lib/vmbake")
 
 
 class Node:
-    """What a scenario asks of any kind of machine, beside Asks. Whoever inherits has `run`, `put`, `get`, `console`, `until`, `reboot` and
+    """Interface of a scenario to any kind of machine, in addition to Asks. Subclasses have `run`, `put`, `get`, `console`, `until`, `reboot` and
 
     - `kind`, `authority`, and `servers`: the addresses of the servers of its cluster, as the user data have them;
     - `moved`: those that the servers have once they were started again, which `move()` does, and below systemd-nspawn `move(back=True)` undoes;
@@ -42,11 +42,11 @@ class Node:
 
     @property
     def services(self):
-        """What starts anew when something arrives."""
+        """Units that are restarted after a delivery."""
         return RECEIVERS + (PLANE if self.kind == "knc" else [])
 
     def digests(self, *paths):
-        """What files hold: {path: sha256}."""
+        """Digests of files: {path: sha256}."""
         return {path: digest for digest, path in re.findall(r"^([0-9a-f]{64})  (/.*)$", self.run("sha256sum", *paths)[1], re.MULTILINE)}
 
     def owners(self, name, expected):
@@ -60,7 +60,7 @@ class Node:
         return {unit for unit, invocation in self.invocations().items() if invocation != before[unit]}
 
     def deliver(self, files, keys=None):
-        """Does what the agent does, and waits for what comes of it."""
+        """Acts like the agent, and waits for the effects."""
         before = self.show(WATCH)[WATCH]["InvocationID"]
         for folder, mode, content in (("keys", 0o640, keys or {}), ("recv", 0o600, files), ("recv", 0o600, {"write-files.last": b""})):
             for name, text in content.items():
@@ -72,7 +72,7 @@ class Node:
         return self.until(done) and self.settled()
 
     def snapshot(self):
-        """What may not change when there is nothing new: inode, and both times; the last changes with modes and owners as well."""
+        """State that must not change without news: inode, and both times; the last changes with modes and owners as well."""
         said = self.run("find", *WRITTEN, "!", "-type", "d", "-printf", r"%p\t%i %T@ %C@\n")[1]
         return dict(line.split("\t") for line in said.splitlines())
 
@@ -106,7 +106,7 @@ def first_boot(node):
 
 
 def bare(node):
-    """After the first boot with bare user data: what lacks a setting is off, and nothing has failed."""
+    """After the first boot with minimal user data: services without settings are off, and nothing has failed."""
     name = f"{node.kind}, bare first boot"
     ended(node, name)
     states(node, name, off=incomplete(node))
@@ -130,7 +130,7 @@ def kept(node, name):
 
 
 def forwarded(node):
-    """What user data for the provider local start beside: a forwarder of connections."""
+    """Additional process of user data for the provider local: a connection forwarder."""
     name, before = f"{node.kind}, forwarder", len(node.asked())
     server = node.servers[0]
     forwarder = ["/usr/bin/socat", "TCP-LISTEN:6000,bind=127.0.0.1,fork,reuseaddr", f"TCP:{server}"]
@@ -143,7 +143,7 @@ def forwarded(node):
 
 
 def delivered(node):
-    """The agent brings all settings of the cluster: what they complete is on, containerd has another configuration first."""
+    """The agent delivers all settings of the cluster: completed services are on, containerd has another configuration first."""
     before = node.invocations()
     # A local cluster has no public key yet.
     done = node.deliver({"mutable.env": cluster.delivered(node.settings).encode(), "ca.pub": b""})
@@ -174,7 +174,7 @@ def containerd(node, name, before):
 
 
 def emptied(node):
-    """A delivery takes buckets, names and targets away again: what is incomplete is off, and nothing has failed."""
+    """A delivery removes buckets, names and targets: incomplete services are off, and nothing has failed."""
     before, watched, were = node.invocations(), node.journal("-u", WATCH), node.states(*node.services, *UNTOUCHED)
     done = node.deliver({"mutable.env": environment(node.settings | dict.fromkeys(COMPLETE, "")).encode()})
     name = f"{node.kind}, settings taken away"
@@ -190,7 +190,7 @@ def emptied(node):
 
 
 def again(node):
-    """All settings once more: what was off is on."""
+    """All settings once more: disabled services are on."""
     before = node.invocations()
     done = node.deliver({"mutable.env": cluster.delivered(node.settings).encode()})
     name = f"{node.kind}, settings once more"
@@ -222,7 +222,7 @@ def moved_back(node):
 
 
 def _edit(node, back=False):
-    """What the command line does to the files of a machine, in place."""
+    """In-place changes of a machine's files by the command line."""
     pairs = list(zip(node.servers, node.moved))
     for path, mode, owner in ((USER_DATA, 0o600, "root:root"), ("/opt/env/nstance-agent.env", 0o640, "root:nstance-agent")):
         text = node.get(path).decode()
@@ -280,7 +280,7 @@ def restored(node):
 
 
 def configured(node, name):
-    """What the first boot leaves, whoever began it."""
+    """State after the first boot, however it was started."""
     node.owners(f"{name}: owners", {
         "/opt/env/nstance-agent.env": "640 root:nstance-agent", "/opt/env/kubelet.env": "600 root:root",
         "/opt/env/zot.env": "640 root:zot", "/opt/zot/etc/zot.yml": "640 root:zot", "/opt/env/fluent-bit.env": "640 root:fluent-bit",
@@ -332,7 +332,7 @@ def scripted(node):
 
 
 def certificates(node):
-    """The agent brings certificates and keys for all services."""
+    """The agent delivers certificates and keys for all services."""
     names = ["kubelet.client", "kubelet.server", "registry.server", "containerd.client", "kube2iam.client"]
     received = ["ca.crt", "ca.pub", "service-accounts.pub", "service-accounts.key"]
     if node.kind == "knc":

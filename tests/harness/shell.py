@@ -39,7 +39,7 @@ class Lost(Exception):
 
 
 def credentials(masked=IDLE):
-    """What systemd of the machine is given: {name of a credential: content}."""
+    """Credentials for the machine's systemd: {name: content}."""
     given = {f"{PORT}.agent": (HERE / "agent.sh").read_bytes(), f"systemd.extra-unit.{PORT}.service": UNIT.encode(),
              f"systemd.unit-dropin.sysinit.target~{PORT}": f"[Unit]\nWants={PORT}.service\n".encode()}
     # On a busy host an emulated machine needs more than the usual 90 s to find its disks, and to start the journal.
@@ -124,7 +124,7 @@ class Shell:
             raise Lost(f"the shell takes nothing: {error}") from error
 
     def gone(self):
-        """qemu is: whoever waits for its connection gets one that ends at once."""
+        """qemu has exited: a waiter for its connection gets one that ends immediately."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as end:
             end.connect(str(self.path))
 
@@ -150,7 +150,7 @@ class Shell:
         except OSError as error:
             raise Lost(f"the shell is gone: {error}") from error
         if not chunk:
-            raise Lost("the machine went off")
+            raise Lost("the machine shut down")
         self.buffer += chunk
 
     def _note(self, text):

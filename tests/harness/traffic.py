@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""traffic.py FILE.pcap [ADDRESS:PORT…]: what a machine asked of its network, from a capture by qemu's filter-dump.
+"""traffic.py FILE.pcap [ADDRESS:PORT…]: network traffic of a machine, from a capture by qemu's filter-dump.
 
-Prints every flow that the machine began, except housekeeping (DHCP, ARP, ICMPv6 and IGMP of neighbours and groups), DNS and its kin for
+Prints every flow that the machine initiated, except housekeeping (DHCP, ARP, ICMPv6 and IGMP of neighbours and groups), DNS and its kin for
 the local link (LLMNR, mDNS), NTP and connections to the addresses that are named; then every name that it asked for. Exit status 1 if
-there is such a flow. Where nobody answers, a name is all that is seen of a connection: `Traffic.strangers` judges both.
+there is such a flow. Without an answer, only the name of a connection is visible: `Traffic.strangers` checks both.
 """
 
 import ipaddress
@@ -47,7 +47,7 @@ class Flow(NamedTuple):
 
 
 class Traffic:
-    """What a capture says: flows with their number of packets, and names asked for."""
+    """Contents of a capture: flows with packet counts, and queried names."""
 
     def __init__(self, path):
         self.flows, self.names, self.frames = {}, set(), 0
@@ -57,7 +57,7 @@ class Traffic:
                 self._frame(frame)
 
     def strangers(self, friends, names=()):
-        """What is neither housekeeping nor DNS nor NTP nor to one of the friends ("10.0.2.100:8992"); and the names that no
+        """Flows that are neither housekeeping nor DNS nor NTP nor to an allowed address ("10.0.2.100:8992"); and the names that no
         expression of `names` matches as a whole."""
         known = {(flow, friend.rpartition(":")[0].strip("[]"), int(friend.rpartition(":")[2])) for friend in friends for flow in ("tcp", "udp")}
         found = [str(flow) for flow in sorted(self.flows) if tuple(flow) not in known and not (flow.protocol == "udp" and flow.port == NTP)]
@@ -91,7 +91,7 @@ class Traffic:
         if protocol in (ICMP, ICMPV6):
             self._count(name, address, content[0])
         elif protocol == TCP:
-            # What the machine begins; answers of its own services are none of it.
+            # Connections by the machine, without answers of its services.
             if content[13] & (SYN | ACK) == SYN:
                 self._count(name, address, struct.unpack_from(">H", content, 2)[0])
         elif protocol == UDP:
@@ -124,7 +124,7 @@ def frames(file):
 
 
 def question(message):
-    """The name that a DNS message asks for."""
+    """The queried name of a DNS message."""
     labels, at = [], 12
     while at < len(message) and message[at]:
         length = message[at]

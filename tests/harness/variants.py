@@ -1,4 +1,4 @@
-"""Base images as other people have them, made of the one that build.sh makes: a Lab enters, a disk image leaves.
+"""Base images with various layouts, derived from the one of build.sh: a Lab in, a disk image out.
 
 Each is a real one: partitions by sgdisk, file systems by mke2fs, resize2fs, mkswap and the kernel, containers by qemu-img. Only what
 the kernel has to do needs root.
@@ -52,7 +52,7 @@ class Lab:
 
 
 class Variant(NamedTuple):
-    """How a base differs, and what a bake does with it."""
+    """A variant of a base, and the expected result of a bake."""
 
     about: str
     make: Callable
@@ -155,7 +155,7 @@ def swap(lab, path):
 
 
 def boot(lab, path):
-    """/boot is a file system of its own, with blocks of 1 KiB; GRUB finds it from the BIOS and from UEFI. Both partitions are of the type
+    """/boot is a separate file system with blocks of 1 KiB; GRUB finds it from the BIOS and from UEFI. Both partitions are of the type
     Linux filesystem, as the Debian installer makes them."""
     length = 512 * MIB
     folder, volume = lab.folder / "boot", lab.folder / "boot.ext4"
@@ -165,7 +165,7 @@ def boot(lab, path):
     uuid = re.search(r"--fs-uuid --set=root (\S+)", config.read_text()).group(1)
     config.write_text(config.read_text().replace(uuid, BOOT_UUID).replace(" /boot/", " /"))
     volume.unlink(missing_ok=True)
-    # In a namespace of its own the files of this user are root's.
+    # In a separate namespace the files of this user are root's.
     call("unshare", "--map-root-user", "mke2fs", "-q", "-t", "ext4", "-b", "1024", "-U", BOOT_UUID, "-L", "boot", "-d", folder, volume, f"{length // 1024}K")
     root = lab.part(lab.root, "root")
     empty(root, lab.tree / "boot")
@@ -181,7 +181,7 @@ def boot(lab, path):
 
 
 def empty(volume, folder):
-    """Removes what is in /boot of a file system, but not /boot."""
+    """Removes the contents of /boot of a file system, but not /boot."""
     commands = []
     for place, directories, files in os.walk(folder, topdown=False):
         inner = pathlib.Path("/boot") / pathlib.Path(place).relative_to(folder)
@@ -190,7 +190,7 @@ def empty(volume, folder):
 
 
 def _boot_files(lab, uuid):
-    """What skeleton.py places: GRUB's core image for a /boot of its own, by the base's own grub-mkimage, and the ESP."""
+    """Files for skeleton.py: GRUB's core image for a separate /boot, by the base's grub-mkimage, and the ESP."""
     files = lab.folder / "files"
     shutil.rmtree(files, ignore_errors=True)
     files.mkdir()
@@ -232,12 +232,12 @@ umount "$3"
 
 
 def cut(lab, path):
-    """What a disk is when the power of its machine is cut: copied while the kernel has it mounted."""
+    """A disk after a power cut: copied while the kernel has it mounted."""
     mount, copied = lab.folder / "mount", lab.folder / "mounted.raw"
     mount.mkdir(exist_ok=True)
     copied.unlink(missing_ok=True)
     disk.copy(lab.raw, 0, lab.length, copied)
-    # In a namespace of its own nothing stays mounted, however it ends.
+    # In a separate namespace nothing stays mounted, however it ends.
     call("unshare", "--mount", "sh", "-ec", CUT, "sh", str(lab.root.start), copied, mount, path, WITNESS, PLAYED)
     copied.unlink()
     return path

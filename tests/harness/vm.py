@@ -1,7 +1,7 @@
 """A machine in qemu, started by `vmbake boot`: its console, its root shell, its power.
 
-An image enters, which is never written to; the disk of the machine is a layer above it in a folder of the caller, and stays there from boot
-to boot. What the console showed and what the shell was asked is kept beside it, as console.log and shell.log.
+The image is never written to; the disk of the machine is an overlay in a directory of the caller, and is kept from boot
+to boot. Console output and shell commands are kept next to it, as console.log and shell.log.
 """
 
 import json
@@ -57,7 +57,7 @@ class Vm(Asks):
         """Switches it on; returns once the shell answers, or at once."""
         self.shell_ = Shell(self.folder, self.transcript)
         self.boots, self.mark, self.started_at, self.trouble = self.boots + 1, len(self.text), time.monotonic(), None
-        # A session of its own: a signal to the runner is not one to the machine.
+        # A separate session: a signal to the runner is not sent to the machine.
         self.qemu = subprocess.Popen(self._command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.listener = threading.Thread(target=self._listen, args=(self.qemu,), daemon=True)
         self.listener.start()
@@ -108,7 +108,7 @@ class Vm(Asks):
         return json.loads(call("qemu-img", "info", "--output=json", self.image))["virtual-size"]
 
     def console(self):
-        """What the console has shown in all boots, without colours."""
+        """Console output of all boots, without colors."""
         with self.news:
             return plain(self.text)
 
@@ -121,7 +121,7 @@ class Vm(Asks):
                 if found:
                     return found
                 if self.qemu is None or self.qemu.returncode is not None:
-                    raise Lost(self.trouble or f"the machine went off before the console showed {pattern!r}")
+                    raise Lost(self.trouble or f"the machine shut down before the console showed {pattern!r}")
                 if not self.news.wait(deadline - time.monotonic()):
                     raise Lost(f"the console does not show {pattern!r} in {patience:.0f} s")
 
@@ -131,7 +131,7 @@ class Vm(Asks):
         while not holds():
             if time.monotonic() > deadline:
                 return False
-            # What is waited for is a state of the machine's systemd, which tells nobody outside.
+            # The awaited state is that of the machine's systemd, which is not visible outside.
             time.sleep(0.5)
         return True
 
@@ -247,7 +247,7 @@ def power_cut(thread):
 
 
 def call(*command):
-    """What a program of this host says."""
+    """Output of a program on this host."""
     environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
     result = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if result.returncode != 0:

@@ -1,4 +1,4 @@
-"""A reader of qcow2 that knows no compression but zlib, with QEMU's window of 4 KiB: like readers that were written before there was another.
+"""A qcow2 reader that supports only zlib compression, with QEMU's window of 4 KiB, like readers that predate zstd.
 
 It refuses every incompatible feature, and shares nothing with vmbake.
 """

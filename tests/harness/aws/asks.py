@@ -1,4 +1,4 @@
-"""boto3 against the stand-in, for judges: a client for each service, and what a call was refused with."""
+"""boto3 with the stand-in: a client for each service, and the error of a refused call."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ REGION = "eu-central-1"
 
 
 class Standin:
-    """A stand-in of one's own, until `close`."""
+    """A separate stand-in, until `close`."""
 
     def __init__(self):
         self.process = subprocess.Popen([HERE / "standin.py"], stdout=subprocess.PIPE, text=True)
@@ -35,18 +35,18 @@ class Standin:
             return json.load(answer)
 
     def state(self):
-        """All snapshots and images, as they are kept."""
+        """All snapshots and images, as stored."""
         with urllib.request.urlopen(f"{self.url}/_standin/state", timeout=20) as answer:
             found = json.load(answer)
         return found["snapshots"], found["images"]
 
     def knobs(self, **values):
-        """Turns those knobs, and all others back."""
+        """Sets these knobs, and resets all others."""
         self.control("calm")
         self.control("knobs", **values)
 
     def client(self, service, region=REGION, key=None, validate=False):
-        """A client that asks once. `key` is what `control("keys")` gave."""
+        """A client without retries. `key` is a result of `control("keys")`."""
         import boto3
         from botocore.config import Config
         known = key["AccessKeyId"] + key["SecretAccessKey"] + str(key.get("Token")) if key else ""
@@ -58,7 +58,7 @@ class Standin:
                 aws_secret_access_key=given["SecretAccessKey"], aws_session_token=given.get("Token"))
         return self.clients[service, region, known]
 
-    # What many judges need.
+    # Common helpers.
 
     def start(self, size=1, **asked):
         return self.client("ebs").start_snapshot(VolumeSize=size, **asked)
@@ -79,7 +79,7 @@ class Standin:
         return name
 
     def indexes(self, name, **asked):
-        """All blocks that the pages of a list have, {index: token}."""
+        """All blocks of a paginated list, {index: token}."""
         found = {}
         for page in self.pages(name, **asked):
             found |= {one["BlockIndex"]: one["BlockToken"] for one in page["Blocks"]}
@@ -110,7 +110,7 @@ class Standin:
 
 
 def content(seed):
-    """A block that is unlike all others."""
+    """A unique block."""
     return hashlib.sha256(str(seed).encode()).digest() * (BLOCK // 32)
 
 

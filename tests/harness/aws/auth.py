@@ -1,4 +1,4 @@
-"""Who asks, and whether that is allowed: signatures (SigV4) and IAM policies, with resources and conditions.
+"""Authentication and authorization: signatures (SigV4) and IAM policies, with resources and conditions.
 
 Keys are made by `POST /_standin/keys`, or are those of moto's IAM users and assumed roles. With the knob `auth` off, a key only says whose account it is.
 """
@@ -123,7 +123,7 @@ def quoted(text):
 
 
 def document(policy):
-    """The document of what moto has as a policy."""
+    """The document of a moto policy."""
     if isinstance(policy, dict):
         text = policy["policy_document"]
     elif isinstance(policy, str):
@@ -134,7 +134,7 @@ def document(policy):
 
 
 def refused(request, why):
-    """What each protocol says to a bad signature."""
+    """Errors of each protocol for a bad signature."""
     messages = {
         "missing": ("MissingAuthenticationToken", "MissingAuthenticationTokenException", "Request is missing Authentication Token"),
         "unknown": ("AuthFailure", "UnrecognizedClientException", "The security token included in the request is invalid."),

@@ -1,4 +1,4 @@
-"""Publications that something interrupts: faults of AWS and of the network, kills, and another publisher at the same time."""
+"""Interrupted publications: faults of AWS and of the network, kills, and concurrent publishers."""
 
 import random
 import threading
@@ -14,7 +14,7 @@ SURVIVED = {
     "every second put is throttled": ({"every": {"PutSnapshotBlock": {"n": 2, "status": 400, "code": "RequestThrottledException", "reason": "ACCOUNT_THROTTLED"}}}, []),
     "EC2 is throttled": ({"every": {"DescribeImages": {"n": 2, "status": 503, "code": "RequestLimitExceeded"}, "RegisterImage": {"n": 2, "status": 503, "code": "RequestLimitExceeded"}}}, []),
     "the service fails now and then": ({"every": {name: {"n": 3, "status": 500} for name in ("PutSnapshotBlock", "GetSnapshotBlock", "ListSnapshotBlocks", "DescribeSnapshots")}}, []),
-    "the gateway fails without a word": ({}, [{"do": "status", "status": 503, "nth": [2, 5, 9, 20, 31]}]),
+    "the gateway fails without a body": ({}, [{"do": "status", "status": 503, "nth": [2, 5, 9, 20, 31]}]),
     "puts are reset in their bodies": ({}, [{"do": "reset", "action": "PutSnapshotBlock", "nth": [1, 7, 20]}]),
     "the answer to StartSnapshot is lost": ({}, [{"do": "lose", "action": "StartSnapshot", "nth": [1]}]),
     "answers to puts are lost": ({}, [{"do": "lose", "action": "PutSnapshotBlock", "nth": [1, 12, 34]}]),
@@ -39,7 +39,7 @@ HUNG = {
     "a snapshot is not found for seconds": ({"invisible_seconds": 20.0}, []),
 }
 KILLS = 20
-# How often a publication looks for machine images, if nobody else publishes.
+# Number of lookups of machine images in a publication without concurrent ones.
 LOOKS = 7
 SHORT = 3
 
@@ -124,7 +124,7 @@ def expired(judge):
 
 
 def denied_at_once(judge):
-    """What is denied is not asked for again."""
+    """Denied requests are not repeated."""
     service = judge.service
     service.reset()
     service.knobs(every={"PutSnapshotBlock": {"n": 1, "status": 403, "code": "AccessDeniedException", "reason": "UNAUTHORIZED_ACCOUNT"}})

@@ -1,4 +1,4 @@
-"""What AWS documents of signatures, of keys that expire and of policies, asked of the stand-in by boto3.
+"""AWS's documented behavior of signatures, expiring keys and policies, tested with boto3 against the stand-in.
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_aws-signing.html, and the service authorization reference of EBS, EC2 and Systems Manager.
 """
@@ -9,7 +9,7 @@ import unittest.mock
 from harness.aws.asks import ACCOUNT, BLOCK, REGION, case, checksum, content, refused
 
 SNAPSHOTS = f"arn:aws:ec2:{REGION}::snapshot/*"
-# What each service says to a key that is not there, to a wrong signature, and to a key that expired.
+# Errors of each service for an unknown key, a wrong signature, and an expired key.
 UNKNOWN = {"ebs": (403, "UnrecognizedClientException"), "ec2": (401, "AuthFailure"), "ssm": (400, "UnrecognizedClientException"), "sts": (403, "InvalidClientTokenId")}
 WRONG = {"ebs": (403, "InvalidSignatureException"), "ec2": (401, "AuthFailure"), "ssm": (400, "InvalidSignatureException"), "sts": (403, "SignatureDoesNotMatch")}
 EXPIRED = {"ebs": (403, "ExpiredTokenException"), "ec2": (400, "RequestExpired"), "ssm": (400, "ExpiredTokenException"), "sts": (403, "ExpiredToken")}
@@ -40,7 +40,7 @@ def signatures(aws):
 
 
 def altered(aws):
-    """What is changed behind the signature is noticed."""
+    """Changes after signing are detected."""
     key = aws.control("keys")
     name = aws.start(1)["SnapshotId"]
     aws.knobs(auth=True)
@@ -89,7 +89,7 @@ def expiring(aws):
 
 
 def calls(aws):
-    """What each action is asked with: action -> (method, parameters). Those of EC2 are dry runs."""
+    """Requests of each action: action -> (method, parameters). Those of EC2 are dry runs."""
     snapshot, pending, closing = aws.made({0: content(0)}), aws.start(1)["SnapshotId"], iter([aws.start(1)["SnapshotId"] for _ in range(5)])
     child = aws.made({}, ParentSnapshotId=snapshot)
     free, image, token = aws.made({}), aws.image("used", snapshot), aws.indexes(snapshot)[0]
@@ -139,7 +139,7 @@ def policies(aws):
             return lambda: getattr(aws.client(service, key=key), method)(**(asked() if callable(asked) else asked), **dry)
         message = refused(f"{action} is refused without a policy", denied(service), ask(nothing))
         case("and the refusal names the action", action in message, message)
-        refused(f"{action} is refused by a Deny beside an Allow", denied(service), ask(keyed(aws, statement("Allow", "*"), statement("Deny", [action]))))
+        refused(f"{action} is refused by a Deny despite an Allow", denied(service), ask(keyed(aws, statement("Allow", "*"), statement("Deny", [action]))))
         refused(f"{action} is refused by a policy for all others of its service", denied(service), ask(keyed(aws, statement("Allow", [one for one in wanted if one != action]))))
         for what, key in ("its own policy", keyed(aws, statement("Allow", [action]))), ("a policy for everything", everything):
             if service == "ec2":

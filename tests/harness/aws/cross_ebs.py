@@ -1,4 +1,4 @@
-"""What AWS documents of EBS direct APIs, asked of the stand-in by boto3.
+"""AWS's documented behavior of the EBS direct APIs, tested with boto3 against the stand-in.
 
 https://docs.aws.amazon.com/ebs/latest/APIReference/ and https://docs.aws.amazon.com/ebs/latest/userguide/ebs-accessing-snapshot.html.
 """

@@ -1,4 +1,4 @@
-"""What AWS documents of machine images, snapshots and parameters, asked of the stand-in by boto3.
+"""AWS's documented behavior of machine images, snapshots and parameters, tested with boto3 against the stand-in.
 
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/ and https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-ec2-aliases.html.
 """
@@ -48,7 +48,7 @@ def registering(aws):
         refused(f"a root device with {what} is refused", (400, code), aws.image, name="root", snapshot=snapshot, BlockDeviceMappings=[{"DeviceName": "/dev/xvda", "Ebs": ebs}])
     refused("a snapshot that is pending is refused", (400, "IncorrectState"), aws.image, name="root", snapshot=aws.start(1)["SnapshotId"])
     refused("an image that never was is not found", NO_IMAGE, described, aws=aws, image="ami-0123456789abcdef0")
-    refused("what is no name of an image is refused", (400, "InvalidAMIID.Malformed"), described, aws=aws, image="node")
+    refused("an invalid image ID is refused", (400, "InvalidAMIID.Malformed"), described, aws=aws, image="node")
     ec2.deregister_image(ImageId=image)
     refused("a deregistered image is not found", NO_IMAGE, described, aws=aws, image=image)
     case("its name is free again", aws.image("node 1", snapshot) != image)
@@ -128,11 +128,11 @@ def sharing(aws):
 
     def volumes():
         return ec2.describe_snapshot_attribute(SnapshotId=snapshot, Attribute="createVolumePermission")["CreateVolumePermissions"]
-    case("a new snapshot is shared with nobody", volumes() == [])
+    case("a new snapshot is not shared", volumes() == [])
     ec2.modify_snapshot_attribute(SnapshotId=snapshot, Attribute="createVolumePermission", CreateVolumePermission={"Add": [{"UserId": FRIEND}]})
     ec2.modify_snapshot_attribute(SnapshotId=snapshot, Attribute="createVolumePermission", OperationType="add", GroupNames=["all"])
     case("ModifySnapshotAttribute shares it", volumes() == [{"UserId": FRIEND}, {"Group": "all"}], volumes())
-    refused("a public snapshot is no parent", (400, "ValidationException"), aws.start, ParentSnapshotId=snapshot)
+    refused("a public snapshot cannot be a parent", (400, "ValidationException"), aws.start, ParentSnapshotId=snapshot)
     case("another account describes it", len(friend.describe_snapshots(SnapshotIds=[snapshot])["Snapshots"]) == 1)
     refused("another account may not delete it", (403, "UnauthorizedOperation"), friend.delete_snapshot, SnapshotId=snapshot)
     ec2.modify_snapshot_attribute(SnapshotId=snapshot, Attribute="createVolumePermission", CreateVolumePermission={"Remove": [{"Group": "all"}]})
@@ -161,7 +161,7 @@ def public(aws):
     ec2.disable_image_block_public_access()
     refused("an encrypted image does not become public", (400, "InvalidParameter"), ec2.modify_image_attribute, ImageId=own, LaunchPermission=everyone)
     ec2.modify_image_attribute(ImageId=own, LaunchPermission={"Add": [{"UserId": FRIEND}]})
-    refused("an image by AWS's own key is shared with nobody", (400, "InvalidParameter"), ec2.modify_image_attribute, ImageId=default, LaunchPermission={"Add": [{"UserId": FRIEND}]})
+    refused("an image by AWS's own key cannot be shared", (400, "InvalidParameter"), ec2.modify_image_attribute, ImageId=default, LaunchPermission={"Add": [{"UserId": FRIEND}]})
 
 
 def copies(aws):
@@ -180,7 +180,7 @@ def copies(aws):
     case("nor its launch permissions", there.describe_image_attribute(ImageId=copy, Attribute="launchPermission")["LaunchPermissions"] == [])
     own = one["BlockDeviceMappings"][0]["Ebs"]["SnapshotId"]
     tags = there.describe_snapshots(SnapshotIds=[own])["Snapshots"][0].get("Tags")
-    case("a copy has a snapshot of its own in its region", own != snapshot and tags == [{"Key": "is", "Value": "snapshot"}], (own, tags))
+    case("a copy has a separate snapshot in its region", own != snapshot and tags == [{"Key": "is", "Value": "snapshot"}], (own, tags))
     case("with the same blocks", [block["BlockIndex"] for block in aws.client("ebs", OTHER).list_snapshot_blocks(SnapshotId=own)["Blocks"]] == [0, 9])
     again = {**asked, "TagSpecifications": [{"ResourceType": kind, "Tags": [{"Key": "is", "Value": kind}]} for kind in ("image", "snapshot")]}
     case("the same ClientToken gives the same copy", there.copy_image(**again)["ImageId"] == copy)

@@ -22,7 +22,7 @@ ROOT_UUID, ROOT_PARTUUID = "11111111-2222-4333-8444-555555555555", "AAAAAAAA-BBB
 PARTS = {1: (6, 1017, "8304"), 14: (1, 1, "ef02"), 15: (2, 4, "ef00")}
 TOOLS = ("mke2fs", "mkfs.vfat", "mmd", "mcopy", "sgdisk", "e2fsck", "fsck.vfat")
 ENV = os.environ | {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "LC_ALL": "C", "TZ": "UTC"}
-# What these tools take for the time.
+# Time settings of these tools.
 ENV |= {"E2FSPROGS_FAKE_TIME": "1700000000", "SOURCE_DATE_EPOCH": "1700000000"}
 # A file of that many blocks whose contents each release may choose.
 PAYLOAD = 4
@@ -61,7 +61,7 @@ def cpio(names):
 
 
 def files(version):
-    """What the root holds."""
+    """Contents of the root file system."""
     arguments = f"root=PARTUUID={ROOT_PARTUUID.lower()} ro console=tty0 console=ttyS0,115200"
     elf = bytearray(b"\x7fELF\x02\x01\x01" + bytes(57))
     elf[18] = 62
@@ -84,7 +84,7 @@ def files(version):
 
 
 def make(path, version, extra=None):
-    """Writes a disk. `extra` are files of the root beside those that make it pass: path -> bytes."""
+    """Writes a disk. `extra` are files of the root in addition to those that make it pass: path -> bytes."""
     path = pathlib.Path(path)
     with tempfile.TemporaryDirectory(prefix="disk.") as work:
         work = pathlib.Path(work)

@@ -1,6 +1,6 @@
-"""EBS direct APIs as AWS documents them, over the blocks of a World: requests enter as method, path, query, headers and body.
+"""EBS direct APIs as documented by AWS, on the blocks of a World. Requests consist of method, path, query, headers and body.
 
-https://docs.aws.amazon.com/ebs/latest/APIReference/ and "Encryption outcomes for EBS direct APIs". Where AWS says nothing, the stand-in takes the harsher way:
+https://docs.aws.amazon.com/ebs/latest/APIReference/ and "Encryption outcomes for EBS direct APIs". Undocumented cases are handled strictly:
 a second CompleteSnapshot, and a put to a snapshot that is completed, are errors.
 """
 
@@ -25,7 +25,7 @@ JSON = "application/json"
 
 
 def route(method, path):
-    """The action that a request asks for, and what of the path names its subject."""
+    """The action of a request, and its subject from the path."""
     for verb, pattern, action in ROUTES:
         if verb == method and (found := pattern.fullmatch(path)):
             return action, found.groups()
@@ -64,7 +64,7 @@ class Ebs:
         """The snapshot of that name, in one of the states."""
         one = self.world.snapshots.get(name)
         if not re.fullmatch(r"snap-[0-9a-f]{1,59}", name):
-            raise invalid(f"{name} is no snapshot.", "INVALID_SNAPSHOT_ID")
+            raise invalid(f"{name} is not a snapshot.", "INVALID_SNAPSHOT_ID")
         visible = one and one.region == request.region and (one.account == request.account or request.account in one.shared)
         if not visible or self.world.hidden(one):
             raise not_found(name)
@@ -80,7 +80,7 @@ class Ebs:
         try:
             asked = json.loads(request.body)
         except ValueError:
-            raise invalid("The body is no JSON.") from None
+            raise invalid("The body is not JSON.") from None
         check_start(asked)
         with self.world.lock:
             token = asked.get("ClientToken")
@@ -248,7 +248,7 @@ class Ebs:
             answer["NextToken"] = self.sealed(what, [begin, self.world.knobs.empty_pages and not empty], self.world.knobs.page_token_seconds)
         return page, answer
 
-    # Tokens: what they are for, what they hold, and until when, with a code that only the stand-in can make.
+    # Tokens: purpose, contents and expiry, authenticated by the stand-in.
 
     def block_token(self, one, index):
         return self.sealed(f"block {one.id} {index}", None, self.world.knobs.block_token_seconds)
@@ -277,7 +277,7 @@ def decoded(text):
 
 
 def check_start(asked):
-    """What can be said without looking at other snapshots."""
+    """Checks that do not depend on other snapshots."""
     size, tags = asked.get("VolumeSize"), asked.get("Tags", [])
     if not isinstance(size, int) or not 1 <= size <= 65536:
         raise invalid(f"VolumeSize must be from 1 to 65536: {size}", "INVALID_VOLUME_SIZE")
@@ -292,7 +292,7 @@ def check_start(asked):
 
 
 def started(one):
-    """What StartSnapshot answers."""
+    """Response of StartSnapshot."""
     answer = {
         "SnapshotId": one.id, "OwnerId": one.account, "Status": one.state, "StartTime": one.date.timestamp(), "VolumeSize": one.size, "BlockSize": BLOCK,
         "SseType": "sse-kms" if one.encrypted else "none", "Tags": [{"Key": key, "Value": value} for key, value in one.tags.items()], "Description": one.description,

@@ -1,4 +1,4 @@
-"""What EC2 does with machine images and snapshots, over a World; all its other actions are moto's.
+"""EC2's actions on machine images and snapshots, on a World; all other actions are moto's.
 
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/. Each method takes a request and its parameters and gives an answer, by the names of AWS's model.
 """
@@ -101,7 +101,7 @@ class Ec2:
         self.tag_actions = {"CreateTags": self.create_tags, "DeleteTags": self.delete_tags}
 
     def mine(self, action, params):
-        """What does an action, or None: moto does."""
+        """Implementation of an action, or None for moto's."""
         if action in self.tag_actions:
             names = params.get("Resources", [])
             return self.tag_actions[action] if names and all(name.startswith(("ami-", "snap-")) for name in names) else None
@@ -248,7 +248,7 @@ class Ec2:
             fields["Description"] = params["Description"]
         if params.get("Encrypted") or params.get("KmsKeyId") or self.keys.by_default(request):
             key = params.get("KmsKeyId") or self.keys.default(request)
-        # CopyImageTags brings the tags of the image; those of a TagSpecification win.
+        # CopyImageTags copies the tags of the image; a TagSpecification takes precedence.
         copied = source.tags if params.get("CopyImageTags") else {}
         mapping = []
         for one in fields["BlockDeviceMappings"]:
@@ -327,7 +327,7 @@ class Ec2:
         try:
             when = parse_time(at)
         except ValueError:
-            raise refuse("InvalidParameterValue", f"{at} is no time.") from None
+            raise refuse("InvalidParameterValue", f"{at} is not a time.") from None
         if when < now or when > now + datetime.timedelta(days=365.25 * YEARS[one.public]):
             raise refuse("InvalidParameterValue", f"The time must be within {YEARS[one.public]} years from now: {at}")
         if params.get("DryRun"):

@@ -45,7 +45,7 @@ class Rule:
 
 
 class Request:
-    """A request: its head as it came, and what it asks for."""
+    """A request: its raw head, and its action."""
 
     def __init__(self, head):
         self.head = head
@@ -125,7 +125,7 @@ class Connection(socketserver.StreamRequestHandler):
         self.connection.sendall(self.served(request))
         return True
 
-    # What rules do. Each says whether the connection goes on.
+    # Actions of rules. Each returns whether the connection continues.
 
     def do_reset(self, request, _rule):
         self.connect()
@@ -145,7 +145,7 @@ class Connection(socketserver.StreamRequestHandler):
         if rule.how.get("served"):
             self.served(request)
         self.connection.settimeout(rule.how.get("seconds", 120))
-        # Until whoever asked gives up.
+        # Until the client gives up.
         self.connection.recv(1)
         return False
 
@@ -200,7 +200,7 @@ class Proxy(socketserver.ThreadingTCPServer):
         return self
 
     def handle_error(self, request, address):
-        # Those who are killed break their connections.
+        # Killed clients break their connections.
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, address)
 

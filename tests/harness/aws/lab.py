@@ -1,6 +1,6 @@
-"""What the judges of `vmbake publish aws` share: a stand-in for AWS, the program, and a snapshot that boto3 reads back.
+"""Common parts of the tests of `vmbake publish aws`: a stand-in for AWS, the program, and a snapshot that boto3 reads back.
 
-boto3 does not go through the proxy, and is not shaped to the program.
+boto3 does not use the proxy, and is independent of the program.
 """
 
 import base64
@@ -67,7 +67,7 @@ class Service:
         return self.control("state")
 
     def changes(self):
-        """How often each request that changes something was made, since the last time."""
+        """Numbers of modifying requests since the last call."""
         counts = self.state()["counts"]
         self.control("counts", {})
         return {name: count for name, count in counts.items() if name in CHANGING}
@@ -131,7 +131,7 @@ def assemble(blocks, path):
 
 
 def tools(path, work):
-    """What e2fsck, fsck.vfat and sgdisk have against a disk."""
+    """Errors of e2fsck, fsck.vfat and sgdisk for a disk."""
     esp = work / "esp"
     with open(path, "rb") as file:
         file.seek(disk.PARTS[15][0] * disk.MIB)
@@ -146,7 +146,7 @@ def tools(path, work):
 
 
 def wait_for_next_second():
-    """EC2 tells in seconds when an image was made."""
+    """EC2's creation times are in seconds."""
     time.sleep(1.05 - time.time() % 1)
 
 
@@ -164,7 +164,7 @@ class Done:
 
 
 class Program:
-    """vmbake, with a store of its own and the credentials of a test."""
+    """vmbake with a separate store and test credentials."""
 
     def __init__(self, vmbake, service, work):
         self.vmbake, self.service, self.work, self.stores = vmbake, service, work, 0

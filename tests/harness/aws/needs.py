@@ -1,4 +1,4 @@
-"""What a request must be permitted to do, by AWS's service authorization reference: (action, resource, condition keys) for each part of it."""
+"""Required permissions of a request, by AWS's service authorization reference: (action, resource, condition keys) for each part of it."""
 
 import json
 import re

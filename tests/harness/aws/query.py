@@ -1,4 +1,4 @@
-"""The protocol of EC2, by the model that botocore has of it: a form enters as parameters, an answer leaves as XML."""
+"""The protocol of EC2, by botocore's model: a form in, XML out."""
 
 import functools
 import xml.sax.saxutils
@@ -50,7 +50,7 @@ def answer(action, result, number):
 
 
 def element(shape, value):
-    """What is inside the element of a value."""
+    """Contents of a value's element."""
     if shape.type_name == "structure":
         for name, member in shape.members.items():
             if value.get(name) is not None:

@@ -1,4 +1,4 @@
-"""The IAM policy that docs/publish.md shows: all of publishing works with it, and none of it can be left out."""
+"""The IAM policy in docs/publish.md: publishing works with it, and all of it is required."""
 
 import copy
 import json
@@ -33,7 +33,7 @@ class Right:
         self.service.knobs(auth=False)
         return done
 
-    # What needs rights. Each step gives how its last command ended; what precedes that is done without a check of rights.
+    # Steps that need permissions. Each returns the result of its last command; preceding ones run without checks.
 
     def first(self):
         return self.publish(self.judge.disks[0], *OPTIONS)

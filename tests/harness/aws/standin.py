@@ -37,7 +37,7 @@ LARGEST = 64 << 20
 
 
 class Request:
-    """One request. `subject` is what of the path names its subject, `account` whose key signed it."""
+    """One request. `subject` is its subject from the path, `account` the account of the signing key."""
 
     def __init__(self, method, target, headers, body):
         self.method, self.headers, self.body = method, headers, body
@@ -196,7 +196,7 @@ class Front:
             return True
         value = asked.get("Value", "")
         if not value.startswith("ami-"):
-            raise Refused(400, "ValidationException", f"The value of a parameter of aws:ec2:image is no image: {value}")
+            raise Refused(400, "ValidationException", f"The value of a parameter of aws:ec2:image is not an image: {value}")
         image = self.world.images.get(value)
         visible = image and image.region == request.region and (image.account == request.account or self.ec2.may_launch(image, request.account))
         return bool(visible) and image.state == "available"

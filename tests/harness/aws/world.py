@@ -1,4 +1,4 @@
-"""What the stand-in for AWS knows: snapshots with their blocks, machine images, and knobs that make it slow, forgetful or wrong.
+"""State of the stand-in for AWS: snapshots with their blocks, machine images, and knobs that make it slow, forgetful or wrong.
 
 A block is a file that is named by its SHA-256, in a folder; nothing of it stays in memory. All times are seconds of the monotonic clock, but for those
 that a client sees. `World.lock` guards everything but the bytes of blocks.
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 class Knobs:
-    """What a test may turn, by `POST /_standin/knobs`."""
+    """Knobs of tests, by `POST /_standin/knobs`."""
 
     def __init__(self):
         # Whether signatures and policies are checked.
@@ -35,13 +35,13 @@ class Knobs:
         self.throttle = {}
         # Each n-th request of an action fails: {"PutSnapshotBlock": {"n": 5, "status": 500, "code": "InternalServerException"}}.
         self.every = {}
-        # How many requests find no trace of a snapshot or image that was just made, and for how many seconds.
+        # Number of requests, and seconds, for which a new snapshot or image is not visible.
         self.invisible = 0
         self.invisible_seconds = 0.0
         # How many times a completed snapshot, an image and a copy are described before they are ready.
         self.pending_snapshot = 0
         self.pending_image = 0
-        # Blocks that nobody wrote read as noise, as on an encrypted volume.
+        # Unwritten blocks read as noise, as on an encrypted volume.
         self.noise = False
         # Each n-th put echoes another checksum, and stores the right block.
         self.wrong_echo = 0
@@ -69,14 +69,14 @@ class Knobs:
 
 
 class Snapshot:
-    """One snapshot. `blocks` is its whole view, `written` what it does not have from its parent."""
+    """One snapshot. `blocks` is its whole view, `written` its blocks that are not from the parent."""
 
     def __init__(self, world, name, account, region, asked):
         self.id, self.account, self.region, self.asked = name, account, region, asked
         self.size, self.description = asked["VolumeSize"], asked.get("Description", "")
         self.tags = {tag["Key"]: tag["Value"] for tag in asked.get("Tags", [])}
         self.parent, self.blocks, self.written = None, {}, set()
-        # The snapshot and its ancestors, with what each wrote; it outlives them.
+        # The snapshot and its ancestors with their written blocks; outlives them.
         self.lineage = {name: self.written}
         self.kms_key, self.state, self.message = None, "pending", ""
         self.sealed, self.left, self.tier = False, 0, "standard"
@@ -99,7 +99,7 @@ class Snapshot:
 
 
 class Image:
-    """One machine image: what RegisterImage was told, and what happened since."""
+    """One machine image: parameters of RegisterImage, and later changes."""
 
     def __init__(self, world, name, account, region, fields, snapshots, tags):
         self.id, self.account, self.region = name, account, region
@@ -121,7 +121,7 @@ class World:
     def __init__(self, folder, seed=1):
         self.lock, self.knobs, self.folder, self.seed = threading.RLock(), Knobs(), folder, seed
         self.snapshots, self.images = {}, {}
-        # (account, region, action, token) -> (what was asked, what came of it)
+        # (account, region, action, token) -> (request, result)
         self.tokens = {}
         self.public_access = collections.defaultdict(lambda: "block-new-sharing")
         self.counts, self.refused, self.made = collections.Counter(), collections.Counter(), 0
@@ -152,7 +152,7 @@ class World:
             return file.read()
 
     def noise(self, snapshot, index):
-        """What a block that was never written holds, if `noise` is on."""
+        """Content of an unwritten block, if `noise` is on."""
         seed = f"{snapshot.id} {index}".encode()
         return hashlib.shake_256(seed).digest(BLOCK)
 
@@ -166,7 +166,7 @@ class World:
             else:
                 yield self.noise(snapshot, index) if self.knobs.noise else zeros
 
-    # What may be seen.
+    # Visibility.
 
     def hidden(self, what):
         """Whether a snapshot or image was made too recently to be found. Counts the requests that looked."""
@@ -181,7 +181,7 @@ class World:
             snapshot.state, snapshot.message = "error", "The snapshot was cancelled: no block was written within its timeout."
 
     def look(self, what):
-        """A description was asked for: things that were pending get ready."""
+        """A describe request: pending resources become ready."""
         if isinstance(what, Snapshot):
             self.age(what)
             ready = "completed"
@@ -194,7 +194,7 @@ class World:
             what.left -= 1
 
     def keyed(self, account, region, action, token, asked):
-        """What came of the same request with that client token, or None."""
+        """Result of the same request with that client token, or None."""
         if token is None:
             return None
         known = self.tokens.get((account, region, action, token))
@@ -209,7 +209,7 @@ class World:
         if token is not None:
             self.tokens[(account, region, action, token)] = (asked, result)
 
-    # What goes wrong by order.
+    # Injected faults.
 
     def admit(self, service, action):
         """Counts a request, and refuses it if a knob says so."""
@@ -244,7 +244,7 @@ class World:
             return bool(n) and self.nth[what] % n == 0
 
     def dump(self):
-        """All of it, for a judge."""
+        """The whole state, for a test."""
         with self.lock:
             snapshots = {one.id: describe_snapshot(self, one) for one in self.snapshots.values()}
             images = {one.id: describe_image(one) for one in self.images.values()}
@@ -252,7 +252,7 @@ class World:
 
 
 def throttled(service, action):
-    # The limit of a snapshot has a code of its own; that of an account has the one of most services.
+    # The rate limit of a snapshot has a separate code; that of an account has the usual one.
     if service == "ebs" and action in ("PutSnapshotBlock", "GetSnapshotBlock"):
         return Refused(400, "RequestThrottledException", "Request has been throttled.", "RESOURCE_LEVEL_THROTTLE")
     if service == "ec2":

@@ -1,4 +1,4 @@
-"""A fake API server: requests of machines enter and are written down, the answers that a cluster gives leave.
+"""A fake API server: records requests of machines, and gives the responses of a cluster.
 
 It listens on loopback with a certificate of an authority made for it. A machine in qemu reaches it at ADDRESS, also where its network leads nowhere else: for
 each connection qemu starts bridge.py.
@@ -58,7 +58,7 @@ class Authority:
 
 
 class Request(NamedTuple):
-    """What was asked, and what the answer was."""
+    """Requests and responses."""
     method: str
     path: str
     token: str
@@ -83,7 +83,7 @@ class Server:
         return {f"{ADDRESS}:{PORT}": f"127.0.0.1:{self.http.server_port}"}
 
     def kubeconfig(self):
-        """What a kubelet begins with."""
+        """Initial state of a kubelet."""
         authority = base64.b64encode(self.authority.pem.encode()).decode()
         return (f"apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster:\n    certificate-authority-data: {authority}\n    server: {SERVER}\n"
                 f"users:\n- name: bootstrap\n  user:\n    token: {BOOTSTRAP_TOKEN}\ncontexts:\n- name: c\n  context:\n    cluster: c\n    user: bootstrap\n"
@@ -126,7 +126,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def setup(self):
-        # In the thread of this connection: a client that is slow to shake hands keeps nobody waiting.
+        # In the thread of this connection: a slow TLS handshake does not delay other clients.
         self.request = self.server.owner.context.wrap_socket(self.request, server_side=True)
         super().setup()
 

@@ -1,4 +1,4 @@
-"""Machines of imported profiles beside a fake API server, and of OSM's own way: what they ask of the network, and what the kubelet is started with.
+"""Machines of imported profiles with a fake API server, and of OSM itself: their network requests, and the kubelet's arguments.
 
 The network of a machine leads nowhere but to the API server, and every packet of it is kept.
 """
@@ -35,7 +35,7 @@ OWN = ":5054:ff:fe12:3456"
 META = f"instance-id: iid-one\nlocal-hostname: {HOST}\n"
 TAINTS, DNS = "example.org/new=true:NoSchedule", "10.96.0.10,fd00::10"
 # Names that a machine may ask for: the time servers of Debian, by systemd-timesyncd, and its own, which the resolver wants to be the only one on the link.
-# Beside these traffic.py leaves out DHCP, ARP, and the talk of neighbours and groups, without which there is no network.
+# In addition to these traffic.py ignores DHCP, ARP, and the talk of neighbours and groups, without which there is no network.
 KNOWN = [r"\d\.debian\.pool\.ntp\.org", rf"{HOST}(\..*)?"]
 # Emulated machines of OSM's own way install for many minutes.
 PATIENCE = 3000
@@ -48,7 +48,7 @@ DONE = {"/usr/local/sbin/set-up", "/etc/systemd/system/set-up.service", "/opt/bi
 
 
 class Machine(vm.Vm):
-    """A machine in a network of its own: it is told of a way out and of a name server, as any machine is, and finds nobody there but the servers of this
+    """A machine in a separate network: it has a gateway and a name server, as any machine, but reaches only the servers of this
     test, which bridges reach by the file system. What it does not ask for there, it does not ask for anywhere."""
 
     def __init__(self, lab, name, image, user_data, servers):
@@ -126,7 +126,7 @@ class Sort:
 
 
 def vectors():
-    """The folder with what is of OSM, which stays there."""
+    """The directory with OSM's files."""
     return pathlib.Path(os.environ.get("VMBAKE_VECTORS") or "/nonexistent")
 
 
@@ -151,7 +151,7 @@ def sorts(lab):
 
 
 def cluster_options(folder, server, *more):
-    """Options of OSM that say what the fake cluster gives, for `profile render`."""
+    """Options of OSM for the fake cluster, for `profile render`."""
     files = {"api-server-token": api.OSM_TOKEN, "kubernetes-ca-bundle": server.authority.pem, "bootstrap-kubeconfig": server.kubeconfig()}
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -160,7 +160,7 @@ def cluster_options(folder, server, *more):
 
 
 def configuration(lab, sort, options):
-    """What OSM makes of the profile: {path: (mode, content)} of both phases, the later ones counting."""
+    """OSM's rendering of the profile: {path: (mode, content)} of both phases; later ones take precedence."""
     said = lab.must("profile", "render", sort.profile, "--machine-deployment", sort.deployment, *options)
     spec = yaml.safe_load(said)["spec"]
     files = [file for phase in ("bootstrapConfig", "provisioningConfig") for file in spec[phase]["files"]]
@@ -187,7 +187,7 @@ def said_of(machine, server, name):
 
 
 def judged_request(name, server):
-    """What the kubelet asked of the API server."""
+    """Requests of the kubelet to the API server."""
     requests = server.requests
     asked_for = [(request.method, request.path) for request in requests]
     case(f"{name}: the kubelet asks for a certificate, once, and nothing else", asked_for == [("POST", api.SIGNING)], asked_for)
@@ -198,13 +198,13 @@ def judged_request(name, server):
     subject = {attribute.oid: attribute.value for attribute in signing.subject}
     right = {NameOID.COMMON_NAME: f"system:node:{HOST}", NameOID.ORGANIZATION_NAME: "system:nodes"}
     proven = signing.is_signature_valid and signing.public_key().curve.name == "secp256r1"
-    case(f"{name}: as a node, with a key of its own", subject == right and proven, signing.subject)
+    case(f"{name}: as a node, with a separate key", subject == right and proven, signing.subject)
     right = ("CertificateSigningRequest", "kubernetes.io/kube-apiserver-client-kubelet")
     case(f"{name}: of the signer of kubelets", (request.body["kind"], spec["signerName"]) == right, spec)
 
 
 def judged_machine(name, machine, sort, files):
-    """What is on the machine, beside what OSM makes of the profile."""
+    """State of the machine, compared with OSM's rendering of the profile."""
     state = json.loads(machine.get("/run/kubelet.json"))
     wanted = command(files["/etc/systemd/system/kubelet.service"][1], sort.variables)
     case(f"{name}: the kubelet's arguments are those of OSM's unit", state["arguments"] == wanted, (state["arguments"], wanted))
@@ -227,7 +227,7 @@ def judged_machine(name, machine, sort, files):
 
 def judged_traffic(name, machine, server):
     traffic = Traffic(machine.folder / "traffic.pcap")
-    # What has no answer from the name server is asked there once more, by TCP, which nobody takes. What goes to the machine's own address is an answer.
+    # What has no answer from the name server is asked there once more, by TCP, which is not accepted. What goes to the machine's own address is an answer.
     answers = {f"icmpv6 {flow.address} {flow.port}" for flow in traffic.flows if flow.protocol == "icmpv6" and flow.address.endswith(OWN)}
     strangers = [stranger for stranger in traffic.strangers([*server.guests(), "10.0.2.3:53"], KNOWN) if stranger not in answers]
     case(f"{name}: nothing but the API server is asked on the network", not strangers, strangers)
@@ -306,7 +306,7 @@ def installed(lab, sort):
 
 
 def answering(name, run, *arguments):
-    """What comes of a machine; nothing where it is lost."""
+    """Result of a machine; None if it is lost."""
     try:
         return run(*arguments)
     except Lost as lost:
@@ -321,7 +321,7 @@ def booted(lab):
 
 
 def compared(lab):
-    """A machine of our profile, and one that OSM's own way makes of the base image."""
+    """A machine of our profile, and one that OSM creates from the base image."""
     fast = answering("worker", joined, lab, own())
     slow = fast and answering("OSM's own way", installed, lab, own())
     if slow:

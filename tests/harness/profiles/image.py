@@ -1,4 +1,4 @@
-"""What the image of worker.yaml must have, written by hand; and what it must not have."""
+"""Manually written expectations for the image of worker.yaml: what it must and must not have."""
 
 from harness.profiles import lab
 
@@ -63,7 +63,7 @@ WantedBy=multi-user.target
     "/usr/bin/jq": (0o755, None),
     "/usr/sbin/conntrack": (0o755, None),
 }
-# What tar, run by root without --no-same-owner, leaves to the owners of the archive.
+# Files that keep the archive's owners, as with tar by root without --no-same-owner.
 OWNERS = {"/opt/bin/crictl": (1001, 118)}
 LINKS = {
     "/opt/bin/kubectl": f"/opt/bin/kubernetes-{lab.KUBERNETES}/kubectl",

@@ -1,6 +1,6 @@
 """The release sites that profiles download from, on loopback, and vmbake run against them.
 
-`sites` fills a folder with stand-ins in the layouts of the upstreams, with checksums beside them; `Lab` serves it, and runs vmbake with mirrors that lead there.
+`sites` fills a folder with stand-ins in the layouts of the upstreams, with checksums; `Lab` serves it, and runs vmbake with mirrors that lead there.
 """
 
 import gzip
@@ -25,7 +25,7 @@ PATIENCE = 60
 
 
 def skipped(why):
-    """A part that cannot run here: `make test` tells it again at its end. In CI it is a failure."""
+    """A part that cannot run here: `make test` lists it at its end. In CI it is a failure."""
     print(f"skipped: {why}", flush=True)
     note_skipped(f"profiles.py: {why}")
     if os.environ.get("CI"):
@@ -33,7 +33,7 @@ def skipped(why):
 
 
 def stand_in(name, arch):
-    """A program that says who it is."""
+    """A program that prints its name."""
     return f"#!/bin/sh\necho {name} for {arch}\n".encode()
 
 
@@ -42,7 +42,7 @@ def kubelet(arch):
 
 
 def tarball(members):
-    """The same bytes on every run. Members belong to somebody, as they do in real releases."""
+    """The same bytes on every run. Members have an owner, as in real releases."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, content in members.items():
@@ -91,19 +91,19 @@ class Lab:
         self.mirrors = [word for mirror in (folder / "mirrors").read_text().split() for word in ("--mirror", mirror)]
 
     def run(self, *words, before=(), **environment):
-        """Exit status, standard output, and what was said beside it."""
+        """Exit status, stdout and stderr."""
         command = [str(word) for word in (*before, self.vmbake, *words)]
         done = subprocess.run(command, cwd=self.folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
     def must(self, *words, **more):
-        status, said, beside = self.run(*words, **more)
+        status, said, stderr = self.run(*words, **more)
         if status:
-            raise RuntimeError(f"vmbake {' '.join(map(str, words))}: exit status {status}\n{said}{beside}")
+            raise RuntimeError(f"vmbake {' '.join(map(str, words))}: exit status {status}\n{said}{stderr}")
         return said
 
     def imports(self, out, *more, profile=PROFILE, deployment=DEPLOYMENT, **given):
-        """Imports a profile and pins what it brings; see `run`."""
+        """Imports a profile and pins its artifacts; see `run`."""
         words = ("profile", "import", profile, "--machine-deployment", deployment, "--out", out, "--untested")
         return self.run(*words, *more, **given)
 

@@ -1,4 +1,4 @@
-"""A proxy for machines that install themselves: the Debian archive as the host reaches it, and release sites that are played from a folder.
+"""A proxy for machines that install themselves: the Debian archive as configured on the host, and release sites served from a directory.
 
 A machine reaches it at ADDRESS by `guests`, and trusts its certificates by `authority`. Whatever else is asked for is refused, and written down.
 """
@@ -38,7 +38,7 @@ class Proxy:
         return {f"{ADDRESS}:{PORT}": f"127.0.0.1:{self.http.server_port}"}
 
     def context(self, host):
-        """What a release site shows."""
+        """Listing of a release site."""
         with self.lock:
             if host not in self.contexts:
                 self.contexts[host] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

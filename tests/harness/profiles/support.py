@@ -1,4 +1,4 @@
-"""Which combinations of provider, version of Kubernetes and architecture an import is good for: each is tried, and the table of the program must not say more."""
+"""Supported combinations of provider, version of Kubernetes and architecture of an import: each is tested, and the program's table must not claim more."""
 
 import base64
 import json

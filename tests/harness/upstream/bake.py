@@ -28,7 +28,7 @@ EPOCH = "1700000000"
 
 
 class Failed(Exception):
-    """What vmbake said instead of baking."""
+    """vmbake's error."""
 
 
 def target(kind, arch):
@@ -55,7 +55,7 @@ def bake(vmbake, bases):
 
 
 def baking(vmbake, kind, arch, base, *more):
-    """Runs a bake of what is in the store; exit code and what it said."""
+    """Runs an offline bake; exit code and output."""
     work = FOLDER / arch
     command = [vmbake, "bake", kind, "--arch", arch, "--offline", "--manifest", work / f"manifests/{target(kind, arch)}.json", "--store",
                work / "store", "--no-builtin=trust", "--trust", work / "trust", "--base", base, "--format", "raw", "--force", *more]
@@ -103,7 +103,7 @@ def _same(arch, key):
 
 
 def _key(vmbake, base):
-    """A digest of all that decides what the images are."""
+    """A digest of all inputs of the images."""
     digest = hashlib.sha256()
     own = sorted(path for path in HERE.iterdir() if path.is_file())
     for path in [pathlib.Path(vmbake), *own, *(EXAMPLES / kind / "layer.json" for kind in ASKING)]:

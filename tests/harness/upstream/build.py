@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""build.py OUT: what every upstream of knd and knc serves, below OUT/site/<host>/, signed with keys made here.
+"""build.py OUT: creates the files of all upstreams of knd and knc, below OUT/site/<host>/, signed with generated keys.
 
-OUT/trust holds the trust anchors to go with it. The Debian archive is not among the sites: the real one is asked.
-OUT/attacks holds what an attacker would put in place of some files. serve.py serves it all.
+OUT/trust holds the trust anchors to go with it. The Debian archive is not among the sites: the real one is used.
+OUT/attacks has an attacker's replacements of some files. serve.py serves it all.
 """
 
 import argparse
@@ -94,8 +94,8 @@ def github(site, programs, versions, pki, now):
 
     version = versions["cni-plugins"]
     files = both(f"cni-plugins-linux-{{}}-v{version}.tgz", lambda p: tar_gz({f"./{n}": c for n, c in p.plugins().items()}))
-    beside = {f"{name}.sha256": sums({name: content}, "sha256").encode() for name, content in files.items()}
-    site.release("containernetworking/plugins", f"v{version}", {**files, **beside})
+    checksums = {f"{name}.sha256": sums({name: content}, "sha256").encode() for name, content in files.items()}
+    site.release("containernetworking/plugins", f"v{version}", {**files, **checksums})
 
     version = versions["zot"]
     files = both("zot-linux-{}-minimal", lambda p: p.standin("zot", version))
@@ -112,13 +112,13 @@ def github(site, programs, versions, pki, now):
     names = ["containerd", "containerd-shim-runc-v2", "ctr"]
     files = both(f"containerd-{version}-linux-{{}}.tar.gz",
                  lambda p: tar_gz({**{f"bin/{n}": p.real(n) for n in names}, "bin/containerd-stress": p.standin("stress", version)}))
-    beside = {f"{name}.sha256sum": sums({name: content}, "sha256").encode() for name, content in files.items()}
+    checksums = {f"{name}.sha256sum": sums({name: content}, "sha256").encode() for name, content in files.items()}
     subjects = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     other = pki.attest({"containerd-static.tar.gz": "00" * 32}, CONTAINERD.format(version), GITHUB, now)
     bundle = pki.attest(subjects, CONTAINERD.format(version), GITHUB, now)
     lines = "".join(json.dumps(line) + "\n" for line in (other, bundle))
     site.release("containerd/containerd", f"v{version}",
-                 {**files, **beside, f"containerd-{version}-attestation.intoto.jsonl": lines.encode()})
+                 {**files, **checksums, f"containerd-{version}-attestation.intoto.jsonl": lines.encode()})
     site.put(f"raw.githubusercontent.com/containerd/containerd/v{version}/internal/cri/config/config.go",
              f'package config\n\nconst (\n\tDefaultSandboxImage = "registry.k8s.io/pause:{versions["pause"]}"\n)\n')
 
@@ -186,7 +186,7 @@ esac
 
 
 def deb(program, version, arch):
-    """A package of fluent-bit: a program, a unit, configuration files and a script of its own, like the real one."""
+    """A package of fluent-bit: a program, a unit, configuration files and a script, like the real one."""
     files = {
         "opt/fluent-bit/bin/fluent-bit": program,
         "usr/lib/systemd/system/fluent-bit.service": b"[Service]\nExecStart=/opt/fluent-bit/bin/fluent-bit\n",
@@ -407,7 +407,7 @@ def attacks(folder, programs, versions, pki, key, indexes, now):
         return release(programs[arch].standin(name, version), name, version, arch)
 
     for name, content, signer in (
-            ("other-identity", kubelet(), ("somebody@example.org", KUBERNETES[1])),
+            ("other-identity", kubelet(), ("attacker@example.org", KUBERNETES[1])),
             ("other-issuer", kubelet(), (KUBERNETES[0], "https://issuer.example.org")),
             # Signed like every release: the signature does not say what it is of.
             ("older", kubelet(version="1.33.0"), KUBERNETES),

@@ -1,4 +1,4 @@
-"""Two ways to a server that are not plain: TLS with an authority of the test's own, and a proxy that counts."""
+"""Indirect connections to a server: TLS with a test authority, and a counting proxy."""
 
 import datetime
 import socket
@@ -79,7 +79,7 @@ def tls_door(port, folder):
 
 
 class Proxy:
-    """A proxy that understands CONNECT; `asked` lists where it was asked to connect to."""
+    """A proxy that understands CONNECT; `asked` lists the requested destinations."""
 
     def __init__(self):
         asked = self.asked = []

@@ -22,7 +22,7 @@ class Lab:
         self.versions = {}
 
     def command(self, *arguments):
-        """What runs vmbake with the keys of the sites, unless the arguments name others."""
+        """Runs vmbake with the keys of the sites, unless the arguments specify others."""
         trusting = arguments[0] in ("update", "fetch", "bake", "manifest") and "--trust" not in arguments
         return [self.vmbake, *map(str, arguments), *(["--no-builtin=trust", "--trust", self.root / "trust"] if trusting else [])]
 

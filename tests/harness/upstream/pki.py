@@ -1,4 +1,4 @@
-"""A sigstore of our own for tests: certificate authority, certificate log, transparency log and their trusted root.
+"""A test sigstore: certificate authority, certificate log, transparency log and their trusted root.
 
 A seed and times enter; certificates, signatures, log entries, bundles and `trusted_root.json` leave, in the forms in
 which Fulcio, Rekor v1, cosign and GitHub publish them. The same calls in the same order give the same bytes: keys come
@@ -26,7 +26,7 @@ FULCIO_URL = "https://fulcio.sigstore.dev"
 CT_URL = "https://ctfe.sigstore.dev"
 REKOR_URL = "https://rekor.sigstore.dev"
 
-# What can be wrong with a signature beside its identity, its issuer and its time. Each flaw is the only one.
+# Flaws of a signature in addition to identity, issuer and time. Each flaw is the only one.
 FLAWS = {
     "authority": "the certificate is from an authority that the root does not have, under the same name",
     "sct": "the certificate's timestamp is signed by a log that the root does not have",
@@ -95,7 +95,7 @@ class Pki:
 
     def attest(self, subjects, identity, issuer, sign_time=None, flaw=None, statement=None):
         """A bundle 0.3 with SLSA provenance of subjects, {name: hexadecimal SHA-256}, as GitHub attests a release; or with the bytes
-        of a statement that somebody else has made of them."""
+        of another statement about them."""
         statement = statement or canonical({
             "_type": "https://in-toto.io/Statement/v1",
             "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in sorted(subjects.items())],
@@ -122,7 +122,7 @@ class Pki:
         return bundle
 
     def sign_blob(self, data, identity, issuer, sign_time=None, flaw=None):
-        """What `cosign sign-blob` leaves: the contents of `.sig` and of `.cert` (base64 of PEM, as on dl.k8s.io), then
+        """Output of `cosign sign-blob`: the contents of `.sig` and of `.cert` (base64 of PEM, as on dl.k8s.io), then
         the identifier of the log entry and the answer of Rekor that has it, {uuid: entry}, or twice None."""
         signature, certificate, time = self._sign(data, identity, issuer, sign_time, flaw)
         files = b64(signature), b64(pem(certificate))
@@ -162,7 +162,7 @@ class Pki:
         return key.sign(b"other bytes" if flaw == "signature" else data), certificate, time
 
     def _record(self, kind, spec, time, found_by, flaw):
-        """Logs an entry; answers its identifier and what the log says of it."""
+        """Logs an entry; returns its identifier and the log's response."""
         log = self._other_log if flaw == "log" else self.log
         uuid, entry = log.append(canonical({"apiVersion": "0.0.1", "kind": kind, "spec": spec}), time)
         proof = entry["verification"]["inclusionProof"]
@@ -258,7 +258,7 @@ class Log:
         return f"{text}\n\u2014 {host} {b64(key_id[:4] + self.key.sign(text.encode()))}\n"
 
     def _add_strangers(self, count):
-        self._leaves += [leaf_hash(b"entry %d of somebody else" % (len(self._leaves) + i)) for i in range(count)]
+        self._leaves += [leaf_hash(b"foreign entry %d" % (len(self._leaves) + i)) for i in range(count)]
 
 
 class Key:
@@ -334,7 +334,7 @@ def fulcio(number, value):
 
 
 def workflow(identity):
-    """What Fulcio adds for a workflow of GitHub: signer, runner, repository, reference, configuration."""
+    """Fulcio's extensions for a GitHub workflow: signer, runner, repository, reference, configuration."""
     repository, reference = repository_of(identity), identity.rpartition("@")[2]
     values = {9: identity, 11: "github-hosted", 12: repository, 14: reference, 18: identity}
     return [fulcio(number, utf8(value)) for number, value in values.items()]
@@ -409,7 +409,7 @@ def tree_hash(leaves):
 
 
 def path(index, leaves):
-    """RFC 6962 section 2.1.1: the hashes beside the way from a leaf to the root."""
+    """RFC 6962 section 2.1.1: the audit path from a leaf to the root."""
     if len(leaves) == 1:
         return []
     left = split(leaves)

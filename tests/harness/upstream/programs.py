@@ -1,4 +1,4 @@
-"""The programs that the upstreams publish, for one architecture.
+"""Programs of the upstreams, for one architecture.
 
 Real ones come from Debian packages; a stand-in takes the place of each that Debian does not have. Both are cached below
 the folder given by the caller.
@@ -24,7 +24,7 @@ PACKAGES = {
     "kubectl": ("kubectl", "usr/bin/kubectl"),
 }
 PLUGINS = ("containernetworking-plugins", "usr/lib/cni")
-# What Go's linker notes: where it starts, and how the releases of Kubernetes say what they are.
+# Build information by Go's linker: where it starts, and how the releases of Kubernetes say what they are.
 BUILD_INFO = b"\xff Go buildinf:"
 KUBERNETES = "path\tk8s.io/kubernetes/cmd/{name}\nmod\tk8s.io/kubernetes\tv{version}\t\nbuild\t-trimpath=true\nbuild\tGOARCH={arch}\n"
 

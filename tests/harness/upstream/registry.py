@@ -1,5 +1,5 @@
-"""A registry that follows the OCI distribution specification 1.1 with its list of referrers, wants short-lived tokens and is now and then too busy: what
-Debian's docker-registry does not do. All of it is in memory. Only what vmbake and oras ask for is there."""
+"""A registry according to the OCI distribution specification 1.1 with referrers, which requires short-lived tokens and is sometimes overloaded: features that
+Debian's docker-registry lacks. All data are in memory. Only requests of vmbake and oras are implemented."""
 
 import base64
 import hashlib

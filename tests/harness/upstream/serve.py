@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""serve.py OUT --mirrors FILE: plays the upstreams below OUT/site on a port of loopback.
+"""serve.py OUT --mirrors FILE: serves the upstreams below OUT/site on a port of loopback.
 
 /<host>/<path> is OUT/site/<host>/<path>. FILE gets the mirror of each host, PREFIX=URL, separated by blanks, when the server
 listens. OUT/requests.log gets a line for each request: method, path, first byte, status. OUT/faults.json is read at each request:
