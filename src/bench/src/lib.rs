@@ -1,4 +1,4 @@
-//! What the benchmarks of single parts have in common: the bytes and the trees that they work on.
+//! Common inputs of the component benchmarks: bytes and trees.
 
 use std::error::Error;
 use std::fs::File;
@@ -8,13 +8,13 @@ use vmbake_disk::ext4::{Size, VolumeOptions};
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, ROOT, Timestamp, Tree};
 
-/// Any error: a benchmark that cannot be prepared ends.
+/// Any error aborts a benchmark.
 pub type Failed = Box<dyn Error>;
 
 /// Length of the volume that [`tree`] fits into, in bytes.
 pub const VOLUME: u64 = 1 << 30;
 
-/// Bytes that compress as programs do: those of this program, again and again.
+/// Bytes that compress like programs: those of this program, repeated.
 pub fn program_bytes(len: usize) -> Result<Vec<u8>, Failed> {
     Ok(std::fs::read(std::env::current_exe()?)?.into_iter().cycle().take(len).collect())
 }
@@ -47,7 +47,7 @@ pub fn options() -> VolumeOptions {
     }
 }
 
-/// A file in memory, where a sync costs nothing: disks are no part of the measure.
+/// A file in memory, where a sync is free: disks are not measured.
 pub fn file() -> Result<File, Failed> {
     Ok(tempfile::tempfile_in("/dev/shm")?)
 }

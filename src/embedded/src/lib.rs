@@ -1,4 +1,4 @@
-//! What is part of the program itself: the layers, the sources, the trust anchors and the
+//! Built-in data of the program: layers, sources, trust anchors and
 //! first-boot programs.
 
 use vmbake_common::hint::Hint;
@@ -8,11 +8,11 @@ pub static SOURCES: &[u8] = include_bytes!("../../../manifests/sources.json");
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// The builder was made without the first-boot program of an architecture.
+/// The builder was built without the first-boot program of an architecture.
 #[derive(Debug, thiserror::Error)]
 #[error("this vmbake was built without the first-boot program for {arch}")]
 pub struct MissingProgram {
-    /// Architecture as Debian names it.
+    /// Debian architecture.
     pub arch: String,
 }
 

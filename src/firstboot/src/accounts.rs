@@ -1,7 +1,7 @@
 //! Users and groups by name: `/etc/passwd` and `/etc/group` below the root in, numbers out.
 //!
-//! Only these files count, so that a tree elsewhere has its own accounts. As the C library does, lines that are no entries
-//! are skipped, and of two entries with one name the first counts. `root` is 0 even where the files are missing.
+//! Only these files are used, so that another root has separate accounts. As in the C library, invalid lines
+//! are skipped, and the first of two entries with the same name counts. `root` is 0 even if the files are missing.
 
 use crate::error::Error;
 use crate::root::{Owner, Root};
@@ -9,10 +9,10 @@ use crate::root::{Owner, Root};
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
-/// A machine of the contract has some 50 lines.
+/// Usual machines have some 50 lines.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A list, as the file is: a map would add kilobytes to the program.
+/// A list: a map would add kilobytes to the program.
 type Entries = Vec<(String, u32)>;
 
 /// Names and numbers of users and groups.
@@ -20,7 +20,7 @@ type Entries = Vec<(String, u32)>;
 pub struct Accounts {
     users: Entries,
     groups: Entries,
-    /// The files, for what else is in their lines.
+    /// The files, for their other fields.
     texts: [String; 2],
     /// For messages.
     passwd: std::path::PathBuf,
@@ -41,7 +41,7 @@ impl Accounts {
         })
     }
 
-    /// An owner by its names.
+    /// Looks up an owner by names.
     pub fn owner(&self, mode: u16, user: &str, group: &str) -> Result<Owner, Error> {
         let missing = |kind, path: &std::path::Path, name: &str| Error::NoAccount {
             path: path.to_path_buf(),
@@ -67,7 +67,7 @@ impl Accounts {
         number(&self.groups, name).is_some()
     }
 
-    /// Whether a user has this shell, and exactly these secondary groups.
+    /// Whether a user has this shell and exactly these secondary groups.
     pub fn is_in<'a>(&'a self, name: &str, shell: &str, groups: &[&str]) -> bool {
         let [passwd, group] = &self.texts;
         let fields = |line: &'a str| line.split(':').collect::<Vec<_>>();
@@ -79,7 +79,7 @@ impl Accounts {
             })
     }
 
-    /// Goes on as if a user and group of this name had been made, with the first numbers that are free from 1000 on.
+    /// Adds a user and group of this name in memory, with the first free numbers from 1000.
     pub fn assume(&mut self, name: &str) {
         let taken = |id: &u32| self.users.iter().chain(&self.groups).any(|(_, other)| other == id);
         if let Some(id) = (1000..u32::MAX).find(|id| !taken(id)) {
@@ -88,12 +88,12 @@ impl Accounts {
         }
     }
 
-    /// The user's name, or its number where it has none.
+    /// The user's name, or its number if unnamed.
     pub fn user_name(&self, uid: u32) -> String {
         name(&self.users, uid)
     }
 
-    /// The group's name, or its number where it has none.
+    /// The group's name, or its number if unnamed.
     pub fn group_name(&self, gid: u32) -> String {
         name(&self.groups, gid)
     }
@@ -128,7 +128,7 @@ fn entries(content: &[u8]) -> Entries {
         let number = number.parse::<u32>().ok().filter(|number| *number != u32::MAX);
         let plain = !name.is_empty() && !name.starts_with(['#', '+', '-']);
         if let (Some(number), true) = (number, plain) {
-            // Of two, the first is found.
+            // The first of two entries is found.
             entries.push((name.to_owned(), number));
         }
     }

@@ -31,7 +31,7 @@ Options:
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not configured yet: user data is missing
 ";
 
-/// What is to be done.
+/// The command.
 #[derive(Debug, PartialEq)]
 pub enum Command {
     Help,
@@ -48,7 +48,7 @@ pub enum Command {
     Status { json: bool },
 }
 
-/// The command line, understood.
+/// The parsed command line.
 #[derive(Debug)]
 pub struct Arguments {
     pub command: Command,
@@ -56,7 +56,7 @@ pub struct Arguments {
     pub dry_run: bool,
 }
 
-/// Options as they are given, and words that are none.
+/// Options and operands as given.
 #[derive(Default)]
 struct Given {
     words: Vec<String>,
@@ -68,7 +68,7 @@ struct Given {
     version: bool,
 }
 
-/// Reads the arguments, the program's own name first.
+/// Parses the arguments, including the program name.
 pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
     let script = arguments.next().and_then(|called| super::script(Path::new(&called)));
     let mut given = read(arguments)?;
@@ -137,7 +137,7 @@ fn command(given: &Given) -> Result<Command, String> {
     })
 }
 
-/// A path as the file layer takes it: below the root, not below the working directory.
+/// A path below the root, not below the working directory.
 fn absolute(path: &str) -> Result<String, String> {
     if path.starts_with('/') { Ok(path.to_owned()) } else { Err(format!("{path:?} is not an absolute path")) }
 }

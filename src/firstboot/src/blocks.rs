@@ -1,15 +1,15 @@
-//! Lines between two marks in files that others write too.
+//! Marked blocks of lines in files that other programs also write.
 
 use crate::error::Error;
 use crate::plan::Block;
 use crate::root::{Owner, Root};
 use crate::template::{self, Fault, Scope, Writing};
 
-/// Longest file, in bytes.
+/// Maximum length of a file, in bytes.
 const MAX_FILE: u64 = 4 << 20;
 
-/// Brings all blocks up to date. Where the addresses of a host cannot be found out now, its block stays as it is; the
-/// faults are returned when all blocks are done.
+/// Updates all blocks. If the addresses of a host cannot be resolved, its block stays unchanged; the
+/// errors are returned after all blocks are done.
 pub fn write(root: &Root, blocks: &[Block], scope: &Scope) -> Result<Vec<Fault>, Error> {
     let mut unresolved = Vec::new();
     for block in blocks {
@@ -38,15 +38,15 @@ fn replace(root: &Root, block: &Block, text: Option<&str>) -> Result<(), Error> 
     };
     let old = root.read(&block.path, MAX_FILE)?.unwrap_or_default();
     let new = with_block(&old, &block.name, text.map(str::as_bytes));
-    // Even where nothing is new: each of them removes what a killed run left beside the file.
+    // Even if nothing is new: each write removes the temporary file of a killed run.
     match found {
         None if new.is_empty() => root.remove(&block.path).map(drop),
         _ => root.write(&block.path, &new, &owner).map(drop),
     }
 }
 
-/// `old` with the block's lines replaced where they stand, added at the end, or removed. A begin whose end somebody deleted
-/// takes nothing but itself along.
+/// `old` with the block's lines replaced in place, appended, or removed. A begin mark without an end mark
+/// is removed alone.
 fn with_block(old: &[u8], name: &str, text: Option<&[u8]>) -> Vec<u8> {
     let (begin, end) = (format!("# BEGIN {name}"), format!("# END {name}"));
     let lines: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();

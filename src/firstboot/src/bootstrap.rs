@@ -1,5 +1,5 @@
-//! The first run: what the machine is, found out once. The file of detected variables and that of mutable ones appear, then
-//! the marker that says so.
+//! The first run: detects properties of the machine once. Writes the files of detected and mutable variables, then
+//! a marker.
 
 use crate::detect;
 use crate::env;
@@ -11,10 +11,10 @@ use crate::root::{Owner, Root};
 use crate::settings;
 use crate::template::Scope;
 
-/// Mode and owner of the files: they have secrets.
+/// Mode and owner of the files, which contain secrets.
 const PRIVATE: Owner = Owner { mode: 0o600, uid: 0, gid: 0 };
 
-/// Whether it was done. A marker without its files means that somebody removed what cannot be found out again.
+/// Whether it is done. A marker without its files is an error, since the detected values are lost.
 pub fn is_done(root: &Root, inputs: &Inputs) -> Result<bool, Error> {
     if root.find(&inputs.marker)?.is_none() {
         return Ok(false);
@@ -27,7 +27,7 @@ pub fn is_done(root: &Root, inputs: &Inputs) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Does it, unless it was done.
+/// Runs it, unless it is done.
 pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
     if is_done(root, inputs)? {
         return Ok(false);
@@ -43,8 +43,8 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
         (assignment.name.as_str(), value)
     });
     root.write(&inputs.detected, env::render(detected)?.as_bytes(), &PRIVATE)?;
-    // A machine without its marker keeps the settings that it received since, unless user data are younger. An unlisted
-    // variable is not copied from user data: these count, whatever they change to, until a delivery says otherwise.
+    // A machine without its marker keeps settings that were delivered since, unless user data are newer. An unlisted
+    // variable is not copied from user data: these apply, even if they change, until a delivery sets it.
     let present = settings::read(root, &inputs.mutable)?.unwrap_or_default();
     let written = |path: &str| root.find(path).map(|found| found.map(|found| found.modified));
     let seeds = settings::without_unlisted(plan, &user_data);
@@ -54,7 +54,7 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
     }
     let mutable = mutable::merged(plan, &maps)?;
     root.write(&inputs.mutable, mutable.as_bytes(), &PRIVATE)?;
-    // With the marker there, nobody writes the user data again.
-    root.settle();
+    // After the marker exists, user data are not written again.
+    root.sync_all();
     root.write(&inputs.marker, b"", &PRIVATE)
 }

@@ -1,12 +1,12 @@
-//! What a run did, for people: the changes that a [`Root`] recorded in, a line for each out.
+//! Formats the changes of a run: the changes recorded by a [`Root`] in, one line per change out.
 
 use crate::accounts::Accounts;
 use crate::root::{Change, Owner, Root};
 
-/// A line for each change that was made, or in a dry run would be, in their order: `write /opt/env/x.env (0640 root:x)`.
-/// Other words are `change` (of mode or owner alone), `make` (a directory) and `remove`.
+/// One line per change, real or of a dry run, in order: `write /opt/env/x.env (0640 root:x)`.
+/// Other verbs are `change` (only mode or owner), `make` (a directory) and `remove`.
 pub fn lines(root: &Root) -> Vec<String> {
-    // Names are for people: where they cannot be read, numbers do.
+    // Falls back to numbers if names are unavailable.
     let accounts = Accounts::read(root).unwrap_or_default();
     let line = |Change { verb, path, owner }: &Change| match owner {
         Some(Owner { mode, uid, gid }) => {

@@ -1,7 +1,7 @@
-//! What is wrong with a plan, before it reaches a machine: a part of it and the whole in, findings out.
+//! Checks a plan before it reaches a machine: a part and the whole in, findings out.
 //!
-//! A part is what one layer says, the whole is joined from all layers that it may rely on. A plan without findings never
-//! stops at an unknown name, filter or template on a machine.
+//! A part is from one layer; the whole is joined from all layers that it can rely on. A plan without findings never
+//! fails at an unknown name, filter or template on a machine.
 
 mod names;
 
@@ -12,16 +12,15 @@ use crate::settings::check_value;
 use crate::template::{Condition, Fault, Text};
 use names::Known;
 
-/// Something that is wrong.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where in the part: a pointer (RFC 6901).
+    /// JSON pointer in the part (RFC 6901).
     pub pointer: String,
-    /// What is wrong.
     pub message: String,
 }
 
-/// Looks at everything in `part`. `template_file` has the text of a template by its path in the image.
+/// Checks everything in `part`. `template_file` has the text of a template by its path in the image.
 pub fn check(part: &Plan, whole: &Plan, template_file: &dyn Fn(&str) -> Option<String>) -> Vec<Finding> {
     let known = Known::of(whole);
     let mut checker = Checker { findings: Vec::new(), template_file };
@@ -69,7 +68,7 @@ pub fn check(part: &Plan, whole: &Plan, template_file: &dyn Fn(&str) -> Option<S
     checker.findings
 }
 
-/// A key as a part of a pointer.
+/// Escapes a key for a pointer.
 fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
@@ -215,7 +214,7 @@ impl Checker<'_> {
                 }
                 match (self.template_file)(&template.file) {
                     Some(text) => self.text(format!("{parent}/file"), &text, &names),
-                    None => self.found(format!("{parent}/file"), format!("{} is brought by no layer", template.file)),
+                    None => self.found(format!("{parent}/file"), format!("{} is not in any layer", template.file)),
                 }
             }
         }
@@ -237,7 +236,7 @@ impl Checker<'_> {
             if let Some(path) = &service.on_change
                 && !whole.files.iter().any(|rule| rule.path == *path)
             {
-                self.found(format!("{pointer}/on_change"), format!("{path} is no file of the plan"));
+                self.found(format!("{pointer}/on_change"), format!("{path} is not a file of the plan"));
             }
             if whole.services.iter().filter(|other| other.unit == service.unit).count() > 1 {
                 self.found(format!("{pointer}/unit"), format!("{} comes twice", service.unit));
@@ -249,7 +248,7 @@ impl Checker<'_> {
         self.path(format!("{pointer}/program"), &exec.program);
         let rule = whole.files.iter().find(|rule| rule.path == exec.environment_file);
         let Some(Content::Environment(list)) = rule.map(|rule| &rule.content) else {
-            let message = format!("{} is no environment file of the plan", exec.environment_file);
+            let message = format!("{} is not an environment file of the plan", exec.environment_file);
             return self.found(format!("{pointer}/environment_file"), message);
         };
         let known: BTreeSet<String> = list.iter().map(|assignment| assignment.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! Every boot: the machine becomes what its settings say, from wherever it was before.
+//! Every boot: converges the machine to its settings, from any state.
 
 use crate::blocks;
 use crate::bootstrap;
@@ -16,11 +16,11 @@ use crate::settings::{self, Variables};
 use crate::template::{Fault, Scope};
 use crate::users;
 
-/// Does it all, under a lock that the caller holds. A failure is recorded, for `status`.
+/// Runs everything under a lock that the caller holds. A failure is recorded for `status`.
 pub fn run(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
     let done = steps(root, plan, record);
     match &done {
-        // Nothing is wrong yet: the machine waits.
+        // Not an error: the machine waits.
         Err(Error::NotReady { .. }) => {}
         Err(error) => {
             if let Err(second) = record.failed(root, &crate::chain(error)) {
@@ -45,7 +45,7 @@ fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
     };
     let valid = valid(root, plan);
     if let (Some(inputs), true, Err(_)) = (&plan.inputs, first, &valid) {
-        // Nothing came of it yet: user data that somebody puts right are read as if they were the first.
+        // Nothing was written yet: corrected user data are read as if they were first.
         root.remove(&inputs.marker)?;
     }
     let variables = valid?;
@@ -53,13 +53,13 @@ fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
     let scope = Scope { variables: &variables, machine: &machine };
     write_files(root, plan, &variables, record)?;
     for fault in blocks::write(root, &plan.blocks, &scope)? {
-        // The addresses are looked up again by a timer: a name server that is away for now does not hold up the machine.
+        // A timer retries the lookup: a temporarily unavailable name server does not block the machine.
         crate::report(&format!("warning: {fault}"));
     }
     settings::check(&plan.checks, Some(Stage::After), &scope)?;
     for command in &plan.commands {
         if let [program, arguments @ ..] = &command[..] {
-            // What it says is about this program alone: the services are started all the same.
+            // A failure concerns only this record: services are started nevertheless.
             if let Err(error) = services::run(root, program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
             {
                 crate::report(&format!("warning: {}", crate::chain(&error)));
@@ -69,7 +69,7 @@ fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
     Ok(())
 }
 
-/// The variables, if they can work.
+/// The variables, checked.
 fn valid(root: &Root, plan: &Plan) -> Result<Variables, Error> {
     let variables = variables(root, plan)?;
     let machine = Here::new(root);
@@ -90,7 +90,7 @@ fn write_files(root: &Root, plan: &Plan, variables: &Variables, record: &mut Rec
     let machine = Here::new(root);
     let accounts = users::make(root, plan, &Scope { variables, machine: &machine })?;
     let outcome = files::evaluate(&plan.files, variables, &machine, &|path| files::template_of(root, path))?;
-    // A path that depends on variables is recorded before there is a file: one that a killed run wrote is found again.
+    // Paths that depend on variables are recorded before the files are written, so that files of a killed run are found.
     let earlier = record.placed();
     let mut both = earlier.clone();
     both.extend(outcome.placed.iter().filter(|path| !earlier.contains(path)).cloned());
@@ -100,7 +100,7 @@ fn write_files(root: &Root, plan: &Plan, variables: &Variables, record: &mut Rec
     record.set_placed(root, outcome.placed)
 }
 
-/// All variables of a machine on which `bootstrap` was done; without inputs, their defaults.
+/// All variables of a machine after `bootstrap`; without inputs, their defaults.
 pub fn variables(root: &Root, plan: &Plan) -> Result<Variables, Error> {
     let mut variables = match &plan.inputs {
         None => settings::combine(plan, &[])?,
@@ -115,7 +115,7 @@ pub fn variables(root: &Root, plan: &Plan) -> Result<Variables, Error> {
     Ok(variables)
 }
 
-/// The blocks alone; a host without addresses is a failure here, as somebody looks at this one.
+/// Updates only the blocks; an unresolvable host is an error here, since it is run interactively.
 pub fn hosts(root: &Root, plan: &Plan) -> Result<(), Error> {
     let variables = variables(root, plan)?;
     let faults = blocks::write(root, &plan.blocks, &Scope { variables: &variables, machine: &Here::new(root) })?;

@@ -1,4 +1,4 @@
-//! Whether somebody answers at an address.
+//! Checks whether an address accepts connections.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::template::{Machine, split_port};
 
-/// How long an address may take to answer, names and all their addresses included.
+/// Timeout for an address, including name resolution and all its addresses.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Opens and closes a TCP connection to `host:port` or `[v6]:port`.
@@ -29,7 +29,7 @@ pub fn check(address: &str, machine: &dyn Machine) -> Result<(), Error> {
     let mut last = io::Error::from(io::ErrorKind::TimedOut);
     for (index, host) in hosts.iter().enumerate() {
         let left = end.saturating_duration_since(Instant::now());
-        // The first of two addresses may not use up all of the time.
+        // The first of two addresses must not use up the whole timeout.
         let share = left / u32::try_from(hosts.len() - index).unwrap_or(1);
         if share.is_zero() {
             break;

@@ -1,4 +1,4 @@
-//! The facts that the templates of `detect` see.
+//! Facts for the templates of `detect`.
 
 use crate::error::Error;
 use crate::facts::{self, Facts};
@@ -6,10 +6,9 @@ use crate::machine;
 use crate::root::Root;
 use crate::settings::Variables;
 
-/// The names of the facts.
 pub const NAMES: [&str; 7] = ["kind", "device", "ipv4", "ipv6", "hostname", "fqdn", "instance_id"];
 
-/// Their values; what is not known is empty.
+/// Their values; empty if unknown.
 pub fn variables(root: &Root) -> Result<Variables, Error> {
     let facts = Facts::gather(root)?;
     let hostname = facts.hostname.unwrap_or_default();
@@ -27,7 +26,7 @@ pub fn variables(root: &Root) -> Result<Variables, Error> {
     Ok(variables)
 }
 
-/// The name with its domain: as hostname(1) finds it, else with the first search domain, else with `localdomain`.
+/// The FQDN as hostname(1) finds it, else with the first search domain, else with `localdomain`.
 fn full_name(root: &Root, hostname: &str) -> Result<String, Error> {
     if hostname.is_empty() || hostname.contains('.') {
         return Ok(hostname.to_owned());
@@ -44,9 +43,9 @@ fn full_name(root: &Root, hostname: &str) -> Result<String, Error> {
     asked.map_or_else(|| domain().map(|domain| format!("{hostname}.{domain}")), Ok)
 }
 
-/// What the resolver of the system says; nothing unless it has a domain.
+/// The result of the system's resolver, if it has a domain.
 fn canonical_name() -> Option<String> {
-    let output = machine::ask(machine::PATIENCE, &["/usr/bin/hostname", "-f"]).ok()?;
+    let output = machine::run_with_timeout(machine::PATIENCE, &["/usr/bin/hostname", "-f"]).ok()?;
     let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && name.contains('.')).then_some(name)
 }

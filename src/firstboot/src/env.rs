@@ -1,36 +1,36 @@
-//! Files with variables: bytes in, names and values out, and back. systemd's `EnvironmentFile=` and a POSIX shell read the
-//! same values out of what is written here, and, with one exception, out of what is accepted; but nothing is evaluated: `$`
-//! and the backtick are characters like others, as they are to systemd.
+//! Environment files: bytes in, names and values out, and back. systemd's `EnvironmentFile=` and a POSIX shell read the
+//! same values from files that are written here and, with one exception, from accepted files; but nothing is evaluated: `$`
+//! and the backtick are literal, as in systemd.
 //!
-//! A line is blank, a comment that begins with `#`, or `NAME=value`. A value is made of parts without anything between them:
-//! first those in quotes, `'…'` as it is and `"…"`, in which a backslash before `"`, `\`, `$`, the backtick or the end of a
-//! line goes away, the latter with the line's end; then bare characters, in which any backslash does. Quotes may span lines.
-//! Where a name comes twice, the last value counts.
+//! A line is blank, a comment that starts with `#`, or `NAME=value`. A value consists of adjacent parts:
+//! first quoted ones, `'…'` verbatim and `"…"`, in which a backslash before `"`, `\`, `$`, the backtick or the end of a
+//! line is removed, the latter with the line break; then bare characters, in which every backslash is. Quotes can span lines.
+//! The last value of a repeated name counts.
 //!
-//! What the two read differently is an error. For a shell: bare `;&|<>()`, a second word, `~` at the beginning or after a
-//! colon. For systemd (252 to 257): `export`; a comment behind a value, which it takes for a part of that; quotes after bare
-//! characters, which it keeps; a comment that ends with a backslash or has a carriage
-//! return in it, which goes on or ends elsewhere; NUL, what is not UTF-8, and Unicode's noncharacters such as U+FFFE, for
-//! which it refuses the whole file. So are bare control characters, values above 128 KiB (the kernel takes no longer ones in
-//! an environment) and files above 1 MiB. A carriage return before the end of a line is systemd's: part of that end, not of
+//! Input that the two read differently is an error. Because of shells: bare `;&|<>()`, a second word, `~` at the start or after a
+//! colon. Because of systemd (252 to 257): `export`; a comment after a value, which becomes part of it; quotes after bare
+//! characters, which are kept; a comment that ends with a backslash or has a carriage
+//! return in it, which continues or ends elsewhere; NUL, invalid UTF-8, and Unicode noncharacters such as U+FFFE, for
+//! which it refuses the whole file. Also errors are bare control characters, values above 128 KiB (the kernel's limit in
+//! an environment) and files above 1 MiB. A carriage return before a line break is treated as by systemd: part of the break, not of
 //! the value, unless it is in quotes.
 //!
-//! The exception is `'it'\''s'`, which is `it''s` to systemd: it is read as a shell reads it, because tools quote so what they
-//! write for scripts. No unit has such a file as its `EnvironmentFile=`.
+//! The exception is `'it'\''s'`, which is `it''s` to systemd: it is read as by a shell, because tools quote this way what they
+//! write for scripts. No unit uses such a file as its `EnvironmentFile=`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::Error;
 
-/// The largest file with variables, in bytes.
+/// Maximum length of a file, in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;
-/// The longest value, in bytes: `MAX_ARG_STRLEN` of linux/binfmts.h.
+/// Maximum length of a value, in bytes: `MAX_ARG_STRLEN` of linux/binfmts.h.
 pub const MAX_VALUE_BYTES: usize = 128 << 10;
-/// A single quote in a value in single quotes. What is common in shells, `'\''`, is two quotes to systemd.
+/// A single quote in a single-quoted value. The common form in shells, `'\''`, is two quotes to systemd.
 const QUOTE: &str = r#"'"'"'"#;
 
-/// The variables of a file. `path` is for messages.
+/// Parses a file. `path` is for messages.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Error> {
     let text = text(path, bytes)?;
     let mut reader = Reader { path, text, at: 0 };
@@ -49,15 +49,15 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Erro
     Ok(variables)
 }
 
-/// Lines `NAME='value'`, in the given order, that [`parse`], every shell and systemd read as these values. Names must be
-/// names; a value that cannot be written is an error. Where there are none, one line end: a file without a byte has lost what it said.
+/// Formats lines `NAME='value'`, in the given order, that [`parse`], all shells and systemd read as these values. Names must be
+/// valid; an unrepresentable value is an error. Without variables, it is one line break: an empty file counts as lost.
 pub fn render<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, Error> {
     let text: String =
         pairs.into_iter().map(|(name, value)| assignment(name, value, false)).collect::<Result<_, _>>()?;
     Ok(if text.is_empty() { "\n".to_owned() } else { text })
 }
 
-/// One such line. If `bare`, a value of letters, digits and underscores has no quotes.
+/// Formats one line. If `bare`, a value of letters, digits and underscores is not quoted.
 pub fn assignment(name: &str, value: &str, bare: bool) -> Result<String, Error> {
     if let Some(expected) = unfit(value) {
         let (name, expected) = (name.to_owned(), expected.to_owned());
@@ -73,12 +73,12 @@ pub fn assignment(name: &str, value: &str, bare: bool) -> Result<String, Error> 
     })
 }
 
-/// A text, or part of one, between the quotes of such a line.
+/// Escapes text for the quotes of such a line.
 pub fn quoted(text: &str) -> String {
     text.replace('\'', QUOTE)
 }
 
-/// What a value should be, if it is one that systemd or the kernel refuses.
+/// The expected value, if systemd or the kernel refuses this one.
 pub fn unfit(value: &str) -> Option<&'static str> {
     if value.len() > MAX_VALUE_BYTES {
         return Some("a value of at most 128 KiB");
@@ -89,7 +89,7 @@ pub fn unfit(value: &str) -> Option<&'static str> {
         .then_some("text without NUL and Unicode's noncharacters, such as U+FFFE")
 }
 
-/// Whether Unicode has no character there and never will: systemd takes no text with one for UTF-8.
+/// Whether it is a Unicode noncharacter, which systemd does not accept as UTF-8.
 fn is_noncharacter(c: char) -> bool {
     matches!(u32::from(c), 0xfdd0..=0xfdef) || u32::from(c) & 0xfffe == 0xfffe
 }
@@ -99,7 +99,7 @@ pub fn is_name(name: &str) -> bool {
     name.bytes().all(is_name_byte) && !name.is_empty() && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The bytes of a file with variables as text, if they are fit to be one.
+/// The bytes of a file as text, if valid.
 pub(crate) fn text<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, Error> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Error::TooLarge { path: path.to_path_buf(), limit: MAX_BYTES });
@@ -123,7 +123,7 @@ fn line(bytes: &[u8], at: usize) -> usize {
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
-    /// Bytes that are read.
+    /// Parser.
     at: usize,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         Error::syntax(self.path, line(self.text.as_bytes(), at), expected)
     }
 
-    /// Up to the end of the line.
+    /// Skips to the end of the line.
     fn comment(&mut self) -> Result<(), Error> {
         let line = self.rest().split('\n').next().unwrap_or_default();
         let text = line.strip_suffix('\r').unwrap_or(line);
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             Some('\r') => self.line_end(),
-            Some('#') => Err(self.error(self.at, "a comment on a line of its own, or # in quotes")),
+            Some('#') => Err(self.error(self.at, "a comment on a separate line, or # in quotes")),
             Some(_) => Err(self.error(self.at, "the end of the line after a value; quote values with blanks")),
         }
     }
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         loop {
             match self.peek() {
                 None | Some(' ' | '\t' | '\n' | '\r') => return Ok(value),
-                // What stands between two parts in single quotes.
+                // Text between two single-quoted parts.
                 Some('\\') if self.rest().starts_with(r"\'") => self.escaped(&mut value)?,
                 Some('\'' | '"') if bare => {
                     return Err(
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A backslash outside of quotes and what it stands before.
+    /// A backslash outside of quotes and the next character.
     fn escaped(&mut self, value: &mut String) -> Result<(), Error> {
         let begin = self.at;
         self.skip();

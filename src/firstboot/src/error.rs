@@ -1,4 +1,4 @@
-//! Everything that can stop the program, with the path at which it stopped.
+//! Errors of the program, with their paths.
 
 use std::fmt;
 use std::io;
@@ -7,13 +7,13 @@ use std::process::ExitStatus;
 
 use crate::template::Fault;
 
-/// Why a command failed. `Io` is the system's refusal, `Corrupt` and `Syntax` a damaged input, `Refused` and `TooLarge` one
-/// that is not safe to use. No message has the value of a variable in it that may be a secret.
+/// Error of a command. `Io` is an error of the system, `Corrupt` and `Syntax` are malformed inputs, `Refused` and `TooLarge` are
+/// unsafe ones. Messages do not contain values of variables that can be secrets.
 #[derive(thiserror::Error)]
 pub enum Error {
     #[error("{action} {path}")]
     Io {
-        /// What was attempted, as a verb.
+        /// The failed action, as a verb.
         action: &'static str,
         path: PathBuf,
         source: io::Error,
@@ -23,7 +23,7 @@ pub enum Error {
     #[error("{path}:{line}: expected {expected}")]
     Syntax {
         path: PathBuf,
-        /// Line, from 1; of text in quotes, where the quote begins.
+        /// Line, from 1; for quoted text, the start of the quote.
         line: usize,
         expected: &'static str,
     },
@@ -32,7 +32,7 @@ pub enum Error {
     #[error("{path}: refused: expected at most {}, found more", Size(*limit))]
     TooLarge {
         path: PathBuf,
-        /// The most that is read, in bytes.
+        /// Limit in bytes.
         limit: u64,
     },
     #[error("{path}: refused: {name} is none of the variables that may change")]
@@ -41,7 +41,7 @@ pub enum Error {
     Ambiguous { path: PathBuf, name: String },
     #[error("{path}: no {kind} {name}")]
     NoAccount {
-        /// The file that should have it.
+        /// The account file.
         path: PathBuf,
         /// `user` or `group`.
         kind: &'static str,
@@ -49,20 +49,20 @@ pub enum Error {
     },
     #[error("{subject}")]
     Fault {
-        /// What it is for: a path, a variable, a unit.
+        /// Its subject: a path, a variable, a unit.
         subject: String,
         source: Fault,
     },
     #[error("{message}")]
     Check {
-        /// What the plan says about it.
+        /// The plan's message.
         message: String,
     },
     #[error("{name}: expected {expected}, found {found}")]
     Setting {
         name: String,
         expected: String,
-        /// The begin of what it is, in quotes, unless it may be a secret.
+        /// The quoted start of the value, unless it can be a secret.
         found: String,
     },
     #[error("{path}: not there yet, or empty")]
@@ -75,7 +75,7 @@ pub enum Error {
     Command {
         line: String,
         status: ExitStatus,
-        /// What it wrote to standard error.
+        /// Its stderr.
         said: String,
     },
     #[error("{what} {name:?} is not known; there are: {known}")]
@@ -86,7 +86,7 @@ pub enum Error {
     Output(#[source] io::Error),
 }
 
-/// The message: what derives write would add kilobytes to the program.
+/// The message: derived code would add kilobytes to the program.
 impl fmt::Debug for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
@@ -94,36 +94,33 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// A `Fault` made for `map_err`.
+    /// Wraps a `Fault`, for `map_err`.
     pub fn fault(subject: &str) -> impl Fn(Fault) -> Self {
         move |source| Self::Fault { subject: subject.to_owned(), source }
     }
 
-    /// An `Io` made for `map_err`.
+    /// Creates an `Io`, for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::failed(action, path, source)
     }
 
-    /// An `Io`.
     #[cold]
     #[inline(never)]
     pub fn failed(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { action, path: path.to_path_buf(), source }
     }
 
-    /// That nothing is at `path`.
+    /// The error for a missing `path`.
     pub fn missing(path: &Path) -> Self {
         Self::failed("find", path, io::ErrorKind::NotFound.into())
     }
 
-    /// A `Refused`.
     #[cold]
     #[inline(never)]
     pub fn refused(path: &Path, expected: &'static str, found: &str) -> Self {
         Self::Refused { path: path.to_path_buf(), expected, found: found.to_owned() }
     }
 
-    /// A `Syntax`.
     #[cold]
     #[inline(never)]
     pub fn syntax(path: &Path, line: usize, expected: &'static str) -> Self {

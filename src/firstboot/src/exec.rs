@@ -1,4 +1,4 @@
-//! Becomes a program, with arguments made of the variables of a file. It runs as the user of a service.
+//! Executes a program with arguments from the variables of a file, as the user of a service.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::root::Root;
 use crate::settings::{self, Variables};
 use crate::template::{self, Scope, Writing};
 
-/// A program that is ready to be run: arguments and variables have their values.
+/// A program with rendered arguments and variables.
 pub struct Ready {
     program: String,
     arguments: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Reads the variables and makes the arguments.
+    /// Reads the variables and renders the arguments.
     pub fn new(root: &Root, plan: &Plan, name: &str) -> Result<Self, Error> {
         let exec = plan.exec.get(name).ok_or_else(|| Error::Unknown {
             what: "program",
@@ -49,21 +49,21 @@ impl Ready {
         Ok(Self { program: exec.program.clone(), arguments, environment })
     }
 
-    /// What would be run, a line for the program and for each argument; values of variables are secrets.
+    /// The command, one line for the program and each argument; values of variables are secret.
     pub fn describe(&self) -> String {
         let names = self.environment.keys().map(|name| format!("{name}=…\n"));
         let arguments = self.arguments.iter().map(|argument| format!("    {argument}\n"));
         names.chain([format!("{}\n", self.program)]).chain(arguments).collect()
     }
 
-    /// Becomes the program; returns only if that fails.
+    /// Executes the program; returns only on failure.
     pub fn run(&self) -> Error {
         let source = Command::new(&self.program).args(&self.arguments).envs(&self.environment).exec();
         Error::Io { action: "run", path: self.program.clone().into(), source }
     }
 }
 
-/// The variables that the file may have, all of them empty.
+/// The variables that the file can have, all empty.
 fn known(plan: &Plan, exec: &Exec) -> Variables {
     let rules = plan.files.iter().filter(|rule| rule.path == exec.environment_file);
     let assignments = rules.filter_map(|rule| match &rule.content {

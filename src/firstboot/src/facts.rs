@@ -1,7 +1,7 @@
-//! What the machine is: read from files below a root, never from a clock or the network.
+//! Facts about the machine, read from files below a root, never from a clock or the network.
 //!
-//! A fact that is not there (no plan, a network that is not up yet) is `null`, not a failure.
-//! Kernel tables: `/proc/net/route` holds addresses as hexadecimal words in host byte order (little-endian on both
+//! A missing fact (no manifest, a network that is not up yet) is `null`, not an error.
+//! Kernel tables: `/proc/net/route` has addresses as hexadecimal words in host byte order (little-endian on both
 //! architectures), `/proc/net/ipv6_route` and `/proc/net/if_inet6` in network byte order.
 
 use std::fs::File;
@@ -14,41 +14,41 @@ use crate::error::Error;
 use crate::json;
 use crate::root::Root;
 
-/// The manifest that the image was baked from.
+/// The manifest of the image.
 const MANIFEST: &str = "/opt/podplane/share/vmconfig-installed.json";
 
-/// Longest kernel table that is read: a routing table beyond it is a null fact.
+/// Maximum length of a kernel table; a longer routing table is a null fact.
 const MAX_TABLE_BYTES: u64 = 4 << 20;
 
 /// `RTF_UP` of linux/route.h.
 const RTF_UP: u32 = 0x1;
-/// `RTF_REJECT` of linux/route.h: an unreachable route, whose device means nothing.
+/// `RTF_REJECT` of linux/route.h: an unreachable route, whose device is meaningless.
 const RTF_REJECT: u32 = 0x200;
 /// `IFA_F_TEMPORARY | IFA_F_DADFAILED | IFA_F_DEPRECATED | IFA_F_TENTATIVE` of linux/if_addr.h.
 const IFA_F_UNFIT: u32 = 0x01 | 0x08 | 0x20 | 0x40;
-/// `IPV6_ADDR_LINKLOCAL | IPV6_ADDR_LOOPBACK`: the scopes that no other network reaches.
+/// `IPV6_ADDR_LINKLOCAL | IPV6_ADDR_LOOPBACK`: scopes that are unreachable from other networks.
 const SCOPE_NARROW: u32 = 0x20 | 0x10;
 
-/// What the machine is. What is not known is `None`.
+/// Facts about the machine; `None` if unknown.
 pub struct Facts {
-    /// `{id, kind, version}` of the manifest that the image was baked from.
+    /// `{id, kind, version}` of the image's manifest.
     pub image: Value,
     /// Name of the host.
     pub hostname: Option<String>,
     /// Release of the kernel.
     pub kernel: Option<String>,
-    /// What machine-id(5) says.
+    /// The machine ID (machine-id(5)).
     pub machine_id: Option<String>,
     /// Network device of the default route.
     pub device: Option<String>,
     /// Its IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
-    /// Its IPv6 address of wider than link scope.
+    /// Its IPv6 address with more than link scope.
     pub ipv6: Option<Ipv6Addr>,
 }
 
 impl Facts {
-    /// Looks below `root`.
+    /// Reads the facts below `root`.
     pub fn gather(root: &Root) -> Result<Self, Error> {
         let route = table(root, "/proc/net/route")?;
         let device = default_device(&route).or(default_device6(&table(root, "/proc/net/ipv6_route")?));
@@ -66,7 +66,7 @@ impl Facts {
         })
     }
 
-    /// As the record has them.
+    /// As JSON for the record.
     pub fn json(&self) -> Value {
         json!({
             "schema": 2,
@@ -83,7 +83,7 @@ impl Facts {
     }
 }
 
-/// The id of the image below `root`; an image that was not baked has none.
+/// The ID of the image below `root`; an error if it was not baked.
 pub fn installed(root: &Root) -> Result<String, Error> {
     image(root)?["id"].as_str().map(str::to_owned).ok_or(Error::Corrupt {
         path: root.shown(MANIFEST),
@@ -92,7 +92,7 @@ pub fn installed(root: &Root) -> Result<String, Error> {
     })
 }
 
-/// `{id, kind, version}` of the manifest that the image was baked from; the id is `<kind>.<os>.<arch>`.
+/// `{id, kind, version}` of the image's manifest; the ID is `<kind>.<os>.<arch>`.
 fn image(root: &Root) -> Result<Value, Error> {
     let Some(manifest) = json::object(root, MANIFEST)? else {
         return Ok(json!({ "id": null, "kind": null, "version": null }));
@@ -132,7 +132,7 @@ fn usable(flags: &str) -> Option<()> {
     (flags & RTF_UP != 0 && flags & RTF_REJECT == 0).then_some(())
 }
 
-/// The local address in a network that is connected to `device`. The trie names no devices: where no address is in such
+/// The local address in a network that is connected to `device`. The trie does not name devices: if no address is in such
 /// a network (a /32 behind a routed gateway), a lone local address is the device's.
 fn ipv4(device: &str, route: &str, trie: &str) -> Option<Ipv4Addr> {
     let networks: Vec<(u32, u32)> = route
@@ -163,7 +163,7 @@ fn local_addresses(trie: &str) -> Vec<Ipv4Addr> {
             leaf = address.parse::<Ipv4Addr>().ok();
         } else if line == "/32 host LOCAL" {
             let address = leaf.filter(|address| !address.is_loopback());
-            // Put in order one by one: std's sort would add kilobytes to the program.
+            // Insertion sort: std's sort would add kilobytes to the program.
             if let Some((at, address)) = address.and_then(|one| Some((found.binary_search(&one).err()?, one))) {
                 found.insert(at, address);
             }
@@ -172,7 +172,7 @@ fn local_addresses(trie: &str) -> Vec<Ipv4Addr> {
     found
 }
 
-/// The lowest lasting address of wider than link scope: the kernel lists them in the order of a salted hash.
+/// The lowest permanent address with more than link scope: the kernel lists them in the order of a salted hash.
 fn ipv6(device: &str, inet6: &str) -> Option<Ipv6Addr> {
     let addresses = inet6.lines().filter_map(|line| {
         let field: Vec<&str> = line.split_whitespace().collect();
@@ -185,14 +185,14 @@ fn ipv6(device: &str, inet6: &str) -> Option<Ipv6Addr> {
     addresses.min().map(Ipv6Addr::from)
 }
 
-/// The one line of a small file, or `None` when absent or empty.
+/// The line of a small file; `None` if missing or empty.
 pub(crate) fn word(root: &Root, name: &str) -> Result<Option<String>, Error> {
     let text = table(root, name)?;
     let text = text.trim();
     Ok((!text.is_empty()).then(|| text.to_string()))
 }
 
-/// The text of a kernel table; empty when the kernel has none (IPv6 off). `/proc/net` is a symbolic link.
+/// The text of a kernel table; empty if the kernel has none (IPv6 disabled). `/proc/net` is a symbolic link.
 pub(crate) fn table(root: &Root, name: &str) -> Result<String, Error> {
     let path = root.shown(name);
     let file = match File::open(&path) {

@@ -1,4 +1,4 @@
-//! Files that are written whole, by the rules of a plan.
+//! Files that are written by the rules of a plan.
 
 use crate::accounts::Accounts;
 use crate::env;
@@ -8,23 +8,23 @@ use crate::root::Root;
 use crate::settings::{self, Variables};
 use crate::template::{self, Machine, Scope, Text, Writing};
 
-/// Longest template, in bytes.
+/// Maximum length of a template, in bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;
 
 /// Reads a template by its absolute path.
 pub type Templates<'a> = dyn Fn(&str) -> Result<String, Error> + 'a;
 
-/// What the rules come to with the values of a machine.
+/// Evaluated rules of a machine.
 pub struct Outcome<'a> {
-    /// Rules whose files are to be there, with path and content.
+    /// Files to write, with path and content.
     pub present: Vec<(&'a FileRule, String, String)>,
-    /// Paths that are to be absent.
+    /// Paths to remove.
     pub absent: Vec<String>,
-    /// Paths that depend on variables, of those that are to be there.
+    /// Written paths that depend on variables.
     pub placed: Vec<String>,
 }
 
-/// Evaluates all rules; nothing is written yet, so that a mistake in one leaves the machine as it is.
+/// Evaluates all rules before any write, so that an error in one leaves the machine unchanged.
 pub fn evaluate<'a>(
     rules: impl IntoIterator<Item = &'a FileRule>,
     variables: &Variables,
@@ -98,8 +98,8 @@ pub fn template_of(root: &Root, path: &str) -> Result<String, Error> {
     })
 }
 
-/// Writes and removes what the rules came to. Where a service has something in the way, in its own directory, the others get
-/// their files all the same; the first failure is returned at the end.
+/// Writes and removes files. If a service has an obstacle in its directory, other files are written
+/// nevertheless; the first error is returned at the end.
 pub fn write(root: &Root, accounts: &Accounts, outcome: &Outcome) -> Result<(), Error> {
     let mut failed = Ok(());
     for (rule, path, content) in &outcome.present {
@@ -118,7 +118,7 @@ fn write_one(root: &Root, accounts: &Accounts, rule: &FileRule, path: &str, cont
     root.write(path, content.as_bytes(), &accounts.owner(rule.mode, &rule.owner, &rule.group)?).map(drop)
 }
 
-/// Removes what earlier runs wrote at paths that no rule comes to any more, and directories that are empty then.
+/// Removes files of earlier runs at paths without a rule, and directories that become empty.
 pub fn remove_stale(root: &Root, earlier: &[String], outcome: &Outcome) -> Result<(), Error> {
     for path in earlier.iter().filter(|path| !outcome.placed.contains(path)) {
         root.remove(path)?;
@@ -143,7 +143,7 @@ pub fn baked<'a>(
     evaluate(rules, &variables, &Nowhere, templates).map(|outcome| outcome.present)
 }
 
-/// No machine: the image is still being made.
+/// No machine: the image is being built.
 struct Nowhere;
 
 impl Machine for Nowhere {

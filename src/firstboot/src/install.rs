@@ -1,20 +1,20 @@
-//! What is left of an installation: nothing but files that user data downloaded to be installed, which the image has already.
+//! The former installation step: only removes downloads of user data, which the image already contains.
 
 use crate::error::Error;
 use crate::facts;
 use crate::root::{Kind, Root};
 
-/// Where user data put what they download.
+/// Download directory of user data.
 const ARTIFACTS: &str = "/opt/podplane/artifacts";
 
-/// Removes what user data downloaded; the id of the image. One that was not baked is left as it is, with an error.
+/// Removes downloads of user data; returns the ID of the image. On an image that was not baked it fails without changes.
 pub fn run(root: &Root) -> Result<String, Error> {
     let installed = facts::installed(root)?;
     remove(root, ARTIFACTS)?;
     Ok(installed)
 }
 
-/// Removes whatever is at `path`, links as links.
+/// Removes `path` recursively, without following links.
 fn remove(root: &Root, path: &str) -> Result<(), Error> {
     if root.find(path)?.is_some_and(|found| found.kind != Kind::Directory) {
         return root.remove(path).map(|_| ());

@@ -1,14 +1,14 @@
-//! Files of JSON below the root: a path in, the object in the file out.
+//! JSON files below the root: a path in, the object in the file out.
 
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::root::Root;
 
-/// The largest record or manifest that is read, in bytes: a real manifest has some 20 KB.
+/// Maximum length of a record or manifest, in bytes; a real manifest has some 20 KB.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The JSON object in a file, or `None` where there is no file.
+/// The JSON object in a file, or `None` if it is missing.
 pub fn object(root: &Root, path: &str) -> Result<Option<Value>, Error> {
     let Some(bytes) = root.read(path, MAX_BYTES)? else { return Ok(None) };
     let corrupt = |expected, found| Error::Corrupt { path: root.shown(path), expected, found };

@@ -1,6 +1,6 @@
-//! What the first-boot program does: a [plan](plan::Plan), made by the builder, in; files, users and units of the machine out.
+//! The first-boot program: a [plan](plan::Plan) of the builder in; files, users and units of the machine out.
 //!
-//! The builder uses the same code to check a plan, and to write what an image can have before its first boot.
+//! The builder uses the same code to check a plan, and to write files that an image can have before its first boot.
 //!
 //! A dry run tells what a machine would become, and changes nothing:
 //!

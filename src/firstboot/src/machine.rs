@@ -1,4 +1,4 @@
-//! What templates ask the machine: files, names of hosts, and what the cloud says.
+//! Queries of templates: files, host names and cloud metadata.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,22 +9,21 @@ use serde_json::Value;
 use crate::root::Root;
 use crate::template::{Fault, Machine};
 
-/// What cloud-init knows about the machine, without secrets.
+/// cloud-init's data about the machine, without secrets.
 const CLOUD: &str = "/run/cloud-init/instance-data.json";
 
-/// How long a name may take to be looked up, in seconds.
+/// Timeout of a name lookup, in seconds.
 pub(crate) const PATIENCE: &str = "5";
 
-/// Longest answer of the cloud that is read, in bytes: user data is a part of it.
+/// Maximum length of the cloud's response, in bytes, which includes user data.
 const MAX_CLOUD: u64 = 16 << 20;
 
-/// Runs a program that may ask name servers, for so many seconds: resolvers have limits of their own, of minutes.
-pub(crate) fn ask(seconds: &str, program: &[&str]) -> io::Result<Output> {
+/// Runs a program that can query name servers, with a timeout in seconds: resolvers have timeouts of minutes.
+pub(crate) fn run_with_timeout(seconds: &str, program: &[&str]) -> io::Result<Output> {
     let mut command = Command::new("/usr/bin/timeout");
     command.arg("--signal=KILL").arg(seconds).args(program).stdin(Stdio::null()).output()
 }
 
-/// This machine, or the tree below `--root`.
 pub struct Here<'a> {
     root: &'a Root,
 }
@@ -47,8 +46,8 @@ impl Machine for Here<'_> {
     /// The resolver of a static program knows neither systemd-resolved nor nsswitch.conf: getent(1) does.
     fn addresses(&self, host: &str) -> Result<Vec<String>, Fault> {
         let failed = |reason: String| Fault::Unresolved { host: host.to_owned(), reason };
-        let output =
-            ask(PATIENCE, &["/usr/bin/getent", "ahosts", "--", host]).map_err(|error| failed(error.to_string()))?;
+        let output = run_with_timeout(PATIENCE, &["/usr/bin/getent", "ahosts", "--", host])
+            .map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let addresses = text.lines().filter_map(|line| line.split_whitespace().next()?.parse::<IpAddr>().ok());
         let mut known: Vec<IpAddr> = Vec::new();
@@ -85,8 +84,8 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_answer_is_ended() {
-        let ended = ask("0.1", &["/usr/bin/sleep", "60"]).unwrap();
+        let ended = run_with_timeout("0.1", &["/usr/bin/sleep", "60"]).unwrap();
         assert!(!ended.status.success() && ended.stdout.is_empty());
-        assert_eq!(ask(PATIENCE, &["/usr/bin/echo", "name"]).unwrap().stdout, b"name\n");
+        assert_eq!(run_with_timeout(PATIENCE, &["/usr/bin/echo", "name"]).unwrap().stdout, b"name\n");
     }
 }

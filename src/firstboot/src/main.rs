@@ -1,7 +1,7 @@
-//! Finishes a baked image on its first boot, and keeps it what its settings say on every other.
+//! Configures a baked image on first boot, and keeps it in line with its settings on every later boot.
 //!
-//! In: the plan of the image, the settings of the machine and the kernel's tables. Out: files, users and units. What holds:
-//! every command converges from wherever an earlier run was killed, and changes nothing when there is nothing new.
+//! In: the plan of the image, the settings of the machine and the kernel's tables. Out: files, users and units. Invariant:
+//! every command converges after an earlier run was killed at any point, and changes nothing if nothing is new.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const NOT_CONFIGURED: u8 = 3;
 
-/// Largest plan, in bytes: that of a control plane node has some 40 KB.
+/// Maximum length of a plan, in bytes; that of a control plane node has some 40 KB.
 const MAX_PLAN: u64 = 4 << 20;
 
 fn main() -> ExitCode {
@@ -70,7 +70,7 @@ fn command(root: &Root, command: &Command) -> Result<u8, Error> {
             }
             print(&ready.describe())?;
         }
-        // No lock: it changes no file, and the services that it waits for may wait for a run that has the lock.
+        // No lock: it changes no files, and services that it waits for can wait for a run that has the lock.
         Command::Restart { no_block } => configure::restart(root, &plan(root)?, *no_block)?,
         _ => {
             let plan = plan(root)?;
@@ -110,7 +110,7 @@ fn locked(root: &Root, plan: &Plan, command: &Command, lock: Lock) -> Result<(),
     Ok(())
 }
 
-/// The plan of the image. Every image with this program has one, if only an empty one.
+/// The plan of the image. Every image with this program has a plan, which can be empty.
 fn plan(root: &Root) -> Result<Plan, Error> {
     let path = root.shown(plan::PATH);
     let bytes = root.read(plan::PATH, MAX_PLAN)?.ok_or_else(|| Error::missing(&path))?;
@@ -132,7 +132,7 @@ fn show_status(root: &Root, json: bool) -> Result<u8, Error> {
     })
 }
 
-/// Whether a name is that of a script that the program stands for.
+/// Whether a name is that of a script that this program reothers.
 fn script(name: &Path) -> Option<String> {
     let name = name.file_name()?.to_str()?.strip_suffix(".sh")?;
     Some(if name == "nstance-recv-watch" { "recv-watch" } else { name }.to_owned())

@@ -1,13 +1,13 @@
-//! Variables that change on a running machine: a file of new values and the present file in, the new present file out.
+//! Variables that can change on a running machine: a file of new values and the current file in, the new file out.
 //!
-//! The new values come from outside, so little is taken: lines `NAME=value`, perhaps after `export`, blank lines and comment
-//! lines. A value is the rest of its line without blanks around it and without one pair of quotes; it has at most 4096
-//! characters, each an ASCII letter or digit, a blank or one of `-./_:+=#@,`. A name is a mutable variable of the plan or an older name of
-//! one. With another name, two different values for one name, or one that does not look as the plan says, nothing is written.
+//! The new values are untrusted, so the format is strict: lines `NAME=value`, optionally after `export`, blank lines and comment
+//! lines. A value is the rest of its line without surrounding blanks and one pair of quotes; it has at most 4096
+//! characters, each an ASCII letter or digit, a blank or one of `-./_:+=#@,`. A name is a mutable variable of the plan or an alias of
+//! one. Unknown names, conflicting values and values that violate the plan's format are errors; then nothing is written.
 //!
-//! What holds: the result has every mutable variable, sorted, under its present name, and no other, but an unlisted one only
-//! where it was given a value, and no longer once that is emptied; 0600, root's. What is not in the new values keeps its value, or else has its default. The
-//! order of lines does not matter, and to do the same twice is to do it once.
+//! Invariants: the result has every mutable variable, sorted, under its current name, and no others, but an unlisted one only
+//! if it was given a value, until that is emptied; mode 0600, owner root. Variables without a new value keep their value, or have their default. The
+//! order of lines does not matter, and updates are idempotent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,11 +20,11 @@ use crate::settings::{check_value, value};
 
 const MAX_VALUE_CHARACTERS: usize = 4096;
 
-/// Values may be secrets.
+/// Values can be secrets.
 const OWNER: Owner = Owner { mode: 0o600, uid: 0, gid: 0 };
 
-/// Puts the values in the file `source` into the file `destination`, true when that changed it; then removes `source` if
-/// wanted. The caller holds the lock.
+/// Merges the file `source` into the file `destination`; returns whether it changed. Then removes `source` if
+/// requested. The caller holds the lock.
 pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_source: bool) -> Result<bool, Error> {
     if source == destination {
         return Err(Error::refused(&root.shown(source), "another file than the one that is updated", "the same"));
@@ -47,11 +47,11 @@ pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_
     Ok(changed)
 }
 
-/// The text of a file with every mutable variable: each has the value of the first map that knows it, or else its default.
+/// A file with all mutable variables: each has the value of the first map with it, or else its default.
 pub fn merged(plan: &Plan, maps: &[&BTreeMap<String, String>]) -> Result<String, Error> {
     env::render(mutable(plan).filter_map(|(name, variable)| {
         let value = maps.iter().find_map(|map| value(name, variable, map));
-        // An empty value of an unlisted variable takes it out again: what user data say is back.
+        // An empty value removes an unlisted variable, so that user data apply again.
         let listed = if variable.unlisted { value.is_some_and(|value| !value.is_empty()) } else { true };
         listed.then(|| (name, value.unwrap_or(&variable.default)))
     }))
@@ -61,7 +61,7 @@ fn mutable(plan: &Plan) -> impl Iterator<Item = (&str, &Variable)> {
     plan.variables.iter().filter(|(_, variable)| variable.mutable).map(|(name, variable)| (name.as_str(), variable))
 }
 
-/// The new values, by the names that they have in the file.
+/// The new values, by their names in the file.
 fn values(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Error> {
     let mut values = BTreeMap::new();
     for (line, number) in env::text(path, bytes)?.lines().zip(1..) {

@@ -1,17 +1,17 @@
-//! Words for people: data to standard output, the rest to standard error.
+//! Output: data to stdout, everything else to stderr.
 
 use std::error::Error as StdError;
 use std::io::Write;
 
 use crate::error::Error;
 
-/// To standard output.
+/// Writes to stdout.
 pub fn print(text: &str) -> Result<(), Error> {
     let mut output = std::io::stdout().lock();
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(Error::Output)
 }
 
-/// To standard error, where a failure has nowhere left to be reported.
+/// Writes to stderr, ignoring errors.
 pub fn report(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,15 +1,15 @@
-//! Owners and modes: those of the plan in, those of the machine out.
+//! Applies owners and modes of the plan to the machine.
 //!
-//! Directories that are missing are made; each after the one above it. Only regular files of a directory are meant by `/*`.
+//! Missing directories are created, parents first. `/*` matches only regular files.
 
 use crate::accounts::Accounts;
 use crate::error::Error;
 use crate::plan::{Named, Ownership, Plan};
 use crate::root::{Kind, Owner, Root};
 
-/// Makes or corrects the directories of the plan, then corrects its files; of `optional_modes`, those that are there.
+/// Creates or corrects the directories of the plan, then corrects its files, including existing ones of `optional_modes`.
 pub fn apply(root: &Root, plan: &Plan, accounts: &Accounts) -> Result<(), Error> {
-    // Sorted by path, a directory comes before what is in it.
+    // Sorted by path, so parents come first.
     for (path, owner) in owners(&plan.directories, accounts) {
         root.directory(path, &owner?)?;
     }
@@ -24,7 +24,7 @@ pub fn apply(root: &Root, plan: &Plan, accounts: &Accounts) -> Result<(), Error>
             }
             continue;
         }
-        // What is missing may belong to a user that is missing.
+        // A missing file can belong to a missing user.
         if root.find(path)?.is_some() {
             root.permit(path, &owner(ownership, accounts)?, true)?;
         }

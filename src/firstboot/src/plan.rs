@@ -1,7 +1,7 @@
-//! The plan: what is left to do on the machine, as data. `/opt/podplane/share/firstboot.json` in, [`Plan`] out.
+//! The plan: remaining work on the machine, as data. `/opt/podplane/share/firstboot.json` in, [`Plan`] out.
 //!
-//! Every layer has a part of it, the key `first_boot` of `layer.json`; the builder joins the parts of a kind in the order of
-//! its layers. Texts named "template" and "condition" are in the language of [`template`](crate::template).
+//! Each layer has a part of it, the key `first_boot` of `layer.json`; the builder joins the parts of a kind in the order of
+//! its layers. Texts named "template" and "condition" are in the [template language](crate::template).
 
 mod variables;
 mod short;
@@ -23,55 +23,55 @@ pub use services::{Action, Exec, Service};
 pub use short::{Argument, Assignment};
 pub use variables::{Check, Format, Inputs, Stage, Variable};
 
-/// Where a machine has its plan.
+/// Path of the plan.
 pub const PATH: &str = "/opt/podplane/share/firstboot.json";
 
-/// All that is done on the machine, or one layer's part of it. Lists are done in their order.
+/// All actions on the machine, or one layer's part of them. Lists are processed in order.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Plan {
-    /// Files with variables that others write, and the marker of `bootstrap`; at most one layer has it. Without it nothing
+    /// Input files with variables, and the marker of `bootstrap`; at most one layer has it. Without it, nothing
     /// is waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
-    /// Variables that the inputs may have, by name.
+    /// Variables that the inputs can have, by name.
     pub variables: Named<Variable>,
-    /// What `bootstrap` finds out once, written to the file of detected variables. Beside variables, templates see the facts
-    /// `kind`, `device`, `ipv4`, `ipv6`, `hostname`, `fqdn` and `instance_id`, and may ask `cloud('v1.region')`.
+    /// Values that `bootstrap` detects once and writes to the file of detected variables. In addition to variables, templates can use the facts
+    /// `kind`, `device`, `ipv4`, `ipv6`, `hostname`, `fqdn` and `instance_id`, and the function `cloud('v1.region')`.
     pub detect: Vec<Assignment>,
-    /// Variables made of others on every boot, each after those before it in the list.
+    /// Variables that are derived on every boot; each can use earlier ones.
     pub values: Vec<Assignment>,
-    /// What must hold.
+    /// Conditions that must hold.
     pub checks: Vec<Check>,
-    /// Addresses, `host:port` or `[v6]:port`, that must take a TCP connection within 5 seconds; empty ones fail.
+    /// Addresses, `host:port` or `[v6]:port`, that must accept a TCP connection within 5 seconds; empty ones fail.
     pub connect: Vec<String>,
-    /// Users that are made where the condition holds, as useradd does, and stay.
+    /// Users to create permanently if the condition holds, as useradd does.
     pub users: Named<BootUser>,
-    /// Users that the image has, which get back what they lost; the builder adds those of the layer itself.
+    /// Users of the image to restore; the builder adds those of the layer itself.
     pub accounts: Named<Account>,
     /// Directories by path; the builder adds those of the layer itself.
     pub directories: Named<Ownership>,
-    /// Mode and owner of files that are there already; the builder adds those of the layer itself.
+    /// Modes and owners of existing files; the builder adds those of the layer itself.
     pub modes: Named<Ownership>,
-    /// Mode and owner of files that may be missing; `/*` at the end stands for every file of a directory.
+    /// Modes and owners of files that can be missing; a trailing `/*` matches every file of a directory.
     pub optional_modes: Named<Ownership>,
-    /// Files that are written.
+    /// Files to write.
     pub files: Vec<FileRule>,
-    /// Parts of files that others write too.
+    /// Blocks in files that other programs also write.
     pub blocks: Vec<Block>,
-    /// Programs that `configure` runs when all files are written: absolute path and arguments.
+    /// Programs that `configure` runs after writing all files: absolute path and arguments.
     pub commands: Vec<Vec<String>>,
     /// Units that `restart` enables, starts and stops.
     pub services: Vec<Service>,
-    /// Programs that `exec` becomes, by name.
+    /// Programs that `exec` executes, by name.
     pub exec: Named<Exec>,
-    /// Where files for this machine arrive; at most one layer has it.
+    /// Delivery of files to this machine; at most one layer has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive: Option<Receive>,
-    /// Files that may arrive, by name, and where they go.
+    /// Files that can be delivered, by name, with their destinations.
     pub received: Named<Place>,
-    /// Private keys that were made on the machine, by name, and where they go.
+    /// Private keys that were generated on the machine, by name, with their destinations.
     pub keys: Named<KeyPlace>,
 }
 

@@ -1,4 +1,4 @@
-//! Files that arrived for this machine go to their places, and what depends on them is configured and restarted.
+//! Installs files that were delivered to this machine, then reconfigures and restarts dependent services.
 
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,34 +15,34 @@ use crate::root::{Kind, Listed, Lock, Owner, Root};
 use crate::services::{self, Occasion};
 use crate::template::Scope;
 
-/// Longest file that is taken, in bytes: certificates and keys have some kilobytes.
+/// Maximum length of a delivered file, in bytes; certificates and keys have some kilobytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A file that is older than the last run by less than this, in nanoseconds, is taken again: the kernel stamps files with a
-/// clock that lags behind by up to 10 ms. Taking a file twice changes nothing, and restarts nothing unless a trigger asks for
-/// it; but settings that were changed by hand in between would be lost, and mostly files arrive right before a run.
+/// A file that is older than the last run by less than this, in nanoseconds, is processed again: the kernel's timestamps come from a
+/// clock that lags by up to 10 ms. Processing a file twice changes nothing, and restarts nothing unless a trigger requires
+/// it; but manual changes of settings in between would be lost, and files mostly arrive right before a run.
 const LAG: u32 = 20_000_000;
 const SECOND: u32 = 1_000_000_000;
 
-/// A unit, and the content of the file whose change has it restarted.
+/// A unit, and the content of the file that triggers its restart.
 type Watched<'a> = (&'a str, Option<Vec<u8>>);
 
 /// Time of a file: seconds and nanoseconds since 1970.
 type Time = (i64, u32);
 
-/// Takes what arrived; true if anything did. The lock is released before services are restarted: one of them may be ordered
+/// Processes deliveries; returns whether there were any. The lock is released before services are restarted: one of them can be ordered
 /// after a unit that waits for it.
 pub fn run(root: &Root, plan: &Plan, record: &mut Record, lock: Lock) -> Result<bool, Error> {
     let receive = plan.receive.as_ref().ok_or(Error::NothingReceived)?;
     let trigger = format!("{}/{}", receive.directory, receive.trigger);
-    // Before anything is read: what arrives from now on sets off another run.
+    // Before anything is read: later deliveries trigger another run.
     let mut asked = root.remove(&trigger)?;
     let start = now();
     if asked && !root.dry_run() {
-        // Files arrive in bursts, which are better handled at once; no event tells that there are no more.
+        // Files arrive in bursts, which are better handled at once; there is no event for the end of a burst.
         thread::sleep(Duration::from_secs(1));
     }
-    // A stamp of a time to come is from before the clock was set back: it tells nothing.
+    // A timestamp in the future is from before the clock was set back, and is ignored.
     let last = root.find(&receive.stamp)?.map(|found| found.modified).filter(|last| *last <= start);
     let lagging = last.map(|(seconds, nanoseconds)| match nanoseconds.checked_sub(LAG) {
         Some(nanoseconds) => (seconds, nanoseconds),
@@ -55,19 +55,19 @@ pub fn run(root: &Root, plan: &Plan, record: &mut Record, lock: Lock) -> Result<
     }
     let taken = take(root, plan, receive, &new);
     if root.find(&trigger)?.is_some() {
-        // Another run follows, and takes these files again: the stamp is not set.
+        // Another run follows, and processes these files again: the timestamp is not set.
         return taken.map(|_| true);
     }
     if !asked && matches!(taken, Ok(false)) {
         return Ok(false);
     }
-    // What was refused does not keep the rest from being used; it is told at the end.
+    // Refused files do not block the others; they are reported at the end.
     let before = watched(root, plan)?;
     let configured = configure::run(root, plan, record);
     let after = watched(root, plan)?;
     let changed: Vec<&str> = after.iter().filter(|one| !before.contains(one)).map(|(unit, _)| *unit).collect();
     if configured.is_err() {
-        // The next run finds the file as it is now: that it changed is known only here.
+        // The next run cannot detect this change of the file.
         services::restart(root, &changed)?;
     }
     configured?;
@@ -79,7 +79,7 @@ pub fn run(root: &Root, plan: &Plan, record: &mut Record, lock: Lock) -> Result<
     restarted.and(taken).map(|_| true)
 }
 
-/// The units that follow a file, each with what is in that now.
+/// Units with a trigger file, and its current content.
 fn watched<'a>(root: &Root, plan: &'a Plan) -> Result<Vec<Watched<'a>>, Error> {
     let files = plan.services.iter().filter_map(|service| Some((service.unit.as_str(), service.on_change.as_ref()?)));
     files.map(|(unit, path)| Ok((unit, root.read(path, MAX_FILE)?))).collect()
@@ -94,8 +94,8 @@ fn is_new(file: &Listed, last: Option<Time>) -> bool {
     last.is_none_or(|last| file.found.modified > last)
 }
 
-/// Copies each file to its place, true when that changed anything. One that is refused does not keep the others from their
-/// places.
+/// Copies each file to its destination; returns whether anything changed. A refused file does not block the
+/// others.
 fn take(root: &Root, plan: &Plan, receive: &Receive, new: &[Listed]) -> Result<bool, Error> {
     let accounts = Accounts::read(root)?;
     let (mut changed, mut failed) = (false, None);
@@ -139,7 +139,7 @@ fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, fi
             copy(root, &source, &format!("{}/{name}", place.directory), &owner)
         }
         None => {
-            // Quoted: whoever made up the name is not to write lines of the log.
+            // Quoted: file names must not inject log lines.
             crate::report(&format!("warning: {source:?}: not a file that is expected here; left alone"));
             Ok(false)
         }

@@ -1,4 +1,4 @@
-//! What the last run of `configure` came to: `/var/lib/vmbake/firstboot.json`. No time is in it: a run that changes nothing
+//! Result of the last run of `configure`: `/var/lib/vmbake/firstboot.json`. It has no time: a run without changes
 //! writes nothing.
 
 use serde_json::{Value, json};
@@ -8,18 +8,18 @@ use crate::facts::Facts;
 use crate::json;
 use crate::root::{Owner, Root};
 
-/// Where it is.
+/// Its path.
 pub const PATH: &str = "/var/lib/vmbake/firstboot.json";
 
 const PRIVATE: Owner = Owner { mode: 0o600, uid: 0, gid: 0 };
 
-/// The record as it is on the disk.
+/// The record on disk.
 pub struct Record {
     value: Option<Value>,
 }
 
 impl Record {
-    /// Reads it. One that a power cut damaged counts as none; what is not a record at all is refused.
+    /// Reads it. One that is truncated by a power cut counts as missing; anything but a record is refused.
     pub fn read(root: &Root) -> Result<Self, Error> {
         match json::object(root, PATH) {
             Ok(value) => Ok(Self { value }),
@@ -28,7 +28,6 @@ impl Record {
         }
     }
 
-    /// What it says, if there is one.
     pub fn value(&self) -> Option<&Value> {
         self.value.as_ref()
     }
@@ -64,7 +63,7 @@ impl Record {
     }
 
     fn write(&mut self, root: &Root, value: Value) -> Result<(), Error> {
-        // It tells what was done: a dry run does nothing. Where nothing is new, this removes what a killed run left beside it.
+        // A dry run does not write the record. If nothing is new, this removes the temporary file of a killed run.
         if !root.dry_run() {
             root.write(PATH, format!("{value:#}\n").as_bytes(), &PRIVATE)?;
         }

@@ -1,30 +1,30 @@
-//! The file system below `--root`. Absolute paths in; files, directories and a record of what changed out.
+//! The file system below `--root`. Absolute paths in; files, directories and a record of changes out.
 //!
-//! # What holds
+//! # Invariants
 //!
-//! No symbolic link is followed, in no component of a path: each directory is opened from the one above it. Paths have no
-//! `.` and no `..`. A file is the old or the new one, whole, wherever the program is killed: it is written under another
-//! name (`.NAME.vmbake`, one for each file, so that the next run removes what a killed one left), 0600 and root's until
+//! Symbolic links are never followed, in any component of a path: each directory is opened from its parent. Paths have no
+//! `.` and no `..`. Writes are atomic, wherever the program is killed: a file is written under another
+//! name (`.NAME.vmbake`, one per file, so that the next run removes the remains of a killed one), 0600 and root's until
 //! its content is complete, then gets its owner and mode, is synced, renamed, and its directory synced. A write that fails
-//! leaves the old file and no other. A file that has its content already is not touched; where only its owner or mode is
-//! wrong, that is corrected. Those who change files hold the [lock](Root::lock).
+//! leaves only the old file. A file with the right content is not touched; if only its owner or mode is
+//! wrong, that is corrected. Writers hold the [lock](Root::lock).
 //!
-//! # Directories of others
+//! # Directories of services
 //!
-//! In a directory that belongs to a service, that service may replace anything at any time. Nothing that it does there
-//! makes this program read, write or give away a file elsewhere: symbolic links and special files are refused; what was
-//! opened is examined again before it is used; a file with several hard links is neither read nor given away, since it may
-//! be another user's; a file is corrected in place only if nobody but root and its new owner could have it open for
-//! writing. What the service can do is to put its own content where it owns the directory, which it may, and to make a
+//! In a directory that belongs to a service, that service can replace anything at any time. It must not be able to
+//! make this program read, write or chown a file elsewhere: symbolic links and special files are refused; an
+//! opened file is examined again before use; a file with several hard links is neither read nor chowned, since it can
+//! be another user's; a file is corrected in place only if no user except root and its new owner can have it open for
+//! writing. The service can still replace content in its directory, which it is allowed to, and make a
 //! run fail, with the path in the message.
 //!
-//! The number of links is what can be asked, not what it was: a service that links a file of another user and removes the
-//! link, or waits until the other name is removed, is stopped by the kernel alone, which lets nobody link what they may
+//! The link count shows only the present: a service that links a file of another user and removes the
+//! link, or waits until the other name is removed, is stopped only by the kernel, which does not let users link files they may
 //! not write (`fs.protected_hardlinks`, Debian's default).
 //!
 //! # Dry runs
 //!
-//! A dry run changes nothing. What it would have changed is kept in memory, and read and found as if it had happened.
+//! A dry run changes nothing. Its changes are kept in memory, and are visible to later reads.
 
 mod disk;
 mod overlay;
@@ -50,7 +50,7 @@ pub struct Owner {
     pub gid: u32,
 }
 
-/// What stands at a path.
+/// File type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -63,10 +63,10 @@ pub enum Kind {
     Other,
 }
 
-/// What is known of a path without following a link.
+/// Metadata of a path, without following links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What it is.
+    /// Type.
     pub kind: Kind,
     /// Permissions, as in [`Owner`].
     pub mode: u16,
@@ -76,23 +76,23 @@ pub struct Found {
     pub gid: u32,
     /// Length in bytes.
     pub size: u64,
-    /// When its content changed: seconds and nanoseconds since 1970. In a dry run, of what would be written: the latest
-    /// time there is.
+    /// Modification time: seconds and nanoseconds since 1970. For a planned write of a dry run, the maximum
+    /// time.
     pub modified: (i64, u32),
-    /// Number of its names.
+    /// Number of hard links.
     pub links: u64,
 }
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name, any bytes.
+    /// Name in arbitrary bytes.
     pub name: OsString,
-    /// What it is.
+    /// Type.
     pub found: Found,
 }
 
-/// Keeps other runs out until it is dropped, or the process ends.
+/// Excludes other runs until it is dropped, or the process ends.
 #[derive(Debug)]
 #[must_use = "the lock is released when this is dropped"]
 pub struct Lock {
@@ -113,13 +113,13 @@ pub struct Root {
 pub struct Change {
     /// `write`, `change` (of mode or owner alone), `make` (a directory) or `remove`.
     pub verb: &'static str,
-    /// Below the root.
+    /// Path below the root.
     pub path: String,
-    /// Mode and owner that it has now, unless it is gone.
+    /// Its new mode and owner, unless it was removed.
     pub owner: Option<Owner>,
 }
 
-/// What has to be done to a file that should have a content and an owner.
+/// Required action for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Nothing,
@@ -128,25 +128,25 @@ enum Step {
 }
 
 impl Root {
-    /// Opens the directory `path`. A link there is followed: it is the caller's.
+    /// Opens the directory `path`, following a link, since the caller chose it.
     pub fn open(path: &Path, dry_run: bool) -> Result<Self, Error> {
         let overlay = dry_run.then(|| RefCell::new(Overlay::default()));
         Ok(Self { disk: Disk::open(path)?, overlay, changes: RefCell::default() })
     }
 
-    /// Whether this is the machine itself, `/`, and not a tree elsewhere.
+    /// Whether this is the machine itself, `/`.
     pub fn is_system(&self) -> bool {
         self.disk.is_system()
     }
 
-    /// Whether nothing is changed.
+    /// Whether it is a dry run.
     pub fn dry_run(&self) -> bool {
         self.overlay.is_some()
     }
 
-    /// Has all that other programs have written so far put on the disk: a power cut takes it from them otherwise, for half a minute.
-    /// Only on the machine itself, as it concerns all file systems.
-    pub fn settle(&self) {
+    /// Syncs the writes of other programs, which a power cut would lose within half a minute.
+    /// Only on the machine itself, since it affects all file systems.
+    pub fn sync_all(&self) {
         if self.is_system() && !self.dry_run() {
             rustix::fs::sync();
         }
@@ -157,8 +157,8 @@ impl Root {
         self.disk.shown(path)
     }
 
-    /// Waits until no other run has the lock, which is on the directory `/var/lib/vmbake`: no lock file is left behind, and
-    /// the kernel drops the lock with the process. A process that asks twice waits for itself. A dry run has no lock.
+    /// Waits for the lock, which is on the directory `/var/lib/vmbake`: no lock file is left behind, and
+    /// the kernel releases it with the process. Locking twice in a process is a deadlock. A dry run does not lock.
     pub fn lock(&self) -> Result<Lock, Error> {
         let make = !self.dry_run();
         Ok(Lock {
@@ -171,7 +171,7 @@ impl Root {
         })
     }
 
-    /// What is at `path`, which may be a link; `None` where it or a directory above it is missing.
+    /// Metadata of `path`, which can be a link; `None` if it or a parent is missing.
     pub fn find(&self, path: &str) -> Result<Option<Found>, Error> {
         let planned = self.overlay.as_ref().and_then(|overlay| overlay.borrow().find(path));
         match planned {
@@ -182,8 +182,8 @@ impl Root {
         }
     }
 
-    /// The regular file at `path`, of up to `limit` bytes; `None` where it or a directory above it is missing. In a
-    /// directory that others may write, a file with several links is refused.
+    /// Reads the regular file at `path`, of up to `limit` bytes; `None` if it or a parent is missing. In a
+    /// directory that others can write, a file with several links is refused.
     pub fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, Error> {
         match self.overlay.as_ref().and_then(|overlay| overlay.borrow().content(path)) {
             Some(Some(content)) if content.len() as u64 > limit => {
@@ -194,8 +194,8 @@ impl Root {
         }
     }
 
-    /// Makes `path` a file with this content, owner and mode; true when something changed. What is there already and is no
-    /// regular file is refused. The directory must be there.
+    /// Writes a file with this content, owner and mode; returns whether anything changed. An existing path that is not a
+    /// regular file is refused. The directory must exist.
     pub fn write(&self, path: &str, content: &[u8], owner: &Owner) -> Result<bool, Error> {
         let step = match &self.overlay {
             None => self.disk.write(path, content, owner)?,
@@ -216,7 +216,7 @@ impl Root {
         })
     }
 
-    /// Removes whatever is at `path` and is no directory; true when there was something.
+    /// Removes `path` unless it is a directory; returns whether it existed.
     pub fn remove(&self, path: &str) -> Result<bool, Error> {
         let removed = match &self.overlay {
             None => self.disk.remove(path)?,
@@ -229,7 +229,7 @@ impl Root {
         Ok(removed && self.changed("remove", path, None))
     }
 
-    /// Removes the directory `path` if it is empty; true when it did.
+    /// Removes the directory `path` if it is empty; returns whether it did.
     pub fn remove_directory(&self, path: &str) -> Result<bool, Error> {
         let removed = match &self.overlay {
             None => self.disk.remove_directory(path)?,
@@ -244,7 +244,7 @@ impl Root {
         Ok(removed && self.changed("remove", path, None))
     }
 
-    /// Makes `path` a directory with this owner and mode; true when something changed. The directory above it must be there.
+    /// Creates the directory `path` with this owner and mode; returns whether anything changed. Its parent must exist.
     pub fn directory(&self, path: &str, owner: &Owner) -> Result<bool, Error> {
         let found = self.find(path)?;
         let verb = match found {
@@ -264,8 +264,8 @@ impl Root {
         Ok(self.changed(verb, path, Some(owner)))
     }
 
-    /// Gives the file or socket at `path` this owner and mode; true when that changed something. Where it is missing and not
-    /// `optional`, that is an error. In a directory that others may write, a file with several links is refused.
+    /// Sets owner and mode of the file or socket at `path`; returns whether anything changed. If it is missing and not
+    /// `optional`, that is an error. In a directory that others can write, a file with several links is refused.
     pub fn permit(&self, path: &str, owner: &Owner, optional: bool) -> Result<bool, Error> {
         let found = match self.find(path)? {
             Some(found) if matches!(found.kind, Kind::File | Kind::Socket) => found,
@@ -283,7 +283,7 @@ impl Root {
         Ok(self.changed("change", path, Some(owner)))
     }
 
-    /// Gives the file at `path`, made empty where it is missing, this time of last change; a dry run does nothing.
+    /// Sets the modification time of `path`, which is created if missing; a dry run does nothing.
     pub fn stamp(&self, path: &str, time: (i64, u32)) -> Result<(), Error> {
         if self.dry_run() {
             return Ok(());
@@ -294,11 +294,11 @@ impl Root {
         self.disk.stamp(path, time)
     }
 
-    /// What is in the directory `path`, by name; nothing where it is missing.
+    /// Entries of the directory `path`, by name; empty if it is missing.
     pub fn list(&self, path: &str) -> Result<Vec<Listed>, Error> {
         let planned = self.overlay.as_ref().is_some_and(|overlay| overlay.borrow().find(path).is_some());
         let mut listed = match self.find(path)? {
-            // A directory that is only planned, or gone.
+            // A directory that is planned or removed in a dry run.
             None if planned => Vec::new(),
             _ => self.disk.list(path)?,
         };
@@ -309,7 +309,7 @@ impl Root {
                 listed.extend(rest.map(|found| Listed { name: name.into(), found }));
             }
         }
-        // Put in order one by one: std's sort would add kilobytes to the program.
+        // Insertion sort: std's sort would add kilobytes to the program.
         let mut sorted: Vec<Listed> = Vec::with_capacity(listed.len());
         for entry in listed {
             let at = sorted.partition_point(|other| other.name < entry.name);
@@ -318,7 +318,7 @@ impl Root {
         Ok(sorted)
     }
 
-    /// What was changed so far, or in a dry run would be, in this order.
+    /// Changes so far, real or of a dry run, in order.
     pub fn changes(&self) -> Ref<'_, [Change]> {
         Ref::map(self.changes.borrow(), Vec::as_slice)
     }
@@ -342,7 +342,7 @@ impl Root {
         Ok(found.step(same, owner))
     }
 
-    /// The directory in which a dry run would write must be there, as in a real one.
+    /// The directory of a dry-run write must exist, as in a real one.
     fn check_above(&self, path: &str) -> Result<(), Error> {
         let above = path.rsplit_once('/').map_or("", |(above, _)| above);
         match above {
@@ -400,13 +400,13 @@ impl Found {
         Self { mode: owner.mode, uid: owner.uid, gid: owner.gid, ..self }
     }
 
-    /// Whether somebody other than root may add names to, and take them from, this directory.
+    /// Whether users other than root can add and remove names in this directory.
     fn is_others(&self) -> bool {
         self.uid != 0 || self.mode & 0o022 != 0
     }
 
     fn step(&self, same_content: bool, owner: &Owner) -> Step {
-        // Who could write the file may still have it open: then the new owner gets a new file.
+        // A former writer can still have the file open: then the new owner gets a new file.
         let only_ours = self.links == 1 && (self.uid == 0 || self.uid == owner.uid) && self.mode & 0o022 == 0;
         match same_content {
             true if self.has(owner) => Step::Nothing,

@@ -1,4 +1,4 @@
-//! Units of systemd, by way of systemctl(1): each call costs a tenth of a second or more, so units are handled together.
+//! systemd units, by systemctl(1): each call takes a tenth of a second or more, so units are batched.
 
 use std::process::{Command, Stdio};
 
@@ -7,17 +7,17 @@ use crate::plan::{Action, Plan, Service};
 use crate::root::Root;
 use crate::template::{self, Scope};
 
-/// When services are handled.
+/// Occasion for handling services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// `restart`: each as its action says.
+    /// `restart`: by the action of each unit.
     Restart,
-    /// Files were received: those that want it are restarted.
+    /// After a delivery: restarts the units that require it.
     Receive,
 }
 
-/// Enables, starts and stops; a failure of one does not keep the others from being handled. Those whose file has `changed` are
-/// the first.
+/// Enables, starts and stops units; a failure of one does not affect the others. Units whose trigger file has `changed` come
+/// first.
 pub fn handle(
     root: &Root,
     plan: &Plan,
@@ -38,7 +38,7 @@ pub fn handle(
     };
     let block: &[&str] = if no_block { &["--no-block"] } else { &[] };
     let reloaded = systemctl(root, &["daemon-reload"], &[]);
-    // What cannot be stopped, or is not there, is not in the way.
+    // Units that are missing or cannot be stopped are ignored.
     for error in each(root, &[&["disable", "--no-reload", "--now"], block].concat(), &off) {
         crate::report(&format!("warning: {}", crate::chain(&error)));
     }
@@ -64,12 +64,12 @@ pub fn handle(
     first.map_or(Ok(()), Err)
 }
 
-/// Restarts units, whatever their conditions say.
+/// Restarts units, regardless of their conditions.
 pub fn restart(root: &Root, units: &[&str]) -> Result<(), Error> {
     systemctl(root, &["restart"], units)
 }
 
-/// Runs systemctl for all units at once; as it does nothing for any of them if one is masked or missing, then for each alone.
+/// Runs systemctl for all units at once; if one is masked or missing, it does nothing, so then for each unit separately.
 fn each(root: &Root, arguments: &[&str], units: &[&str]) -> Vec<Error> {
     match systemctl(root, arguments, units) {
         Err(_) if matches!(arguments.first(), Some(&"enable" | &"disable")) => {
@@ -79,7 +79,7 @@ fn each(root: &Root, arguments: &[&str], units: &[&str]) -> Vec<Error> {
     }
 }
 
-/// Runs systemctl, unless there is nothing to do it with. What it says goes to standard error.
+/// Runs systemctl, unless there are no units. Its output goes to stderr.
 fn systemctl(root: &Root, arguments: &[&str], units: &[&str]) -> Result<(), Error> {
     if units.is_empty() && arguments != ["daemon-reload"] {
         return Ok(());
@@ -87,7 +87,7 @@ fn systemctl(root: &Root, arguments: &[&str], units: &[&str]) -> Result<(), Erro
     run(root, "/usr/bin/systemctl", &[arguments, units].concat())
 }
 
-/// Runs a program to its end; below another root, or where nothing may change, it is only named.
+/// Runs a program; below another root or in a dry run, it is only reported.
 pub fn run(root: &Root, program: &str, arguments: &[&str]) -> Result<(), Error> {
     if root.dry_run() || !root.is_system() {
         return crate::print(&format!("run {program} {}\n", arguments.join(" ")));
@@ -95,7 +95,7 @@ pub fn run(root: &Root, program: &str, arguments: &[&str]) -> Result<(), Error> 
     execute(program, arguments)
 }
 
-/// Runs a program to its end.
+/// Runs a program.
 pub fn execute(program: &str, arguments: &[&str]) -> Result<(), Error> {
     let output = Command::new(program)
         .args(arguments)

@@ -1,4 +1,4 @@
-//! Variables with their values: the inputs of a plan and what it makes of them.
+//! Variables with their values: inputs of a plan and derived ones.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,7 +12,7 @@ use crate::template::{self, Machine, Scope, Url, Writing, base64};
 /// Names and their values.
 pub type Variables = BTreeMap<String, String>;
 
-/// The variables of a file; `None` where it is missing or empty.
+/// The variables of a file; `None` if it is missing or empty.
 pub fn read(root: &Root, path: &str) -> Result<Option<Variables>, Error> {
     match root.read(path, env::MAX_BYTES)? {
         Some(bytes) if !bytes.is_empty() => env::parse(&root.shown(path), &bytes).map(Some),
@@ -20,12 +20,12 @@ pub fn read(root: &Root, path: &str) -> Result<Option<Variables>, Error> {
     }
 }
 
-/// What user data says.
+/// Variables of user data.
 pub fn user_data(root: &Root, inputs: &Inputs) -> Result<Variables, Error> {
     read(root, &inputs.user_data)?.ok_or_else(|| Error::NotReady { path: root.shown(&inputs.user_data) })
 }
 
-/// Reports names in user data that the plan does not have: nobody asks for them.
+/// Reports unused names in user data, which the plan does not have.
 pub fn report_unknown(plan: &Plan, inputs: &Inputs, user_data: &Variables) {
     for name in user_data.keys() {
         if !plan.variables.iter().any(|(key, variable)| variable.has_name(key, name)) {
@@ -34,7 +34,7 @@ pub fn report_unknown(plan: &Plan, inputs: &Inputs, user_data: &Variables) {
     }
 }
 
-/// Every variable of the plan: what the last file that has it says, under its name or an older one; where that is empty,
+/// All variables of the plan: the value in the last file that has it, under its name or an alias; if that is empty,
 /// the default, unless an empty value counts.
 pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
     let find = |name: &str| files.iter().rev().find_map(|file| file.get(name));
@@ -43,7 +43,7 @@ pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
         variables.insert(assignment.name.clone(), find(&assignment.name).cloned().unwrap_or_default());
     }
     for (name, variable) in &plan.variables {
-        // A file that has it under its name says no less than one that has it under an older name.
+        // Name and aliases have the same precedence across files.
         let found = files.iter().rev().find_map(|file| value(name, variable, file));
         let value = found.filter(|value| variable.empty || !value.is_empty()).unwrap_or(&variable.default);
         check_value(name, variable, value)?;
@@ -52,7 +52,7 @@ pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
     Ok(variables)
 }
 
-/// What user data give to the file of mutable variables: all but the unlisted ones.
+/// Variables of user data for the file of mutable variables: all except unlisted ones.
 pub fn without_unlisted(plan: &Plan, values: &Variables) -> Variables {
     let is_unlisted = |name: &String| {
         plan.variables.iter().any(|(known, variable)| variable.unlisted && variable.has_name(known, name))
@@ -60,14 +60,14 @@ pub fn without_unlisted(plan: &Plan, values: &Variables) -> Variables {
     values.iter().filter(|(name, _)| !is_unlisted(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The value of a variable under any of its names: the first that is not empty, or else empty if one of them is there.
+/// The value of a variable under any of its names: the first non-empty one, or else empty if one of them exists.
 pub fn value<'a>(name: &str, variable: &Variable, values: &'a Variables) -> Option<&'a str> {
     let names = std::iter::once(name).chain(variable.aliases.iter().map(String::as_str));
     let found: Vec<&str> = names.filter_map(|name| values.get(name)).map(String::as_str).collect();
     found.iter().find(|value| !value.is_empty()).or(found.first()).copied()
 }
 
-/// Refuses a value that does not look as the plan says.
+/// Refuses a value that violates the plan's format.
 pub fn check_value(name: &str, variable: &Variable, value: &str) -> Result<(), Error> {
     let expected = if value.is_empty() {
         variable.required.then(|| "a value".to_owned())
@@ -78,7 +78,7 @@ pub fn check_value(name: &str, variable: &Variable, value: &str) -> Result<(), E
     };
     match expected {
         Some(expected) => {
-            // What should have been a certificate may be a key.
+            // A key can be given instead of a certificate by mistake.
             let secret = variable.one_of.is_empty() && matches!(variable.format, Some(Format::Base64 | Format::Url));
             let begin: String = value.chars().take(80).collect();
             let found = if secret { "something else".to_owned() } else { format!("{begin:?}") };
@@ -102,7 +102,7 @@ fn matches(format: Format, value: &str) -> bool {
     }
 }
 
-/// Whether a text can be the name of a host; an IPv4 address can.
+/// Whether a text is a valid host name or IPv4 address.
 pub fn is_host_name(value: &str) -> bool {
     value.len() <= 253
         && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
@@ -122,7 +122,7 @@ fn described(format: Format) -> &'static str {
     }
 }
 
-/// Sets variables one after the other; one whose condition does not hold stays, or becomes empty.
+/// Sets variables in order; one whose condition does not hold is kept, or becomes empty.
 pub fn assign(assignments: &[Assignment], variables: &mut Variables, machine: &dyn Machine) -> Result<(), Error> {
     for assignment in assignments {
         let scope = Scope { variables, machine };
@@ -137,7 +137,7 @@ pub fn assign(assignments: &[Assignment], variables: &mut Variables, machine: &d
     Ok(())
 }
 
-/// Stops at the first check of a stage that does not hold.
+/// Fails at the first failed check of a stage.
 pub fn check<'a>(
     checks: impl IntoIterator<Item = &'a Check>,
     stage: Option<Stage>,

@@ -1,8 +1,8 @@
-//! What the record says, as one line for people.
+//! Formats the record as one line.
 
 use serde_json::Value;
 
-/// The line that `configure` prints to the console and `status` to a terminal. An absent fact is `-`.
+/// The line that `configure` prints to the console and `status` to a terminal. A missing fact is `-`.
 pub fn line(record: &Value) -> String {
     let fact = |pointer| plain(record.pointer(pointer).and_then(Value::as_str).unwrap_or("-"));
     match record["state"].as_str() {
@@ -23,7 +23,7 @@ pub fn line(record: &Value) -> String {
     }
 }
 
-/// A value that cannot break the line or drive a terminal.
+/// Escapes line breaks and control characters.
 fn plain(value: &str) -> String {
     value.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
 }

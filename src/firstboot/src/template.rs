@@ -1,12 +1,12 @@
-//! The language of texts and conditions in a plan: a strict subset of Jinja, of which nothing but these forms exists.
+//! The language of templates and conditions in a plan: a strict subset of Jinja with only these forms.
 //!
 //! `{{ expression }}` is replaced; `{% if %}`, `{% elif %}`, `{% else %}`, `{% endif %}`, `{% for NAME in LIST %}` and
-//! `{% endfor %}` choose and repeat; `{# #}` is a comment. A tag alone on its line leaves no line behind: blanks before it and
-//! the line end after it are dropped, as with Jinja's `lstrip_blocks` and `trim_blocks`.
+//! `{% endfor %}` select and repeat; `{# #}` is a comment. A tag alone on its line leaves no line: blanks before it and
+//! the line break after it are removed, as with Jinja's `lstrip_blocks` and `trim_blocks`.
 //!
 //! Values are texts, lists of texts, whole numbers, `true` and `false`. An empty text, an empty list and 0 count as false.
-//! There are no assignments, macros or includes; an unknown name is an error, never empty. A text is only ever written, not
-//! read as a template again: what a value contains does not matter.
+//! There are no assignments, macros or includes; an unknown name is an error, never empty. A value is inserted, never
+//! parsed as a template again.
 
 mod evaluate;
 mod filters;
@@ -21,18 +21,18 @@ pub(crate) use filters::{Url, base64};
 
 use parse::{Expression, Node};
 
-/// How the values of a template are written.
+/// Format of inserted values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writing {
-    /// As they are: somebody else quotes the result.
+    /// Verbatim: the caller quotes the result.
     Raw,
-    /// As they are, without control characters, unless the value is the whole text.
+    /// Verbatim, without control characters, unless the value is the whole text.
     Lines,
-    /// As JSON: texts in quotes. YAML and TOML read the same.
+    /// As JSON: quoted texts, which are also valid YAML and TOML.
     Json,
 }
 
-/// What is wrong with a template, or stops its evaluation.
+/// Error of a template or of its evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error("line {line}: {message}")]
@@ -45,7 +45,7 @@ pub enum Fault {
     Undefined { name: String },
     #[error("{message}")]
     Value {
-        /// What is expected, and what is found.
+        /// Expected and found.
         message: String,
     },
     #[error("{host} has no address: {reason}")]
@@ -62,7 +62,7 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub struct Text(Vec<Node>);
 
-/// An expression that holds or does not.
+/// A condition.
 #[derive(Clone, Debug)]
 pub struct Condition(Expression);
 
@@ -72,19 +72,19 @@ impl Text {
         parse::nodes(text).map(Self)
     }
 
-    /// Whether nothing in it is replaced.
+    /// Whether it has no expressions.
     pub fn is_plain(&self) -> bool {
         self.0.iter().all(|node| matches!(node, Node::Text(_)))
     }
 
-    /// The names that it needs.
+    /// The names that it uses.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         parse::names_of(&self.0, &mut Vec::new(), &mut names);
         names
     }
 
-    /// The text with everything replaced.
+    /// Renders the template.
     pub fn render(&self, scope: &Scope, writing: Writing) -> Result<String, Fault> {
         let whole = matches!(self.0[..], [Node::Output(_)]);
         let writing = if whole && writing == Writing::Lines { Writing::Raw } else { writing };
@@ -100,7 +100,7 @@ impl Condition {
         parse::expression(text).map(Self)
     }
 
-    /// The names that it needs.
+    /// The names that it uses.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.0.names(&[], &mut names);
@@ -117,7 +117,7 @@ pub fn render(text: &str, scope: &Scope, writing: Writing) -> Result<String, Fau
     Text::parse(text)?.render(scope, writing)
 }
 
-/// Whether a condition holds; one that is not there does.
+/// Whether a condition holds; an absent one does.
 pub fn holds(condition: Option<&str>, scope: &Scope) -> Result<bool, Fault> {
     condition.map_or(Ok(true), |text| Condition::parse(text)?.holds(scope))
 }

@@ -1,5 +1,5 @@
-//! Users that a machine gets by its settings, and those of the image that have lost something: useradd(8) and its kin make and
-//! change them, and may have been killed half-way.
+//! Creates users by the machine's settings, and restores users of the image. useradd(8) and related tools
+//! are used, and can have been killed halfway.
 
 use crate::accounts::Accounts;
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::root::Root;
 use crate::services;
 use crate::template::{self, Scope};
 
-/// Makes the users that are wanted, and what they lack: a group of their name and a home. All users are returned.
+/// Creates requested users, and their missing groups and homes. Returns all users.
 pub fn make(root: &Root, plan: &Plan, scope: &Scope) -> Result<Accounts, Error> {
     let mut accounts = Accounts::read(root)?;
     for (name, user) in &plan.users {
@@ -22,7 +22,7 @@ pub fn make(root: &Root, plan: &Plan, scope: &Scope) -> Result<Accounts, Error> 
             // useradd writes the users, then the groups.
             run(root, &mut accounts, "/usr/sbin/groupadd", &["--", name], name)?;
         }
-        // At the end it makes the home, which nobody may enter until it has its owner.
+        // Finally it creates the home, which is inaccessible until it has its owner.
         let home = format!("/home/{name}");
         if root.find(&home)?.is_none_or(|home| home.mode == 0) {
             root.directory(&home, &accounts.owner(0o700, name, name)?)?;
@@ -31,7 +31,7 @@ pub fn make(root: &Root, plan: &Plan, scope: &Scope) -> Result<Accounts, Error> 
     Ok(accounts)
 }
 
-/// Gives the users of the image back what they lost: user, group, shell and secondary groups, and no others. All users are returned.
+/// Restores users of the image: user, group, shell and exact secondary groups. Returns all users.
 pub fn restore(root: &Root, plan: &Plan) -> Result<Accounts, Error> {
     let mut accounts = Accounts::read(root)?;
     let missing: Vec<&str> = plan.accounts.keys().map(String::as_str).filter(|name| !accounts.has_user(name)).collect();
@@ -45,7 +45,7 @@ pub fn restore(root: &Root, plan: &Plan) -> Result<Accounts, Error> {
         let groups: Vec<&str> = account.groups.iter().chain(optional).map(String::as_str).collect();
         let common = ["--groups", &groups.join(","), "--shell", &account.shell, "--", name];
         if missing.contains(&name.as_str()) {
-            // Its home may be there still; subordinate ids are not given out.
+            // Its home can still exist; subordinate ids are not assigned.
             let id = account.id.to_string();
             let keys = ["--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"];
             let new = ["--uid", &id, "--gid", name, "--home-dir", &account.home, "--no-create-home"];
@@ -57,7 +57,7 @@ pub fn restore(root: &Root, plan: &Plan) -> Result<Accounts, Error> {
                 continue;
             }
         }
-        // Also of one that was just made: groups may know the name from before.
+        // Also for a user that was just created: groups can have the name from before.
         if !accounts.is_in(name, &account.shell, &groups) {
             run(root, &mut accounts, "/usr/sbin/usermod", &common, name)?;
         }

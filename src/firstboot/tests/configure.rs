@@ -1,5 +1,5 @@
-//! The program as a user runs it, below a root of its own: it converges, changes nothing needlessly and refuses what is
-//! not safe to use.
+//! Runs the program below a separate root: it converges, makes no needless changes and refuses unsafe
+//! input.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are not #[test] functions, which may unwrap")]
 
 use std::fs;
@@ -190,7 +190,7 @@ const SETTINGS: &str = r#"{
         "b.key": {"directory": "/opt", "group": "root", "certificate": "/opt/b.crt"}}
 }"#;
 
-/// A machine that has settings and takes files.
+/// A machine with settings and deliveries.
 fn with_settings() -> tempfile::TempDir {
     let root = root();
     write(root.path(), "opt/podplane/share/firstboot.json", SETTINGS.as_bytes());
@@ -213,7 +213,7 @@ fn user_data_that_did_not_work_can_be_put_right() {
     let output = run(root.path(), &["configure"]);
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(fs::read_to_string(root.path().join("opt/keys")).unwrap(), "right");
-    // From now on they are read no more.
+    // They are not read any more.
     write(root.path(), "opt/user.env", b"KEY=other\n");
     assert!(run(root.path(), &["configure"]).status.success());
     assert_eq!(fs::read_to_string(root.path().join("opt/keys")).unwrap(), "right");
@@ -278,7 +278,7 @@ fn what_was_taken_just_before_the_last_run_restarts_nothing_by_itself() {
     write(root.path(), "opt/recv/last", b"");
     assert!(said(&run(root.path(), &["recv-watch"])).contains("restart one.service"));
     assert!(!said(&run(root.path(), &["recv-watch"])).contains("restart one.service"));
-    // The time of a file that arrived while that run began.
+    // Time of a file that arrived at the start of that run.
     write(root.path(), "opt/recv/b.crt", b"C");
     let stamp = fs::metadata(root.path().join("opt/stamp")).unwrap().modified().unwrap();
     let received = fs::File::open(root.path().join("opt/recv/b.crt")).unwrap();
@@ -353,7 +353,7 @@ fn no_run_waits_for_one_that_waits_for_services() {
         let root = with_settings();
         assert!(run(root.path(), &["configure"]).status.success());
         write(root.path(), "opt/recv/b.crt", b"B");
-        // Instead of services: a pipe that is full, so that the first line about them is not written yet.
+        // Instead of services: a full pipe, so that the first line about them blocks.
         let (mut reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(&[b'.'; 65536]).unwrap();
         let mut waiting = command(root.path(), &[command_of]).stdout(writer).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Files with variables, read by those who read them: two shells and systemd's own function for `EnvironmentFile=`.
+//! Environment files, compared with their readers: two shells and systemd's function for `EnvironmentFile=`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests fail by panicking")]
 
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use vmbake_firstboot::env::{parse, render};
 #[path = "../../disk/tests/skip.rs"]
 mod skip;
 
-/// Variables in the order of their names; `None` where the file is refused.
+/// Variables by name; `None` if the file is refused.
 type Read = Option<BTreeMap<String, String>>;
 
-/// Who reads files, each named by its number in the folder, and says what it found: `NAME=value` and an empty one, ended by NUL.
+/// A reader of numbered files in a directory, which prints `NAME=value` and an empty one, terminated by NUL.
 const SHELL: &str = r#"
     number=0
     while [ "$number" -lt "$1" ]; do
@@ -25,7 +25,7 @@ const SHELL: &str = r#"
 const ALL: [&str; 3] = ["bash", "dash", "systemd"];
 const SYSTEMD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/environment.py");
 
-/// Opinions of the files, of all variables `V…` where a shell has others of its own.
+/// Results for the files, only for variables `V…`, since shells have others.
 fn opinions(texts: &[Vec<u8>], asked: &[&str]) -> Vec<(&'static str, Vec<Read>)> {
     let folder = tempfile::tempdir().unwrap();
     for (number, text) in texts.iter().enumerate() {
@@ -42,7 +42,7 @@ fn opinions(texts: &[Vec<u8>], asked: &[&str]) -> Vec<(&'static str, Vec<Read>)>
         if !asked.contains(&who) {
             continue;
         }
-        // Bare values such as *? must not match names of files here, nor ~ a home directory.
+        // Bare values such as *? must not match file names, nor ~ a home directory.
         let output = Command::new(arguments[0])
             .args(&arguments[1..])
             .current_dir(folder.path())
@@ -85,7 +85,7 @@ fn ours(text: &[u8]) -> Read {
     parse(Path::new("x.env"), text).ok()
 }
 
-/// Asserts that they read files as these are said to be.
+/// Asserts that all readers give the expected values.
 fn agree(files: &[(Vec<u8>, BTreeMap<String, String>)], asked: &[&str]) {
     let texts: Vec<Vec<u8>> = files.iter().map(|(text, _)| text.clone()).collect();
     for (who, found) in opinions(&texts, asked) {
@@ -95,7 +95,7 @@ fn agree(files: &[(Vec<u8>, BTreeMap<String, String>)], asked: &[&str]) {
     }
 }
 
-/// Values that proptest makes of `strategy`, the same in every run.
+/// Deterministic values of a proptest `strategy`.
 fn samples<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -128,7 +128,7 @@ fn everybody_reads_every_character() {
     agree(&characters.iter().map(file).collect::<Vec<_>>(), &ALL);
 }
 
-/// What data written by hand may have.
+/// Contents of manually written files.
 #[test]
 fn everybody_reads_what_is_accepted() {
     // Without $, backtick and bare backslash, which only a shell evaluates, and without carriage returns, of which the module says
@@ -142,7 +142,7 @@ fn everybody_reads_what_is_accepted() {
     agree(&files, &ALL);
 }
 
-/// With everything that means something to one of them.
+/// With all characters that are special to one of the readers.
 #[test]
 fn systemd_reads_what_is_accepted() {
     let part = r#"([ab \t=#;\\'"$`~é\r]|\\\n|\\"|\\'|'"'"'|'\\''|\n|\u{fffe}|\nVb=|\nLD=){0,12}"#;
@@ -150,7 +150,7 @@ fn systemd_reads_what_is_accepted() {
     let texts: Vec<Vec<u8>> =
         samples(proptest::string::string_regex(&text).unwrap(), 60_000).into_iter().map(String::into_bytes).collect();
     let raw = (1..=u8::MAX).flat_map(|byte| [vec![b'V', b'=', byte, b'\n'], [b"V='a", &[byte][..], b"b'\n"].concat()]);
-    // Those that are read as a shell reads them are left out.
+    // Without files that are read as by a shell.
     let files: Vec<_> = texts
         .into_iter()
         .chain(raw)
@@ -161,7 +161,7 @@ fn systemd_reads_what_is_accepted() {
     agree(&files, &["systemd"]);
 }
 
-/// An apostrophe as tools quote it that write for scripts.
+/// An apostrophe as quoted by tools that write for scripts.
 #[test]
 fn shells_read_what_is_quoted_for_them() {
     let values = samples(prop::collection::btree_map("V[a-c]", r#"([^\x00\r]|['\n"\\$`=# ]){0,12}"#, 1..4), 300);
@@ -175,7 +175,7 @@ fn shells_read_what_is_quoted_for_them() {
     agree(&files, &["bash", "dash"]);
 }
 
-/// What systemd would read otherwise than a shell, and what it would not read at all: that it still does is why we refuse it.
+/// Input that systemd reads differently from a shell, or not at all: this is why it is refused.
 #[test]
 fn what_is_refused_is_read_differently() {
     let texts = ["export V=a", "V=a # b", "V=a'b'", "V='\u{fffe}'", "#\rV=a", "#\\\nV=a\nVb="];
@@ -185,6 +185,6 @@ fn what_is_refused_is_read_differently() {
     let [(_, bash), (_, dash), (_, systemd)] = &opinions[..] else { return };
     assert_eq!(bash, dash);
     let differs = bash.iter().zip(systemd).map(|(shell, systemd)| shell != systemd).collect::<Vec<_>>();
-    // That a comment goes on behind a backslash was so before 254.
+    // Comments continue after a backslash before 254.
     assert_eq!(&differs[..5], [true; 5], "{opinions:?}");
 }

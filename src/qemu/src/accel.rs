@@ -1,4 +1,4 @@
-//! How the machine's processors are had: from the host's kernel, where that works, else by emulation.
+//! Selects the accelerator: KVM if it works, otherwise emulation.
 
 mod guest;
 
@@ -16,26 +16,26 @@ use super::scratch::{Scratch, ScratchError};
 use vmbake_common::progress::{Event, tell};
 
 const KVM: &str = "/dev/kvm";
-/// Seconds after which KVM is given up. Where it works, firmware needs a tenth of one.
+/// Timeout of the KVM test in seconds. Working KVM needs a tenth of one.
 const PATIENCE: &str = "4";
 
-/// What to run the machine's processors with.
+/// Accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Accel {
-    /// KVM where it works, else TCG
+    /// KVM if it works, else TCG
     Auto,
-    /// The host's kernel
+    /// KVM of the host's kernel
     Kvm,
-    /// Emulation
+    /// Emulation (TCG)
     Tcg,
 }
 
-/// Why a machine cannot run as asked.
+/// Error while selecting an accelerator.
 #[derive(Debug, thiserror::Error)]
 pub enum AccelError {
     #[error("no KVM: {why}")]
     NoKvm {
-        /// What is in the way.
+        /// Reason.
         why: String,
     },
     #[error(transparent)]
@@ -45,7 +45,7 @@ pub enum AccelError {
 impl Hint for AccelError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NoKvm { .. } => Some("--accel tcg emulates, some ten times slower".to_owned()),
+            Self::NoKvm { .. } => Some("use emulation with --accel tcg, about ten times slower".to_owned()),
             Self::Scratch(_) => None,
         }
     }
@@ -53,22 +53,22 @@ impl Hint for AccelError {
     vmbake_common::causes!(Scratch);
 }
 
-/// What was chosen, and why.
+/// The selected accelerator, and why.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// KVM, else TCG.
+    /// Whether it is KVM; else TCG.
     pub kvm: bool,
     why: String,
 }
 
 impl Chosen {
-    /// What is told of it.
+    /// The event to report.
     pub(super) fn event(&self) -> Event {
         Event::Accel { kvm: self.kvm, reason: self.why.clone() }
     }
 }
 
-/// Chooses how the processors of a machine are had. On some hosts /dev/kvm opens but runs no guest, so it is tried.
+/// Selects the accelerator. On some hosts /dev/kvm opens but cannot run guests, so it is tested.
 pub fn choose(wanted: Accel, arch: Arch, qemu: &Path) -> Result<Chosen, AccelError> {
     let chosen = |kvm, why: &str| Ok(Chosen { kvm, why: why.to_owned() });
     if wanted == Accel::Tcg {
@@ -78,12 +78,12 @@ pub fn choose(wanted: Accel, arch: Arch, qemu: &Path) -> Result<Chosen, AccelErr
         (Accel::Kvm, Some(why)) => Err(AccelError::NoKvm { why }),
         (Accel::Kvm, None) => chosen(true, "as asked"),
         (_, Some(why)) => chosen(false, &why),
-        (_, None) if runs(qemu, arch, "kvm", "host")? => chosen(true, "a guest ran"),
-        (_, None) => chosen(false, "/dev/kvm is there, but runs no 64-bit guest"),
+        (_, None) if runs(qemu, arch, "kvm", "host")? => chosen(true, "a test guest ran"),
+        (_, None) => chosen(false, "/dev/kvm exists, but cannot run 64-bit guests"),
     }
 }
 
-/// Why KVM cannot even be tried.
+/// Why KVM cannot be tested.
 fn unusable(arch: Arch) -> Option<String> {
     let host = std::env::consts::ARCH;
     if host != super::qemu_arch(arch) {
@@ -92,12 +92,11 @@ fn unusable(arch: Arch) -> Option<String> {
     let denied = rustix::fs::access(KVM, Access::READ_OK | Access::WRITE_OK).err()?;
     Some(match denied {
         rustix::io::Errno::NOENT => format!("{KVM} does not exist"),
-        _ => format!("{KVM} cannot be opened: is this user in the group kvm?"),
+        _ => format!("cannot open {KVM}: is this user in the group kvm?"),
     })
 }
 
-/// Whether a guest gets to say its word, after which it ends the machine; `timeout` ends one that hangs, even when this process is killed
-/// meanwhile.
+/// Whether a test guest runs and shuts down. `timeout` kills one that hangs, even if this process is killed.
 fn runs(qemu: &Path, arch: Arch, accel: &str, cpu: &str) -> Result<bool, ScratchError> {
     let program: File = Scratch::open().holding(&guest::program(arch))?;
     let mut command = Command::new("timeout");
@@ -109,14 +108,14 @@ fn runs(qemu: &Path, arch: Arch, accel: &str, cpu: &str) -> Result<bool, Scratch
     Ok(output.is_ok_and(|output| output.stdout == guest::WORD))
 }
 
-/// qemu aborts where KVM refuses what it asks for: that is an answer, and no reason to write its memory somewhere.
+/// QEMU aborts if KVM refuses a request: that is an expected result, for which no core dump is needed.
 fn without_core_dumps<T>(run: impl FnOnce() -> T) -> T {
     let before = getrlimit(Resource::Core);
-    // Lowering a limit is always allowed, and raising it again up to the maximum.
+    // A soft limit can be lowered, and raised again up to the hard limit.
     let lowered = setrlimit(Resource::Core, Rlimit { current: Some(0), ..before }).is_ok();
     let result = run();
     if lowered && setrlimit(Resource::Core, before).is_err() {
-        tell(&Event::Note { path: None, note: "qemu will write no core dump".to_owned() });
+        tell(&Event::Note { path: None, note: "disabled core dumps of QEMU".to_owned() });
     }
     result
 }

@@ -1,7 +1,7 @@
-//! What must hold in a machine: checks as text enter, and what became of each leaves.
+//! Checks of a running machine: checks as text in, results out.
 //!
-//! Ports are asked from this host. What else there is to know is asked inside the machine (`guest`): cloud-init starts a small
-//! script there, which answers through a virtio port.
+//! Ports are checked from this host. Everything else is checked inside the machine (`guest`): cloud-init starts a small
+//! script there, which reports through a virtio port.
 
 mod console;
 mod guest;
@@ -19,83 +19,83 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use junit::junit;
-pub use watch::{Trial, TrialError, watch};
+pub use watch::{CheckRun, CheckRunError, watch};
 
 pub(super) use guest::{PORT, vendor_data};
 pub(super) use monitor::Monitor;
 pub(super) use watch::Line;
 
-/// Largest script of a `run=`, and longest name, in bytes.
+/// Maximum length of a check, in bytes.
 const MAX_TEXT: usize = 4096;
-/// Status of an answer that nothing is wrong with.
+/// Default HTTP status.
 const OK: u16 = 200;
 
-/// One thing that must hold.
+/// A check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// A unit of systemd is active, or has done its work.
+    /// A systemd unit is active, or a oneshot has finished.
     Unit(String),
     /// A path exists; symbolic links are followed.
     File(String),
     /// A command line succeeds, as root.
     Run(String),
-    /// systemd has ended the boot, and no unit has failed.
+    /// systemd has finished booting, and no unit has failed.
     NoFailedUnits,
     /// Something accepts connections at this port.
     Tcp(u16),
     /// A server answers GET over HTTP.
     Http {
-        /// Where it listens.
+        /// Port.
         port: u16,
-        /// What it is asked for, from the slash on.
+        /// Request path.
         path: String,
-        /// What it must answer.
+        /// Expected status.
         status: u16,
     },
 }
 
-/// The checks of one argument, which commas part.
+/// Parses the comma-separated checks of one argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checks(pub Vec<Check>);
 
-/// How a machine is judged.
+/// Parameters of a checked run.
 #[derive(Clone, Debug)]
-pub struct Judge {
-    /// What must hold, all at the same time.
+pub struct CheckOptions {
+    /// Checks, which must all pass at the same time.
     pub checks: Vec<Check>,
-    /// How long to wait for it, from the start of the machine on.
+    /// Timeout since the start of the machine.
     pub timeout: Duration,
-    /// Where all goes that the console shows.
+    /// File for the console output.
     pub log: Option<PathBuf>,
 }
 
-/// What became of a check.
+/// State of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It does not hold yet.
+    /// Not passed yet.
     Pending,
-    /// It holds.
+    /// Passed.
     Ok,
-    /// It does not hold, and will not.
+    /// Failed for good.
     Failed,
 }
 
-/// A check, and what is known of it.
+/// A check and its result.
 #[derive(Clone, Debug, Serialize)]
-pub struct CheckVerdict {
-    /// The check, as it is written.
+pub struct CheckResult {
+    /// The check as text.
     pub check: String,
-    /// What became of it.
+    /// State.
     pub state: State,
-    /// What was seen, in lines.
+    /// Details.
     pub said: String,
-    /// Seconds from the start of the machine to the last change of what was seen.
+    /// Seconds from the start of the machine to the last change of the result.
     pub seconds: f64,
 }
 
 impl Check {
-    /// The port of the machine that it asks.
+    /// The port that it checks.
     pub fn port(&self) -> Option<u16> {
         match self {
             Self::Tcp(port) | Self::Http { port, .. } => Some(*port),
@@ -104,8 +104,8 @@ impl Check {
     }
 }
 
-impl Judge {
-    /// The ports of the machine that are asked, each once.
+impl CheckOptions {
+    /// All checked ports, without duplicates.
     pub fn ports(&self) -> BTreeSet<u16> {
         self.checks.iter().filter_map(Check::port).collect()
     }
@@ -115,7 +115,7 @@ impl FromStr for Checks {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A command line has commas of its own.
+        // Commands can contain commas.
         let (list, run) = match text.find("run=") {
             Some(at) if at == 0 || text[..at].ends_with(',') => (text[..at].trim_end_matches(','), Some(&text[at..])),
             _ => (text, None),
@@ -130,9 +130,9 @@ impl FromStr for Check {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.len() > MAX_TEXT {
-            return Err(format!("has {} bytes, a check has at most {MAX_TEXT}", text.len()));
+            return Err(format!("expected a check of at most {MAX_TEXT} bytes, found {}", text.len()));
         }
-        let port = |text: &str| text.parse().ok().filter(|port| *port != 0).ok_or(format!("{text:?} is no port"));
+        let port = |text: &str| text.parse().ok().filter(|port| *port != 0).ok_or(format!("invalid port {text:?}"));
         if text == "no-failed-units" {
             return Ok(Self::NoFailedUnits);
         }
@@ -141,11 +141,11 @@ impl FromStr for Check {
         }
         if let Some(path) = text.strip_prefix("file=") {
             let well_formed = path.starts_with('/') && !path.bytes().any(|byte| byte.is_ascii_control());
-            return well_formed.then(|| Self::File(path.to_owned())).ok_or(format!("{path:?} is no absolute path"));
+            return well_formed.then(|| Self::File(path.to_owned())).ok_or(format!("{path:?} is not an absolute path"));
         }
         if let Some(script) = text.strip_prefix("run=") {
             let well_formed = !script.trim().is_empty() && !script.contains('\0');
-            return well_formed.then(|| Self::Run(script.to_owned())).ok_or("run= has no command".to_owned());
+            return well_formed.then(|| Self::Run(script.to_owned())).ok_or("run= needs a command".to_owned());
         }
         if let Some(text) = text.strip_prefix("tcp:") {
             return port(text).map(Self::Tcp);
@@ -156,7 +156,7 @@ impl FromStr for Check {
             return Ok(Self::Http { port: port(&text[..at])?, path, status });
         }
         Err(format!(
-            "{text:?} is no check: there are unit=NAME, file=PATH, no-failed-units, tcp:PORT, http:PORT/PATH=STATUS and run=COMMAND"
+            "invalid check {text:?}: expected unit=NAME, file=PATH, no-failed-units, tcp:PORT, http:PORT/PATH=STATUS or run=COMMAND"
         ))
     }
 }
@@ -165,12 +165,12 @@ fn unit(name: &str) -> Result<Check, String> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@\\".contains(&byte);
     let (stem, kind) = name.rsplit_once('.').unwrap_or((name, ""));
     if stem.is_empty() || stem.starts_with('-') || kind.is_empty() || !name.bytes().all(known) {
-        return Err(format!("{name:?} is no unit: it has a name and a type, such as ssh.service"));
+        return Err(format!("invalid unit {name:?}: expected a name with a type, such as ssh.service"));
     }
     Ok(Check::Unit(name.to_owned()))
 }
 
-/// `/PATH=STATUS`, of which either may be missing.
+/// Parses `/PATH=STATUS`; both parts are optional.
 fn path_and_status(text: &str) -> Result<(String, u16), String> {
     let digits = |text: &str| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
     let (path, status) = match text.rsplit_once('=') {
@@ -179,7 +179,7 @@ fn path_and_status(text: &str) -> Result<(String, u16), String> {
     };
     let path = if path.is_empty() { "/" } else { path };
     if !path.bytes().all(|byte| byte.is_ascii_graphic()) || !(100..600).contains(&status) {
-        return Err(format!("{text:?} is no path and status, such as /health=200"));
+        return Err(format!("invalid path and status {text:?}: expected one such as /health=200"));
     }
     Ok((path.to_owned(), status))
 }

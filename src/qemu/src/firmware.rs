@@ -1,4 +1,4 @@
-//! What starts the system: SeaBIOS, which qemu brings, UEFI firmware of the host, or qemu itself.
+//! Firmware: SeaBIOS of QEMU, UEFI firmware of the host, or direct boot.
 
 use std::fmt;
 use std::io;
@@ -10,19 +10,19 @@ use vmbake_disk::disk::Arch;
 
 use vmbake_common::input;
 
-/// What starts the system.
+/// Firmware of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Firmware {
     /// SeaBIOS (amd64 only)
     Bios,
     /// OVMF or AAVMF
     Uefi,
-    /// The image's kernel, started by qemu itself
+    /// Direct boot of the image's kernel by QEMU
     Direct,
 }
 
 impl Firmware {
-    /// What every machine of an architecture has.
+    /// The default of an architecture.
     pub fn usual(arch: Arch) -> Self {
         match arch {
             Arch::Amd64 => Self::Bios,
@@ -41,34 +41,28 @@ impl fmt::Display for Firmware {
     }
 }
 
-/// Why there is no firmware.
+/// Error while looking for firmware.
 #[derive(Debug, thiserror::Error)]
 pub enum FirmwareError {
-    #[error("no BIOS for arm64 exists")]
+    #[error("there is no BIOS for arm64")]
     NoBios,
-    #[error("no UEFI firmware for {arch} in {looked}")]
+    #[error("no UEFI firmware for {arch} found in {looked}")]
     Missing {
-        /// The architecture.
         arch: &'static str,
-        /// Where it was looked for.
+        /// Searched directories.
         looked: String,
-        /// The Debian package that has it.
+        /// Debian package with the firmware.
         package: &'static str,
     },
     #[error("{path}: cannot read the UEFI variables")]
-    Read {
-        /// The template.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
 }
 
 impl Hint for FirmwareError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NoBios => Some("--firmware uefi, or direct".to_owned()),
-            Self::Missing { package, .. } => Some(format!("apt-get install {package}, or --firmware direct")),
+            Self::NoBios => Some("use --firmware uefi or direct".to_owned()),
+            Self::Missing { package, .. } => Some(format!("run `apt-get install {package}`, or use --firmware direct")),
             Self::Read { .. } => None,
         }
     }
@@ -79,18 +73,18 @@ impl Hint for FirmwareError {
 /// UEFI firmware.
 #[derive(Debug)]
 pub struct Uefi {
-    /// Its program.
+    /// Path of the firmware code.
     pub code: PathBuf,
-    /// The variables that a machine begins with.
+    /// Path of the variable template.
     pub variables: Vec<u8>,
 }
 
-/// Folder, program and variables, best first. 4M: Debian 12 and later, of other sizes before.
+/// Directory, code and variables, in order of preference. 4M: Debian 12 and later; earlier ones differ.
 const OVMF: &[[&str; 3]] =
     &[["usr/share/OVMF", "OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"], ["usr/share/OVMF", "OVMF_CODE.fd", "OVMF_VARS.fd"]];
 const AAVMF: &[[&str; 3]] = &[["usr/share/AAVMF", "AAVMF_CODE.fd", "AAVMF_VARS.fd"]];
 
-/// Finds the firmware for a machine, if it needs any that qemu does not bring.
+/// Finds the firmware for a machine, unless QEMU includes it.
 pub fn load(firmware: Firmware, arch: Arch) -> Result<Option<Uefi>, FirmwareError> {
     match (firmware, arch) {
         (Firmware::Bios, Arch::Arm64) => Err(FirmwareError::NoBios),

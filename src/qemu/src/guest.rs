@@ -1,4 +1,4 @@
-//! What a disk image says about itself: its format, its size, the processor it was made for, and its kernel.
+//! Properties of a disk image: format, size, architecture and kernel.
 
 use std::fs::File;
 use std::io;
@@ -19,16 +19,16 @@ use vmbake_common::spelling::of_path;
 use vmbake_image::disk::InspectError;
 use vmbake_image::grub::{BootError, Menu};
 
-/// Why an image is not booted.
+/// Error while opening an image.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     #[error(transparent)]
     Image(#[from] ImageError),
     #[error("{path}: cannot open the image")]
     Open { path: PathBuf, source: io::Error },
-    #[error("{path}: not the image of a disk that boots")]
+    #[error("{path}: not an image of a bootable disk")]
     Disk { path: PathBuf, source: LayoutError },
-    #[error("{path}: its architecture is not known: the types of its partitions do not tell")]
+    #[error("{path}: unknown architecture: its partition types do not specify one")]
     UnknownArch { path: PathBuf },
     #[error(transparent)]
     Kernel(#[from] BootError),
@@ -40,12 +40,12 @@ impl Hint for GuestError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Image(ImageError::Corrupt { .. } | ImageError::Decompress { .. }) => {
-                "the file is damaged or incomplete: `sha256sum -c SHA256SUMS` where there is one, else fetch or bake it again"
+                "the file is corrupt or incomplete: check it with `sha256sum -c SHA256SUMS`, or fetch or bake it again"
             }
             Self::Image(error) => return Hint::hint(error),
             Self::Open { path, source } => return of_path(path, source, IMAGE),
             Self::Disk { .. } => {
-                "an image is raw or qcow2, with a GUID partition table and a root partition; `vmbake inspect` says what is on it"
+                "an image is raw or qcow2, with a GPT and a root partition; `vmbake inspect` shows its contents"
             }
             Self::UnknownArch { .. } => {
                 "give the root partition the type of a root: `sgdisk --typecode=1:8304` for amd64, 1:8305 for arm64; an MBR has no \
@@ -54,8 +54,8 @@ impl Hint for GuestError {
             Self::Kernel(BootError::Image {
                 source: InspectError::Layout { error: LayoutError::SeveralRoots { .. }, .. },
                 ..
-            }) => "--partition N chooses one of them",
-            Self::Kernel(_) => "--firmware bios or uefi starts what the image itself starts",
+            }) => "select one with --partition N",
+            Self::Kernel(_) => "use the image's boot loader with --firmware bios or uefi",
             Self::Scratch(error) => return error.hint(),
         };
         Some(text.to_owned())
@@ -64,28 +64,26 @@ impl Hint for GuestError {
     vmbake_common::causes!(Image, Kernel, Scratch; Open, Disk);
 }
 
-/// A disk image that can be booted.
+/// A bootable disk image.
 pub struct Guest {
-    /// Where it is.
     pub path: PathBuf,
-    /// The image, open for reading.
+    /// The file, open for reading.
     pub file: File,
-    /// Its disk.
     image: Arc<Image>,
-    /// How the disk is stored.
+    /// Image format.
     pub format: Format,
-    /// Bytes of the disk.
+    /// Disk size in bytes.
     pub size: u64,
-    /// The processor it was made for.
+    /// Architecture.
     pub arch: Arch,
 }
 
 impl Guest {
-    /// Reads header, partition table and architecture of the image at `path`, which is opened here and nowhere else: what qemu
-    /// gets is what was read.
+    /// Reads header, partition table and architecture of the image at `path`, which is opened only here, so that QEMU
+    /// gets the same file.
     pub fn open(path: &Path) -> Result<Self, GuestError> {
         let path = path.to_owned();
-        // Without O_NONBLOCK the opening of a named pipe would wait for its writer.
+        // Without O_NONBLOCK, opening a named pipe would wait for a writer.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let opened = File::options().read(true).custom_flags(flags).open(&path);
         let (file, same) = match opened.and_then(|file| Ok((file.try_clone()?, file))) {
@@ -98,7 +96,7 @@ impl Guest {
             Ok(layout) => layout,
             Err(source) => return Err(GuestError::Disk { path, source }),
         };
-        // Of several roots all are for one machine, or nobody can tell.
+        // Several root partitions must have the same architecture.
         let mut arches = layout.parts().iter().filter_map(|part| Arch::of(part.kind));
         match (arches.next(), arches.next()) {
             (Some(arch), None) => Ok(Self { path, file, image, format, size, arch }),
@@ -109,7 +107,7 @@ impl Guest {
         }
     }
 
-    /// Which file the image is, and which content it has had, as far as the file system tells.
+    /// Identity of the file and its content, by file system metadata.
     pub fn identity(&self) -> io::Result<Identity> {
         let found = self.file.metadata()?;
         Ok(Identity {
@@ -118,7 +116,7 @@ impl Guest {
         })
     }
 
-    /// The kernel of the first menu entry, its initial RAM disk, and its command line with what is added.
+    /// The kernel of the first menu entry, its initrd, and its command line with additions.
     pub fn kernel(&self, options: &Options, scratch: &Scratch) -> Result<Kernel, GuestError> {
         let menu = Menu::of(&self.path, &self.image, options.partition)?;
         let extract = |name: &str| -> Result<File, GuestError> {
@@ -134,20 +132,20 @@ impl Guest {
     }
 }
 
-/// Tells images apart without reading them.
+/// Identifies an image without reading it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Device and inode.
     pub file: (u64, u64),
-    /// Length and time of the last change.
+    /// Length and change time.
     pub content: String,
 }
 
-/// What a direct boot starts.
+/// Files of a direct boot.
 pub struct Kernel {
     pub kernel: File,
-    /// The initial RAM disk.
+    /// initrd.
     pub initrd: File,
-    /// The kernel's arguments.
+    /// Kernel command line.
     pub cmdline: String,
 }

@@ -1,9 +1,9 @@
-//! A disk image boots in qemu: options enter, and this process becomes qemu. The image stays as it is.
+//! Boots a disk image in QEMU: options in, and this process becomes QEMU. The image is not modified.
 //!
-//! All that qemu needs is prepared first: what the image says about itself (`guest`), the disk that takes the writes
-//! (`overlay`), cloud-init's data (`seed`), firmware, acceleration, forwarded ports. What is made on the way are files without
-//! a name, which qemu inherits as descriptors and opens as `/proc/self/fd/N`. So nothing is left behind however the machine
-//! ends, qemu has the process id of the command that started it, and its exit status is the command's. Only a machine that is judged (`check`) runs as a child.
+//! Everything is prepared first: properties of the image (`guest`), the disk for writes
+//! (`overlay`), cloud-init's data (`seed`), firmware, accelerator, forwarded ports. Temporary files have no
+//! name; QEMU inherits them as descriptors and opens `/proc/self/fd/N`. So nothing is left behind however the machine
+//! ends, QEMU has the process id of the command, and its exit status is the command's. Only a checked machine (`check`) runs as a child.
 
 mod accel;
 pub mod check;
@@ -30,49 +30,48 @@ pub use qemu::{QemuError, VirtualMachine};
 pub use scratch::ScratchError;
 pub use seed::{SeedError, SeedFiles};
 
-use check::{Judge, Trial, TrialError};
+use check::{CheckOptions, CheckRun, CheckRunError};
 use guest::Guest;
 use overlay::Overlay;
 use scratch::Scratch;
 use vmbake_common::hint::Hint;
 use vmbake_common::progress::{Event, Progress};
 
-/// What to boot, and in which machine.
+/// Options of a boot.
 #[derive(Debug)]
 pub struct Options {
-    /// The disk image, which is only read.
+    /// Disk image, opened read-only.
     pub image: PathBuf,
-    /// Data for cloud-init.
     pub seed: SeedFiles,
-    /// What starts the system; by default what every machine of the architecture has.
+    /// Firmware; by default that of the architecture.
     pub firmware: Option<Firmware>,
-    /// Added to the kernel command line of a direct boot.
+    /// Appended to the kernel command line of a direct boot.
     pub append: Option<String>,
-    /// Number of the root partition whose kernel a direct boot takes, where that is not obvious.
+    /// Number of the root partition for a direct boot, if it is ambiguous.
     pub partition: Option<u32>,
-    /// Ports of this host that lead into the machine.
+    /// Forwarded ports.
     pub forwards: Vec<Forward>,
-    /// What the machine can reach.
+    /// Network access of the machine.
     pub network: Network,
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub memory: u64,
-    /// Processors.
+    /// Number of CPUs.
     pub cpus: NonZeroU32,
-    /// Size of the disk, by default the image's.
+    /// Disk size; by default the image's.
     pub size: Option<Size>,
-    /// File that keeps what the machine writes to its disk.
+    /// File that keeps the machine's writes.
     pub disk: Option<PathBuf>,
-    /// How the machine's processors are had.
+    /// Accelerator.
     pub accel: Accel,
-    /// Whether the terminal is the machine's.
+    /// Whether to attach the terminal.
     pub console: bool,
-    /// What must hold in the machine, if it is judged.
-    pub judge: Option<Judge>,
-    /// More arguments of qemu.
+    /// Checks, for a checked run.
+    pub checks: Option<CheckOptions>,
+    /// Additional QEMU arguments.
     pub qemu: Vec<OsString>,
 }
 
-/// Why a machine was not started.
+/// Error while starting a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     #[error(transparent)]
@@ -92,10 +91,10 @@ pub enum MachineError {
     #[error(transparent)]
     Scratch(#[from] ScratchError),
     #[error(transparent)]
-    Trial(#[from] TrialError),
+    CheckRun(#[from] CheckRunError),
 }
 
-/// Prepares a machine, and tells what it is.
+/// Prepares a machine, and reports its properties.
 pub fn prepare(options: &Options, progress: &Progress) -> Result<VirtualMachine, MachineError> {
     let guest = Guest::open(&options.image)?;
     let program = qemu::find(guest.arch)?;
@@ -103,14 +102,14 @@ pub fn prepare(options: &Options, progress: &Progress) -> Result<VirtualMachine,
     let started = firmware::load(firmware, guest.arch)?;
     options.forwards.iter().try_for_each(Forward::check)?;
     let scratch = Scratch::open();
-    let vendor_data = options.judge.as_ref().and_then(|judge| check::vendor_data(&judge.checks));
+    let vendor_data = options.checks.as_ref().and_then(|checked| check::vendor_data(&checked.checks));
     let seed = options.seed.write(vendor_data, &scratch)?;
     let kernel = match firmware {
         Firmware::Direct => Some(guest.kernel(options, &scratch)?),
         Firmware::Bios | Firmware::Uefi => None,
     };
     let accel = accel::choose(options.accel, guest.arch, &program)?;
-    // Last, so that no disk is made for a machine that cannot be.
+    // Last, so that no disk is created if anything else fails.
     let disk = match &options.disk {
         Some(path) => Overlay::keep(path, &guest, options.size)?,
         None => Overlay::anonymous(&scratch, &guest, options.size)?,
@@ -130,21 +129,21 @@ pub fn prepare(options: &Options, progress: &Progress) -> Result<VirtualMachine,
 }
 
 impl Hint for MachineError {
-    vmbake_common::causes!(Guest, Qemu, Firmware, Network, Accel, Seed, Overlay, Scratch, Trial);
+    vmbake_common::causes!(Guest, Qemu, Firmware, Network, Accel, Seed, Overlay, Scratch, CheckRun);
 }
 
-/// Runs a machine until it is judged, and ends it; tells what becomes of the checks.
-pub fn judge(
+/// Runs a machine until its checks have results, reports these, and stops it.
+pub fn run_checks(
     machine: VirtualMachine,
     options: &Options,
-    judge: &Judge,
+    checks: &CheckOptions,
     progress: &Progress,
-) -> Result<Trial, MachineError> {
+) -> Result<CheckRun, MachineError> {
     let (child, line) = machine.spawn()?;
-    Ok(check::watch(child, line, judge, options.disk.is_some(), progress)?)
+    Ok(check::watch(child, line, checks, options.disk.is_some(), progress)?)
 }
 
-/// qemu's name of an architecture, as in the names of its programs.
+/// QEMU's name of an architecture, as in program names.
 fn qemu_arch(arch: Arch) -> &'static str {
     match arch {
         Arch::Amd64 => "x86_64",

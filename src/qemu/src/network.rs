@@ -1,4 +1,4 @@
-//! What the machine can reach, and the ports of this host that lead into it.
+//! Network access of the machine, and forwarded ports.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -9,36 +9,32 @@ use clap::ValueEnum;
 use vmbake_common::hint::Hint;
 use vmbake_common::progress::Event;
 
-/// What the machine can reach.
+/// Network access of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Network {
-    /// What this host can reach
+    /// Everything that this host can reach
     User,
-    /// Nothing: an address by DHCP, and forwarded ports
+    /// Only DHCP and forwarded ports
     Isolated,
-    /// No network device at all
+    /// No network device
     None,
 }
 
-/// How a port is spoken to.
+/// Transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// Connections.
     Tcp,
-    /// Datagrams.
     Udp,
 }
 
-/// Why a port cannot be forwarded.
+/// Error of a port forward.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    #[error("port {port} of 127.0.0.1 ({protocol}) cannot be forwarded")]
+    #[error("cannot forward port {port} of 127.0.0.1 ({protocol})")]
     Port {
-        /// The port.
         port: u16,
         /// `tcp` or `udp`.
         protocol: &'static str,
-        /// What the system says.
         source: io::Error,
     },
 }
@@ -48,10 +44,10 @@ impl Hint for NetworkError {
         let Self::Port { source, .. } = self;
         let text = match source.kind() {
             io::ErrorKind::AddrInUse => {
-                "something on this host listens there: --forward takes another port before the colon"
+                "the port is in use on this host: choose another port before the colon of --forward"
             }
             io::ErrorKind::PermissionDenied => {
-                "ports below 1024 are root's: --forward takes another one before the colon"
+                "ports below 1024 require root: choose another port before the colon of --forward"
             }
             _ => return None,
         };
@@ -61,19 +57,19 @@ impl Hint for NetworkError {
     vmbake_common::causes!(; Port);
 }
 
-/// A port of 127.0.0.1 that leads to a port of the machine.
+/// A forward from a port of 127.0.0.1 to a port of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// How it is spoken to.
+    /// Protocol.
     pub protocol: Protocol,
-    /// Of this host.
+    /// Host port.
     pub host: u16,
-    /// Of the machine.
+    /// Guest port.
     pub guest: u16,
 }
 
 impl Forward {
-    /// Whether the host's port is free. Somebody may take it before qemu does: then qemu says so.
+    /// Checks that the host port is free. If another process binds it before QEMU does, QEMU reports it.
     pub fn check(&self) -> Result<(), NetworkError> {
         let address = (Ipv4Addr::LOCALHOST, self.host);
         let bound = match self.protocol {
@@ -83,12 +79,12 @@ impl Forward {
         bound.map_err(|source| NetworkError::Port { port: self.host, protocol: self.protocol.name(), source })
     }
 
-    /// What is told of it.
+    /// The event to report.
     pub(super) fn event(&self) -> Event {
         Event::Forward { protocol: self.protocol.name(), host: self.host, guest: self.guest }
     }
 
-    /// As an option of qemu's user network.
+    /// As an option of QEMU's user network.
     pub(super) fn option(&self) -> String {
         format!("hostfwd={}:127.0.0.1:{}-:{}", self.protocol.name(), self.host, self.guest)
     }
@@ -145,7 +141,7 @@ mod tests {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let host = taken.local_addr().unwrap().port();
         let error = Forward { protocol: Protocol::Tcp, host, guest: 22 }.check().unwrap_err();
-        assert_eq!(error.to_string(), format!("port {host} of 127.0.0.1 (tcp) cannot be forwarded"));
+        assert_eq!(error.to_string(), format!("cannot forward port {host} of 127.0.0.1 (tcp)"));
         assert!(error.hint().unwrap().contains("another port"));
     }
 }

@@ -1,8 +1,8 @@
-//! The disk that takes what the machine writes: a qcow2 file on top of the image, which is only read.
+//! The overlay for the machine's writes: a qcow2 file backed by the image, which is only read.
 //!
 //! Specification: `docs/interop/qcow2.rst` of QEMU; version 3, big endian, clusters of 64 KiB. A new overlay is empty: header,
-//! reference counts and an L1 table of zeros. A header extension of our own says which content the image has, so that an overlay
-//! is not used on top of an image that was made anew; QEMU skips extensions that it does not know.
+//! reference counts and an L1 table of zeros. A custom header extension identifies the image's content, so that an overlay
+//! is not used with a rebuilt image; QEMU ignores unknown extensions.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,40 +22,35 @@ use vmbake_common::message::{FileError, Message};
 
 mod header;
 
-/// How large the disk is to be.
+/// Disk size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// So many bytes.
+    /// Absolute size.
     Bytes(u64),
-    /// So many bytes more than the image has.
+    /// Increment over the image's size.
     More(u64),
 }
 
-/// Why the machine has no disk.
+/// Error while opening the overlay.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlayError {
-    #[error("a disk of {size} bytes is smaller than the image, which has {min}")]
+    #[error("disk size {size} is smaller than the image, which has {min} bytes")]
     Smaller {
-        /// The size that is asked for.
+        /// Requested size.
         size: u64,
         min: u64,
     },
-    #[error("{path}: is the image itself, which stays as it is")]
+    #[error("{path}: refusing to write to the image itself")]
     IsImage { path: PathBuf },
-    #[error("{path}: not a disk that --disk made: {found}")]
+    #[error("{path}: not created by --disk: {found}")]
     Foreign { path: PathBuf, found: &'static str },
-    #[error("{path}: belongs on top of {found}, not of {expected}")]
+    #[error("{path}: expected backing file {expected}, found {found}")]
     OtherImage { path: PathBuf, found: PathBuf, expected: PathBuf },
-    #[error("{path}: {image} was changed after this disk was begun on top of it")]
+    #[error("{path}: its backing file {image} has changed")]
     Changed { path: PathBuf, image: PathBuf },
-    #[error("{path}: has {found} bytes, asked for are {expected}")]
-    OtherSize {
-        path: PathBuf,
-        found: u64,
-        /// The one that is asked for.
-        expected: u64,
-    },
-    #[error("{path}: a running machine has this disk")]
+    #[error("{path}: expected {expected} bytes, found {found}")]
+    OtherSize { path: PathBuf, found: u64, expected: u64 },
+    #[error("{path}: in use by a running machine")]
     Busy { path: PathBuf },
     #[error(transparent)]
     Create(#[from] PublishError),
@@ -70,15 +65,15 @@ pub enum OverlayError {
 impl Hint for OverlayError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Smaller { .. } => "--size takes a larger size, or +1G for one more than the image has",
+            Self::Smaller { .. } => "choose a larger --size, or +1G to add to the image's size",
             Self::IsImage { .. } | Self::Foreign { .. } => {
-                "--disk takes a file that does not exist yet, or one that an earlier --disk made"
+                "--disk takes a new file, or one that --disk created earlier"
             }
             Self::OtherImage { .. } | Self::Changed { .. } => {
-                "what the machine wrote fits that image only: remove the disk, or name another"
+                "the machine's writes are valid for that image only: remove the disk, or choose another one"
             }
-            Self::OtherSize { .. } => "--size is for a new disk: leave it out, or remove the disk",
-            Self::Busy { .. } => "end that machine first, or name another disk",
+            Self::OtherSize { .. } => "--size applies to a new disk only: omit it, or remove the disk",
+            Self::Busy { .. } => "stop that machine first, or choose another disk",
             Self::Scratch(error) => return error.hint(),
             _ => return None,
         };
@@ -88,29 +83,27 @@ impl Hint for OverlayError {
     vmbake_common::causes!(Create, Scratch, File, Message);
 }
 
-/// Why no disk has such a size.
+/// Why a disk size is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeFault {
-    #[error("it is not made of whole sectors of 512 bytes")]
+    #[error("not a multiple of 512 bytes")]
     Sectors,
-    #[error("qcow2 ends at 2 PiB")]
+    #[error("more than 2 PiB")]
     Format,
 }
 
 impl Hint for SizeFault {}
 
-/// The machine's disk.
 pub struct Overlay {
-    /// Open for reading and writing.
     pub file: File,
-    /// Bytes of the disk.
+    /// Disk size in bytes.
     pub size: u64,
-    /// Whether it lives on.
+    /// Whether it is kept.
     pub kept: bool,
 }
 
 impl Overlay {
-    /// A disk that is gone when the machine ends.
+    /// A temporary disk.
     pub fn anonymous(scratch: &Scratch, guest: &Guest, size: Option<Size>) -> Result<Self, OverlayError> {
         let size = wanted(guest, size)?;
         let file = scratch.file()?;
@@ -119,15 +112,15 @@ impl Overlay {
         Ok(Self { file, size, kept: false })
     }
 
-    /// The disk at `path`, made when it does not exist: whole or not at all.
+    /// Opens the disk at `path`, or creates it atomically.
     pub fn keep(path: &Path, guest: &Guest, size: Option<Size>) -> Result<Self, OverlayError> {
         if !path.exists() {
             let new = wanted(guest, size)?;
-            // What a machine writes may be secret.
+            // The machine's data can be secret.
             let pending = Pending::create_private(path, false)?;
             write(pending.file(), &Header::new(new, guest, path)?, path)?;
             match pending.publish_new() {
-                // Another machine has just made it.
+                // Another process has just created it.
                 Ok(()) | Err(PublishError::Exists { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -143,10 +136,10 @@ impl Overlay {
             return Err(OverlayError::IsImage { path: path.to_owned() });
         }
         if !metadata.is_file() {
-            return Err(OverlayError::Foreign { path: path.to_owned(), found: "no regular file" });
+            return Err(OverlayError::Foreign { path: path.to_owned(), found: "not a regular file" });
         }
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(open)?;
-        // QEMU locks single bytes of the file; it gets them all back before QEMU wants them.
+        // QEMU locks single bytes of the file; this lock is released before QEMU starts.
         let lock = |operation| rustix::fs::fcntl_lock(&file, operation);
         if lock(FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(OverlayError::Busy { path: path.to_owned() });
@@ -171,9 +164,9 @@ impl Overlay {
     }
 }
 
-/// How large the disk on top of an image is to be.
+/// Computes the disk size for an image.
 fn wanted(guest: &Guest, size: Option<Size>) -> Result<u64, OverlayError> {
-    let refuse = |size, fault| Err(OverlayError::Message(message!("a disk of {size} bytes cannot be had: {fault}")));
+    let refuse = |size, fault| Err(OverlayError::Message(message!("invalid disk size {size}: {fault}")));
     let size = match size {
         None => guest.size,
         Some(Size::Bytes(size)) if size < guest.size => {

@@ -1,4 +1,4 @@
-//! The command line of qemu, and the step of becoming it.
+//! QEMU's command line, and exec.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,7 +18,7 @@ use vmbake_disk::disk::Arch;
 use vmbake_disk::image::Format;
 
 use super::accel::Chosen;
-use super::check::{Judge, Line, PORT};
+use super::check::{CheckOptions, Line, PORT};
 use super::firmware::Uefi;
 use super::guest::{Guest, Kernel};
 use super::network::Network;
@@ -26,13 +26,13 @@ use super::overlay::Overlay;
 use super::scratch::{Scratch, ScratchError, name};
 use super::{Options, qemu_arch};
 
-/// Why qemu does not run.
+/// Error while starting QEMU.
 #[derive(Debug, thiserror::Error)]
 pub enum QemuError {
-    #[error("{program} is not on PATH")]
+    #[error("{program} not found in PATH")]
     Missing {
         program: String,
-        /// The Debian package that has it.
+        /// Debian package with the firmware.
         package: &'static str,
     },
     #[error("{program}: cannot run")]
@@ -46,7 +46,7 @@ pub enum QemuError {
 impl Hint for QemuError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Missing { package, .. } => Some(format!("apt-get install {package}")),
+            Self::Missing { package, .. } => Some(format!("run `apt-get install {package}`")),
             Self::Scratch(error) => error.hint(),
             _ => None,
         }
@@ -55,7 +55,7 @@ impl Hint for QemuError {
     vmbake_common::causes!(Scratch, Message; Run);
 }
 
-/// Finds qemu for an architecture on PATH.
+/// Finds QEMU for an architecture in PATH.
 pub fn find(arch: Arch) -> Result<PathBuf, QemuError> {
     let program = format!("qemu-system-{}", qemu_arch(arch));
     on_path(&program).ok_or(QemuError::Missing {
@@ -67,38 +67,36 @@ pub fn find(arch: Arch) -> Result<PathBuf, QemuError> {
     })
 }
 
-/// Finds a program on PATH.
+/// Finds a program in PATH.
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let runs =
         |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
-    // An empty entry would mean the current folder.
+    // An empty entry would mean the current directory.
     let folders = std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
     folders.map(|folder| folder.join(program)).find(runs)
 }
 
-/// What a machine is made of.
+/// Parts of a machine.
 pub struct Parts {
     /// The image.
     pub guest: Guest,
-    /// UEFI firmware, if that starts it.
+    /// UEFI firmware, if used.
     pub started: Option<Uefi>,
-    /// The kernel, if qemu starts it.
+    /// The kernel of a direct boot.
     pub kernel: Option<Kernel>,
-    /// What takes the writes.
+    /// Overlay.
     pub disk: Overlay,
-    /// Data for cloud-init.
     pub seed: File,
-    /// What runs its processors.
+    /// Accelerator.
     pub accel: Chosen,
 }
 
-/// A machine that is ready to start.
 #[derive(Debug)]
 pub struct VirtualMachine {
     program: PathBuf,
     arguments: Vec<OsString>,
-    /// What the arguments name as descriptors.
+    /// Files that the arguments refer to by descriptor.
     files: Vec<OwnedFd>,
     console: bool,
 }
@@ -121,7 +119,7 @@ impl VirtualMachine {
         }
         if let Some(Kernel { kernel, initrd, cmdline }) = parts.kernel {
             let [kernel, initrd] = [kernel, initrd].map(|file| machine.pass(file));
-            // On a busy host the emulated timer is late, which the kernel would take for a broken one, and panic.
+            // On a busy host the emulated timer is late, which makes the kernel panic over a broken timer.
             let emulated = parts.guest.arch == Arch::Amd64 && !parts.accel.kvm;
             let cmdline = cmdline + if emulated { " no_timer_check" } else { "" };
             machine.add(["-kernel", &kernel, "-initrd", &initrd, "-append", &cmdline]);
@@ -133,7 +131,7 @@ impl VirtualMachine {
         Ok(machine)
     }
 
-    /// Becomes qemu. Returns only if that fails.
+    /// Executes QEMU. Returns only on failure.
     pub fn run(self) -> QemuError {
         if let Err(error) = self.pass_on() {
             return error;
@@ -147,8 +145,8 @@ impl VirtualMachine {
         QemuError::Run { program: self.program, source }
     }
 
-    /// Starts qemu as a child whose standard output is a pipe, and tells how to speak with it. Whatever ends this process ends qemu,
-    /// where there is a setpriv(1).
+    /// Starts QEMU as a child with a pipe for stdout, and returns its channels. QEMU ends with this process,
+    /// if setpriv(1) is available.
     pub fn spawn(mut self) -> Result<(Child, Line), QemuError> {
         let line = self.line()?;
         self.pass_on()?;
@@ -169,7 +167,7 @@ impl VirtualMachine {
     fn pass_on(&self) -> Result<(), QemuError> {
         let passed = self.files.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()));
         passed.map_err(|source| {
-            QemuError::Message(Message::new("cannot pass a descriptor on to qemu").by(std::io::Error::from(source)))
+            QemuError::Message(Message::new("cannot pass a descriptor to QEMU").by(std::io::Error::from(source)))
         })
     }
 
@@ -180,9 +178,9 @@ impl VirtualMachine {
         };
         let cpu = match (accel.kvm, arch) {
             (true, _) => "host",
-            // qemu 7.2 emulates cmpxchg16b wrongly now and then, and the kernel's allocator panics.
+            // QEMU 7.2 sometimes emulates cmpxchg16b wrongly, and the kernel's allocator panics.
             (false, Arch::Amd64) => "max,-cx16",
-            // The cipher that the architecture has for signing pointers is slow to emulate.
+            // The architected pointer authentication cipher is slow to emulate.
             (false, Arch::Arm64) => "max,pauth-impdef=on",
         };
         let accel = if accel.kvm { "kvm" } else { "tcg,thread=multi" };
@@ -195,7 +193,7 @@ impl VirtualMachine {
 
     fn uefi(&mut self, uefi: &Uefi, scratch: &Scratch) -> Result<(), QemuError> {
         let variables = self.pass(scratch.holding(&uefi.variables)?);
-        // A comma in a name is written twice.
+        // Commas in values are doubled.
         let code = uefi.code.to_string_lossy().replace(',', ",,");
         self.add(["-drive", &format!("if=pflash,format=raw,readonly=on,file={code}")]);
         self.add(["-drive", &format!("if=pflash,format=raw,file={variables}")]);
@@ -204,7 +202,7 @@ impl VirtualMachine {
 
     fn disks(&mut self, guest: Guest, disk: Overlay, seed: File) {
         let [image, overlay, seed] = [guest.file, disk.file, seed].map(|file| self.pass(file));
-        // Nothing outlives the host's crash anyway; the machine's own crashes and flushes are honoured in any case.
+        // Data need not survive a crash of the host; crashes and flushes of the guest are honored in any case.
         let cache = json!({ "no-flush": !disk.kept });
         let file = json!({ "driver": "file", "filename": image, "read-only": true });
         self.block(&json!({
@@ -212,7 +210,7 @@ impl VirtualMachine {
             "file": { "driver": "file", "filename": overlay, "discard": "unmap", "cache": cache },
             "backing": match guest.format {
                 Format::Raw => json!({ "driver": "raw", "read-only": true, "file": file }),
-                // Whatever the image's header says by the time qemu reads it, no other file is opened.
+                // QEMU opens no other file, even if the image's header changes in the meantime.
                 Format::Qcow2 => json!({ "driver": "qcow2", "read-only": true, "file": file, "backing": null }),
             },
         }));
@@ -233,11 +231,11 @@ impl VirtualMachine {
         for forward in &options.forwards {
             netdev = format!("{netdev},{}", forward.option());
         }
-        for port in options.judge.iter().flat_map(Judge::ports) {
-            // Any port of this host that is free: the monitor tells which.
+        for port in options.checks.iter().flat_map(CheckOptions::ports) {
+            // Any free port of this host; the monitor reports which one.
             netdev = format!("{netdev},hostfwd=tcp:127.0.0.1:0-:{port}");
         }
-        // Without its option ROM, with which the BIOS would look for a server to boot from.
+        // Without an option ROM, which would try to boot from the network.
         self.add(["-netdev", &netdev, "-device", "virtio-net-pci,netdev=net0,romfile="]);
     }
 
@@ -250,12 +248,11 @@ impl VirtualMachine {
         self.add(["-serial", "chardev:console"]);
     }
 
-    /// The monitor, and a port on which the machine reports.
+    /// Creates the monitor and the port for reports.
     fn line(&mut self) -> Result<Line, QemuError> {
         let mut socket = |id: &str| -> Result<UnixStream, QemuError> {
-            let (ours, its) = UnixStream::pair().map_err(|source| {
-                QemuError::Message(Message::new("cannot make a socket to speak with qemu").by(source))
-            })?;
+            let (ours, its) = UnixStream::pair()
+                .map_err(|source| QemuError::Message(Message::new("cannot create a socket for QEMU").by(source)))?;
             let its = OwnedFd::from(its);
             self.add(["-chardev", &format!("socket,id={id},fd={}", its.as_raw_fd())]);
             self.files.push(its);
@@ -271,7 +268,7 @@ impl VirtualMachine {
         self.add(["-blockdev", &node.to_string()]);
     }
 
-    /// Lets qemu inherit a file; tells the name that it has there.
+    /// Lets QEMU inherit a file; returns its path there.
     fn pass(&mut self, file: File) -> String {
         let name = name(&file);
         self.files.push(file.into());

@@ -1,4 +1,4 @@
-//! Files that have no name: they are gone when the last process that has them open ends, whatever ends it.
+//! Unnamed temporary files, which vanish when the last process that has them open exits.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -9,7 +9,7 @@ use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
 
-/// Why a file without a name could not be made.
+/// Error while creating a temporary file.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
     #[error(transparent)]
@@ -18,19 +18,19 @@ pub enum ScratchError {
 
 impl Hint for ScratchError {
     fn hint(&self) -> Option<String> {
-        Some("TMPDIR names another directory, --disk FILE keeps the machine's disk elsewhere".to_owned())
+        Some("choose another directory with TMPDIR, or keep the machine's disk elsewhere with --disk FILE".to_owned())
     }
 
     vmbake_common::causes!(Message);
 }
 
-/// Where files without a name are made.
+/// Directory for unnamed files.
 pub struct Scratch {
     dir: PathBuf,
 }
 
 impl Scratch {
-    /// TMPDIR, or /var/tmp: a disk that is written to may become large, and /tmp is often in memory.
+    /// TMPDIR, or /var/tmp: disks can become large, and /tmp is often in memory.
     pub fn open() -> Self {
         let var_tmp = Path::new("/var/tmp");
         let dir = match std::env::var_os("TMPDIR") {
@@ -40,14 +40,13 @@ impl Scratch {
         Self { dir }
     }
 
-    /// An empty file.
     pub fn file(&self) -> Result<File, ScratchError> {
         tempfile::tempfile_in(&self.dir).map_err(|source| {
-            ScratchError::Message(message!("{}: cannot make a temporary file", self.dir.display()).by(source))
+            ScratchError::Message(message!("{}: cannot create a temporary file", self.dir.display()).by(source))
         })
     }
 
-    /// A file with this content, at its start.
+    /// A file with this content, at offset 0.
     pub fn holding(&self, content: &[u8]) -> Result<File, ScratchError> {
         let mut file = self.file()?;
         let written = file.write_all(content).and_then(|()| file.rewind());
@@ -57,14 +56,14 @@ impl Scratch {
         Ok(file)
     }
 
-    /// A file with the rest of `reader`, at its start. The error may be the reader's.
+    /// A file with the rest of `reader`, at offset 0. The error can be the reader's.
     pub fn copy(&self, reader: &mut impl Read) -> Result<io::Result<File>, ScratchError> {
         let mut file = self.file()?;
         Ok(io::copy(reader, &mut file).and_then(|_| file.rewind()).map(|()| file))
     }
 }
 
-/// The name by which a process that inherits `file` opens it again.
+/// The path by which a process that inherits `file` opens it.
 pub fn name(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }

@@ -1,7 +1,7 @@
-//! Data for cloud-init as its data source `NoCloud` takes it: files enter, a FAT volume labelled CIDATA leaves.
+//! Data for cloud-init's datasource `NoCloud`: files in, a FAT volume labeled CIDATA out.
 //!
-//! The same files give the same bytes: serial number and times are fixed. Without meta data the id of the instance is made of
-//! the content, so that a second start with the same data is the same instance.
+//! The same files give the same bytes: serial number and times are fixed. Without meta data, the instance ID is derived from
+//! the content, so that a second boot with the same data is the same instance.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -17,13 +17,13 @@ use vmbake_common::hint::Hint;
 use vmbake_common::input;
 use vmbake_common::message::FileError;
 
-/// Largest file. No provider takes a hundredth of it.
+/// Maximum length of a file; providers accept less than a hundredth.
 const MAX_FILE: u64 = 16 << 20;
-/// The volume's size is a multiple of this, and of tables and directory there is less.
+/// The volume size is a multiple of this, which exceeds the size of tables and directory.
 const STEP: usize = 1 << 20;
 const VOLUME_ID: u32 = 0x766d_626b;
 const CLOCK: &Epoch = &Epoch;
-/// What user data begin with, for cloud-init to do anything with them.
+/// Prefixes of user data that cloud-init recognizes.
 const KINDS: [&[u8]; 10] = [
     b"#cloud-config",
     b"#!",
@@ -37,18 +37,14 @@ const KINDS: [&[u8]; 10] = [
     b"\x1f\x8b",
 ];
 
-/// Why there is no seed.
+/// Error while creating the seed volume.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
-    #[error("{path}: has {len} bytes, cloud-init's volume takes {MAX_FILE} of one file")]
-    TooLarge {
-        path: PathBuf,
-        /// Its length in bytes.
-        len: u64,
-    },
-    #[error("{path}: cloud-init does nothing with user data that begin with {found:?}")]
+    #[error("{path}: has {len} bytes, the limit is {MAX_FILE}")]
+    TooLarge { path: PathBuf, len: u64 },
+    #[error("{path}: cloud-init ignores user data that start with {found:?}")]
     Kind { path: PathBuf, found: String },
-    #[error("cannot lay out the volume for cloud-init")]
+    #[error("cannot create the volume for cloud-init")]
     Volume { source: io::Error },
     #[error(transparent)]
     Scratch(#[from] ScratchError),
@@ -60,7 +56,7 @@ impl Hint for SeedError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Kind { .. } => {
-                Some("the first line says what they are, mostly #cloud-config or #!/bin/sh".to_owned())
+                Some("the first line must specify the format, such as #cloud-config or #!/bin/sh".to_owned())
             }
             Self::Scratch(error) => error.hint(),
             _ => None,
@@ -70,21 +66,20 @@ impl Hint for SeedError {
     vmbake_common::causes!(Scratch, File; Volume);
 }
 
-/// Files for cloud-init.
 #[derive(Debug, Default)]
 pub struct SeedFiles {
-    /// What the machine is to do.
+    /// User data.
     pub user_data: Option<PathBuf>,
-    /// What the machine is.
+    /// Meta data.
     pub meta_data: Option<PathBuf>,
-    /// How the machine's network is set up.
+    /// Network configuration.
     pub network_config: Option<PathBuf>,
-    /// Public keys that may log in, where there are no user data.
+    /// Authorized public keys, if there are no user data.
     pub ssh_key: Option<PathBuf>,
 }
 
 impl SeedFiles {
-    /// Makes the volume, with data that cloud-init takes beside the user's.
+    /// Creates the volume, with vendor data in addition to user data.
     pub fn write(&self, vendor_data: Option<String>, scratch: &Scratch) -> Result<File, SeedError> {
         let user_data = match (&self.user_data, &self.ssh_key) {
             (Some(path), _) => checked(path)?,
@@ -108,7 +103,7 @@ fn read(path: &Path) -> Result<Vec<u8>, SeedError> {
     let mut content = Vec::new();
     let fail = |source| SeedError::File(FileError::new(path, "read", source));
     let mut file = input::open(path).map_err(fail)?;
-    // A pipe has no length: what is behind the limit is only counted.
+    // A pipe has no length: data beyond the limit are only counted.
     (&mut file).take(MAX_FILE).read_to_end(&mut content).map_err(fail)?;
     match io::copy(&mut file, &mut io::sink()).map_err(fail)? {
         0 => Ok(content),
@@ -116,7 +111,7 @@ fn read(path: &Path) -> Result<Vec<u8>, SeedError> {
     }
 }
 
-/// User data of which cloud-init can make something.
+/// Checks that cloud-init recognizes the user data.
 fn checked(path: &Path) -> Result<Vec<u8>, SeedError> {
     let content = read(path)?;
     if !KINDS.iter().any(|kind| content.starts_with(kind)) {
@@ -127,7 +122,7 @@ fn checked(path: &Path) -> Result<Vec<u8>, SeedError> {
     Ok(content)
 }
 
-/// User data that let the owners of public keys in. JSON is YAML.
+/// User data that authorize public keys. JSON is YAML.
 fn keys(text: &str) -> String {
     let keys: Vec<&str> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
@@ -145,7 +140,7 @@ fn meta_data(user_data: &[u8], network_config: Option<&[u8]>) -> Vec<u8> {
     format!("instance-id: vmbake-{}\nlocal-hostname: vmbake\n", &id[..16]).into_bytes()
 }
 
-/// A FAT volume with these files, as large as need be.
+/// A FAT volume with these files.
 fn volume(files: &[(&str, Vec<u8>)]) -> io::Result<Vec<u8>> {
     let content: usize = files.iter().map(|(_, content)| content.len()).sum();
     let mut disk = Cursor::new(vec![0; content.next_multiple_of(STEP) + STEP]);
@@ -162,7 +157,7 @@ fn volume(files: &[(&str, Vec<u8>)]) -> io::Result<Vec<u8>> {
     Ok(disk.into_inner())
 }
 
-/// A clock that stands: the first moment of FAT.
+/// A constant clock: the FAT epoch.
 #[derive(Debug)]
 struct Epoch;
 

@@ -1,7 +1,7 @@
-//! What changed between two releases, for people who run them: two images enter, or what is beside them; a [`Changelog`] leaves.
+//! Release notes: two images or documents next to them in, a [`Changelog`] out.
 //!
-//! Unlike [`diff`](super::diff), which compares paths, this compares what a release is made of and what it allows: first what
-//! matters for security, then packages, programs, layers and settings, and sizes.
+//! Unlike [`diff`](super::diff), which compares paths, this compares components and privileges: first security, then packages,
+//! programs, layers, settings and sizes.
 
 mod document;
 mod report;
@@ -23,14 +23,14 @@ use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;
 use vmbake_image::disk::InspectError;
 
-/// Why two releases cannot be compared.
+/// Error of a comparison of releases.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangelogError {
     #[error(transparent)]
     Inspect(#[from] InspectError),
     #[error("{}: cannot read the document", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{}: no bill of materials of SPDX as vmbake writes it", path.display())]
+    #[error("{}: not an SPDX document written by vmbake", path.display())]
     Document { path: PathBuf, source: serde_json::Error },
     #[error(transparent)]
     Origins(#[from] ExplainError),
@@ -42,9 +42,9 @@ impl Hint for ChangelogError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Read { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
-                Some(format!("`vmbake sbom IMAGE > {}` writes it", path.display()))
+                Some(format!("create it with `vmbake sbom IMAGE > {}`", path.display()))
             }
-            Self::Document { .. } => Some("name an image, or a document that a bake wrote beside it".to_owned()),
+            Self::Document { .. } => Some("give an image, or a document that a bake wrote next to it".to_owned()),
             _ => None,
         }
     }
@@ -52,14 +52,15 @@ impl Hint for ChangelogError {
     vmbake_common::causes!(Inspect, Origins, Message; Read);
 }
 
-/// What changed from one release to another. Each is an image, or a document that a bake wrote beside it.
+/// Compares two releases. Each is an image, or a document that a bake wrote next to it.
 pub fn changelog(from: &Path, to: &Path) -> Result<Changelog, ChangelogError> {
     let (from, to) = (Side::read(from)?, Side::read(to)?);
     let both = from.facts.as_ref().zip(to.facts.as_ref());
     let mut notes: Vec<String> = from.notes.iter().chain(&to.notes).cloned().collect();
     if both.is_none() {
         notes.push(
-            "not both are images: accounts, units, set-uid files, keys, settings and sizes are not compared".to_owned(),
+            "accounts, units, set-uid files, keys, settings and sizes are not compared, since that requires two images"
+                .to_owned(),
         );
     }
     let of = |pick: fn(&SideFacts) -> &BTreeMap<String, String>| {
@@ -93,7 +94,7 @@ fn package_changes(from: &BTreeMap<String, String>, to: &BTreeMap<String, String
     sorted
 }
 
-/// Whether a version is older than another, as dpkg has it.
+/// Whether a version is older than another, by dpkg's order.
 fn is_older(version: &str, than: &str) -> bool {
     match (version.parse::<Version>(), than.parse::<Version>()) {
         (Ok(version), Ok(than)) => version < than,

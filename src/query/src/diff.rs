@@ -1,7 +1,7 @@
-//! How two images differ: their root file systems enter, a [`Difference`] leaves; or their disks, and a [`BlockDifference`]
-//! leaves. Nothing is mounted, and neither image has to be baked by vmbake.
+//! Compares two images: root file systems in, a [`Difference`] out; or disks in, a [`BlockDifference`] out. Nothing is mounted,
+//! and the images need not be baked by vmbake.
 //!
-//! Metadata are compared first; contents are read, as streams and by several threads, only where two regular files have the
+//! Metadata are compared first; contents are read, as streams and by several threads, only if two regular files have the
 //! same length.
 
 mod content;
@@ -34,7 +34,7 @@ use vmbake_image::disk::InspectError;
 use vmbake_image::inspect::open_tree;
 use vmbake_manifest::{ContainerImage, Dependency};
 
-/// Why two images cannot be compared.
+/// Error of a comparison of images.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
     #[error("{image}: cannot be compared")]
@@ -47,18 +47,17 @@ impl Hint for DiffError {
     vmbake_common::causes!(Message; Image);
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffOptions {
-    /// Number of the partition in both images; `None` for the root partition of each.
+    /// Partition number in both images; `None` for the root partition of each.
     pub partition: Option<u32>,
-    /// Whether times of modification count.
+    /// Whether to compare modification times.
     pub times: bool,
-    /// Threads that read.
+    /// Number of reading threads.
     pub threads: NonZeroUsize,
 }
 
-/// Compares the root file systems of the images `from` and `to`.
 pub fn diff(from: &Path, to: &Path, options: DiffOptions) -> Result<Difference, DiffError> {
     let same = identity(from)? == identity(to)?;
     let open = |image: &Path| match open_tree(image, options.partition) {
@@ -79,7 +78,7 @@ pub fn diff(from: &Path, to: &Path, options: DiffOptions) -> Result<Difference, 
     })
 }
 
-/// Which file a path names.
+/// Identifies the file at a path.
 fn identity(image: &Path) -> Result<(u64, u64), DiffError> {
     let found = std::fs::metadata(image);
     let found =
@@ -87,7 +86,7 @@ fn identity(image: &Path) -> Result<(u64, u64), DiffError> {
     Ok((found.dev(), found.ino()))
 }
 
-/// An image with what it says about itself, each by name. What cannot be used is noted: the files can be compared anyway.
+/// An image with its packages, artifacts and layers. Unusable records are noted; files can be compared nevertheless.
 struct Facts {
     tree: Tree,
     packages: BTreeMap<String, String>,
@@ -138,7 +137,7 @@ impl Facts {
     }
 
     fn note(&mut self, image: &Path, what: &str, error: &dyn std::error::Error) {
-        let mut text = format!("{}: its {what} are not known: {error}", image.display());
+        let mut text = format!("{}: its {what} are unknown: {error}", image.display());
         let mut cause = error.source();
         while let Some(error) = cause {
             text = format!("{text}: {error}");
@@ -148,7 +147,7 @@ impl Facts {
     }
 }
 
-/// What is in one only, or has another value in the other.
+/// Entries that are in one only, or have different values.
 pub(super) fn changes(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> Vec<Change> {
     let mut names: Vec<&String> = from.keys().chain(to.keys()).collect();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! From a path of an image to who answers for it.
+//! Finds the origin of a path in an image.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -24,14 +24,14 @@ use vmbake_compose::stage::FIRSTBOOT;
 use vmbake_image::inspect::open_some;
 use vmbake_manifest::{ArtifactType, Dependency, Manifest, ManifestError, PinnedBundle};
 
-/// Largest manifest and largest list of accounts that are read from an image, in bytes.
+/// Maximum length of a manifest and of an account file, in bytes.
 const MAX_TEXT: u64 = 4 << 20;
 
-/// Most symbolic links from the path asked for to a node, as `MAXSYMLINKS` of Linux.
+/// Maximum number of symbolic links to follow, as `MAXSYMLINKS` of Linux.
 const MAX_LINKS: usize = 40;
 
-/// Tells where `path` of the image's root file system came from, or of that of `partition`: by the one in file `record`, else by the record inside the image, else by
-/// the one beside it. A record that stands beside an image with one must be the one inside.
+/// Explains `path` of the image's root file system, or of `partition`, by the record of origins in file `record`, else by the one in the image,
+/// else by the one next to it. If both of the latter exist, they must be equal.
 pub fn explain(
     image: &Path,
     partition: Option<u32>,
@@ -46,7 +46,7 @@ pub fn explain(
         Want { path: b"/etc/group", reach: Reach::Node },
     ];
     let tree = open_some(image, partition, &[&wants[..], &packages::WANTS].concat())?;
-    let unusable = |error| ExplainError::Message(Message::new("the manifest inside the image is not usable").by(error));
+    let unusable = |error| ExplainError::Message(Message::new("the manifest in the image is not usable").by(error));
     let (record, manifest) = match record {
         Some(file) => (Some(read_record(file)?), inside_manifest(&tree).map_err(unusable)?),
         None => match own_record(image, &tree)? {
@@ -61,29 +61,29 @@ pub fn explain(
     origins.explain(path, origins.follow(path)?)
 }
 
-/// The record inside the image, else the one beside it. If both are there, they must have the same text.
+/// The record in the image, else the one next to it. If both exist, they must be equal.
 pub(super) fn own_record(image: &Path, tree: &Tree) -> Result<Option<Record>, ExplainError> {
     let Some((record, text)) = inside_record(tree)? else { return record_beside(image) };
-    let beside = image.with_extension("origin.json");
-    if beside.symlink_metadata().is_ok() && read_file(&beside)? != text {
-        return Err(ExplainError::Beside { beside, image: image.to_owned() });
+    let sidecar = image.with_extension("origin.json");
+    if sidecar.symlink_metadata().is_ok() && read_file(&sidecar)? != text {
+        return Err(ExplainError::Sidecar { sidecar, image: image.to_owned() });
     }
     Ok(Some(record))
 }
 
-/// The record beside an image that has none inside.
+/// The record next to an image that contains none.
 pub(super) fn record_beside(image: &Path) -> Result<Option<Record>, ExplainError> {
-    let beside = image.with_extension("origin.json");
-    beside.symlink_metadata().is_ok().then(|| read_record(&beside)).transpose()
+    let sidecar = image.with_extension("origin.json");
+    sidecar.symlink_metadata().is_ok().then(|| read_record(&sidecar)).transpose()
 }
 
-/// The manifest inside an image with a record, else the one beside it.
+/// The manifest in an image with a record, else the one next to it.
 pub(super) fn image_manifest(image: &Path, tree: &Tree) -> Result<Option<Manifest>, ManifestError> {
     if let Some(manifest) = inside_manifest(tree)? {
         return Ok(Some(manifest));
     }
-    let beside = image.with_extension("json");
-    beside.symlink_metadata().is_ok().then(|| Manifest::load(&beside)).transpose()
+    let sidecar = image.with_extension("json");
+    sidecar.symlink_metadata().is_ok().then(|| Manifest::load(&sidecar)).transpose()
 }
 
 pub(super) fn read_record(path: &Path) -> Result<Record, ExplainError> {
@@ -100,7 +100,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ExplainError> {
     }
 }
 
-/// The manifest that the first-boot layer records; `None` where there is none.
+/// The manifest in the image; `None` if it has none.
 pub fn inside_manifest(tree: &Tree) -> Result<Option<Manifest>, ManifestError> {
     match tree.read(merge::RECORD.as_bytes(), MAX_TEXT) {
         Ok(text) => Manifest::parse(Path::new(merge::RECORD), text).map(Some),
@@ -112,12 +112,12 @@ pub fn inside_manifest(tree: &Tree) -> Result<Option<Manifest>, ManifestError> {
     }
 }
 
-/// Fails unless record and manifest are of one bake.
+/// Fails unless record and manifest belong to the same bake.
 pub fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
     if record.manifest != manifest.digest() {
         let (expected, found) = (Box::new(record.manifest), Box::new(manifest.digest()));
         return Err(ExplainError::Message(message!(
-            "the record of origins is of manifest {expected}, inside the image is {found}"
+            "the record of origins is for manifest {expected}, the image has {found}"
         )));
     }
     let content = manifest.content();
@@ -129,7 +129,7 @@ pub fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
             Some(expected) if *expected != artifact.digest => {
                 let (expected, found) = (Box::new(*expected), Box::new(artifact.digest));
                 return Err(ExplainError::Message(message!(
-                    "artifact {name}: the record of origins has {found}, the manifest inside the image {expected}"
+                    "artifact {name}: the record of origins has {found}, the manifest in the image {expected}"
                 )));
             }
             None if name != FIRSTBOOT => return Err(ExplainError::UnknownArtifact { name: name.clone() }),
@@ -142,14 +142,14 @@ pub fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
     Ok(())
 }
 
-/// What an image knows about its paths.
+/// Records of an image about its paths.
 struct Origins<'a> {
     tree: &'a Tree,
     record: Option<&'a Record>,
     manifest: Option<&'a Manifest>,
 }
 
-/// Where a path leads.
+/// A resolved path.
 struct Arrival {
     links: Vec<Link>,
     path: Vec<u8>,
@@ -157,8 +157,7 @@ struct Arrival {
 }
 
 impl Origins<'_> {
-    /// The links from `path` to the node that is meant, and that node with its path. A link that leads nowhere is meant
-    /// itself.
+    /// The links from `path` to its node, and that node with its path. A dangling link resolves to itself.
     fn follow(&self, path: &[u8]) -> Result<Arrival, ExplainError> {
         let mut links = Vec::new();
         let mut next = path.to_vec();
@@ -182,11 +181,11 @@ impl Origins<'_> {
         Err(TreeError::SymlinkLoop { path: escape::path(path) }.into())
     }
 
-    /// Nothing is there: tells the layer that removed it, or the directory that it would be in.
+    /// The error for a missing path: names the layer that removed it, or the missing directory.
     fn absent(&self, path: &[u8]) -> ExplainError {
         let mut gone: Vec<u8> = components(path).flat_map(|name| [b"/", name].concat()).collect();
         while let Some(at) = gone.iter().rposition(|byte| *byte == b'/') {
-            // The record has the base's own paths, without links on the way.
+            // The record has the base image's paths, without links in them.
             let (dir, name) = gone.split_at(at);
             let real = self.tree.real_path(dir, true).ok().flatten().map_or_else(|| dir.to_vec(), |(real, _)| real);
             let own = escape::path(&[real.as_slice(), name].concat());
@@ -245,7 +244,7 @@ impl Origins<'_> {
         })
     }
 
-    /// The bundle that has a layer.
+    /// The bundle of a layer.
     fn bundle(&self, layer: &str) -> Option<BundleReport> {
         let mut all = self.manifest?.content().bundles.iter();
         let (name, bundle) = all.find(|(_, bundle)| bundle.layers.contains(layer))?;
@@ -266,12 +265,12 @@ impl Origins<'_> {
                 let (version, url) = (Some(image.platform.clone()), Some(format!("index {}", image.index)));
                 Some(ArtifactReport { version, url, proof: image.proof.clone(), ..found })
             }
-            // Every other artifact is in the manifest, or the record would have been refused.
+            // All other artifacts are in the manifest; otherwise the record is refused.
             None => Some(ArtifactReport { own: true, ..found }),
         }
     }
 
-    /// The artifact that one of the packages is, which the base had in the pinned version.
+    /// The artifact that is one of the packages, if the base image had it in the pinned version.
     fn kept(&self, packages: &[InstalledPackage]) -> Option<KeptReport> {
         let mut kept = self.record?.kept.iter();
         let is = |kept: &KeptOrigin| {
@@ -281,7 +280,7 @@ impl Origins<'_> {
         Some(KeptReport { name: name.clone(), layer: kept.layer.clone(), version: kept.version.clone() })
     }
 
-    /// The base image as the record has it; who answers for it stands in the manifest.
+    /// The base image of the record, with its proof from the manifest.
     fn base(&self) -> Option<BaseReport> {
         let base = self.record?.base.as_ref()?;
         let image = self.manifest.and_then(|manifest| manifest.content().os.image.as_ref());
@@ -289,8 +288,7 @@ impl Origins<'_> {
         Some(BaseReport { version: base.version.clone(), url: base.url.clone(), digest: base.digest, proof })
     }
 
-    /// A file that is an artifact as it stands must have its digest: one that the manifest calls a program, or the program
-    /// that vmbake brings itself.
+    /// A file that is an artifact itself must have its digest: a program of the manifest, or vmbake's built-in program.
     fn content(
         &self,
         path: &[u8],
@@ -308,13 +306,15 @@ impl Origins<'_> {
         if found != artifact.digest {
             let (expected, found) = (Box::new(artifact.digest), Box::new(found));
             let artifact = artifact.name.clone();
-            return Err(ExplainError::Message(message!("{shown}: has {found}, but artifact {artifact} is {expected}")));
+            return Err(ExplainError::Message(message!(
+                "{shown}: expected {expected} of artifact {artifact}, found {found}"
+            )));
         }
         Ok(Some(ContentOrigin::Matches))
     }
 }
 
-/// The name of a user or group of the image, by its number.
+/// The name of a user or group of the image, by id.
 fn account(tree: &Tree, path: &str, id: u32) -> Result<Option<String>, TreeError> {
     let text = match tree.read(path.as_bytes(), MAX_TEXT) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),

@@ -1,4 +1,4 @@
-//! Answers about images: trees and records of images enter, reports leave.
+//! Queries about images: trees and records in, reports out.
 
 pub mod diff;
 pub mod explain;

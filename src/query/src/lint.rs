@@ -1,5 +1,5 @@
-//! Image hygiene: a file tree enters, a [`Finding`] for each rule leaves. Nothing that belongs to one machine, person or
-//! build may be in a golden image. Evidence names files and accounts but never shows a secret.
+//! Image hygiene: a file tree in, a [`Finding`] per rule out. A golden image must not contain anything specific to a machine, person or
+//! build. Evidence names files and accounts, but never contains secrets.
 
 mod check;
 mod modes;
@@ -17,33 +17,29 @@ use vmbake_compose::merge::{Login, Merged};
 use vmbake_image::disk::InspectError;
 use vmbake_image::inspect::open_tree;
 
-/// How one rule stands, or one violation of it.
+/// Result of a rule, or one violation of it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// Short name of the rule.
+    /// Name of the rule.
     pub rule: &'static str,
-    /// Path in the image; what the rule looks at when it holds.
+    /// Path of the violation, or the paths that the rule checks if it holds.
     pub path: String,
-    /// What was found there.
     pub evidence: String,
-    /// Whether the rule holds.
     pub status: LintStatus,
 }
 
-/// Whether a rule holds, and how bad it is if not.
+/// Status of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LintStatus {
-    /// It holds.
     Ok,
-    /// It is not met by images that other tools make, and does no harm.
+    /// A harmless violation, which images of other tools have.
     Warning,
-    /// It does not hold.
     Error,
 }
 
 impl LintStatus {
-    /// As text output and pages show it.
+    /// Label in text output and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -60,32 +56,31 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// One rule of the table.
 struct Rule {
     name: &'static str,
-    /// What to say when the rule holds.
+    /// Evidence if the rule holds.
     good: &'static str,
     check: Check,
 }
 
-/// The rule that only images of vmbake meet: every bake names its images.
+/// A rule that only vmbake's images fulfill, since every bake sets these names.
 pub const IMAGE_NAME: &str = "image-name";
 
-/// The rule that `setuid` of a layer makes exceptions from.
+/// The rule to which `setuid` of a layer adds exceptions.
 const PRIVILEGED: &str = "privileged-files";
 
-/// Rules for images of which only the tree is known: a bake compares privileges with those in the packages, and layers list owners.
+/// Rules for images without a bake's inputs: a bake compares privileges with those in the packages, and layers list owners.
 const SHIPPED_MODES: &str = "shipped-modes";
 const SYSTEM_FILES: &str = "system-files";
 
-/// A rule that `users` of a layer makes exceptions from.
+/// A rule to which `users` of a layer adds exceptions.
 const PASSWORDS: &str = "passwords";
 
-/// The rules that `keep` of a layer makes exceptions from.
+/// Rules to which `keep` of a layer adds exceptions.
 const LOGS: &str = "logs";
 const AUTHORIZED_KEYS: &str = "authorized-keys";
 
-/// All rules, in the order in which they are reported. `*` stands for any part of one name.
+/// All rules in output order. `*` matches any part of one name.
 const RULES: &[Rule] = &[
     Rule { name: "machine-id", good: "empty", check: Check::Custom("/etc/machine-id", check::machine_id) },
     Rule {
@@ -140,7 +135,7 @@ const RULES: &[Rule] = &[
         good: "absent",
         check: Check::Absent(&[
             "/var/lib/dhcp/*",
-            // Leases, and what a server knows the machine by: `duid`, `secret`.
+            // Leases, and identifiers of the machine at servers: `duid`, `secret`.
             "/var/lib/dhcpcd/*",
             "/var/lib/NetworkManager/*.lease",
             "/var/lib/NetworkManager/secret_key",
@@ -180,29 +175,28 @@ const RULES: &[Rule] = &[
     Rule { name: "private-keys", good: "none is world-readable", check: Check::Custom("/etc", modes::keys) },
 ];
 
-/// Judges a root file system by every rule: one good finding for a rule that holds, else one for each violation.
+/// Checks a root file system: one positive finding for each rule that holds, otherwise one per violation.
 pub fn lint(tree: &Tree) -> Vec<Finding> {
     lint_with(tree, &BTreeMap::new())
 }
 
-/// Judges the root file system of an image, or of that `partition`. Users that may log in since a layer says so, by the record of
-/// origins in the image or next to it, are no violations; their findings name the layer.
+/// Checks the root file system of an image, or of `partition`. Logins that a layer allows, by the record of
+/// origins in the image or next to it, are not violations; their findings name the layer.
 pub fn lint_image(image: &Path, partition: Option<u32>) -> Result<Vec<Finding>, InspectError> {
     Ok(lint_root(image, &open_tree(image, partition)?))
 }
 
-/// The same for the root file system of the image at `image`.
 pub(super) fn lint_root(image: &Path, tree: &Tree) -> Vec<Finding> {
     let record = own_record(image, tree).ok().flatten();
     lint_with(tree, &record.map(|record| record.logins).unwrap_or_default())
 }
 
-/// The same, with users that may log in.
+/// The same, with allowed logins.
 pub fn lint_with(tree: &Tree, logins: &BTreeMap<String, Login>) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| findings(tree, rule)).map(|finding| accepted(finding, logins)).collect()
 }
 
-/// The same finding, as a good one if it is about a user that a layer lets log in.
+/// Turns a finding about a user that a layer allows to log in into a positive one.
 fn accepted(finding: Finding, logins: &BTreeMap<String, Login>) -> Finding {
     let asked = logins.iter().find(|(user, login)| match finding.rule {
         PASSWORDS => login.password && finding.path == "/etc/shadow" && finding.evidence == check::has_hash(user),
@@ -217,8 +211,8 @@ fn accepted(finding: Finding, logins: &BTreeMap<String, Login>) -> Finding {
     }
 }
 
-/// The first violation that stops a bake, warnings included. Files that layers list in `setuid` may have privileges, logs and authorized keys
-/// may be there if layers list them in `keep`, and users may log in as layers say.
+/// The first violation that stops a bake, including warnings. Files that layers list in `setuid` can have privileges, logs and authorized keys
+/// can exist if layers list them in `keep`, and users can log in if layers allow it.
 pub fn unclean(merged: &Merged) -> Option<Finding> {
     let is_meant = |finding: &Finding| match finding.rule {
         PRIVILEGED => merged.setuid.contains(&finding.path),

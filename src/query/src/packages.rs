@@ -1,4 +1,4 @@
-//! What dpkg's database in an image says: which packages are installed, and which of them own a path.
+//! Reads dpkg's database in an image: installed packages and owners of paths.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use vmbake_compose::stage::{Control, DebError};
 pub(super) const STATUS: &str = "/var/lib/dpkg/status";
 const INFO: &str = "/var/lib/dpkg/info";
 
-/// Largest file of the database that is read, in bytes: that of all packages has 1 to 10 MB.
+/// Maximum length of a database file, in bytes; `status` has 1 to 10 MB.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// Why the database cannot be used.
+/// Error while reading the database.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     #[error("cannot read the package database")]
     Read(#[source] TreeError),
-    #[error("{STATUS}: stanza {number} is damaged")]
+    #[error("{STATUS}: stanza {number} is malformed")]
     Stanza {
-        /// Which stanza, counted from 1.
+        /// Number of the stanza, from 1.
         number: usize,
         source: DebError,
     },
@@ -32,7 +32,7 @@ impl Hint for PackageError {
     vmbake_common::causes!(Read; Stanza);
 }
 
-/// What [`owners`] looks at: the database, and links of the root with what they lead to.
+/// Inputs of [`owners`]: the database, and links of the root directory with their targets.
 pub(super) const WANTS: [Want<'static>; 3] = [
     Want { path: STATUS.as_bytes(), reach: Reach::Node },
     Want { path: INFO.as_bytes(), reach: Reach::Entries },
@@ -42,13 +42,13 @@ pub(super) const WANTS: [Want<'static>; 3] = [
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledPackage {
     pub name: String,
-    /// Its architecture, `all` where it fits any.
+    /// Architecture, or `all`.
     pub arch: String,
-    /// Its version; unknown where the database lists its files but not the package.
+    /// Version; unknown if the database has its file list but not the package.
     pub version: Option<String>,
 }
 
-/// The version of each installed package, by name and architecture. An image without a database has none.
+/// Versions of installed packages, by name and architecture; empty without a database.
 pub(crate) fn installed(tree: &Tree) -> Result<BTreeMap<(String, String), String>, PackageError> {
     let mut found = BTreeMap::new();
     let Some(text) = text(tree, STATUS)? else { return Ok(found) };
@@ -63,7 +63,7 @@ pub(crate) fn installed(tree: &Tree) -> Result<BTreeMap<(String, String), String
     Ok(found)
 }
 
-/// The packages that list `path`, which has no symbolic links in it, sorted.
+/// The sorted packages that list `path`, which must not contain symbolic links.
 pub(super) fn owners(tree: &Tree, path: &[u8]) -> Result<Vec<InstalledPackage>, PackageError> {
     let Some(info) = tree.find(INFO.as_bytes()).map_err(PackageError::Read)? else { return Ok(Vec::new()) };
     let Kind::Directory(entries) = &tree.inode(info).kind else { return Ok(Vec::new()) };
@@ -79,7 +79,7 @@ pub(super) fn owners(tree: &Tree, path: &[u8]) -> Result<Vec<InstalledPackage>, 
     Ok(owners)
 }
 
-/// The package of each path that is no directory, by the path without symbolic links of the root; of several the first.
+/// The first package of each path, without directories; symbolic links of the root directory are resolved.
 pub fn owned_files(tree: &Tree) -> Result<BTreeMap<Vec<u8>, String>, PackageError> {
     let mut found = BTreeMap::new();
     let Some(info) = tree.find(INFO.as_bytes()).map_err(PackageError::Read)? else { return Ok(found) };
@@ -102,7 +102,7 @@ pub fn owned_files(tree: &Tree) -> Result<BTreeMap<Vec<u8>, String>, PackageErro
     Ok(found)
 }
 
-/// The package whose files below `info` have that stem: its name, with the architecture where several may be installed.
+/// The package of a file stem below `info`: its name, with the architecture for multi-arch packages.
 fn package(versions: &BTreeMap<(String, String), String>, stem: &str) -> InstalledPackage {
     let (name, arch) = stem.split_once(':').map_or((stem, None), |(name, arch)| (name, Some(arch)));
     let known = versions.iter().find(|((found, of), _)| found == name && arch.is_none_or(|arch| arch == of));
@@ -114,8 +114,8 @@ fn package(versions: &BTreeMap<(String, String), String>, stem: &str) -> Install
     }
 }
 
-/// All texts by which a package may list a path: as it is, and through a link of the root such as `/lib`, which packages
-/// were made before. The root itself is listed as `/.`.
+/// All spellings by which a package can list a path: as is, and through a link of the root such as `/lib`, from packages
+/// that predate the merged `/usr`. The root itself is listed as `/.`.
 fn aliases(tree: &Tree, path: &[u8]) -> Vec<String> {
     let mut names = vec![if path.is_empty() { b"/.".to_vec() } else { path.to_vec() }];
     for (link, real) in root_links(tree) {
@@ -123,11 +123,11 @@ fn aliases(tree: &Tree, path: &[u8]) -> Vec<String> {
             names.push([&link, rest].concat());
         }
     }
-    // What is not UTF-8 is not found: dpkg's lists are read as text.
+    // Paths that are not UTF-8 are not found: dpkg's lists are read as text.
     names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect()
 }
 
-/// The symbolic links of the root directory, with where they lead.
+/// The symbolic links of the root directory with their targets.
 fn root_links(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     let Kind::Directory(entries) = &tree.inode(ROOT).kind else { return Vec::new() };
     let links = entries.iter().filter(|(_, id)| matches!(tree.inode(**id).kind, Kind::Symlink(_)));
@@ -139,7 +139,7 @@ fn root_links(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     links.filter_map(link).collect()
 }
 
-/// The text of a file, with what is not UTF-8 replaced; `None` where there is no file.
+/// The text of a file, with invalid UTF-8 replaced; `None` if it is missing.
 pub(super) fn text(tree: &Tree, path: &str) -> Result<Option<String>, PackageError> {
     match tree.read(path.as_bytes(), MAX_TEXT) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -1,7 +1,6 @@
-//! Whether a disk image would work in a cloud, without asking that cloud: an image enters, how each check stands leaves, and what a
-//! registration has to say about the image.
+//! Checks offline whether a disk image would work in a cloud: an image in, results and registration parameters out.
 //!
-//! Nothing of the image runs. A check whose subject cannot be read fails: what is not known is not good.
+//! Nothing of the image runs. A check fails if its subject cannot be read.
 
 mod subject;
 mod drivers;
@@ -22,43 +21,39 @@ use subject::Subject;
 use vmbake_common::escape;
 use vmbake_image::disk::{DiskImage, InspectError};
 
-/// How an image stands.
+/// Results for an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Preflight {
-    /// Architecture in the terms of AWS, `x86_64` or `arm64`, as the kernel says.
+    /// Architecture of the kernel in AWS terms: `x86_64` or `arm64`.
     pub architecture: Option<&'static str>,
-    /// Boot mode in the terms of AWS: `legacy-bios`, `uefi` or `uefi-preferred`.
+    /// Boot mode in AWS terms: `legacy-bios`, `uefi` or `uefi-preferred`.
     pub boot_mode: Option<&'static str>,
     pub checks: Vec<PreflightCheck>,
 }
 
-/// How one check stands.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreflightCheck {
-    /// Short name.
     pub check: &'static str,
-    /// What came of it.
     pub status: PreflightStatus,
-    /// What was found.
     pub evidence: String,
 }
 
-/// What came of a check.
+/// Status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PreflightStatus {
-    /// It holds.
     Ok,
-    /// It does not hold, and some machines or some uses suffer.
+    /// Failed, with a problem on some machines or for some uses.
     Warning,
-    /// It does not hold, and the image is of no use there.
+    /// Failed; the image is unusable in that cloud.
     Error,
 }
 
-/// What was found: good, or not.
+/// Evidence for or against.
 type Verdict = Result<String, String>;
 
-/// A row of the table: its name, what it is if it does not hold, and how to look.
+/// A check: name, status on failure, and function.
 type Row = (&'static str, PreflightStatus, fn(&Subject<'_>) -> Verdict);
 
 const AWS: &[Row] = &[
@@ -80,12 +75,12 @@ const AWS: &[Row] = &[
     ("image-name", PreflightStatus::Warning, system::image_name),
 ];
 
-/// Judges the image at `path` for AWS; `partition` is the number of its root partition, where that is not obvious.
+/// Checks the image at `path` for AWS; `partition` is the number of its root partition, if it is ambiguous.
 pub fn aws(path: &Path, partition: Option<u32>) -> Result<Preflight, InspectError> {
     aws_of(&DiskImage::open(path)?, partition)
 }
 
-/// The same of an image that is open.
+/// The same for an open image.
 pub fn aws_of(image: &DiskImage, partition: Option<u32>) -> Result<Preflight, InspectError> {
     let subject = Subject::read(image, partition)?;
     let check = |(check, severity, look): &Row| match look(&subject) {
@@ -100,7 +95,7 @@ pub fn aws_of(image: &DiskImage, partition: Option<u32>) -> Result<Preflight, In
 }
 
 impl Preflight {
-    /// Whether nothing but warnings was found.
+    /// Whether there are no errors.
     pub fn passes(&self) -> bool {
         self.checks.iter().all(|check| check.status != PreflightStatus::Error)
     }

@@ -1,7 +1,7 @@
-//! Bills of material: the tree of an image and what is recorded of its origins enter, a document of SPDX 2.3 or CycloneDX 1.6 leaves.
+//! SBOMs: the tree of an image and its record of origins in, an SPDX 2.3 or CycloneDX 1.6 document out.
 //!
-//! The same image gives the same document, while it is baked and later: names and times in it come from what it describes. What an
-//! image does not tell is said in the document, as a comment.
+//! The same image gives the same document, during a bake and later: names and times are derived from the contents. Missing
+//! information is noted in the document as a comment.
 
 mod purl;
 mod status;
@@ -36,18 +36,18 @@ use vmbake_image::elf::ElfError;
 use vmbake_image::inspect::open_tree;
 use vmbake_manifest::{Manifest, ManifestError};
 
-/// Why there is no bill of materials.
+/// Error while creating an SBOM.
 #[derive(Debug, thiserror::Error)]
 pub enum SbomError {
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    #[error("cannot read what the image says about itself")]
+    #[error("cannot read the records in the image")]
     Tree(#[source] TreeError),
     #[error(transparent)]
     Package(#[from] PackageError),
     #[error("{path}: cannot read")]
     Elf {
-        /// Where it is in the image.
+        /// Path in the image.
         path: String,
         source: ElfError,
     },
@@ -57,7 +57,7 @@ pub enum SbomError {
     Manifest(#[from] ManifestError),
     #[error(transparent)]
     Origins(#[from] ExplainError),
-    #[error("cannot write the bill of materials as JSON")]
+    #[error("cannot serialize the SBOM as JSON")]
     Json(#[from] serde_json::Error),
 }
 
@@ -65,7 +65,7 @@ impl Hint for SbomError {
     vmbake_common::causes!(Inspect, Tree, Package, Record, Manifest, Origins; Elf);
 }
 
-/// The form of a document.
+/// SBOM format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SbomFormat {
     Spdx,
@@ -82,7 +82,7 @@ impl fmt::Display for SbomFormat {
     }
 }
 
-/// What lies beside an image of `tree` that was baked with this manifest and this record of origins: [SPDX, CycloneDX].
+/// The SBOMs to write next to an image of `tree`, baked with this manifest and record of origins: [SPDX, CycloneDX].
 pub fn sidecars(tree: &Tree, manifest: &Manifest, origins: &[u8]) -> Result<[Vec<u8>; 2], SbomError> {
     let record = Record::parse(RECORD, origins)?;
     let known = Knowledge { file_name: "", record: Some(&record), manifest: Some(manifest) };
@@ -91,19 +91,19 @@ pub fn sidecars(tree: &Tree, manifest: &Manifest, origins: &[u8]) -> Result<[Vec
 }
 
 impl Inventory {
-    /// What the image of `tree` is made of.
+    /// Collects the components of `tree`.
     pub fn of_tree(tree: &Tree, known: Knowledge<'_>) -> Result<Self, SbomError> {
         collect::collect(tree, known)
     }
 
-    /// Adds the files of the image, all of which are read.
+    /// Adds the files of the image; reads all of them.
     pub fn add_files(&mut self, tree: &Tree, threads: NonZeroUsize) -> Result<(), SbomError> {
         self.files = files::hashed(tree, threads).map_err(SbomError::Tree)?;
         Ok(())
     }
 
-    /// What the image at `path` is made of, by its root partition or the one that was `chosen`. Record and manifest are those inside, else
-    /// those beside it that a bake wrote. Its files are listed if there are threads to read them.
+    /// Collects the components of the image at `path`, by its root partition or the `chosen` one. Uses the record and manifest in the image, else
+    /// those next to it. Lists files if there are threads to read them.
     pub fn of_image(path: &Path, chosen: Option<u32>, files: Option<NonZeroUsize>) -> Result<Self, SbomError> {
         let tree = open_tree(path, chosen)?;
         let record = image_record(path, &tree)?;
@@ -114,9 +114,9 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// As [`Self::of_image`], of an image whose tree and record were read.
+    /// As [`Self::of_image`], for a tree and record that were already read.
     pub fn of_opened(path: &Path, tree: &Tree, record: Option<&Record>) -> Result<Self, SbomError> {
-        // Without a record nothing says that a manifest is that of the image.
+        // Without a record, the manifest cannot be matched to the image.
         let manifest = record.map(|_| explain::image_manifest(path, tree)).transpose()?.flatten();
         if let (Some(record), Some(manifest)) = (record, &manifest) {
             explain::check(record, manifest)?;
@@ -126,19 +126,19 @@ impl Inventory {
         Self::of_tree(tree, known)
     }
 
-    /// The document in that form.
+    /// Renders the document.
     pub fn text(&self, format: SbomFormat) -> Result<String, SbomError> {
         let text = |id: &str| match format {
             SbomFormat::Spdx => escape::json(&spdx::document(self, id)),
             SbomFormat::CycloneDx => escape::json(&cyclonedx::document(self, id)),
         };
-        // Another content has another identifier.
+        // Different contents need different identifiers.
         let id = identity::uuid(text("")?.as_bytes());
         Ok(text(&id)?)
     }
 }
 
-/// The record of origins inside an image, else the one beside it.
+/// The record of origins in an image, else the one next to it.
 pub fn image_record(image: &Path, tree: &Tree) -> Result<Option<Record>, SbomError> {
     if let Some((record, _)) = inside_record(tree)? {
         return Ok(Some(record));

@@ -1,4 +1,4 @@
-//! What an image is and what it is made of.
+//! Sections on the image's identity and components.
 
 use super::table::{Fact, Section, Table};
 use super::{Documents, Inside};
@@ -7,7 +7,7 @@ use vmbake_compose::origin::Record;
 use vmbake_image::inspect::{Report, os_release};
 use vmbake_query::sbom::{Inventory, PartRow};
 
-/// What it is.
+/// Section with the identity of the image.
 pub(super) fn section(found: &Report, inside: Option<&Inside>, documents: &Documents) -> Section {
     let mut facts = Vec::new();
     if let Some(inside) = inside {
@@ -18,24 +18,24 @@ pub(super) fn section(found: &Report, inside: Option<&Inside>, documents: &Docum
     let record = inside.and_then(|inside| inside.record.as_ref());
     match record {
         Some(record) => facts.extend(origin(record)),
-        None => facts.push(Fact::new("origin", "not recorded: layers, artifacts and the base image are not known")),
+        None => facts.push(Fact::new("origin", "not recorded: layers, artifacts and the base image are unknown")),
     }
     let layers = record.into_iter().flat_map(|record| &record.layers);
     let layers: Vec<_> =
         layers.map(|(name, layer)| vec![name.clone(), layer.version.clone(), layer.digest.to_string()]).collect();
     let layers = (!layers.is_empty()).then(|| Table::new("Layers", &["layer", "version", "digest"], layers));
     let digests = documents.digests.iter().map(|fact| (&fact.name, &fact.value));
-    let digests = Table::of_facts("Digests, as the lists beside it have them", ["file", "digest"], digests);
+    let digests = Table::of_facts("Digests from the checksum lists", ["file", "digest"], digests);
     Section {
         id: "about",
-        title: "What it is",
+        title: "Image",
         facts,
         tables: layers.into_iter().chain(digests).collect(),
         ..Section::default()
     }
 }
 
-/// Kind, system and architecture, as the manifest inside has them, else as os-release does.
+/// Kind, system and architecture from the manifest in the image, else from os-release.
 fn names(inside: &Inside) -> Vec<Fact> {
     let mut facts = Vec::new();
     if let Ok(mut os_release) = os_release(&inside.tree) {
@@ -50,9 +50,9 @@ fn system(found: &Report) -> Vec<Fact> {
     let table = match (&found.disk_guid, &found.disk_signature) {
         (Some(guid), _) => format!("GUID partition table, disk GUID {guid}"),
         (None, Some(signature)) => format!("MBR partition table, disk id {signature}"),
-        (None, None) => "none: one file system takes the whole disk".to_owned(),
+        (None, None) => "none: a file system on the whole disk".to_owned(),
     };
-    let mut facts = vec![Fact::new("architecture", found.arch.unwrap_or("not known"))];
+    let mut facts = vec![Fact::new("architecture", found.arch.unwrap_or("unknown"))];
     if let Some(system) = &found.system {
         let kernels = Some(system.kernels.join(", ")).filter(|kernels| !kernels.is_empty());
         facts.extend(kernels.map(|kernels| Fact::new("kernel", kernels)));
@@ -60,7 +60,7 @@ fn system(found: &Report) -> Vec<Fact> {
     }
     facts.push(Fact::new("format", found.format.clone()));
     facts.push(Fact::new("disk", human_bytes(found.virtual_size)));
-    facts.push(Fact::new("length of the file", human_bytes(found.file_size)));
+    facts.push(Fact::new("file size", human_bytes(found.file_size)));
     facts.push(Fact::new("partition table", table));
     facts
 }
@@ -73,29 +73,27 @@ fn origin(record: &Record) -> Vec<Fact> {
     facts
 }
 
-/// What it is made of.
+/// Section with the components of the image.
 pub(super) fn parts(inventory: &Inventory) -> Section {
     let (modules, mut parts): (Vec<PartRow>, Vec<PartRow>) =
         inventory.parts().into_iter().partition(|part| part.is_module);
-    // What layers brought first: that has proofs.
+    // Components of layers first, since they have proofs.
     parts.sort_by_key(|part| part.layer.is_empty());
     let cells = |part: PartRow| {
         vec![part.name, part.version, part.kind.to_owned(), part.licence, part.layer, part.proof, part.supplier]
     };
     let rows: Vec<_> = parts.into_iter().map(cells).collect();
-    let heads = ["name", "version", "what", "licence", "layer", "proof and signers", "maintainer"];
+    let heads = ["name", "version", "type", "license", "layer", "proof and signers", "maintainer"];
     let found = rows.len();
     let modules = modules.into_iter().map(|part| vec![part.name, part.version]).collect::<Vec<_>>();
     let linked = modules.len();
     let mut tables = vec![Table::new("Packages, programs and images", &heads, rows)];
-    tables.extend(
-        (linked > 0).then(|| Table::new("Modules linked into programs of Go", &["module", "version"], modules)),
-    );
+    tables.extend((linked > 0).then(|| Table::new("Modules of Go programs", &["module", "version"], modules)));
     Section {
         id: "parts",
-        title: "What it is made of",
+        title: "Components",
         text: format!(
-            "{found} packages, programs and images, and {} of Go. A proof is what the manifest pins; \"What was verified\" says whether it was \
+            "{found} packages, programs and images, and {} of Go. Proofs are pinned in the manifest; \"Verification\" says whether they were \
              replayed. What has none came with the base image, or nothing is recorded of it.",
             counted(linked as u64, "module"),
         ),

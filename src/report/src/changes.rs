@@ -1,4 +1,4 @@
-//! What changed since an older image: the changelog and the comparison of paths of both, as tables.
+//! Section on changes since an older image: changelog and comparison of paths.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::{ReportError, ReportRequest, file_name};
 use vmbake_query::changelog::{Changelog, changelog};
 use vmbake_query::diff::{Change, DiffOptions, Difference, diff};
 
-/// Most paths in the table of the section; the table of all paths marks all of them.
+/// Maximum number of paths in this section; the table of all paths marks every change.
 const MAX_PATHS: usize = 500;
 
 pub(super) struct Changes {
@@ -19,12 +19,11 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Compares the image with the one at `old`.
     pub(super) fn read(old: &Path, request: &ReportRequest<'_>) -> Result<Self, ReportError> {
         let options = DiffOptions { partition: request.partition, times: false, threads: request.threads };
         let difference = diff(old, request.image, options)?;
         let changelog = changelog(old, request.image)?;
-        // Folders of the host are in no page.
+        // The report must not contain directories of the host.
         let notes = changelog.notes.iter().chain(&difference.notes).map(|note| {
             let of = |path: &Path, name: &str| {
                 note.strip_prefix(&format!("{}: ", path.display())).map(|rest| format!("{name}: {rest}"))
@@ -52,20 +51,20 @@ impl Changes {
         tables.extend(rows("Sizes", &["what", "before", "after"], sizes.collect()));
         let all = self.difference.paths.len();
         let title = match all > MAX_PATHS {
-            true => format!("The first {MAX_PATHS} of {all} paths that differ; the table of all paths marks every one"),
-            false => "Paths that differ".to_owned(),
+            true => format!("First {MAX_PATHS} of {all} different paths; the table of all paths marks every one"),
+            false => "Different paths".to_owned(),
         };
         let paths = self.difference.paths.iter().take(MAX_PATHS).map(|path| {
             let properties: Vec<String> = path.properties.iter().map(ToString::to_string).collect();
             vec![path.change.to_owned(), path.path.clone(), path.kind.to_owned(), properties.join("; ")]
         });
-        tables.extend(rows(title, &["change", "path", "type", "what differs"], paths.collect()));
+        tables.extend(rows(title, &["change", "path", "type", "differences"], paths.collect()));
         tables.extend(rows("Not compared", &["why"], self.notes.into_iter().map(|note| vec![note]).collect()));
         let text = match self.changelog.is_empty() && self.difference.is_empty() {
-            true => format!("Nothing that is compared differs from {}.", self.old),
+            true => format!("No changes since {}.", self.old),
             false => format!("Since {}: {}.", self.old, self.difference.summary()),
         };
-        Section { id: "changes", title: "What changed", text, tables, ..Section::default() }
+        Section { id: "changes", title: "Changes", text, tables, ..Section::default() }
     }
 }
 

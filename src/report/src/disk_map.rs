@@ -1,8 +1,8 @@
-//! Where on the disk partitions are, and how full: what `inspect` found and the extents of files enter, a drawing and a table leave.
+//! The layout and usage of the disk: results of `inspect` and extents of files in, a drawing and a table out.
 //!
-//! The disk is a row of cells of the same length. A cell of the root partition is as full as files have bytes in it. For other partitions only
-//! the superblock tells how full they are, so all their cells are as full as the whole. Holes of the image's file are not drawn: a copy may
-//! have others.
+//! The disk is a row of equal cells. The usage of a cell in the root partition is the number of file bytes in it. For other partitions only
+//! the superblock has the usage, so all their cells have the average. Holes of the image file are not drawn: a copy can
+//! have different ones.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use vmbake_disk::tree::{Kind, Tree};
 use vmbake_common::progress::human_bytes;
 use vmbake_image::inspect::{PartitionReport, Report};
 
-/// Cells of the drawing.
+/// Number of cells.
 const COLUMNS: u64 = 64;
 const ROWS: u64 = 8;
-/// Steps from empty to full.
+/// Number of usage levels.
 const STEPS: u64 = 10;
 
 #[derive(Debug, Serialize)]
 pub(super) struct DiskDrawing {
     columns: u64,
     rows: u64,
-    /// Bytes of a cell, for people.
+    /// Formats the size of a cell.
     cell_size: String,
     cells: Vec<Cell>,
     legend: Vec<Legend>,
@@ -33,9 +33,9 @@ pub(super) struct DiskDrawing {
 struct Cell {
     column: u64,
     row: u64,
-    /// Place of its partition in the table; `None` between partitions.
+    /// Index of its partition in the table; `None` between partitions.
     partition: Option<usize>,
-    /// How full it is, in tenths.
+    /// Usage in tenths.
     tenths: u64,
 }
 
@@ -45,7 +45,7 @@ struct Legend {
     name: String,
 }
 
-/// The bytes of a partition that are on the disk.
+/// The byte range of a partition that is on the disk.
 pub(super) fn range(partition: &PartitionReport, disk: u64) -> Range<u64> {
     partition.start.min(disk)..partition.start.saturating_add(partition.size).min(disk)
 }
@@ -92,17 +92,17 @@ pub(super) fn draw(found: &Report, root: Option<(u32, &Tree)>) -> Option<DiskDra
     })
 }
 
-/// `part` of `whole` in tenths, up; anything at all is one tenth at least.
+/// `part` of `whole` in tenths, rounded up.
 fn tenths(part: u64, whole: u64) -> u64 {
     part.min(whole).saturating_mul(STEPS).div_ceil(whole.max(1))
 }
 
-/// Adds the bytes that files have in each cell. Blocks that a hostile file system gives to several files count several times.
+/// Adds the file bytes in each cell. Blocks that a malicious file system assigns to several files count several times.
 fn add_files(tree: &Tree, partition: &PartitionReport, cell: u64, files: &mut [u64]) {
     for (.., inode) in tree.walk() {
         let Kind::File(map) = &inode.kind else { continue };
         for extent in map.extents() {
-            // Small files may be in their inodes, which are read from elsewhere.
+            // Small files can be in their inodes, outside of data blocks.
             if tree.sources().get(extent.source).len() != partition.size {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What was checked: hygiene of the image, and the release around it.
+//! Sections on checks: image hygiene, and the release.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,23 +9,23 @@ use super::table::{Section, Table};
 use vmbake_compose::origin::Record;
 use vmbake_query::lint::{self, LintStatus};
 
-/// What came of one check of the release that the image is of.
+/// Result of one check of the image's release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedCheck {
     /// `ok`, `FAILED`, `not verified` or `not asked`.
     pub state: String,
     pub check: String,
-    /// The file that it was about.
+    /// The checked file.
     pub file: String,
     /// What was found.
     pub said: String,
 }
 
-/// How clean the image is.
+/// Section with the results of `lint`.
 pub(super) fn lint(tree: &Tree, record: Option<&Record>) -> Section {
     let none = BTreeMap::new();
     let mut found = lint::lint_with(tree, record.map_or(&none, |record| &record.logins));
-    // The bad ones first, else as the rules stand.
+    // Violations first, otherwise in the order of the rules.
     found.sort_by_key(|finding| Reverse(finding.status));
     let failed = found.iter().filter(|finding| finding.status != LintStatus::Ok).count();
     let cells = |finding: lint::Finding| {
@@ -37,19 +37,19 @@ pub(super) fn lint(tree: &Tree, record: Option<&Record>) -> Section {
         vec![verdict.to_owned(), finding.rule.to_owned(), finding.path, finding.evidence]
     };
     let text = match failed {
-        0 => "Every rule holds.".to_owned(),
-        failed => format!("Rules are violated: {failed} findings."),
+        0 => "All rules hold.".to_owned(),
+        failed => format!("{failed} violations."),
     };
     let rows = found.into_iter().map(cells).collect();
-    let tables = vec![Table::new("Rules", &["verdict", "rule", "path", "what was found"], rows)];
-    Section { id: "lint", title: "What no golden image may carry", text, tables, ..Section::default() }
+    let tables = vec![Table::new("Rules", &["result", "rule", "path", "evidence"], rows)];
+    Section { id: "lint", title: "Hygiene", text, tables, ..Section::default() }
 }
 
-/// What came of the checks of the release.
+/// Section with the results of the release verification.
 pub(super) fn proofs(checks: Option<&[ReportedCheck]>) -> Section {
     let cells =
         |check: &ReportedCheck| vec![check.state.clone(), check.check.clone(), check.file.clone(), check.said.clone()];
-    let heads = ["verdict", "check", "file", "what was found"];
+    let heads = ["result", "check", "file", "details"];
     let tables = checks.map(|checks| Table::new("Checks", &heads, checks.iter().map(cells).collect()));
     let text = match checks {
         Some(checks) => {
@@ -62,15 +62,9 @@ pub(super) fn proofs(checks: Option<&[ReportedCheck]>) -> Section {
                 is("not verified")
             )
         }
-        None => "Nothing was verified: this page says what the image and the documents beside it say of themselves. \
+        None => "Nothing was verified: this report shows the claims of the image and of the documents next to it. \
                  `vmbake report --verify` checks a release."
             .to_owned(),
     };
-    Section {
-        id: "proofs",
-        title: "What was verified",
-        text,
-        tables: tables.into_iter().collect(),
-        ..Section::default()
-    }
+    Section { id: "proofs", title: "Verification", text, tables: tables.into_iter().collect(), ..Section::default() }
 }

@@ -1,4 +1,4 @@
-//! What the first boot does: the plan of the first-boot program and the record enter, tables leave. The plan may be of any version.
+//! Section on the first boot: the first-boot plan and the record in, tables out. The plan can have any version.
 
 use serde_json::Value;
 use vmbake_disk::tree::{Tree, TreeError};
@@ -7,55 +7,53 @@ use super::table::{Section, Table};
 use vmbake_compose::origin::Record;
 use vmbake_query::changelog::{MAX_PLAN, PLAN, describe};
 
-/// Parts of the plan, in the order in which they count, and what to call them.
+/// Parts of the plan in execution order, with their titles.
 const PARTS: [(&str, &str); 15] = [
-    ("inputs", "Files that it waits for"),
-    ("detect", "What it finds out once"),
-    ("values", "Values made of others"),
-    ("checks", "What must hold"),
-    ("connect", "Addresses that must answer"),
-    ("users", "Users that it makes"),
-    ("accounts", "Users that get back what they lost"),
+    ("inputs", "Files to wait for"),
+    ("detect", "Detected values"),
+    ("values", "Derived values"),
+    ("checks", "Checks"),
+    ("connect", "Addresses to connect to"),
+    ("users", "Users to create"),
+    ("accounts", "Users to restore"),
     ("directories", "Directories"),
     ("modes", "Modes and owners of files"),
-    ("files", "Files that it writes"),
-    ("blocks", "Parts of files that it writes"),
-    ("commands", "Programs that it runs"),
-    ("services", "Units that it enables, starts and stops"),
-    ("received", "Files that may arrive"),
-    ("keys", "Private keys that are made on the machine"),
+    ("files", "Files to write"),
+    ("blocks", "Blocks of files to write"),
+    ("commands", "Programs to run"),
+    ("services", "Units to enable, start and stop"),
+    ("received", "Files that can be delivered"),
+    ("keys", "Private keys to generate"),
 ];
 
-/// Longest value that is shown, in characters.
+/// Maximum length of a shown value, in characters.
 const MAX_SHOWN: usize = 400;
 
-/// What the first boot of the image of `tree` does.
+/// The first-boot section of `tree`.
 pub(super) fn section(tree: &Tree, record: Option<&Record>) -> Section {
     let (text, mut tables) = match tree.read(PLAN.as_bytes(), MAX_PLAN) {
         Ok(plan) => match serde_json::from_slice::<Value>(&plan) {
-            Ok(plan) => (said(&plan), of_plan(&plan)),
+            Ok(plan) => (summary(&plan), of_plan(&plan)),
             Err(error) => (format!("The plan {PLAN} cannot be read: {error}"), Vec::new()),
         },
         Err(TreeError::NotFound { .. }) => (
-            "There is no plan of vmbake's first-boot program. What other programs do is not known.".to_owned(),
+            "The image has no first-boot plan of vmbake. The actions of other programs are unknown.".to_owned(),
             Vec::new(),
         ),
         Err(error) => (format!("The plan {PLAN} cannot be read: {error}"), Vec::new()),
     };
     let deferred = record.into_iter().flat_map(|record| &record.deferred);
     tables.extend(Table::of_facts("Packages that are configured on the first boot", ["package", "why"], deferred));
-    Section { id: "first-boot", title: "What the first boot does", text, tables, ..Section::default() }
+    Section { id: "first-boot", title: "First boot", text, tables, ..Section::default() }
 }
 
-fn said(plan: &Value) -> String {
+fn summary(plan: &Value) -> String {
     let waits = plan.get("inputs").is_some_and(|inputs| !inputs.is_null());
     let start = match waits {
-        true => {
-            "The first-boot program waits for the user data that is listed here, and configures the machine with it."
-        }
-        false => "The first-boot program waits for no user data.",
+        true => "The first-boot program waits for the listed user data, and configures the machine with it.",
+        false => "The first-boot program does not wait for user data.",
     };
-    format!("{start} What it does is its plan, {PLAN}.")
+    format!("{start} Its plan is {PLAN}.")
 }
 
 fn of_plan(plan: &Value) -> Vec<Table> {

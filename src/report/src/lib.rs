@@ -1,8 +1,8 @@
-//! A page about an image, for people: an image enters, one HTML document leaves that needs nothing beside it.
+//! HTML reports: an image in, one self-contained HTML document out.
 //!
-//! The same image gives the same bytes. Of the host nothing is in the page but the image's file name. Everything that comes from an
-//! image is hostile: `page` is the only place where text becomes HTML or JSON, and it escapes all of it. What is not known is said in
-//! the page: only a file that is no disk is an error.
+//! The same image gives the same bytes. The report contains nothing of the host but the image's file name. All data from an
+//! image is untrusted: only `page` turns text into HTML or JSON, and it escapes all of it. Missing information is noted in
+//! the report; the only error is a file that is not a disk image.
 
 mod treemap;
 mod disk_map;
@@ -38,7 +38,7 @@ use vmbake_query::sbom::{Inventory, image_record};
 pub use findings::ReportedCheck;
 pub use table::Fact;
 
-/// Why there is no page.
+/// Error while creating a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     #[error(transparent)]
@@ -47,9 +47,9 @@ pub enum ReportError {
     Changelog(#[from] ChangelogError),
     #[error(transparent)]
     Diff(#[from] DiffError),
-    #[error("cannot write the page")]
+    #[error("cannot write the report")]
     Template(#[from] minijinja::Error),
-    #[error("cannot write the data of the page as JSON")]
+    #[error("cannot serialize the data of the report as JSON")]
     Json(#[from] serde_json::Error),
 }
 
@@ -57,40 +57,40 @@ impl Hint for ReportError {
     vmbake_common::causes!(Inspect, Changelog, Diff);
 }
 
-/// What a page is about.
+/// Inputs of a report.
 pub struct ReportRequest<'a> {
     pub image: &'a Path,
-    /// Number of its root partition; else what [`vmbake_disk::layout::Layout::root`] finds.
+    /// Number of its root partition; by default, the result of [`vmbake_disk::layout::Layout::root`].
     pub partition: Option<u32>,
-    /// An older image, to tell what changed.
+    /// An older image to compare with.
     pub compare: Option<&'a Path>,
-    /// What lies beside the image.
+    /// Documents next to the image.
     pub documents: Documents,
-    /// Threads that compare.
+    /// Number of threads.
     pub threads: NonZeroUsize,
 }
 
-/// What the documents beside an image say. Nobody has compared them with it unless there are checks.
+/// Claims of the documents next to an image. They are compared with the image only if there are checks.
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
-    /// Who made it of what.
+    /// Builder and inputs.
     pub builder: Vec<Fact>,
-    /// Digests by the names of files.
+    /// Digests by file name.
     pub digests: Vec<Fact>,
-    /// What came of the checks of the release, where they were asked for.
+    /// Results of the release verification, if requested.
     pub checks: Option<Vec<ReportedCheck>>,
-    /// Which documents cannot be used, and why.
+    /// Unusable documents, and why.
     pub notes: Vec<String>,
 }
 
-/// What is known of the root file system.
+/// Data about the root file system.
 struct Inside {
     tree: Tree,
     record: Option<Record>,
     inventory: Option<Inventory>,
 }
 
-/// The page about an image.
+/// Creates the report.
 pub fn report(request: &ReportRequest<'_>) -> Result<String, ReportError> {
     let found = inspect(request.image, request.partition)?;
     let mut notes = found.notes.clone();
@@ -120,29 +120,29 @@ pub fn report(request: &ReportRequest<'_>) -> Result<String, ReportError> {
     page::render(&page::Page { name, file: file_name(request.image), notes, sections }, data.as_deref())
 }
 
-/// The image's name without its folders.
+/// The image's file name.
 fn file_name(image: &Path) -> String {
     escape::name(std::os::unix::ffi::OsStrExt::as_bytes(image.file_name().unwrap_or_default()))
 }
 
-/// What was found, or a note why not.
+/// Unwraps a result, or adds a note.
 fn noted<E: std::error::Error + 'static>(found: Result<Vec<Section>, E>, notes: &mut Vec<String>) -> Vec<Section> {
     found.unwrap_or_else(|error| {
-        notes.push(format!("accounts and units are not known: {}", escape::chain(&error)));
+        notes.push(format!("accounts and units are unknown: {}", escape::chain(&error)));
         Vec::new()
     })
 }
 
 impl Inside {
-    /// Reads the root file system; `None`, and a note, where that is not possible.
+    /// Reads the root file system; adds a note and returns `None` on failure.
     fn read(request: &ReportRequest<'_>, notes: &mut Vec<String>) -> Option<Self> {
         let opened = DiskImage::open(request.image).and_then(|image| image.root(request.partition).map(drop));
-        // Without a root partition inspect has said so.
+        // A missing root partition was reported by inspect.
         opened.ok()?;
         let tree = match open_tree(request.image, request.partition) {
             Ok(tree) => tree,
             Err(error) => {
-                notes.push(format!("its files are not known: {}", reasons(&error, request.image)));
+                notes.push(format!("its files are unknown: {}", reasons(&error, request.image)));
                 return None;
             }
         };
@@ -156,7 +156,7 @@ impl Inside {
                 Some(inventory)
             }
             Err(error) => {
-                notes.push(format!("what it is made of is not known: {}", reasons(&error, request.image)));
+                notes.push(format!("its components are unknown: {}", reasons(&error, request.image)));
                 None
             }
         };

@@ -1,4 +1,4 @@
-//! All paths of an image with who brought them: a tree and the record of its origins enter, a [`Listing`] leaves.
+//! All paths of an image with their origins: a tree and its record of origins in, a [`Listing`] out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,15 @@ use vmbake_common::escape;
 use vmbake_compose::origin::Record;
 use vmbake_query::owned_files;
 
-/// What stands for the layer of what came with the base.
+/// Name for the layer of the base image.
 const BASE: &str = "base";
-/// What stands for the layer where nothing is recorded.
+/// Name for the layer without a record.
 const UNRECORDED: &str = "image, origin not recorded";
 
-/// All paths of an image.
 pub(super) struct Listing<'a> {
-    /// Layers; [`Listed::layer`] counts from 0.
+    /// Layers, indexed by [`Listed::layer`].
     pub(super) layers: Vec<String>,
-    /// Artifacts of layers, and packages of the base. The first is that of nobody.
+    /// Artifacts of layers, and packages of the base image. The first entry stands for none.
     pub(super) artifacts: Vec<String>,
     /// In the order of [`Tree::walk`].
     pub(super) entries: Vec<Listed<'a>>,
@@ -25,16 +24,16 @@ pub(super) struct Listing<'a> {
 
 /// One path.
 pub(super) struct Listed<'a> {
-    /// As [`escape::path`] writes it.
+    /// Escaped by [`escape::path`].
     pub(super) path: String,
     pub(super) inode: &'a Inode,
     pub(super) layer: usize,
     pub(super) artifact: usize,
-    /// Bytes of data; 0 for every further name of a file, and for what is no file.
+    /// Bytes of data; 0 for further hard links and for other types.
     pub(super) bytes: u64,
 }
 
-/// Texts that are counted in the order in which they come.
+/// Interns texts in order of first use.
 #[derive(Default)]
 struct Names {
     places: BTreeMap<String, usize>,
@@ -55,7 +54,7 @@ impl Names {
 impl<'a> Listing<'a> {
     pub(super) fn read(tree: &'a Tree, record: Option<&Record>, notes: &mut Vec<String>) -> Self {
         let packages = owned_files(tree).unwrap_or_else(|error| {
-            notes.push(format!("which packages own which files is not known: {}", escape::chain(&error)));
+            notes.push(format!("owners of files are unknown: {}", escape::chain(&error)));
             BTreeMap::new()
         });
         let (mut layers, mut artifacts) = (Names::default(), Names::default());

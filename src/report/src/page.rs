@@ -1,8 +1,8 @@
-//! The page as HTML: the only place where text of an image gets into it.
+//! Renders the report as HTML; text of the image enters it only here.
 //!
-//! All text of the page, but for the data of paths, passes through [`escape::line`] here, so that nothing turns the direction of text or hides
-//! in it; then the template escapes it for HTML, in elements and attributes alike. Style and script are files of ours, which a
-//! Content-Security-Policy allows by their digests and nothing else: no other script runs, and no request leaves.
+//! All text except the path data passes through [`escape::line`], so that no control character can change the direction of text or hide
+//! it; then the template escapes it for HTML, in elements and attributes. Style and script are built-in files, which a
+//! Content-Security-Policy allows by digest: no other script runs, and no requests are sent.
 
 use base64ct::{Base64, Encoding};
 use minijinja::syntax::SyntaxConfig;
@@ -22,16 +22,16 @@ const SCRIPT: &str = include_str!("page/page.js");
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
-    /// What the image is called.
+    /// Name of the image.
     pub(super) name: String,
-    /// Name of its file.
+    /// File name.
     pub(super) file: String,
-    /// What is not known, or wrong.
+    /// Missing information and errors.
     pub(super) notes: Vec<String>,
     pub(super) sections: Vec<Section>,
 }
 
-/// The document. `data` are the paths as JSON without `<`.
+/// Renders the document. `data` has the paths as JSON without `<`.
 pub(super) fn render(page: &Page, data: Option<&str>) -> Result<String, ReportError> {
     let mut page = serde_json::to_value(page)?;
     escape_all(&mut page);
@@ -47,7 +47,7 @@ pub(super) fn render(page: &Page, data: Option<&str>) -> Result<String, ReportEr
     Ok(environment.get_template("page")?.render(found)?)
 }
 
-/// The digest by which a policy knows a text: `sha256-…`, CSP level 3, section 2.3.1.
+/// The hash source of a text: `sha256-…`, CSP level 3, section 2.3.1.
 fn integrity(text: &str) -> String {
     format!("sha256-{}", Base64::encode_string(&Sha256::digest(text.as_bytes())))
 }

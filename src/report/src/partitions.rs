@@ -1,4 +1,4 @@
-//! The partitions of a disk: what `inspect` found enters, a drawing and a table leave.
+//! Section on partitions: results of `inspect` in, a drawing and a table out.
 
 use vmbake_disk::tree::Tree;
 
@@ -11,10 +11,10 @@ use vmbake_image::inspect::{PartitionReport, Report};
 /// The partitions; `root` is the number of the one with the files of the tree.
 pub(super) fn section(found: &Report, root: Option<(u32, &Tree)>) -> Section {
     let rows = found.partitions.iter().map(row).collect();
-    let heads = ["number", "type", "name", "first byte", "length", "holds", "used", "GUID or id"];
+    let heads = ["number", "type", "name", "offset", "size", "contents", "used", "GUID or id"];
     Section {
         id: "disk",
-        title: "The disk",
+        title: "Disk",
         text: format!(
             "{} in {}; {} do not belong to any partition.",
             human_bytes(found.virtual_size),
@@ -56,7 +56,7 @@ fn usage(usage: &Usage) -> String {
     text
 }
 
-/// Bytes of the disk that are in no partition.
+/// Bytes of the disk outside of partitions.
 fn between(found: &Report) -> u64 {
     let mut parts: Vec<_> = found.partitions.iter().map(|part| disk_map::range(part, found.virtual_size)).collect();
     parts.sort_by_key(|part| part.start);

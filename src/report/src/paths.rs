@@ -1,4 +1,4 @@
-//! All paths as data for the table of the page, which shows only the rows that are in view.
+//! All paths as data for the table of the report, which renders only visible rows.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,38 @@ use super::listing::{Listed, Listing};
 use super::sizes::DEPTH;
 use vmbake_common::escape;
 
-/// Most rows of the table: a browser holds all of them, and so does this program while it writes them.
+/// Maximum number of rows: browsers and this program keep all of them in memory.
 pub(super) const MAX_ROWS: usize = 300_000;
 
-/// The data: rows name layers and artifacts by their places.
+/// The data; rows refer to layers and artifacts by index.
 #[derive(Debug, Serialize)]
 struct PathData<'a> {
     layers: &'a [String],
     artifacts: &'a [String],
     /// Whether the rows have changes.
     compared: bool,
-    /// Names of the folders that the treemap draws.
+    /// Directory depth of the treemap.
     depth: usize,
     rows: Vec<Row<'a>>,
 }
 
-/// Path, type, mode, owner, length in bytes, layer, artifact, target of a link, change. A path that is gone has no layer.
+/// Path, type, mode, owner, length in bytes, layer, artifact, link target, change. A removed path has no layer.
 #[derive(Debug, Serialize)]
 struct Row<'a>(&'a str, &'static str, String, String, u64, usize, usize, String, &'static str);
 
-/// The data of the first `limit` paths, and of those that only an older image has, as JSON that may be in HTML.
+/// The data of the first `limit` paths, and of removed ones, as JSON that is safe in HTML.
 pub(super) fn json(listing: &Listing<'_>, changes: Option<&Changes>, limit: usize) -> serde_json::Result<String> {
     let mut marks: BTreeMap<&str, &'static str> = changes.map(Changes::marks).unwrap_or_default();
     let row = |entry| row(entry, |path| marks.remove(path).unwrap_or_default());
     let mut rows: Vec<Row<'_>> = listing.entries.iter().take(limit).map(row).collect();
-    let nobody = listing.layers.len();
+    let removed = listing.layers.len();
     let gone = marks.into_iter().filter(|(_, change)| *change == "removed").take(limit);
     rows.extend(
-        gone.map(|(path, change)| Row(path, "", String::new(), String::new(), 0, nobody, 0, String::new(), change)),
+        gone.map(|(path, change)| Row(path, "", String::new(), String::new(), 0, removed, 0, String::new(), change)),
     );
     let (layers, artifacts) = (&listing.layers, &listing.artifacts);
     let json = escape::json_line(&PathData { layers, artifacts, compared: changes.is_some(), depth: DEPTH, rows })?;
-    // So that nothing in it ends the element, or begins a comment.
+    // Prevents the end of the element and the start of a comment.
     Ok(json.trim_end().replace('<', "\\u003c"))
 }
 

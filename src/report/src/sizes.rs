@@ -1,4 +1,4 @@
-//! How many bytes each layer, artifact and folder brings: a listing enters, a drawing and a table leave.
+//! Section on disk usage by layer, artifact and directory: a listing in, a drawing and a table out.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::table::{Section, Table};
 use super::treemap::{self, Weights};
 use vmbake_common::progress::human_bytes;
 
-/// Names of a folder, from the root on: `/usr/lib/modules` is told from `/usr/lib/x86_64-linux-gnu`.
+/// Directory depth: distinguishes `/usr/lib/modules` from `/usr/lib/x86_64-linux-gnu`.
 pub(super) const DEPTH: usize = 3;
 
-/// Most artifacts in the table.
+/// Maximum number of artifacts in the table.
 const MAX_ARTIFACTS: usize = 200;
 
-/// What a layer, or an artifact of it, brings.
+/// Usage of a layer or of an artifact in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     bytes: u64,
@@ -46,7 +46,7 @@ pub(super) fn section(listing: &Listing<'_>) -> Section {
     }
     Section {
         id: "sizes",
-        title: "Where the bytes are",
+        title: "Disk usage",
         text: "Each rectangle is a folder, in the artifact or package that brought it, in its layer; its area is as its bytes. \
                Arrow keys go from one to the next, Enter lists its paths."
             .to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn section(listing: &Listing<'_>) -> Section {
     }
 }
 
-/// The first names of a path above its last one.
+/// The first components of a path's parent.
 fn folder(path: &str) -> &str {
     let parent = path.rfind('/').map_or("", |at| path.get(..at).unwrap_or_default());
     let end = parent.match_indices('/').nth(DEPTH).map_or(parent.len(), |(at, _)| at);

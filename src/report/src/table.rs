@@ -1,32 +1,30 @@
-//! What a page is made of, before it is HTML: sections with tables.
+//! The contents of a report: sections with tables.
 
 use serde::Serialize;
 
 use super::disk_map::DiskDrawing;
 use super::treemap::Treemap;
 
-/// A name and what is to be said of it.
+/// A name with a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
     pub name: String,
-    /// What is said.
     pub value: String,
 }
 
 impl Fact {
-    /// A fact.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into() }
     }
 }
 
-/// A part of the page with a heading of its own.
+/// A section with a heading.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Section {
-    /// Where links lead to.
+    /// Anchor.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// A sentence above everything else.
+    /// Introductory text.
     pub(super) text: String,
     pub(super) facts: Vec<Fact>,
     pub(super) treemap: Option<Treemap>,
@@ -34,7 +32,6 @@ pub(super) struct Section {
     pub(super) tables: Vec<Table>,
 }
 
-/// A table of text.
 #[derive(Debug, Serialize)]
 pub(super) struct Table {
     pub(super) title: String,
@@ -47,7 +44,7 @@ impl Table {
         Self { title: title.into(), heads: heads.to_vec(), rows }
     }
 
-    /// Facts as rows; `None` where there are none.
+    /// Facts as rows; `None` if there are none.
     pub(super) fn of_facts<A: ToString, B: ToString>(
         title: &str,
         heads: [&'static str; 2],

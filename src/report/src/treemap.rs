@@ -1,6 +1,6 @@
-//! Rectangles whose areas are as their weights, near to squares: "Squarified Treemaps", Bruls, Huizing and van Wijk, 2000.
+//! Squarified treemaps (Bruls, Huizing and van Wijk, 2000): nearly square rectangles with areas proportional to weights.
 //!
-//! Only sums, products and quotients of IEEE 754 doubles decide, so the same weights give the same drawing on every machine.
+//! Uses only sums, products and quotients of IEEE 754 doubles, so the same weights give the same drawing on every machine.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,22 @@ use serde::Serialize;
 
 use vmbake_common::progress::human_bytes;
 
-/// Size of the drawing, in its own units.
+/// Size of the drawing in SVG units.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 560.0;
-/// Least width and height of a rectangle with a title.
+/// Minimum width and height of a rectangle with a title.
 const TITLE: (f64, f64) = (46.0, 30.0);
 const TITLE_HEIGHT: f64 = 16.0;
-/// Between a rectangle and those in it.
+/// Padding of a rectangle.
 const GAP: f64 = 1.5;
-/// Most rectangles in another one; the last stands for all the rest.
+/// Maximum number of rectangles in another one; the last one is the rest.
 const MAX_PARTS: usize = 60;
-/// What is smaller than this part of the whole belongs to the rest.
+/// Smaller fractions of the whole belong to the rest.
 const LEAST: u64 = 2000;
 
-/// Bytes by layer, artifact and folder.
+/// Bytes by layer, artifact and directory.
 pub(super) type Weights = BTreeMap<usize, BTreeMap<usize, BTreeMap<String, u64>>>;
 
-/// A drawing.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Treemap {
     width: String,
@@ -33,7 +32,7 @@ pub(super) struct Treemap {
     tiles: Vec<Tile>,
 }
 
-/// What is around the tiles of a layer or an artifact.
+/// Frame around the tiles of a layer or an artifact.
 #[derive(Debug, Serialize)]
 struct Frame {
     place: Place,
@@ -43,7 +42,7 @@ struct Frame {
     title: Option<String>,
 }
 
-/// A folder, or the rest of what was too small.
+/// A directory, or the rest.
 #[derive(Debug, Serialize)]
 struct Tile {
     place: Place,
@@ -51,11 +50,11 @@ struct Tile {
     artifact: Option<usize>,
     folder: Option<String>,
     title: Option<String>,
-    /// What it is, in words.
+    /// Description.
     label: String,
 }
 
-/// A place as the attributes of SVG have it.
+/// Position and size as SVG attributes.
 #[derive(Debug, Serialize)]
 struct Place {
     x: String,
@@ -64,7 +63,6 @@ struct Place {
     height: String,
 }
 
-/// A rectangle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rect {
     pub(super) x: f64,
@@ -74,7 +72,7 @@ pub(super) struct Rect {
 }
 
 impl Rect {
-    /// What is inside, below the title if there is one.
+    /// The inner area, below the title.
     fn inner(self, title: bool) -> Self {
         let top = if title { TITLE_HEIGHT } else { GAP };
         let (width, height) = ((self.width - 2.0 * GAP).max(0.0), (self.height - top - GAP).max(0.0));
@@ -91,7 +89,7 @@ impl Rect {
     }
 }
 
-/// Draws the weights; the names are those of layers and artifacts.
+/// Draws the weights with names of layers and artifacts.
 pub(super) fn draw(weights: &Weights, layers: &[String], artifacts: &[String]) -> Treemap {
     let mut drawing =
         Drawing { layers, artifacts, total: sum(weights.values().map(of_layer)), found: Treemap::default() };
@@ -215,7 +213,7 @@ pub(super) fn squarify(weights: &[f64], rect: Rect) -> Vec<Rect> {
     found
 }
 
-/// The worst ratio of the sides of a row of areas beside a `side`; the areas descend.
+/// The worst aspect ratio in a row of descending areas along a `side`.
 fn worst(row: &[f64], side: f64) -> f64 {
     let sum: f64 = row.iter().sum();
     let (most, least) = (row.first().copied().unwrap_or(0.0), row.last().copied().unwrap_or(0.0));
@@ -223,7 +221,7 @@ fn worst(row: &[f64], side: f64) -> f64 {
     (side * most / sum).max(sum / (side * least))
 }
 
-/// Puts a row beside the shorter side of `rest`, and tells what is left of that.
+/// Lays out a row along the shorter side of `rest`, and returns the remaining area.
 fn lay(row: &[f64], rest: Rect, found: &mut Vec<Rect>) -> Rect {
     let sum: f64 = row.iter().sum();
     let is_wide = rest.width >= rest.height;

@@ -1,7 +1,6 @@
-//! Makes an extension: the layers of a bundle and its proven artifacts enter, a volume without partitions or a directory leaves.
+//! Creates an extension: the layers of a bundle and its verified artifacts in, a volume without partitions or a directory out.
 //!
-//! The bytes depend on the bundle, the name, the kind, the form, the system and the architecture alone. What layers bring has the time 0, as nothing
-//! says another one.
+//! The bytes depend only on the bundle, name, kind, format, system and architecture. Files have the time 0.
 
 use std::path::{Path, PathBuf};
 
@@ -27,15 +26,14 @@ use vmbake_fetch::verify::check_artifacts;
 use vmbake_fetch::{Supply, fetch};
 use vmbake_manifest::{Manifest, Target};
 
-/// With what artifacts are found and proven.
+/// Context to fetch and verify artifacts.
 pub struct ExtensionTools<'a> {
-    /// Where they come from, and whom to believe.
+    /// Sources and trust anchors.
     pub supply: &'a Supply<'a>,
-    /// Where progress is told.
+    /// Progress output.
     pub progress: &'a Progress,
 }
 
-/// A bundle that can be an extension.
 pub struct Extension<'a> {
     path: &'a Path,
     contents: &'a BundleContents,
@@ -43,7 +41,7 @@ pub struct Extension<'a> {
 }
 
 impl<'a> Extension<'a> {
-    /// The bundle that is at `path`, unless anything keeps it from being such an extension: then all of that.
+    /// Loads the bundle at `path`; fails with all reasons why it cannot become such an extension.
     pub fn new(
         path: &'a Path,
         contents: &'a BundleContents,
@@ -63,7 +61,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Writes it as `out`, whole or not at all; returns what was written, with lengths in bytes.
+    /// Writes the extension atomically to `out`; returns the files with their lengths in bytes.
     pub fn write(
         &self,
         out: &Path,
@@ -92,12 +90,12 @@ impl<'a> Extension<'a> {
         let staged = artifacts.iter().map(|artifact| plan.stage(artifact, store)).collect::<Result<Vec<_>, _>>()?;
         let release = (self.identity.path(), self.identity.text());
         let tree = extension::merge(plan.complete(staged, None)?, release, Timestamp::default())?;
-        self.judge(&tree)?;
+        self.check(&tree)?;
         Ok(tree)
     }
 
-    /// Refuses what only the artifacts tell.
-    fn judge(&self, tree: &Tree) -> Result<(), ExtensionError> {
+    /// Refusals that depend on the contents of artifacts.
+    fn check(&self, tree: &Tree) -> Result<(), ExtensionError> {
         let root = self.identity.kind.root().as_bytes();
         let mut refusals = Vec::new();
         for (path, _, inode) in tree.walk() {
@@ -105,8 +103,8 @@ impl<'a> Extension<'a> {
                 path.is_empty() || path == root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with(b"/"));
             let is_plain = matches!(inode.kind, Kind::Directory(_) | Kind::File(_) | Kind::Symlink(_));
             let what = match &inode.meta {
-                _ if !inside => "is outside of what the extension merges",
-                _ if !is_plain => "is no file, directory or symbolic link",
+                _ if !inside => "is outside of the merged hierarchy",
+                _ if !is_plain => "is not a file, directory or symbolic link",
                 meta if !meta.xattrs.is_empty() => "has extended attributes",
                 meta if meta.mode > 0o777 => "has set-uid, set-gid or sticky bits",
                 meta if meta.uid != 0 || meta.gid != 0 => "does not belong to root",
@@ -120,7 +118,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// The smallest volume, since nothing is ever written to it. What would be random is taken from what it is.
+    /// The smallest volume, since it is read-only. UUIDs and salts are derived from its identity.
     fn ids(&self) -> Identity {
         let ExtensionIdentity { name, os, arch, .. } = &self.identity;
         let layers: Vec<String> = self.contents.document.layers.values().map(ToString::to_string).collect();
@@ -134,7 +132,7 @@ impl<'a> Extension<'a> {
     }
 }
 
-/// A UUID of version 8 (RFC 9562, section 5.8) of a text: the beginning of its SHA-256, with the bits of version and variant.
+/// A UUID of version 8 (RFC 9562, section 5.8) of a text: the start of its SHA-256, with the version and variant bits.
 fn uuid(text: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&Sha256::digest(text)[..16]);

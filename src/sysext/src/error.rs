@@ -1,4 +1,4 @@
-//! Why a bundle does not become an extension.
+//! Error while writing an extension.
 
 use std::path::{Path, PathBuf};
 
@@ -17,29 +17,27 @@ use vmbake_fetch::FetchError;
 use vmbake_fetch::verify::VerifyError;
 use vmbake_manifest::ManifestError;
 
-/// Why a bundle does not become an extension.
+/// Error while writing an extension.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtensionError {
     #[error("{}", lines(path, refusals))]
     Refused {
         path: PathBuf,
-        /// All that is wrong, each with its layer and key.
+        /// All refusals, each with layer and key.
         refusals: Vec<String>,
     },
-    #[error("{path}: an extension has the name of its file, of letters, digits, `-`, `_` and `.`, and ends with .raw")]
+    #[error("{path}: expected a file name of letters, digits, `-`, `_` and `.` that ends in .raw")]
     Name { path: PathBuf },
-    #[error(
-        "{path}: an extension has the name of its directory, of letters, digits, `-`, `_` and `.`, and not with .raw at its end"
-    )]
+    #[error("{path}: expected a directory name of letters, digits, `-`, `_` and `.` that does not end in .raw")]
     FolderName { path: PathBuf },
-    #[error("{path}: is not that extension, and is not replaced")]
+    #[error("{path}: not replacing a directory that is not this extension")]
     Foreign { path: PathBuf },
-    #[error("{path}: a directory has no blocks that a hash tree could verify")]
+    #[error("{path}: a directory cannot have a hash tree")]
     NoBlocks { path: PathBuf },
     #[error("{path}: the bundle is for {found}, not for {expected}")]
     Target {
         path: PathBuf,
-        /// System and architecture that are asked for.
+        /// Requested system and architecture.
         expected: String,
         found: String,
     },
@@ -70,14 +68,12 @@ pub enum ExtensionError {
 impl Hint for ExtensionError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Refused { .. } => {
-                "docs/sysext.md lists what an extension can contain; `vmbake bake --with` installs anything"
-            }
-            Self::Name { .. } => "-o acme-agent.raw is such a name; with --format dir there is no .raw",
-            Self::FolderName { .. } => "-o acme-agent is such a name",
-            Self::Foreign { .. } => "-o names another directory",
-            Self::NoBlocks { .. } => "--format squashfs or ext4 has some",
-            Self::Target { .. } => "--os and --arch say which system and architecture",
+            Self::Refused { .. } => "see docs/sysext.md; for everything else, bake an image with `vmbake bake --with`",
+            Self::Name { .. } => "use a name such as -o acme-agent.raw; with --format dir, omit .raw",
+            Self::FolderName { .. } => "use a name such as -o acme-agent",
+            Self::Foreign { .. } => "choose another directory with -o",
+            Self::NoBlocks { .. } => "use --format squashfs or ext4",
+            Self::Target { .. } => "select the system and architecture with --os and --arch",
             _ => return None,
         };
         Some(text.to_owned())
@@ -90,7 +86,7 @@ impl Hint for ExtensionError {
     vmbake_common::causes!(Bundle, Manifest, Fetch, Verify, Stage, Merge, Author, Squashfs, Publish, File; Write);
 }
 
-/// A line for each refusal.
+/// One line per refusal.
 fn lines(path: &Path, refusals: &[String]) -> String {
     let line = |what: &String| escape::line(format!("{}: {what}", path.display()));
     refusals.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -1,6 +1,6 @@
-//! Writes an extension as a directory: a tree enters, a folder leaves with its files, modes and times. It has another name until it is whole.
+//! Writes an extension as a directory: a tree in, a directory with its files, modes and times out. It has a temporary name until it is complete.
 //!
-//! Everything belongs to whoever runs the program, since only root gives files away.
+//! All files belong to the user who runs the program, since only root can change owners.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -18,8 +18,8 @@ use super::error::ExtensionError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::ownership;
 
-/// Writes `tree` as the directory `out`, and returns the length of all its files. With `force` it takes the place of an extension, which a
-/// directory with the file `release` is.
+/// Writes `tree` as the directory `out`, and returns the total length of its files. With `force`, replaces an existing extension: a
+/// directory with the file `release`.
 pub(super) fn write_folder(tree: &Tree, out: &Path, release: &str, force: bool) -> Result<u64, ExtensionError> {
     let failed = |source| ExtensionError::File(FileError::new(out, "write the extension", source));
     let is_there = out.symlink_metadata().is_ok();
@@ -31,23 +31,23 @@ pub(super) fn write_folder(tree: &Tree, out: &Path, release: &str, force: bool) 
     }
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     ownership::create_folder(parent).map_err(failed)?;
-    let beside = tempfile::Builder::new().prefix(".sysext.").tempdir_in(parent).map_err(failed)?;
-    let beside = Beside(beside.keep());
-    let len = fill(tree, &beside.0).map_err(failed)?;
-    File::open(&beside.0).and_then(|folder| Ok(rustix::fs::syncfs(folder)?)).map_err(failed)?;
-    // What was there before gets the other name, and goes away with it.
+    let temporary = tempfile::Builder::new().prefix(".sysext.").tempdir_in(parent).map_err(failed)?;
+    let temporary = Temporary(temporary.keep());
+    let len = fill(tree, &temporary.0).map_err(failed)?;
+    File::open(&temporary.0).and_then(|folder| Ok(rustix::fs::syncfs(folder)?)).map_err(failed)?;
+    // The previous directory gets the temporary name, and is removed.
     let flags = if is_there { RenameFlags::EXCHANGE } else { RenameFlags::empty() };
-    rustix::fs::renameat_with(CWD, &beside.0, CWD, out, flags).map_err(|error| failed(error.into()))?;
+    rustix::fs::renameat_with(CWD, &temporary.0, CWD, out, flags).map_err(|error| failed(error.into()))?;
     Ok(len)
 }
 
-/// Whether a directory is the extension that has this release file.
+/// Whether a directory is the extension with this release file.
 fn is_extension(out: &Path, release: &str) -> bool {
     let is_file = |path: PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
     out.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && is_file(out.join(release.trim_start_matches('/')))
 }
 
-/// Writes everything below `folder`, whose modes and times come last: a directory may let nobody write, and changes when it is written to.
+/// Writes everything below `folder`. Modes and times of directories are set last, since they can be read-only, and writing changes times.
 fn fill(tree: &Tree, folder: &Path) -> io::Result<u64> {
     let (mut directories, mut all) = (Vec::new(), 0);
     for (path, _, inode) in tree.walk() {
@@ -62,21 +62,21 @@ fn fill(tree: &Tree, folder: &Path) -> io::Result<u64> {
             Kind::File(map) => {
                 let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place)?;
                 all += io::copy(&mut MapReader::new(map, tree.sources()), &mut file)?;
-                settle(&place, &inode.meta, true)?;
+                apply_metadata(&place, &inode.meta, true)?;
             }
             Kind::Symlink(target) => {
                 symlink(OsStr::from_bytes(target), &place)?;
-                settle(&place, &inode.meta, false)?;
+                apply_metadata(&place, &inode.meta, false)?;
             }
             other => return Err(io::Error::other(format!("{}: is a {}", place.display(), other.name()))),
         }
     }
-    directories.iter().rev().try_for_each(|(place, meta)| settle(place, meta, true))?;
+    directories.iter().rev().try_for_each(|(place, meta)| apply_metadata(place, meta, true))?;
     Ok(all)
 }
 
-/// Gives what is at `place` its owner, mode and time.
-fn settle(place: &Path, meta: &Metadata, has_mode: bool) -> io::Result<()> {
+/// Sets owner, mode and time of `place`.
+fn apply_metadata(place: &Path, meta: &Metadata, has_mode: bool) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         lchown(place, Some(meta.uid), Some(meta.gid))?;
     }
@@ -88,17 +88,17 @@ fn settle(place: &Path, meta: &Metadata, has_mode: bool) -> io::Result<()> {
     Ok(rustix::fs::utimensat(CWD, place, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// A folder that goes away when this is dropped, if it is still there.
-struct Beside(PathBuf);
+/// A directory that is removed on drop.
+struct Temporary(PathBuf);
 
-impl Drop for Beside {
+impl Drop for Temporary {
     fn drop(&mut self) {
-        // What cannot be removed is left, with a name that nobody takes for an extension.
+        // On failure it stays, with a name that systemd does not use as an extension.
         let _left = remove(&self.0);
     }
 }
 
-/// Removes a folder, even if its directories let nobody write.
+/// Removes a directory, even with read-only subdirectories.
 fn remove(folder: &Path) -> io::Result<()> {
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     for entry in std::fs::read_dir(folder)? {

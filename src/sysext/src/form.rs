@@ -1,10 +1,10 @@
-//! In which form an extension is written.
+//! Formats of extensions.
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-/// A form that systemd merges.
+/// Format of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExtensionFormat {
     /// NAME.raw, an ext4 file system
@@ -15,18 +15,17 @@ pub enum ExtensionFormat {
     Dir,
 }
 
-/// How an extension is written.
+/// Output options of an extension.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionForm {
-    /// In which form.
     pub format: ExtensionFormat,
-    /// Whether a hash tree is written beside it, by which Linux verifies what it reads.
+    /// Whether to write a dm-verity hash tree.
     pub verity: bool,
-    /// Whether what is there may be replaced.
+    /// Whether to replace an existing extension.
     pub force: bool,
 }
 
-/// The files beside an image by which systemd verifies it: the hash tree, and its root.
+/// The hash tree and root hash files of an image, by which systemd verifies it.
 pub(super) fn sidecars(image: &Path) -> [PathBuf; 2] {
     ["verity", "roothash"].map(|end| image.with_extension(end))
 }

@@ -1,8 +1,8 @@
-//! Bundles as extensions of machines that run: a bundle enters, a volume or directory leaves that systemd-sysext(8) or systemd-confext(8)
-//! merges.
+//! Bundles as extensions of running machines: a bundle in, a volume or directory for systemd-sysext(8) or systemd-confext(8)
+//! out.
 //!
-//! An extension holds the files of the bundle's own layers, and an extension-release file by which systemd decides whether it fits. What
-//! systemd would not do as a bake does is refused, all of it at once. `docs/sysext.md` tells the rules.
+//! An extension consists of the files of the bundle's layers, and of an extension-release file by which systemd decides whether it is compatible. Keys
+//! that systemd would not handle as a bake does are refused, all at once. `docs/sysext.md` has the rules.
 
 mod error;
 mod release;

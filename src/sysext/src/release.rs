@@ -1,15 +1,15 @@
-//! The extension-release file: a name, a system and an architecture enter, the text of os-release(5) leaves by which systemd matches an
-//! extension with a machine.
+//! The extension-release file: a name, a system and an architecture in, a text in os-release(5) format out, by which systemd matches an
+//! extension to a machine.
 
 use std::path::Path;
 
 use super::error::ExtensionError;
 use super::form::ExtensionFormat;
 
-/// Longest name: with its ending it is still a file name.
+/// Maximum length of a name, so that it is a file name with its suffix.
 const MAX_NAME: usize = 128;
 
-/// What is extended.
+/// Type of extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtensionKind {
     /// `/usr`, by systemd-sysext(8).
@@ -19,7 +19,7 @@ pub enum ExtensionKind {
 }
 
 impl ExtensionKind {
-    /// The directory that holds everything of such an extension.
+    /// The directory with all files of such an extension.
     pub fn root(self) -> &'static str {
         match self {
             Self::Sysext => "/usr",
@@ -36,21 +36,20 @@ impl ExtensionKind {
     }
 }
 
-/// By what systemd knows an extension.
+/// Identity of an extension to systemd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionIdentity {
-    /// Its name, that of its directory, or of its file without `.raw`.
+    /// Name of its directory, or of its file without `.raw`.
     pub name: String,
-    /// What it extends.
     pub kind: ExtensionKind,
     /// Operating system, such as `debian-13`.
     pub os: String,
-    /// Architecture, as Debian names it.
+    /// Debian architecture.
     pub arch: String,
 }
 
 impl ExtensionIdentity {
-    /// The identity of the extension that is written to `out` in such a form.
+    /// The identity of an extension that is written to `out`.
     pub fn of_path(
         out: &Path,
         format: ExtensionFormat,
@@ -77,12 +76,12 @@ impl ExtensionIdentity {
         Ok(Self { name: name.to_owned(), kind, os: os.to_owned(), arch: arch.to_owned() })
     }
 
-    /// Where its extension-release file is. systemd ignores an extension in which that file has another name.
+    /// Path of the extension-release file. systemd ignores an extension if that file has another name.
     pub fn path(&self) -> String {
         format!("{}/extension-release.{}", self.kind.releases(), self.name)
     }
 
-    /// The extension-release file. systemd loads the units of an extension only where `EXTENSION_RELOAD_MANAGER` says so.
+    /// The extension-release file. systemd loads the units of an extension only with `EXTENSION_RELOAD_MANAGER`.
     pub fn text(&self) -> String {
         let (id, version) = self.os.rsplit_once('-').unwrap_or((&self.os, ""));
         let version = if version.is_empty() { String::new() } else { format!("VERSION_ID={version}\n") };

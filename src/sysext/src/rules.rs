@@ -1,6 +1,6 @@
-//! What keeps layers from being an extension: layers enter, a line leaves for each thing that systemd would not do as a bake does.
+//! Rules for layers of an extension: layers in, one line out for each key that systemd would not handle as a bake does.
 //!
-//! A merged hierarchy is read-only, is there only while it is merged, and comes after much of what sets a machine up.
+//! A merged hierarchy is read-only, exists only while it is merged, and appears late during boot.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use vmbake_distribute::bundle::effects::{Effect, EffectKind, effects};
 use vmbake_distribute::bundle::is_below;
 use vmbake_layer::{Install, Layer, Schema};
 
-/// All that keeps `layers` from being such an extension, each with its layer and key.
+/// All reasons why `layers` cannot become such an extension, each with layer and key.
 pub(super) fn refusals(layers: &[Layer], kind: ExtensionKind) -> Vec<String> {
     let mut found = BTreeSet::new();
     for layer in layers {
@@ -20,10 +20,10 @@ pub(super) fn refusals(layers: &[Layer], kind: ExtensionKind) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Why an effect cannot be one of an extension; `None` if it can, or if its key is refused as a whole.
+/// Why an extension cannot have an effect; `None` if it can, or if its key is refused anyway.
 fn of_effect(effect: &Effect, kind: ExtensionKind) -> Option<(&'static str, String)> {
     let Effect { kind: what, value, key, .. } = effect;
-    // An archive package is told once, by its name, and not by the paths that it might write.
+    // A package is reported once by name, not by the paths that it could write.
     if ["first_boot", "units", "scripts"].contains(&key.split('/').next().unwrap_or(key)) {
         return None;
     }
@@ -32,30 +32,32 @@ fn of_effect(effect: &Effect, kind: ExtensionKind) -> Option<(&'static str, Stri
         EffectKind::Write | EffectKind::Unpack | EffectKind::Directory => {
             return place(value, kind).map(|why| (*key, why));
         }
-        EffectKind::Change => "an extension adds files, and cannot change or remove those of the machine",
-        EffectKind::Setuid => "privileges of files are not taken from extensions",
-        EffectKind::User => "accounts are made before extensions are merged; make them in the image",
-        EffectKind::Script => "a Debian package needs dpkg's database and its scripts, which an extension has not",
+        EffectKind::Change => "an extension cannot change or remove files of the machine",
+        EffectKind::Setuid => "an extension cannot have privileged files",
+        EffectKind::User => "accounts are created before extensions are merged; create them in the image",
+        EffectKind::Script => {
+            "a Debian package needs dpkg's database and its scripts, which an extension does not have"
+        }
         EffectKind::Command => return None,
     };
     Some((*key, format!("{value:?}: {why}")))
 }
 
-/// Why nothing of an extension can be at `path`.
+/// Why an extension cannot have `path`.
 fn place(path: &str, kind: ExtensionKind) -> Option<String> {
     let why = match kind {
         _ if is_below(path, kind.root()) => return None,
-        ExtensionKind::Sysext if is_below(path, "/etc") => "a sysext does not merge /etc; --confext does",
+        ExtensionKind::Sysext if is_below(path, "/etc") => "a sysext does not merge /etc; use --confext",
         ExtensionKind::Sysext if is_below(path, "/opt") => {
             "a merged /opt is read-only, and the first boot writes there"
         }
-        ExtensionKind::Sysext => "a sysext holds nothing outside of /usr",
-        ExtensionKind::Confext => "a confext holds nothing outside of /etc",
+        ExtensionKind::Sysext => "a sysext cannot have files outside of /usr",
+        ExtensionKind::Confext => "a confext cannot have files outside of /etc",
     };
     Some(format!("{path:?}: {why}"))
 }
 
-/// Keys that are refused whatever they say.
+/// Keys that are always refused.
 fn of_schema(schema: &Schema, kind: ExtensionKind) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let units = [("enable", &schema.units.enable), ("disable", &schema.units.disable), ("mask", &schema.units.mask)];
@@ -64,7 +66,8 @@ fn of_schema(schema: &Schema, kind: ExtensionKind) -> Vec<(&'static str, String)
             ExtensionKind::Sysext => "/usr/lib/systemd/system",
             ExtensionKind::Confext => "/etc/systemd/system",
         };
-        let why = format!("{what} {unit:?}: an extension starts a unit by `Upholds=` in {below}/TARGET.d/NAME.conf");
+        let why =
+            format!("{what} {unit:?}: in an extension, start a unit with `Upholds=` in {below}/TARGET.d/NAME.conf");
         found.push(("units", why));
     }
     let late = "is read before extensions are merged";
@@ -72,23 +75,27 @@ fn of_schema(schema: &Schema, kind: ExtensionKind) -> Vec<(&'static str, String)
         found.extend(is_there.then(|| (key, late.to_owned())));
     }
     let of_images = [
-        ("first_boot", schema.first_boot.is_some(), "the first boot of the machine is over"),
-        ("scripts", !schema.scripts.is_empty(), "a Debian package needs dpkg's database, which an extension has not"),
-        ("capabilities", !schema.capabilities.is_empty(), "an extension has no files with privileges"),
-        ("expand", !schema.expand.is_empty(), "an extension has no kind, version or images to put in"),
+        ("first_boot", schema.first_boot.is_some(), "the machine has already booted"),
+        (
+            "scripts",
+            !schema.scripts.is_empty(),
+            "a Debian package needs dpkg's database, which an extension does not have",
+        ),
+        ("capabilities", !schema.capabilities.is_empty(), "an extension cannot have privileged files"),
+        ("expand", !schema.expand.is_empty(), "an extension has no kind, version or images to insert"),
     ];
     found.extend(of_images.iter().filter(|(_, is_there, _)| *is_there).map(|(key, _, why)| (*key, (*why).to_owned())));
     found
 }
 
-/// Owners other than root, and bits of privileges.
+/// Owners other than root, and privileged modes.
 fn of_owners(schema: &Schema) -> Vec<(&'static str, String)> {
     let files = schema.files.iter().map(|(path, rule)| ("files", path, rule.ownership(path)));
     let directories = schema.directories.iter().map(|(path, rule)| ("directories", path, rule.ownership()));
     let mut found = Vec::new();
     for (key, path, owned) in files.chain(directories) {
         if owned.owner != "root" || owned.group != "root" {
-            found.push((key, format!("{path:?}: belongs to {}:{}, and not to root:root", owned.owner, owned.group)));
+            found.push((key, format!("{path:?}: expected owner root:root, found {}:{}", owned.owner, owned.group)));
         }
         if owned.mode > 0o777 {
             found.push((key, format!("{path:?}: mode {:04o} has set-uid, set-gid or sticky bits", owned.mode)));

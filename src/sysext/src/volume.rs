@@ -1,5 +1,5 @@
-//! Writes an extension as a file: a tree enters, an ext4 or SquashFS volume leaves, and beside it what verifies it. systemd finds the hash
-//! tree of NAME.raw in NAME.verity, and its root as hexadecimal digits in NAME.roothash.
+//! Writes an extension as a file: a tree in, an ext4 or SquashFS volume with its dm-verity files out. systemd finds the hash
+//! tree of NAME.raw in NAME.verity, and the root hash in hexadecimal in NAME.roothash.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,16 +20,14 @@ use super::form::{ExtensionForm, ExtensionFormat, sidecars};
 use vmbake_common::atomic_file::{Pending, PublishError};
 use vmbake_common::digest::Digest;
 
-/// What would be random in a volume and its hash tree.
+/// Usually random values of a volume and its hash tree.
 pub(super) struct Identity {
-    /// Of an ext4 volume.
     pub volume: VolumeOptions,
-    /// Of a hash tree.
     pub tree: DmVerity,
 }
 
-/// Writes `tree` as `out` with what goes beside it; returns the files with their lengths. The image gets its name last, since without it
-/// the others are nothing.
+/// Writes `tree` as `out` with its sidecars; returns the files with their lengths. The image is renamed last, since without it
+/// the sidecars have no effect.
 pub(super) fn write_volume(
     tree: &Tree,
     out: &Path,
@@ -38,9 +36,9 @@ pub(super) fn write_volume(
     threads: NonZeroUsize,
 ) -> Result<Vec<(PathBuf, u64)>, ExtensionError> {
     let image = Pending::create(out, form.force)?;
-    let beside = sidecars(out);
+    let sidecars = sidecars(out);
     if !form.force
-        && let Some(path) = beside.iter().find(|path| path.symlink_metadata().is_ok())
+        && let Some(path) = sidecars.iter().find(|path| path.symlink_metadata().is_ok())
     {
         return Err(PublishError::Exists { path: path.clone() }.into());
     }
@@ -51,7 +49,7 @@ pub(super) fn write_volume(
         let source = image.file().try_clone().and_then(FileSource::new).map_err(unreadable)?;
         let hashes = HashTree::of(&source, &identity.tree, threads).map_err(unreadable)?;
         let root = format!("{}\n", Digest::Sha256(hashes.root).hex());
-        let [tree_path, root_path] = beside;
+        let [tree_path, root_path] = sidecars;
         for (path, bytes) in [(tree_path, hashes.bytes), (root_path, root.into_bytes())] {
             let file = Pending::create(&path, form.force)?;
             file.file().write_all(&bytes).map_err(|source| PublishError::Write { path: path.clone(), source })?;
@@ -59,8 +57,8 @@ pub(super) fn write_volume(
             written.push((path, bytes.len() as u64));
         }
     } else {
-        // Those of an earlier image would make systemd refuse this one.
-        for path in beside {
+        // Sidecars of an earlier image would make systemd refuse this one.
+        for path in sidecars {
             remove(&path).map_err(|source| PublishError::Write { path, source })?;
         }
     }

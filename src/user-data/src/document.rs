@@ -4,7 +4,7 @@
 //! Either way the document is ASCII without tabs, which YAML 1.1 and 1.2 read alike: the line breaks that only one of them knows
 //! (U+0085, U+2028, U+2029) are escaped as all other characters are.
 
-/// What some of the bytes are for.
+/// Purpose of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// Settings, without the certificates.
@@ -12,13 +12,13 @@ pub(super) enum Part {
     Nonce,
     /// The certificates.
     Authority,
-    /// What is around them.
+    /// Overhead.
     Frame,
 }
 
 const INDENT: &str = "    ";
 
-/// A document that grows.
+/// Builder of a document.
 #[derive(Default)]
 pub(super) struct Document {
     text: String,
@@ -27,12 +27,12 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Sets the host name. Of one with dots cloud-init takes what is before the first, unless it prefers the whole.
+    /// Sets the host name. cloud-init uses the part before the first dot, unless it is configured to prefer the FQDN.
     pub(super) fn host_name(&mut self, name: &str) {
         self.host_name_scalar(&format!("\"{}\"", escaped(name)), name.contains('.'));
     }
 
-    /// The same, of a YAML scalar.
+    /// The same for a YAML scalar.
     pub(super) fn host_name_scalar(&mut self, scalar: &str, has_dots: bool) {
         self.push(Part::Frame, &format!("hostname: {scalar}\n"));
         if has_dots {
@@ -40,7 +40,7 @@ impl Document {
         }
     }
 
-    /// Adds a file that only root reads, made of texts that follow each other.
+    /// Adds a file that only root can read, from concatenated texts.
     pub(super) fn file(&mut self, path: &str, texts: &[(Part, String)]) {
         self.begin_file(path);
         let whole: String = texts.iter().map(|(_, text)| text.as_str()).collect();
@@ -60,7 +60,7 @@ impl Document {
         }
     }
 
-    /// The same, of texts that make up a YAML scalar.
+    /// The same for texts that form a YAML scalar.
     pub(super) fn scalar_file(&mut self, path: &str, texts: &[(Part, String)]) {
         self.begin_file(path);
         texts.iter().for_each(|(part, text)| self.push(*part, text));
@@ -75,7 +75,7 @@ impl Document {
         self.push(Part::Frame, &format!("- path: \"{}\"\n  permissions: \"0600\"\n  content: ", escaped(path)));
     }
 
-    /// Adds keys with which people may log in as cloud-init's default user.
+    /// Adds authorized keys of cloud-init's default user.
     pub(super) fn login(&mut self, keys: &[String]) {
         if !keys.is_empty() {
             self.push(Part::Frame, "ssh_authorized_keys:\n");
@@ -83,7 +83,7 @@ impl Document {
         }
     }
 
-    /// The whole text, and what its bytes are for.
+    /// The whole text, and the purposes of its bytes.
     pub(super) fn finish(mut self) -> (String, Vec<(Part, usize)>) {
         if self.text.is_empty() {
             self.push(Part::Frame, "{}\n");
@@ -93,7 +93,7 @@ impl Document {
         (self.text + &body, self.parts)
     }
 
-    /// The whole text as a template, which has a definition after its first line.
+    /// The whole text as a template, with a definition after its first line.
     pub(super) fn finish_template(self, definition: &str) -> String {
         self.finish().0.replacen('\n', definition, 1)
     }
@@ -104,10 +104,10 @@ impl Document {
     }
 }
 
-/// Whether a literal block says exactly this text.
+/// Whether a literal block can represent this text exactly.
 fn is_plain(text: &str) -> bool {
     let printable = |byte: u8| byte == b' ' || byte == b'\n' || byte.is_ascii_graphic();
-    // The first line sets the indentation, and of several line ends at the end only one would stay.
+    // The first line sets the indentation, and only one of several trailing line breaks would remain.
     text.bytes().all(printable)
         && !text.starts_with([' ', '\n'])
         && !text.is_empty()
@@ -115,7 +115,7 @@ fn is_plain(text: &str) -> bool {
         && text.lines().all(|line| line.is_empty() || !line.trim_start().is_empty())
 }
 
-/// A text between the quotes of a double-quoted scalar.
+/// Escapes text for a double-quoted scalar.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

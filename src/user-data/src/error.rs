@@ -1,4 +1,4 @@
-//! Why there is no user data.
+//! Error while creating user data.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::of_path;
 
-/// Something about a setting that keeps a machine from being configured.
+/// A problem with a setting that would keep a machine from being configured.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    #[error("{name} means nothing to this kind{}", names::suggestion(near))]
+    #[error("{name}: unknown setting of this kind{}", names::suggestion(near))]
     Unknown { name: String, near: Vec<String> },
     #[error("{name}: unknown placeholder{}", names::suggestion(near))]
     Placeholder { name: String, near: Vec<String> },
-    #[error("{name}: expected a value of at most {} KiB, found one that may have {bytes} bytes once its placeholders are filled", env::MAX_VALUE_BYTES >> 10)]
+    #[error("{name}: expected a value of at most {} KiB, found one of up to {bytes} bytes with filled placeholders", env::MAX_VALUE_BYTES >> 10)]
     Long { name: String, bytes: usize },
     #[error("{name}: expected --provider, which decides the size limit and the checks")]
     Provider { name: String },
@@ -34,21 +34,21 @@ impl Hint for Problem {
     vmbake_common::causes!(Message);
 }
 
-/// Why there is no user data.
+/// Error while creating user data.
 #[derive(Debug, thiserror::Error)]
 pub enum UserDataError {
     #[error("cannot read {path}")]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: {name}: expected a file without placeholders, as it is encoded in base64, found \"{{{{\"")]
     EncodedPlaceholder { name: String, path: PathBuf },
-    #[error("{option} means nothing to kind {kind}")]
+    #[error("{option} is not supported by kind {kind}")]
     Option { option: &'static str, kind: String },
     #[error("kind {kind} takes no settings: none of its layers has `inputs` of the first boot")]
     Unheard { kind: String },
-    #[error("these settings cannot configure a machine of kind {kind}:{}", lines(.problems))]
+    #[error("invalid settings for kind {kind}:{}", lines(.problems))]
     Settings { kind: String, problems: Vec<Problem> },
     #[error(
-        "the settings take {}{bytes} bytes, which is more than the {} that a machine reads",
+        "the settings have {}{bytes} bytes, more than the limit of {}",
         if *.is_longest { "up to " } else { "" },
         env::MAX_BYTES
     )]
@@ -59,14 +59,14 @@ pub enum UserDataError {
         is_longest: bool,
     },
     #[error(
-        "the user data has {}{} bytes, which is more than the {limit} that {} takes",
+        "the user data has {}{} bytes, more than the limit of {limit} of {}",
         if .sizes.is_longest { "up to " } else { "" },
         .sizes.total,
         .sizes.provider()
     )]
     TooLarge {
         sizes: Box<Sizes>,
-        /// The most that the provider takes, in bytes.
+        /// Limit of the provider, in bytes.
         limit: usize,
     },
     #[error(transparent)]
@@ -79,7 +79,7 @@ impl Hint for UserDataError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Settings { kind, problems } if problems.iter().any(|one| matches!(one, Problem::Unknown { .. })) => {
-                Some(format!("`vmbake user-data keys --kind {kind}` lists the settings that there are"))
+                Some(format!("list the settings with `vmbake user-data keys --kind {kind}`"))
             }
             Self::Settings { problems, .. }
                 if problems.iter().any(|one| matches!(one, Problem::Placeholder { .. })) =>
@@ -87,13 +87,13 @@ impl Hint for UserDataError {
                 Some(format!("Nstance fills {}", fields::paths()))
             }
             Self::Settings { kind, .. } => Some(format!(
-                "--set NAME=VALUE and --env FILE give settings; `vmbake user-data keys --kind {kind}` says what each may be"
+                "give settings with --set NAME=VALUE or --env FILE; list them with `vmbake user-data keys --kind {kind}`"
             )),
             Self::Read { path, source } => {
-                of_path(path, source, "`vmbake user-data render --help` says what each file is")
+                of_path(path, source, "see `vmbake user-data render --help` for the expected files")
             }
             Self::TooLarge { .. } | Self::TooManySettings { .. } => Some(
-                "settings that may change can come later, by the agent; of several certificates the root may be enough"
+                "settings that can change can be delivered later by the agent; one root certificate can be enough"
                     .to_owned(),
             ),
             Self::EncodedPlaceholder { name, .. } => Some(format!(
@@ -101,7 +101,8 @@ impl Hint for UserDataError {
                  file first: --set \"{name}=$(base64 -w 0 FILE)\""
             )),
             Self::Unheard { .. } => Some(
-                "the layer `settings` makes machines wait for settings: a layer of the kind may require it".to_owned(),
+                "require the layer `settings`, which makes machines wait for settings, in a layer of the kind"
+                    .to_owned(),
             ),
             _ => None,
         }

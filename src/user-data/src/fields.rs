@@ -1,13 +1,13 @@
-//! The fields of Nstance's user data, each with a sample and the longest value that is assumed.
+//! The fields of Nstance's user data, each with a sample and an assumed longest value.
 
 use vmbake_firstboot::env;
 
-/// A field that the server fills for each machine.
+/// A field that the server sets for each machine.
 #[derive(Clone, Debug)]
 pub(super) enum Field {
-    /// One whose values are known.
+    /// A field with known values.
     Known(&'static KnownField),
-    /// The provider, which also decides what is checked.
+    /// The provider, which determines the checks.
     Provider,
     /// A variable or an image, by its path.
     Named(String),
@@ -17,9 +17,9 @@ pub(super) enum Field {
 pub(super) struct KnownField {
     /// Its path in the data of the template.
     pub(super) path: &'static str,
-    /// The setting that it is for; empty if it is for none.
+    /// Its setting; empty if none.
     pub(super) setting: &'static str,
-    /// A value.
+    /// A sample value.
     pub(super) sample: &'static str,
     /// The longest value, in bytes.
     max: usize,
@@ -29,15 +29,15 @@ pub(super) struct KnownField {
 const PROVIDER: &str = ".Provider.Kind";
 /// Its longest name.
 const MAX_PROVIDER: usize = "proxmox".len();
-/// Beginnings of paths that end with a name, with the longest value of such a field: what may be delivered to a machine later is not
-/// longer, and references of images of Compute Engine are the longest ones.
+/// Prefixes of paths that end with a name, with the longest value of such a field: delivered settings are not longer, and references
+/// to Compute Engine images are the longest ones.
 const NAMED: [(&str, usize); 2] = [(".Vars.", 4096), (".Image.", 256)];
 /// Bytes of a line of PEM (RFC 7468, section 2).
 const PEM_LINE: usize = 64;
 const AUTHORITY: &str = ".Cluster.CACert";
 
-/// Names of clusters have at most 32 bytes in Nstance; addresses are a host name of at most 253 bytes and a port. The others are
-/// assumptions with room: instances are named by 29 bytes, and a nonce, a JSON web token signed by Ed25519, has some 700.
+/// Cluster names have at most 32 bytes in Nstance; addresses are a host name of at most 253 bytes and a port. The others are
+/// generous assumptions: instance names have 29 bytes, and a nonce, a JSON web token signed by Ed25519, has some 700.
 pub(super) const FIELDS: [KnownField; 13] = [
     field(".Cluster.ID", "CLUSTER_ID", "cluster", 32),
     field(AUTHORITY, "NSTANCE_CA_CERT", "-----BEGIN CERTIFICATE-----\neA==\n-----END CERTIFICATE-----\n", 4096),
@@ -54,16 +54,14 @@ pub(super) const FIELDS: [KnownField; 13] = [
     field(NONCE, "", "header.payload.signature", 1024),
 ];
 
-/// The path of a machine's name.
 pub(super) const INSTANCE: &str = ".Instance.ID";
-/// The path of the nonce.
 pub(super) const NONCE: &str = ".Nonce";
 
 const fn field(path: &'static str, setting: &'static str, sample: &'static str, max: usize) -> KnownField {
     KnownField { path, setting, sample, max }
 }
 
-/// The field of that path, or for the setting of that name.
+/// The field with that path, or of that setting.
 pub(super) fn find(name: &str) -> Option<Field> {
     let is_named = |(begin, _): &(&str, usize)| name.strip_prefix(begin).is_some_and(env::is_name);
     if name == PROVIDER {

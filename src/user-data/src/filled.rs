@@ -1,4 +1,4 @@
-//! Settings with placeholders, and the document of them: a template, or what it becomes with the longest values.
+//! Settings with placeholders, and their document: a template, or its rendering with the longest values.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use super::names::variable;
 use super::template::{Form, Value};
 use super::{NAME, Origin, Problem, Provider, SSH_KEY_OPTION, Settings, UserDataError, UserDataRequest, part};
 
-/// Settings of a machine that a server fills.
+/// Settings that a server renders.
 pub(super) struct Filled(BTreeMap<String, Setting>);
 
 struct Setting {
     value: Value,
-    /// What it could become.
+    /// A sample.
     sample: String,
 }
 
 impl Filled {
-    /// Reads placeholders. Settings that the server fills and that are not given are placeholders.
+    /// Parses placeholders. Settings that the server provides and that are not given become placeholders.
     pub(super) fn new(request: &UserDataRequest, plan: &Plan, settings: &Settings) -> Result<Self, UserDataError> {
         let (mut filled, mut problems) = (BTreeMap::new(), Vec::new());
         for (name, (origin, text)) in settings {
@@ -47,12 +47,12 @@ impl Filled {
         Ok(Self(filled))
     }
 
-    /// Settings that a machine could get.
+    /// Sample settings.
     pub(super) fn samples(&self) -> BTreeMap<String, String> {
         self.0.iter().map(|(name, setting)| (name.clone(), setting.sample.clone())).collect()
     }
 
-    /// Length of the longest file with the settings.
+    /// Maximum length of the settings file.
     pub(super) fn longest_file(&self) -> Result<usize, Error> {
         let line = |(name, setting): (&String, &Setting)| {
             let longest = setting.value.longest();
@@ -61,7 +61,7 @@ impl Filled {
         self.0.iter().map(line).sum()
     }
 
-    /// The document, with the host name that the sample has, and the nonce at the path that takes it.
+    /// The document, with the sample's host name, and the nonce at its path.
     pub(super) fn document(
         &self,
         plan: &Plan,
@@ -77,7 +77,7 @@ impl Filled {
             document.scalar_file(path, &[(Part::Nonce, Value::field(field).scalar(form))]);
         }
         if let Some(inputs) = &plan.inputs {
-            // A backslash at the end of a line takes away the line end and the blanks after it.
+            // A trailing backslash removes the line break and following blanks.
             let mut lines = vec![(Part::Frame, "\"\\\n".to_owned())];
             lines.extend(
                 self.0.iter().map(|(name, setting)| {
@@ -85,7 +85,7 @@ impl Filled {
                 }),
             );
             if self.0.is_empty() {
-                // Machines wait for a file that says something.
+                // Machines wait for a non-empty file.
                 lines.push((Part::Settings, format!("    {}\\\n", escaped(&env::render([])?))));
             }
             lines.push((Part::Frame, "    \"".to_owned()));

@@ -1,5 +1,5 @@
-//! Files that user data brings along: certificates, public keys, a token. Each is checked for being that and nothing else, as a file
-//! that is mistaken for another may be a private key: what is in one is never shown.
+//! Files for user data: certificates, public keys, a token. Each is checked strictly, since a file
+//! given by mistake can be a private key; contents are never shown.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::UserDataError;
 use super::names::variable;
 use vmbake_common::input;
 
-/// Largest of these files, in bytes: no provider takes as much.
+/// Maximum length of these files; no provider accepts as much.
 const MAX_INPUT: u64 = 1 << 20;
 
-/// Types of keys that sshd(8) takes.
+/// Key types of sshd(8).
 const KEY_TYPES: [&str; 4] = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"];
 
-/// The bytes of a file of at most so many.
+/// Reads a file of limited length.
 pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, UserDataError> {
     let failed = |source| UserDataError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
@@ -31,8 +31,8 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, UserDataError> {
     }
 }
 
-/// What the setting `name` gets of a file: its bytes as base64, where the setting has that format, else its text without the end of the last
-/// line. No server finds a placeholder in base64, so that a template takes no such file with one; other bytes may have braces by chance.
+/// The value of setting `name` from a file: its bytes as base64 if the setting has that format, else its text without the last line
+/// break. A server does not find placeholders in base64, so templates refuse such text files; binary files can contain braces by chance.
 pub fn setting(plan: &Plan, name: &str, path: &Path, is_template: bool) -> Result<String, UserDataError> {
     let is_base64 = variable(plan, name).is_some_and(|variable| variable.format == Some(Format::Base64));
     if is_base64 {
@@ -47,7 +47,7 @@ pub fn setting(plan: &Plan, name: &str, path: &Path, is_template: bool) -> Resul
     Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }
 
-/// The certificates of a file, as base64 of PEM. Text around them, such as openssl(1) writes, is left out.
+/// The certificates of a file, as base64 of PEM, without text around them, such as openssl(1) writes.
 pub(super) fn certificates(path: &Path) -> Result<String, UserDataError> {
     let expected = "certificates (PEM)";
     let mut pem = String::new();
@@ -58,11 +58,11 @@ pub(super) fn certificates(path: &Path) -> Result<String, UserDataError> {
         match (label, &mut inside) {
             (Some("CERTIFICATE"), None) => inside = Some(format!("{line}\n")),
             (Some(_), None) => return Err(wrong(path, expected, "something else in PEM, perhaps a private key")),
-            (Some(_), Some(_)) => return Err(wrong(path, expected, "one that does not end")),
+            (Some(_), Some(_)) => return Err(wrong(path, expected, "an unterminated one")),
             (None, Some(block)) => {
                 block.push_str(&format!("{line}\n"));
                 if line == "-----END CERTIFICATE-----" {
-                    let damaged = || wrong(path, expected, "a damaged one");
+                    let damaged = || wrong(path, expected, "a malformed one");
                     let der = DerCertificate::from_pem(block).map_err(|_| damaged())?;
                     Certificate::from_der(der.as_bytes()).map_err(|_| damaged())?;
                     pem.push_str(block);
@@ -73,7 +73,7 @@ pub(super) fn certificates(path: &Path) -> Result<String, UserDataError> {
         }
     }
     match inside {
-        Some(_) => Err(wrong(path, expected, "one that does not end")),
+        Some(_) => Err(wrong(path, expected, "an unterminated one")),
         None if pem.is_empty() => Err(wrong(path, expected, "none")),
         None => Ok(PemContent::from_bytes(pem.as_bytes()).to_base64()),
     }
@@ -81,7 +81,7 @@ pub(super) fn certificates(path: &Path) -> Result<String, UserDataError> {
 
 /// The lines of a file with public keys, as sshd(8) reads `authorized_keys`, without comments and blank lines.
 pub(super) fn public_keys(path: &Path) -> Result<Vec<String>, UserDataError> {
-    let expected = "public keys of SSH, one a line";
+    let expected = "SSH public keys, one per line";
     let text = text(path, expected)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let keys: Vec<String> = lines.map(str::to_owned).collect();
@@ -94,7 +94,7 @@ pub(super) fn public_keys(path: &Path) -> Result<Vec<String>, UserDataError> {
     }
 }
 
-/// Perhaps options, then a type and base64.
+/// Optional options, then a type and base64.
 fn is_public_key(line: &str) -> bool {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     !line.contains(char::is_control)
@@ -104,9 +104,9 @@ fn is_public_key(line: &str) -> bool {
         })
 }
 
-/// The text of a file with a token: a word, perhaps with an end of its line.
+/// The token of a file: one word, with an optional line break.
 pub(super) fn token(path: &Path) -> Result<String, UserDataError> {
-    let expected = "a token in one line and nothing else";
+    let expected = "a token in a single line";
     let text = text(path, expected)?;
     let word = text.strip_suffix('\n').unwrap_or(&text);
     match !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic()) {

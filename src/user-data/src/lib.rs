@@ -1,11 +1,11 @@
-//! User data for a baked machine: settings, a nonce and certificates of a kind enter; the smallest `#cloud-config` that brings
-//! them to the machine leaves, with the size of its parts.
+//! User data for a baked machine: settings, a nonce and certificates of a kind in; a minimal `#cloud-config` that delivers
+//! them to the machine out, with the size of its parts.
 //!
-//! What holds: the settings are those that the compiled plan of the kind has, and have gone through what the machine itself does
-//! with them on its first boot, as far as that can be done without it (`rehearsal`). The document has the host name and files, and
-//! nothing else: no script and no download. A template of them becomes such a document when a server fills it. It is ASCII, the same
-//! for the same input, and every reader of YAML 1.1 or 1.2 reads the same bytes out of it. The file with the settings is the last one: where it is, the others are. No message has a setting's value in
-//! it that the first-boot program would not show either.
+//! Invariants: the settings are those of the kind's compiled plan, and have passed everything that the machine does
+//! with them on first boot, as far as possible without it (`rehearsal`). The document has the host name and files, and
+//! nothing else: no script and no download. A template becomes such a document when a server renders it. It is ASCII, the same
+//! for the same input, and every YAML 1.1 or 1.2 parser reads the same bytes. The settings file is the last one: if it exists, so do the others. Messages contain a setting's value
+//! only if the first-boot program would show it as well.
 
 mod document;
 mod error;
@@ -38,57 +38,57 @@ use filled::Filled;
 use template::{DEFINITION, Form};
 use vmbake_layer::Layer;
 
-/// What takes the certificates of `--ca`, as base64 of PEM.
+/// Setting for the certificates of `--ca`, as base64 of PEM.
 pub const AUTHORITY: &str = "NSTANCE_CA_CERT";
-/// What takes the keys of `--ssh-key`, a line each.
+/// Setting for the keys of `--ssh-key`, one per line.
 pub const SSH_KEYS: &str = "IMMUTABLE_SSH_AUTHORIZED_KEYS";
-/// The option that takes them.
+/// Option with the keys.
 const SSH_KEY_OPTION: &str = "--ssh-key";
-/// What says which provider's limit counts, unless `--provider` does.
+/// Setting with the provider whose limit applies, unless `--provider` is given.
 const PROVIDER: &str = "PROVIDER_KIND";
-/// What the machine is called, by its host name too.
+/// Setting with the machine's name, which is also its host name.
 const NAME: &str = "INSTANCE_ID";
-/// Longest host name of Linux, in bytes (`HOST_NAME_MAX` of limits.h).
+/// Maximum length of a host name on Linux (`HOST_NAME_MAX` of limits.h).
 const MAX_NAME: usize = 64;
-/// Name of the file that takes the nonce: the plan says where it is.
+/// Name of the nonce file in the plan.
 const NONCE: &str = "nonce.jwt";
 
-/// What a machine is to be told.
+/// Inputs of user data.
 #[derive(Clone, Debug, Default)]
 pub struct UserDataRequest {
     /// Kind of image.
     pub kind: String,
-    /// Settings in the order in which they count, the last most, each with where it is from.
+    /// Settings with their origins; later ones take precedence.
     pub settings: Vec<(Origin, BTreeMap<String, String>)>,
-    /// A file with the token by which the agent registers.
+    /// A file with the agent's registration token.
     pub nonce: Option<PathBuf>,
     /// A file with certificates, PEM.
     pub authority: Option<PathBuf>,
     /// A file with public keys for logging in.
     pub ssh_keys: Option<PathBuf>,
-    /// Whose limit counts.
+    /// Provider whose limit applies.
     pub provider: Option<Provider>,
-    /// Who fills placeholders in the settings; `None` if they have none.
+    /// Server that fills placeholders in the settings, if any.
     pub template: Option<UserDataTemplate>,
 }
 
-/// Where settings are from.
+/// Origin of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A file with variables.
     File(PathBuf),
-    /// An option of that name.
+    /// A command-line option.
     Option(&'static str),
 }
 
-/// A document and what there is to say about it.
+/// A document and information about it.
 #[derive(Clone, Debug)]
 pub struct Rendered {
-    /// What the provider is given, byte for byte, or a template of it.
+    /// The exact bytes for the provider, or a template.
     pub user_data: String,
-    /// Its size, or that with the longest values.
+    /// Its size, for a template with the longest values.
     pub sizes: Sizes,
-    /// What the machine will lack unless somebody else brings it.
+    /// Files that the machine will lack unless they are delivered in another way.
     pub warnings: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Makes the document; `plan` is that of the kind and `layers` are those that it was compiled from.
+/// Creates the document; `plan` is that of the kind, compiled from `layers`.
 pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Result<Rendered, UserDataError> {
     let (settings, login) = gathered(request, plan)?;
     let values = match request.template {
@@ -137,7 +137,7 @@ pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Resul
             let mut lines = texts.iter().map(line).collect::<Result<Vec<_>, Error>>()?;
             check_file(lines.iter().map(|(_, line)| line.len()).sum(), false)?;
             if lines.is_empty() {
-                // Machines wait for a file that says something.
+                // Machines wait for a non-empty file.
                 lines.push((Part::Settings, env::render([])?));
             }
             document.file(&inputs.user_data, &lines);
@@ -156,7 +156,7 @@ pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Resul
     })
 }
 
-/// Refuses a file with settings that is larger than what a machine reads.
+/// Refuses settings that exceed the machine's limit.
 fn check_file(bytes: usize, is_longest: bool) -> Result<(), UserDataError> {
     match bytes as u64 > env::MAX_BYTES {
         true => Err(UserDataError::TooManySettings { bytes, is_longest }),
@@ -164,7 +164,7 @@ fn check_file(bytes: usize, is_longest: bool) -> Result<(), UserDataError> {
     }
 }
 
-/// The settings with where they are from, and keys for logging in that are none of them.
+/// The settings with their origins, and login keys that are not settings.
 fn gathered(request: &UserDataRequest, plan: &Plan) -> Result<(Settings, Vec<String>), UserDataError> {
     let mut settings = combined(&request.settings)?;
     let takes = |name: &str| plan.variables.contains_key(name);
@@ -181,19 +181,19 @@ fn gathered(request: &UserDataRequest, plan: &Plan) -> Result<(Settings, Vec<Str
         takes(AUTHORITY).then_some(()).ok_or_else(|| refused("--ca"))?;
         add(&mut settings, AUTHORITY, Origin::Option("--ca"), value)?;
     }
-    // Nothing in the template would wait to be filled.
+    // The template would have no placeholders.
     if request.template.is_some() && (plan.inputs.is_none() || !login.is_empty()) {
         return Err(refused("--template"));
     }
     Ok((settings, login))
 }
 
-/// The token that was named, which needs a place on the machine.
+/// The given token, for which the plan needs a path.
 fn token(request: &UserDataRequest, place: Option<&String>) -> Result<Option<String>, UserDataError> {
     let Some(path) = &request.nonce else { return Ok(None) };
     if request.template.is_some() {
         return Err(UserDataError::Message(Message::new(
-            "a template takes no nonce: the server fills in one for each machine",
+            "a template cannot have a nonce: the server sets one for each machine",
         )));
     }
     let token = inputs::token(path)?;
@@ -203,13 +203,13 @@ fn token(request: &UserDataRequest, place: Option<&String>) -> Result<Option<Str
     }
 }
 
-/// What a setting counts as.
+/// Effective value of a setting.
 fn part(name: &str) -> Part {
     if name == AUTHORITY { Part::Authority } else { Part::Settings }
 }
 
 impl Rendered {
-    /// Refuses what the provider would not take.
+    /// Refuses documents that exceed the provider's limit.
     pub fn check_size(&self) -> Result<(), UserDataError> {
         match self.sizes.limit {
             Some(limit) if self.sizes.total > limit => {
@@ -220,7 +220,7 @@ impl Rendered {
     }
 }
 
-/// What is wrong with the settings, all at once; what a machine will lack.
+/// Checks the settings: all problems at once, and files that the machine will lack.
 fn examine(
     request: &UserDataRequest,
     plan: &Plan,
@@ -231,7 +231,7 @@ fn examine(
     let mut problems = names::unknown(plan, settings);
     let texts = names::unwritable(plan, settings);
     let mut warnings = Vec::new();
-    // A text that cannot be written down is nothing to go on with.
+    // Without a valid text, further checks are impossible.
     if texts.is_empty() && plan.inputs.is_some() {
         match rehearsal::rehearse(plan, layers, &request.kind, settings, provided) {
             Ok(lacking) => warnings = lacking,
@@ -250,7 +250,7 @@ fn examine(
 
 type Settings = BTreeMap<String, (Origin, String)>;
 
-/// All settings: what an option says counts more than what a file says.
+/// All settings; options take precedence over files.
 fn combined(sources: &[(Origin, BTreeMap<String, String>)]) -> Result<Settings, UserDataError> {
     let mut all = Settings::new();
     for (origin, settings) in sources {
@@ -268,7 +268,7 @@ fn combined(sources: &[(Origin, BTreeMap<String, String>)]) -> Result<Settings, 
 
 fn add(settings: &mut Settings, name: &str, second: Origin, value: String) -> Result<(), UserDataError> {
     match settings.insert(name.to_owned(), (second.clone(), value)) {
-        Some((first, _)) => Err(UserDataError::Message(message!("{name} is given twice: by {first} and by {second}"))),
+        Some((first, _)) => Err(UserDataError::Message(message!("{name} is set twice: by {first} and by {second}"))),
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Names of settings: which there are, which are near a wrong one, and which values can be written down.
+//! Names of settings: unknown ones with suggestions, and values that cannot be represented.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,22 +21,22 @@ pub(super) fn unknown(plan: &Plan, settings: &BTreeMap<String, String>) -> Vec<P
     wrong.map(|name| Problem::Unknown { name: name.clone(), near: near(name, known.iter().copied()) }).collect()
 }
 
-/// The variable of that name, or of which it is an alias.
+/// The variable with that name or alias.
 pub(super) fn variable<'a>(plan: &'a Plan, name: &str) -> Option<&'a Variable> {
     let is_named =
         |(known, variable): &(&String, &Variable)| *known == name || variable.aliases.iter().any(|alias| alias == name);
     plan.variables.iter().find(is_named).map(|(_, variable)| variable)
 }
 
-/// What a wrong name may have been meant to be.
+/// Suggestion for a misspelled name.
 pub(super) fn suggestion(near: &[String]) -> String {
     match near {
         [] => String::new(),
-        names => format!("; there is {}", names.join(", ")),
+        names => format!("; did you mean {}?", names.join(", ")),
     }
 }
 
-/// The settings whose values cannot be written down so that everybody reads them alike.
+/// Settings with values that a shell and systemd would parse differently.
 pub(super) fn unwritable(plan: &Plan, settings: &BTreeMap<String, String>) -> Vec<Problem> {
     let several = of_several_lines(plan);
     let problem = |(name, value): (&String, &String)| {
@@ -51,7 +51,7 @@ pub(super) fn unwritable(plan: &Plan, settings: &BTreeMap<String, String>) -> Ve
     settings.iter().filter_map(problem).collect()
 }
 
-/// Variables that may have several lines: base64, and what the plan takes apart by lines.
+/// Variables that can have several lines: base64, and lists that the plan splits by lines.
 fn of_several_lines(plan: &Plan) -> BTreeSet<String> {
     let by_lines = |text: &&str| text.contains("|lines");
     let conditions = plan.users.iter().map(|(_, user)| user.when.as_str());

@@ -1,7 +1,7 @@
-//! The first boot without the machine: what `bootstrap` and `configure` make of user data, by their own code, with made-up facts for
-//! what only the machine knows. The plan and user data in; everything that would stop them out.
+//! Rehearses the first boot: runs the code of `bootstrap` and `configure` on user data, with placeholder facts for
+//! machine-specific values. The plan and user data in; all failures out.
 //!
-//! Not rehearsed: that servers answer, that hosts have addresses, and that somebody else brings files that user data does not.
+//! Not rehearsed: responses of servers, addresses of hosts, and files that are delivered in another way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,9 +14,9 @@ use vmbake_firstboot::{detect, env, files, mutable};
 
 use vmbake_layer::Layer;
 
-/// What user data brings about.
+/// Result of a rehearsal.
 struct Imagined {
-    /// Files that are there in the end.
+    /// Resulting files.
     paths: Vec<String>,
 }
 
@@ -34,8 +34,8 @@ impl Machine for Imagined {
     }
 }
 
-/// Goes through a first boot with `user_data` and files at the paths `brought`. What is left to be brought by others is told as
-/// messages; what would stop it is an error, as many at once as can be seen.
+/// Rehearses a first boot with `user_data` and files at the paths `brought`. Missing files are returned as
+/// messages; failures are errors, as many at once as possible.
 pub(super) fn rehearse(
     plan: &Plan,
     layers: &[Layer],
@@ -64,8 +64,8 @@ pub(super) fn rehearse(
     Ok(lacking.iter().map(|error| vmbake_firstboot::output::chain(error)).collect())
 }
 
-/// Plan and user data without the variables that alone would stop everything, and without the checks of these, so that the rest can
-/// be looked at too.
+/// Plan and user data without invalid variables and their checks, so that the rest can
+/// be checked as well.
 fn without_misfits(plan: &Plan, user_data: &BTreeMap<String, String>, stopping: &mut Vec<Error>) -> (Plan, Variables) {
     let (mut rest, mut user_data) = (plan.clone(), user_data.clone());
     for (name, variable) in &plan.variables {
@@ -108,13 +108,13 @@ fn variables(
     Ok(variables)
 }
 
-/// The checks of a stage that do not hold.
+/// Failed checks of a stage.
 fn failing(plan: &Plan, stage: Stage, scope: &Scope) -> Vec<Error> {
     let checks = plan.checks.iter();
     checks.filter_map(|check| settings::check(std::iter::once(check), Some(stage), scope).err()).collect()
 }
 
-/// Whether the addresses that must answer are addresses.
+/// Checks the syntax of addresses to connect to.
 fn connect(plan: &Plan, scope: &Scope) -> Result<(), Error> {
     for address in &plan.connect {
         let value = template::render(address, scope, Writing::Raw).map_err(Error::fault("connect"))?;

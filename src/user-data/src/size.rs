@@ -1,6 +1,6 @@
-//! How large user data may be: the limits of providers, and a table of what takes the room.
+//! Sizes of user data: limits of providers, and a table of sizes.
 //!
-//! All limits are of the raw bytes, before anybody encodes them for an API.
+//! All limits apply to raw bytes, before encoding for an API.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::document::Part;
 
-/// Who gives the user data to the machine.
+/// Provider of user data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// A seed for cloud-init's NoCloud: a disk of the machine.
+    /// A seed disk for cloud-init's NoCloud.
     Local,
     /// EC2.
     Aws,
@@ -25,7 +25,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All that are known, by the names that options and settings have for them.
+    /// All providers with their names in options and settings.
     pub const NAMES: [&str; 5] = ["local", "aws", "google", "azure", "proxmox"];
     const ALL: [Self; 5] = [Self::Local, Self::Aws, Self::Google, Self::Azure, Self::Proxmox];
 
@@ -44,7 +44,7 @@ impl Provider {
         }
     }
 
-    /// The most bytes that it takes.
+    /// Limit in bytes.
     ///
     /// - aws: "limited to 16 KB, in raw form, before it is base64-encoded"
     ///   (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html>)
@@ -66,21 +66,21 @@ impl Provider {
     }
 }
 
-/// What takes the room, in bytes of the document.
+/// Sizes in bytes of the document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sizes {
-    /// Whose limit it is.
+    /// Provider of the limit.
     pub provider: Option<Provider>,
     /// The settings, without the certificates.
     pub settings: usize,
     pub nonce: usize,
     /// The setting with the certificates.
     pub authority: usize,
-    /// What is around them.
+    /// Overhead.
     pub frame: usize,
     /// All of it.
     pub total: usize,
-    /// The most that the provider takes, if it has a limit.
+    /// The provider's limit, if any.
     pub limit: Option<usize>,
     /// Whether these are the sizes with the longest values of a template.
     #[serde(rename = "longest", skip_serializing_if = "std::ops::Not::not")]
@@ -102,13 +102,13 @@ impl Sizes {
         }
     }
 
-    /// Whose limit it is, by name.
+    /// Name of the provider.
     pub fn provider(&self) -> &'static str {
         self.provider.map_or("none", Provider::name)
     }
 }
 
-/// A table with a line for each part.
+/// A table with one line per part.
 impl fmt::Display for Sizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { settings, nonce, authority, frame, total, .. } = self;

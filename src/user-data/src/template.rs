@@ -1,7 +1,7 @@
-//! Values with placeholders for the fields that a server fills for each machine: texts in, the text of a template, a sample and the
+//! Values with placeholders for fields that a server sets for each machine: texts in, a template, a sample and the
 //! longest text out.
 //!
-//! Nstance executes user data as a template of Go's text/template, without functions of its own and with `missingkey=zero`. Every
+//! Nstance executes user data as a template of Go's text/template, without custom functions and with `missingkey=zero`. Every
 //! field is escaped when the template is executed, so that no value can leave its quotes: a settings file is a double-quoted YAML
 //! scalar of assignments in single quotes, and the template `value` writes a value for both. It accepts printable ASCII and line
 //! ends; anything else makes the execution fail, and no machine starts. Where a field is a scalar by itself, `printf "%+q"` writes a
@@ -24,19 +24,18 @@ pub(super) const DEFINITION: &str = r#"
 {{ template "value" slice . 1 }}{{ end }}{{ end }}
 "#;
 
-/// Who fills the placeholders of a template.
+/// Server that fills placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserDataTemplate {
     /// An Nstance server.
     Nstance,
 }
 
-/// Which text of a template is wanted.
+/// Rendering of a template.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// The template.
     Source,
-    /// What it becomes with the longest values.
+    /// With the longest values.
     Longest,
 }
 
@@ -60,7 +59,6 @@ impl UserDataTemplate {
 }
 
 impl Value {
-    /// A value without placeholders.
     pub(super) fn text(text: &str) -> Self {
         Self(vec![Piece::Text(text.to_owned())])
     }
@@ -88,7 +86,7 @@ impl Value {
         Ok(Self(pieces))
     }
 
-    /// Why the placeholders cannot be in the setting of that name: a sample says nothing of what the server fills in.
+    /// Refuses placeholders in the setting of that name, for which a sample cannot show what the server sets.
     pub(super) fn misplaced(&self, name: &str, variable: Option<&Variable>) -> Option<Problem> {
         let fields: Vec<&Field> = self.fields().collect();
         if name == NAME {
@@ -97,13 +95,13 @@ impl Value {
             return (!is_known).then(|| Problem::Message(message!("{}: expected text with at most one placeholder, {{{{ .Instance.ID }}}}, as it becomes the host name, found {}", NAME, found.join(" and "))));
         }
         let variable = variable.filter(|one| one.format.is_some() || !one.one_of.is_empty())?;
-        // Parts of base64 depend on what is before them.
+        // Base64 depends on preceding bytes.
         let is_base64 = variable.format == Some(Format::Base64);
         let field = fields.into_iter().find(|field| is_base64 || matches!(field, Field::Named(_)))?;
         (self.0.len() > 1).then(|| Problem::Message(message!("{name}: expected {{{{ {} }}}} as the whole value, as the value must have a certain format, found other text or placeholders next to it", field.path())))
     }
 
-    /// The longest value, if the server fills in any of it.
+    /// The longest value, if it has placeholders.
     pub(super) fn longest(&self) -> Option<String> {
         let long = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -119,7 +117,7 @@ impl Value {
         })
     }
 
-    /// A value that a machine could have, for the setting of that name.
+    /// A sample value for the setting of that name.
     pub(super) fn sample(
         &self,
         name: &str,
@@ -135,17 +133,17 @@ impl Value {
             Piece::Field(Field::Provider) => of_provider(),
             Piece::Field(Field::Named(_)) if name == PROVIDER => of_provider(),
             Piece::Field(Field::Known(known)) => Ok(known.sample.to_owned()),
-            // What an administrator may set for a whole value fits it.
+            // A custom sample fits the whole value.
             Piece::Field(Field::Named(_)) if self.0.len() == 1 => Ok(fitting(name, variable)),
             Piece::Field(Field::Named(_)) => Ok("value".to_owned()),
         };
         self.0.iter().map(sample).collect()
     }
 
-    /// The value between the single quotes of an assignment, between the double quotes of a YAML scalar.
+    /// The value in the single quotes of an assignment, in the double quotes of a YAML scalar.
     pub(super) fn assigned(&self, form: Form) -> String {
         let text = |piece: &Piece| match (piece, form) {
-            // A template must not have braces that are text.
+            // A template must not have literal braces.
             (Piece::Text(text), _) => escaped(&env::quoted(text)).replace("{{", "{\\u007b"),
             (Piece::Field(field), Form::Source) => format!("{{{{ template \"value\" {} }}}}", field.path()),
             (Piece::Field(field), Form::Longest) => escaped(&field.longest()),
@@ -172,7 +170,6 @@ impl Value {
     }
 }
 
-/// A value that a setting can have.
 fn fitting(name: &str, variable: Option<&Variable>) -> String {
     if let Some(known) = FIELDS.iter().find(|known| known.setting == name) {
         return known.sample.to_owned();
@@ -238,6 +235,6 @@ mod tests {
             assert!(matches!(Value::parse("A", text), Err(Problem::Placeholder { .. })), "{text}");
         }
         let error = Value::parse("A", "{{ .Cluster.Id }}").unwrap_err().to_string();
-        assert_eq!(error, "A: unknown placeholder; there is .Cluster.ID");
+        assert_eq!(error, "A: unknown placeholder; did you mean .Cluster.ID?");
     }
 }

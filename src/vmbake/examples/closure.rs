@@ -1,5 +1,5 @@
-//! `closure [--recommends] ARCH STATUS PACKAGES...`: what would be chosen for the packages of each line of standard input, beside those of
-//! a status file, from indexes that nobody has signed. Prints a JSON object a line: `packages` with their versions, or `error`.
+//! `closure [--recommends] ARCH STATUS PACKAGES...`: which packages would be chosen for each line of stdin, in addition to those of
+//! a status file, from unsigned indexes. Prints one JSON object per line: `packages` with their versions, or `error`.
 
 use std::io::BufRead;
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_disk::image::Format;
 
 mod accounts;
-pub mod advice;
+pub mod error_report;
 mod archive;
 mod bake;
 #[cfg(feature = "qemu")]
@@ -63,36 +63,36 @@ mod version;
 
 pub use size::parse_size;
 
-/// What the help of vmbake itself ends with.
+/// Text after the top-level help.
 const FRONT: &str = "\
 Examples:
-  vmbake update node               # pin and prove the artifacts of kind node, in manifests/
+  vmbake update node               # pin and verify the artifacts of kind node, in manifests/
   vmbake bake node                 # fetch them and the base image, and bake dist/node.debian-13.amd64.{raw,qcow2}
   vmbake boot dist/node.debian-13.amd64.qcow2 --ssh-key ~/.ssh/id_ed25519.pub --forward 2222:22
 
 `vmbake help COMMAND` has examples of each command.
 
 Environment:
-  XDG_CACHE_HOME     the store is $XDG_CACHE_HOME/vmbake/store, by default below ~/.cache
-  XDG_STATE_HOME     `pull` records versions in $XDG_STATE_HOME/vmbake/releases, by default below ~/.local/state
-  XDG_CONFIG_HOME    the configuration is $XDG_CONFIG_HOME/vmbake/config.json, by default below ~/.config
-  VMBAKE_MIRRORS     mirrors as for --mirror, separated by blanks
+  XDG_CACHE_HOME     base directory of the store: $XDG_CACHE_HOME/vmbake/store [default: ~/.cache]
+  XDG_STATE_HOME     `pull` records versions in $XDG_STATE_HOME/vmbake/releases [default: ~/.local/state]
+  XDG_CONFIG_HOME    the configuration file is $XDG_CONFIG_HOME/vmbake/config.json [default: ~/.config]
+  VMBAKE_MIRRORS     mirrors as for --mirror, separated by spaces
   VMBAKE_SHARED      shared store as for --shared; VMBAKE_SHARED_WRITE=1 is --shared-write
-  SOURCE_DATE_EPOCH  time of the files that a bake makes, in seconds since 1970
-  COSIGN_PASSWORD    password of a cosign.key
-  GITHUB_TOKEN       is sent to api.github.com, and to nobody else
-  DOCKER_CONFIG      folder of docker's config.json, with credentials for registries
-  REGISTRY_AUTH_FILE credentials for registries, as podman keeps them
-  https_proxy        proxy for what is not below one of the hosts in no_proxy
-  SSL_CERT_FILE      authorities of TLS, in place of the system's
+  SOURCE_DATE_EPOCH  timestamp of generated files, in seconds since 1970
+  COSIGN_PASSWORD    password of an encrypted cosign.key
+  GITHUB_TOKEN       token for api.github.com; sent to no other host
+  DOCKER_CONFIG      directory of Docker's config.json, with registry credentials
+  REGISTRY_AUTH_FILE registry credentials, in the format of Podman
+  https_proxy        HTTPS proxy, except for the hosts in no_proxy
+  SSL_CERT_FILE      TLS certificate authorities to use instead of the system's
 
 Exit codes:
-  0  done; a check found nothing
-  1  refused or failed, with the reason on stderr; or a check found something: lint, diff, preflight,
+  0  success; a check found nothing
+  1  failure, with the reason on stderr; or a check found something: lint, diff, preflight,
      layer check, store verify, update --check, verify image
-  2  wrong usage";
+  2  usage error";
 
-/// Turns a Debian cloud image and a pinned manifest into a golden disk image, without root.
+/// Build a golden disk image from a Debian cloud image and a pinned manifest, without root
 #[derive(Debug, Parser)]
 #[command(name = "vmbake", max_term_width = 100, after_help = FRONT)]
 #[command(arg_required_else_help = true, subcommand_negates_reqs = true)]
@@ -101,10 +101,10 @@ pub struct Cli {
     /// Print the version
     #[arg(short = 'V', long, required = true)]
     version: bool,
-    /// Print it as JSON, with the digests of the first-boot programs, on which the bytes of images depend
+    /// Print the version as JSON, with the digests of the built-in first-boot programs
     #[arg(long)]
     json: bool,
-    /// Progress on stderr: auto (lines, and bars on a terminal), plain (lines) or json (an object a line)
+    /// Progress format on stderr: auto (lines, and bars on a terminal), plain (lines) or json (one object per line)
     #[arg(long, global = true, value_name = "STYLE", default_value = "auto", hide_possible_values = true)]
     progress: progress::Style,
     #[command(subcommand)]
@@ -113,100 +113,100 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Begin an image of your own: write a layer with comments, and say what comes next
+    /// Create a custom image: write a commented layer, and print the next steps
     Init(init::InitArgs),
-    /// Bring manifests up to date: resolve and prove what is missing
+    /// Update manifests: resolve and verify missing entries
     Update(update::UpdateArgs),
-    /// Show manifests
+    /// Show the entries of manifests
     Manifest(manifest::ManifestArgs),
-    /// Download everything that manifests pin
+    /// Download all pinned artifacts
     Fetch(fetch::FetchArgs),
-    /// Look after the store of artifacts
+    /// Verify, clean up and query the artifact store
     Store(store::StoreArgs),
     /// Bake images
     #[command(after_help = bake::EXAMPLES)]
     Bake(BakeArgs),
-    /// Tell what a bake would do: which images are unchanged, what is still to be downloaded; and the matrix of a CI system
+    /// Show what a bake would do: unchanged images, pending downloads, a CI matrix
     #[command(after_help = plan::EXAMPLES)]
     Plan(BakeArgs),
-    /// Make keys that sign releases
+    /// Create signing keys
     #[command(subcommand)]
     Key(key::KeyCommand),
-    /// Sign what a bake wrote: the lists of digests and the provenance
+    /// Sign the outputs of a bake: checksum lists and provenance
     Sign(sign::SignArgs),
     /// Push a release to a registry
     Push(push::PushArgs),
-    /// Pull an image of a release from a registry, if it is signed
+    /// Pull an image of a signed release from a registry
     Pull(pull::PullArgs),
-    /// Make a delta: what turns one release of a disk image into another
+    /// Create a delta between two releases of a disk image
     Delta(delta::DeltaArgs),
-    /// Make the new disk image of an old one and a delta
+    /// Apply a delta to a disk image
     Apply(delta::ApplyArgs),
-    /// Store a disk image in another form: for Google Compute Engine, Azure, QEMU
+    /// Convert a disk image to another format: for Google Compute Engine, Azure, QEMU
     Convert(convert::ConvertArgs),
-    /// Make a machine image of a disk image in a cloud
+    /// Publish a disk image as a machine image in a cloud
     #[cfg(feature = "aws")]
     #[command(subcommand)]
     Publish(publish::PublishCommand),
-    /// Hand baked images to Podplane's command line
+    /// Prepare baked images for the Podplane command line
     #[command(subcommand)]
     Podplane(podplane::PodplaneCommand),
-    /// Carry everything that baking needs, or images, to a site without a network, as one file
+    /// Transfer images, or all inputs of a bake, to an offline site as one file
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
-    /// Make bundles of components, publish them, and look at those of others
+    /// Create, publish and inspect bundles of components
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
-    /// Boot a disk image in qemu, and leave the image as it is
+    /// Boot a disk image in QEMU without modifying it
     #[cfg(feature = "qemu")]
     Boot(boot::BootArgs),
-    /// Develop layers with a running machine
+    /// Develop layers on a running machine
     #[command(subcommand)]
     Dev(dev::DevCommand),
-    /// Check layers, and list them
+    /// Check, list and release layers
     #[command(subcommand)]
     Layer(layer::LayerCommand),
-    /// Print the JSON Schema of a file that people write, or that vmbake writes for other programs
+    /// Print the JSON Schema of an input or output file
     #[command(subcommand)]
     Schema(schema::SchemaCommand),
-    /// Show what a disk image holds: partitions, file systems, system, kernel, usage
+    /// Show the contents of a disk image: partitions, file systems, operating system, kernel, usage
     #[command(after_help = image::INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
-    /// Check a disk image for what no golden image may carry: identities, secrets, logs, caches
+    /// Check a disk image for content that does not belong in a golden image: identities, secrets, logs, caches
     #[command(after_help = image::LINT_EXAMPLES)]
     Lint(InspectArgs),
-    /// Check whether a disk image would work in a cloud, without asking that cloud
+    /// Check offline whether a disk image would work in a cloud
     #[command(subcommand)]
     Preflight(preflight::PreflightCommand),
-    /// List files of a disk image
+    /// List files in a disk image
     Ls(files::LsArgs),
-    /// Print a file of a disk image
+    /// Print a file in a disk image
     Cat(files::CatArgs),
-    /// Tell where a path of a disk image came from: layer, artifact, package, and who answers for it
+    /// Show the origin of a path in a disk image: layer, artifact, package, proof
     Explain(explain::ExplainArgs),
     /// Compare the root file systems of two disk images; exit 1 if they differ
     Diff(diff::DiffArgs),
-    /// Tell what a disk image is made of: packages, programs, licences, digests, as SPDX or CycloneDX
+    /// Write an SBOM of a disk image as SPDX or CycloneDX: packages, programs, licenses, digests
     Sbom(sbom::SbomArgs),
-    /// Tell people what changed between two releases, security first, as Markdown
+    /// Write release notes in Markdown: changes between two releases, security first
     Changelog(changelog::ChangelogArgs),
-    /// Write a page about a disk image for people: what it is, where its bytes are, who answers for what, what changed
+    /// Write an HTML report about a disk image: contents, disk usage, proofs, changes
     #[cfg(feature = "report")]
     Report(report::ReportArgs),
-    /// Make the user data of a machine, and list what it may say
+    /// Create the user data of a machine, and list its settings
     #[command(subcommand)]
     UserData(user_data::UserData),
-    /// Read profiles of the operating-system-manager of Kubernetes
+    /// Import profiles of the operating-system-manager of Kubernetes
     #[cfg(feature = "profile")]
     #[command(subcommand)]
     Profile(profile::ProfileCommand),
-    /// Show and renew what is trusted
+    /// Show and update trust anchors
     #[command(subcommand)]
     Trust(trust::Trust),
-    /// Verify a release, or one link of the chain of trust by hand
+    /// Verify a release, or a single link of a chain of trust
     #[command(subcommand)]
     Verify(verify::Verify),
-    /// Print the script with which a shell completes commands and options
+    /// Print a shell completion script
     Completions(completions::CompletionsArgs),
 }
 
@@ -214,44 +214,44 @@ enum Command {
 struct BakeArgs {
     #[command(flatten)]
     pinned: pinned::PinnedArgs,
-    /// Base disk image, qcow2 or raw [default: the one that the manifest pins, from the store]
+    /// Base disk image, qcow2 or raw [default: the base image that the manifest pins]
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// Number of the root partition of the base, where more than one could be
+    /// Number of the base image's root partition, if it is ambiguous
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
     #[command(flatten)]
-    with: bundle::with::WithArgs,
+    with: bundle::selection::WithArgs,
     #[command(flatten)]
     layers: catalog::LayersArgs,
-    /// Open no socket: everything must be in the store
+    /// Do not use the network: all artifacts must be in the store
     #[arg(long)]
     offline: bool,
-    /// Hash, decode, compress everything anew: of the store only the blobs are used, and what the bake learns is not kept
+    /// Ignore caches of earlier bakes, and write none
     #[arg(long)]
     no_cache: bool,
-    /// Size of the disk: bytes, or with K, M, G, T (binary) [default: the base's size]
+    /// Disk size in bytes, or with suffix K, M, G, T (binary) [default: size of the base image]
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
     /// Output formats
     #[arg(long, value_parser = format_parser(), value_delimiter = ',', default_value = "raw,qcow2")]
     format: Vec<Format>,
-    /// Compression of the qcow2 image [default: zstd]
+    /// Compression method of the qcow2 image [default: zstd]
     #[arg(long, value_name = "NAME")]
     compression: Option<Compression>,
     /// Output directory
     #[arg(long, value_name = "DIR", default_value = "dist")]
     out: PathBuf,
-    /// Who bakes, a URI for the provenance beside the images [default: urn:vmbake:builder]
+    /// Builder ID to record in the provenance [default: urn:vmbake:builder]
     #[arg(long, value_name = "URI")]
     builder_id: Option<BuilderId>,
     /// Replace existing outputs
     #[arg(long)]
     force: bool,
-    /// Print the result as JSON, and nothing else
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Threads [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -262,15 +262,15 @@ struct BakeArgs {
     catalog: catalog::CatalogArgs,
 }
 
-/// Reads the name of a disk format.
+/// Parses the name of a disk format.
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
 }
 
-/// How qcow2 images are compressed.
+/// Compression method of qcow2 images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compression {
-    /// For readers that do not know zstd; the file is larger, and takes longer
+    /// For readers without zstd support; larger and slower
     Zlib,
     /// For QEMU 5.1 or later
     Zstd,
@@ -297,24 +297,24 @@ struct InspectArgs {
     json: bool,
 }
 
-/// Why a command failed, whatever it was.
+/// Error of any command.
 pub type Failure = Box<dyn vmbake_common::hint::Hint + Send + Sync>;
 
-/// Whether a command found what it was asked to check in order.
+/// Result of a command that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done, and nothing to complain about.
+    /// No findings; exit code 0.
     Clean,
-    /// Done, with findings that were printed.
+    /// A check printed findings; exit code 1.
     Findings,
 }
 
-/// As many threads as somebody asked for, or one for each core.
+/// The requested number of threads, or one per core.
 fn threads(jobs: Option<NonZeroUsize>) -> std::io::Result<NonZeroUsize> {
     jobs.map_or_else(std::thread::available_parallelism, Ok)
 }
 
-/// Fails if an argument contains a URL with credentials, which other users of the machine could read. Runs before clap, whose messages repeat arguments.
+/// Fails if an argument contains a URL with credentials, which other users of the machine could read. Runs before clap, which repeats arguments in messages.
 pub fn check_arguments(arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<(), Failure> {
     let texts = arguments.map(|argument| argument.to_string_lossy().into_owned());
     match texts.enumerate().find(|(_, text)| address::argument_has_userinfo(text)) {
@@ -324,12 +324,11 @@ pub fn check_arguments(arguments: impl Iterator<Item = std::ffi::OsString>) -> R
 }
 
 impl Cli {
-    /// Runs the command that the arguments name.
     pub fn run(self) -> Result<Outcome, Failure> {
         progress::choose(self.progress);
         let Some(command) = self.command else { return version::run(self.json) };
         if self.version || self.json {
-            let text = "--version and --json are without a command here; the --json of a command comes after its name";
+            let text = "--version and --json cannot be combined with a command; a command's --json follows its name";
             Self::command().error(ErrorKind::ArgumentConflict, text).exit();
         }
         match command {

@@ -1,6 +1,6 @@
-//! The program: arguments become requests, results become text or JSON.
+//! The program: turns arguments into requests, and results into text or JSON.
 //!
-//! `docs/architecture.md` has the way of a byte through the crates.
+//! `docs/architecture.md` describes the data flow through the crates.
 
 pub mod cli;
 pub mod sync;

@@ -1,4 +1,4 @@
-//! The command line of vmbake: runs a command, prints the chain of causes of an error and a hint.
+//! The command line of vmbake: runs a command, and prints an error with its causes and a hint.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::FAILURE,
         Err(error) => {
-            cli::advice::tell(&*error);
+            cli::error_report::print(&*error);
             ExitCode::FAILURE
         }
     }

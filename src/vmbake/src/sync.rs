@@ -1,8 +1,8 @@
-//! Brings changed files of layers to a running machine: a destination and layers enter; files in their places, configured services and a report leave.
+//! Syncs changed layer files to a running machine: a destination and layers in; files in place, configured services and a report out.
 //!
-//! A machine tells what it was baked from: its manifest, and the digest of each layer. Only files that a changed layer names are touched, and only
-//! where the machine has directories above them: no link of the machine is followed but those of the merged `/usr`. A file appears whole, with its
-//! owner and mode, by rename(2) from a directory that only root can change. What cannot be sent is named, see [`SyncReport::new_image`].
+//! A machine has a record of its inputs: its manifest, and the digest of each layer. Only files that a changed layer names are touched, and only
+//! where their parent directories exist on the machine: links on the machine are not followed, except those of the merged `/usr`. A file appears whole, with its
+//! owner and mode, by rename(2) from a directory that only root can change. Other changes are reported, see [`SyncReport::new_image`].
 
 mod options;
 mod destination;
@@ -11,7 +11,7 @@ mod error;
 mod script;
 mod ssh;
 mod machine;
-mod landing;
+mod resolve;
 mod desired;
 mod keys;
 mod actions;
@@ -31,24 +31,24 @@ use desired::{Desired, DesiredNode};
 use machine::{Installed, Questions};
 use vmbake_layer::{HYGIENE, Layer, Layers};
 
-/// What to send, and where.
+/// Options of a sync.
 #[derive(Debug)]
 pub struct SyncRequest {
     /// The machine.
     pub to: Destination,
     pub layers: Layers,
-    /// The layers whose files may be sent.
+    /// Layers whose files can be sent.
     pub own: BTreeSet<String>,
-    /// The kind that the machine must have.
+    /// Required kind of the machine.
     pub kind: Option<String>,
-    /// Whether nothing is changed on the machine.
+    /// Whether to change nothing on the machine.
     pub dry_run: bool,
 }
 
-/// What was done.
+/// Result of a sync.
 #[derive(Debug, Serialize)]
 pub struct SyncReport {
-    /// The machine, as it was named.
+    /// The machine as given.
     pub to: String,
     /// Its name.
     pub hostname: String,
@@ -56,41 +56,41 @@ pub struct SyncReport {
     pub image: String,
     /// Layers whose files were compared.
     pub layers: Vec<String>,
-    /// What was done, or would be.
+    /// Actions, done or planned.
     pub actions: Vec<SyncAction>,
-    /// Files that layers have no longer and the machine keeps.
+    /// Files that are no longer in layers, but stay on the machine.
     pub left: Vec<SyncNote>,
-    /// What only a new image can have.
+    /// Changes that require a new image.
     pub new_image: Vec<NewImage>,
-    /// What cannot be compared with the machine: a change of it needs a new image, too.
+    /// Keys that cannot be compared with the machine: changes of them require a new image as well.
     pub unknown: Vec<NewImage>,
     /// Whether an earlier sync was interrupted before the machine was configured.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// What became of the machine; absent if nothing was done.
+    /// Resulting state of the machine; absent if nothing was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineState>,
 }
 
-/// What became of a machine.
+/// State of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineState {
-    /// Its services use what was sent.
+    /// Its services use the sent files.
     Configured,
-    /// It has no user data yet.
+    /// It waits for user data.
     Waiting,
 }
 
-/// Something about a path.
+/// A note about a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SyncNote {
     pub path: String,
-    /// What is to be said.
+    /// The note.
     pub note: String,
 }
 
-/// Something that only a new image can have.
+/// A change that requires a new image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewImage {
     pub layer: String,
@@ -106,7 +106,7 @@ impl NewImage {
     }
 }
 
-/// Sends what changed.
+/// Sends changed files.
 pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     let SyncRequest { to, layers, own, kind, dry_run } = request;
     if own.is_empty() {
@@ -127,7 +127,7 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     let (scope, foreign) = scope(&resolved, own, &desired, &installed);
     desired.retain(|_, desired| scope.iter().any(|layer| layer.schema.name == desired.layer));
     let mut plan = desired::joined(&resolved, content)?;
-    // A user is part of an image.
+    // Users can only be added by a new image.
     plan.accounts = installed.plan.accounts.clone();
     let found = machine::look(to, &questions(&desired, &plan, &scope, &installed))?;
     desired::without_links(&mut plan, &found, &installed);
@@ -161,7 +161,7 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     })
 }
 
-/// What layers want at a path of the machine, where `/lib` is `/usr/lib`.
+/// The desired file at a path of the machine, where `/lib` is `/usr/lib`.
 fn wanted<'a>(desired: &'a BTreeMap<String, Desired>, path: &str) -> Option<&'a DesiredNode> {
     let of_layer = || desired.get(path.strip_prefix("/usr")?);
     desired.get(path).or_else(of_layer).map(|desired| &desired.node)
@@ -171,7 +171,7 @@ fn is_changed(layer: &Layer, installed: &Installed) -> bool {
     installed.record.layers.get(&layer.schema.name).is_none_or(|known| known.digest != layer.digest)
 }
 
-/// The layers whose files are compared: those that changed, or of which files were sent. And which layers only a new image can have.
+/// The layers to compare: changed ones, and those of which files were sent; and layers that require a new image.
 fn scope<'a>(
     resolved: &'a [Layer],
     own: &BTreeSet<String>,
@@ -227,7 +227,7 @@ fn scope<'a>(
     (scope, foreign)
 }
 
-/// Adds the plan to what is sent, or returns why it is not.
+/// Adds the plan to the files to send, or returns why it is not possible.
 fn add_plan(
     desired: &mut BTreeMap<String, Desired>,
     plan: &Plan,
@@ -260,7 +260,7 @@ fn add_plan(
 
 fn questions(desired: &BTreeMap<String, Desired>, plan: &Plan, scope: &[&Layer], installed: &Installed) -> Questions {
     let mut questions = Questions::default();
-    let mut ask = |path: &str| questions.paths.extend(landing::questions(path));
+    let mut ask = |path: &str| questions.paths.extend(resolve::questions(path));
     desired.keys().chain(installed.state.files.keys()).for_each(|path| ask(path));
     plan.directories.keys().for_each(|path| ask(path));
     ask(vmbake_firstboot::plan::PATH);

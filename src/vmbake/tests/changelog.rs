@@ -1,4 +1,4 @@
-//! What changed between two images, and between two documents beside them; and names that would like to be Markdown.
+//! Changes between two images, and between documents next to them; and names with Markdown.
 
 use std::fs;
 use std::path::Path;
@@ -125,17 +125,10 @@ fn two_images_are_compared() {
     let headings: Vec<&str> = page.lines().filter(|line| line.starts_with("# ") || line.starts_with("## ")).collect();
     assert_eq!(
         headings,
-        [
-            "# web 1 → web 2",
-            "## Security",
-            "## Packages",
-            "## Settings of the first boot",
-            "## Sizes",
-            "## Not compared"
-        ]
+        ["# web 1 → web 2", "## Security", "## Packages", "## First-boot settings", "## Sizes", "## Not compared"]
     );
     assert!(page.contains("\n- `newer`: 1.9 → 1.10\n") && page.contains("\n- removed `gone`: 1\n"), "{page}");
-    assert!(told(&from, &from, false).contains("Nothing changed"));
+    assert!(told(&from, &from, false).contains("No changes."));
 }
 
 #[test]
@@ -158,7 +151,7 @@ fn names_are_no_markdown() {
         "{page}"
     );
     assert!(page.contains("- added `<script>`: id 0, home \\[/\\](javascript, shell 1)"), "{page}");
-    assert!(page.contains("its settings are not known: /opt/podplane/share/firstboot.json: "), "{page}");
+    assert!(page.contains("its settings are unknown: /opt/podplane/share/firstboot.json: "), "{page}");
     assert!(!page.contains('\u{202e}'));
 }
 
@@ -192,8 +185,8 @@ fn documents_are_enough_for_packages_programs_and_layers() {
         "{programs:?}"
     );
     assert!(found["security"].is_null() && found["layers"] == json!([]), "{found}");
-    assert!(found["notes"][0].as_str().unwrap().starts_with("not both are images"), "{found}");
-    // The image says of itself what the document beside it does.
+    assert!(found["notes"][0].as_str().unwrap().starts_with("accounts, units, set-uid files"), "{found}");
+    // The image and the document next to it agree.
     let same: Value =
         serde_json::from_str(&told(&out.join("tools.o.amd64.raw"), &out.join("tools.o.amd64.json"), true)).unwrap();
     assert_eq!(
@@ -210,6 +203,6 @@ fn documents_that_are_none_are_refused() {
         fs::write(&path, content).unwrap();
         let output = vmbake(&["changelog", path.to_str().unwrap(), path.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(1));
-        assert!(text(&output.stderr).contains("a.spdx.json: no bill of materials of SPDX"), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("a.spdx.json: not an SPDX document"), "{}", text(&output.stderr));
     }
 }

@@ -1,4 +1,4 @@
-//! Downloads from servers that break, lie or never end. Each server is a thread that answers by a script.
+//! Downloads from servers that fail, lie or never end. Each server is a scripted thread.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -75,7 +75,7 @@ fn read_request(stream: &TcpStream) -> Option<Seen> {
     Some(Seen { path, range })
 }
 
-/// Sends a whole answer; the connection ends with it. Whoever hangs up early is no failure of the server.
+/// Sends a whole answer; the connection ends with it. A client that disconnects early is not an error.
 fn send(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
     let len = body.len();
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {len}\r\nconnection: close\r\n{headers}\r\n");
@@ -226,7 +226,7 @@ fn a_body_without_end_is_cut_off() {
     let body = content();
     let error = get(&server, dir.path(), &body).unwrap_err();
     assert!(matches!(error, DownloadError::Http(HttpError::TooLarge { limit: 3_000_000, .. })), "{error}");
-    // Nobody knows its length, and the limit holds.
+    // Its length is unknown, and the limit applies.
     let client = Client::new(Mirrors::default());
     let error = obtain(&client, &open(dir.path()), &wanted(&server, "x"), &|_| {}).unwrap_err();
     assert!(matches!(error, DownloadError::Http(HttpError::TooLarge { .. })), "{error}");
@@ -402,7 +402,7 @@ fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
     assert_eq!(
         server.requests().len(),
         5,
-        "it is asked again as after other failures, but bytes that trickle in are no progress"
+        "it is asked again as after other failures, but slow bytes do not count as progress"
     );
     let error = client.get(&format!("{}document", server.url), 2_000_000).unwrap_err();
     assert!(matches!(error, HttpError::Slow { .. }), "{error}");
@@ -425,7 +425,7 @@ fn all_attempts_together_have_a_deadline() {
     assert!(asked > 0);
     let error = client.get(&format!("{}document", server.url), 4 << 20).unwrap_err();
     assert!(matches!(error, HttpError::Deadline { .. }), "{error}");
-    assert_eq!(server.requests().len(), asked, "nobody is asked when the time is over");
+    assert_eq!(server.requests().len(), asked, "no request after the deadline");
 
     let patient =
         Server::start(move |_, seen, stream| send_cut(stream, &body, seen.range.unwrap_or(0), usize::MAX / 2));

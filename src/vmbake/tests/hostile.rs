@@ -1,4 +1,4 @@
-//! Registries that lie about lengths and tokens, and processes that work on the same files at the same time.
+//! Registries with wrong lengths and tokens, and concurrent processes on the same files.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -58,7 +58,7 @@ pub(crate) fn serve(pause: Duration, files: BTreeMap<String, File>) -> Site {
                 let found = files.get(&path).cloned().unwrap_or_else(absent);
                 let status = found.status;
                 let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{}\r\n", found.headers);
-                // Whoever hangs up early is no failure of the server.
+                // A client that disconnects early is not an error.
                 let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&found.body));
             });
         }

@@ -133,7 +133,7 @@ fn an_image_that_is_not_complete_is_refused() {
     let refused = checked(dir.path()).err().unwrap();
     assert!(matches!(&refused, VerifyError::Container(ImagesError::Unusable { .. })), "{refused:?}");
 
-    // Without its documents nobody can tell what belongs to it.
+    // Without its documents the parts of the release are unknown.
     store(dir.path()).discard(&INDEX.parse().unwrap()).unwrap();
     let unproven = offline(dir.path()).unwrap_err();
     assert!(

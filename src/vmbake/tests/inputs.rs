@@ -1,4 +1,4 @@
-//! Inputs that are not regular files: a named pipe is refused by name and type, without waiting for its writer.
+//! Inputs that are not regular files: a named pipe is refused with name and type, without waiting for a writer.
 
 use std::fs;
 use std::io::Read;
@@ -10,7 +10,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 use crate::sources;
 
-/// Only a safety net: a command that waits for a pipe would never end.
+/// A safety net: a command that waits for a pipe would never end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command, with `PIPE` for a named pipe, and the name that its message must have.

@@ -1,4 +1,4 @@
-//! `vmbake layer` and `vmbake schema`: every fault of a layer is found, with file, line and column, and a bake finds the same.
+//! `vmbake layer` and `vmbake schema`: all errors of a layer are found, with file, line and column, and a bake finds the same.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -248,7 +248,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""first_boot": {"received": {"x": {"directory": "/y", "group": ¦"who"}}}"#, "group \"who\" is made neither by"),
     (
         r#""first_boot": {"services": [{"on_change": ¦"/etc/x", "unit": "plain.service"}]}"#,
-        "/etc/x is no file of the plan",
+        "/etc/x is not a file of the plan",
     ),
     (
         r#""first_boot": {"accounts": {"a": {"id": 1, "home": ¦"home/a", "shell": "/bin/sh"}}}"#,
@@ -430,7 +430,7 @@ fn all_faults_are_told_at_once() {
     assert_eq!(faults.len(), expected.len(), "{faults:#?}");
     faults.iter().zip(expected).for_each(|(fault, expected)| assert!(fault.starts_with(expected), "{fault}"));
     assert!(!good);
-    // A warning alone is no reason to fail.
+    // Warnings do not fail the check.
     layer(dir.path(), "b", ", \"directories\": {\"/x\": {\"mode\": \"0750\"}, \"/X\": {\"mode\": \"0750\"}}");
     let (faults, good) = check(&dir.path().join("b"));
     assert!(good && faults.len() == 1, "{faults:?}");

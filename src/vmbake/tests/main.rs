@@ -1,4 +1,4 @@
-//! Tests of the program against the real tools of its field, as one program: it is built and linked once.
+//! Integration tests, compared with real tools, as a single test binary that is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod apt;

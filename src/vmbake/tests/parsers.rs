@@ -1,4 +1,4 @@
-//! Parsers of what upstreams and users write, fed with damaged and random text: they refuse, and never panic.
+//! Parsers of upstream and user files, with malformed and random input: they return errors, and never panic.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The plan of the first boot: parts of layers in; the plan, the defaults and the baked files of an image out, or every fault.
+//! The first-boot plan: parts of layers in; the plan, the defaults and the baked files of an image out, or all errors.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -32,7 +32,7 @@ fn built_in_kinds_have_plans_that_read_again() {
         let text = serde_json::to_string_pretty(&compiled.plan).unwrap();
         let again: Plan = serde_json::from_str(&text).unwrap();
         assert_eq!(text, serde_json::to_string_pretty(&again).unwrap());
-        // The machine has a smaller reader of its own.
+        // The machine has a smaller parser.
         let value = serde_json::from_str(&text).unwrap();
         assert_eq!(text, serde_json::to_string_pretty(&Plan::read(&value).unwrap()).unwrap());
         assert!(has.is_empty() || again.exec.get(has).is_some(), "{kind}");
@@ -233,7 +233,7 @@ fn an_image_has_its_plan_its_defaults_and_what_is_baked() {
     assert_eq!((meta("/etc/x/x.conf"), meta("/etc/x"), meta(PATH)), ((0o640, 0, 1), (0o750, 0, 1), (0o644, 0, 0)));
     assert_eq!(tree.lookup(b"/etc/later"), None);
     let plain = merged("a", &[("a", r#""empty": ["/etc/x"]"#, &[])]).unwrap();
-    assert_eq!(plain.lookup(PATH.as_bytes()), None, "nobody asked for a plan");
+    assert_eq!(plain.lookup(PATH.as_bytes()), None, "no plan was requested");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Programs that tests write and run.
+//! Executable files written by tests.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Pages about images: hostile names stay text, nothing is needed to be known, and the same image gives the same bytes.
+//! HTML reports: malicious names stay text, all information is optional, and the same image gives the same bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::origin::bakery::{baked, can_bake};
 use crate::origin::image::{TOOLS, change, content, empty, file, link, put, text, vmbake, write_disk};
 use crate::tools::have;
 
-/// Paths that would like to be markup, an attribute, a script, another line, or another text than they are. Names that are no UTF-8,
+/// Paths that would like to be markup, an attribute, a script, another line, or another text than they are. Names that are not UTF-8,
 /// which no volume of ours has, are in `tests/report_page.py`.
 const HOSTILE: [&[u8]; 11] = [
     b"/</script><script>alert(1)</script>",
@@ -139,23 +139,23 @@ fn what_is_not_known_is_said() {
         tree
     };
     let cases: [(&str, Tree, &str); 4] = [
-        ("none", damaged("/etc/hostname", "x"), "there is no record of origins"),
+        ("none", damaged("/etc/hostname", "x"), "no record of origins"),
         ("record", damaged("/opt/podplane/share/vmbake-origin.json", "{}"), "the record of origins is not used: "),
-        ("status", damaged("/var/lib/dpkg/status", "no field\n"), "what it is made of is not known: "),
+        ("status", damaged("/var/lib/dpkg/status", "no field\n"), "its components are unknown: "),
         ("plan", damaged("/opt/podplane/share/firstboot.json", "{"), "firstboot.json cannot be read: EOF"),
     ];
     for (name, tree, expected) in cases {
         let image = disk(dir.path(), &format!("{name}.raw"), &tree);
         let found = page(&image, &dir.path().join("page.html"), &["--force"]);
         assert!(found.contains(expected), "{name}: {expected}");
-        assert!(found.contains("not recorded: layers, artifacts and the base image are not known"), "{name}");
+        assert!(found.contains("not recorded: layers, artifacts and the base image are unknown"), "{name}");
         assert_eq!(data(&found)["layers"], serde_json::json!(["image, origin not recorded"]), "{name}");
         assert!(column(&data(&found), 0).iter().any(|(path, _)| path == "/etc/os-release"), "{name}");
         assert!(found.contains("Nothing was verified"), "{name}");
     }
     // A disk with partitions in which nothing is.
     let found = page(&dir.path().join("none.blank"), &dir.path().join("page.html"), &["--force"]);
-    for expected in ["its files are not known: ", "The files of this image are not known", "BIOS boot"] {
+    for expected in ["its files are unknown: ", "The files of this image are unknown", "BIOS boot"] {
         assert!(found.contains(expected), "{expected}");
     }
     assert!(!found.contains("id=\"data\"") && !found.contains("id=\"treemap\""));
@@ -180,10 +180,8 @@ fn the_same_image_gives_the_same_bytes() {
     }
     // The folders of two images that are compared are not told either.
     let compared = page(&image, &one.join("compared.html"), &["--compare", two.join("disk.raw").to_str().unwrap()]);
-    assert!(compared.contains("Nothing that is compared differs from disk.raw."));
-    assert!(
-        compared.contains(">before: there is no record of origins") && !compared.contains(dir.path().to_str().unwrap())
-    );
+    assert!(compared.contains("No changes since disk.raw."));
+    assert!(compared.contains(">before: no record of origins") && !compared.contains(dir.path().to_str().unwrap()));
 }
 
 #[test]
@@ -306,7 +304,7 @@ fn a_baked_image_tells_its_layers_and_its_release() {
     });
     let found = page(&changed, &dir.path().join("changed.html"), &[]);
     assert!(found.contains("the record of origins is not used: "));
-    // What the documents beside it say badly is told as well.
+    // Invalid documents next to it are reported as well.
     fs::write(out.join("SHA256SUMS"), "x\n").unwrap();
     fs::write(image.with_extension("inputs.json"), "{").unwrap();
     let found = page(&image, &dir.path().join("page.html"), &["--force"]);

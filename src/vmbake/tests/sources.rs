@@ -1,4 +1,4 @@
-//! The sources of the crates that run on the host, for tests of what no compiler checks.
+//! Sources of the host crates, for checks beyond the compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Trust anchors: what a newer version changes, who is asked, and what trust/README.md says.
+//! Trust anchors: changes by a new version, confirmation, and trust/README.md.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -179,7 +179,7 @@ impl Site {
         vmbake().args(self.update(more)).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// Runs with a terminal, on which somebody types.
+    /// Runs with a terminal and typed input.
     fn run_on_terminal(&self, more: &[&str], typed: &str) -> Output {
         let words = self.update(more).join(" ");
         let command = format!("{} {words}", env!("CARGO_BIN_EXE_vmbake"));
@@ -217,7 +217,7 @@ fn nothing_is_replaced_before_somebody_agrees() {
     let output = site.run(&only);
     let (shown, error) = (String::from_utf8(output.stdout.clone()).unwrap(), String::from_utf8_lossy(&output.stderr));
     assert_eq!(code(&output), Some(1), "{error}");
-    assert!(error.contains("nobody can be asked here"), "{error}");
+    assert!(error.contains("stdin is not a terminal"), "{error}");
     for (what, name) in [("added", "unknown"), ("removed", "good")] {
         let line = format!("{FLUENTBIT}: {what}: OpenPGP key {} {name}@test.invalid", lab.fingerprints(name)[0]);
         assert!(shown.contains(&line), "{shown}");

@@ -1,4 +1,4 @@
-//! `vmbake verify checksum` and `vmbake verify oci` on files whose verdict is known.
+//! `vmbake verify checksum` and `vmbake verify oci` with known results.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What the program says about itself.
+//! `vmbake --version`.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Files with variables: whatever is read is written so that it is read as the same again.
+//! Environment files: a parsed file that is written and parsed again gives the same variables.
 #![no_main]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Plans: any JSON is read or refused, and what is read can be checked.
+//! Plans: any JSON is parsed or refused, and a parsed plan can be checked.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

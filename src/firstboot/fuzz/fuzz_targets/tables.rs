@@ -1,4 +1,4 @@
-//! What a machine has: the record, the manifest, tables of the kernel and the resolver's file, all with the same bytes.
+//! Machine files: the record, the manifest, kernel tables and resolv.conf, all with the same bytes.
 #![no_main]
 
 use std::fs;

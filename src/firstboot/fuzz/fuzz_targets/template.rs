@@ -1,4 +1,4 @@
-//! Templates: any text is a template or a fault, and a template has a text or a fault, with one of its own values too.
+//! Templates: any text is a template or an error, and rendering gives a text or an error, also with the text as a value.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ fuzz_target!(|text: &str| {
     if let Ok(condition) = Condition::parse(text) {
         condition.holds(&scope).ok();
     }
-    // A value is never read as a template, and as JSON it comes back as it was.
+    // A value is never parsed as a template, and survives a JSON round trip.
     let quoted = Text::parse("{{ A }}").unwrap().render(&scope, Writing::Json).unwrap();
     assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), text);
 });

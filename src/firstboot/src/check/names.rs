@@ -1,18 +1,18 @@
-//! The names that templates may use, by the place of the template.
+//! Names available to templates, by location.
 
 use std::collections::BTreeSet;
 
 use crate::detect;
 use crate::plan::{Assignment, Plan};
 
-/// What is defined where.
+/// Defined names by location.
 pub(super) struct Known<'a> {
     whole: &'a Plan,
     /// The variables of inputs.
     inputs: BTreeSet<String>,
     /// In checks of `bootstrap`.
     pub(super) detect: BTreeSet<String>,
-    /// On every boot, when `values` are done.
+    /// On every boot, after `values`.
     pub(super) all: BTreeSet<String>,
 }
 
@@ -25,13 +25,13 @@ impl<'a> Known<'a> {
         Self { whole, detect: &detected | &facts, all: &detected | &names(&whole.values), inputs }
     }
 
-    /// In an element of `detect`: those before it, and facts.
+    /// In an element of `detect`: earlier elements and facts.
     pub(super) fn detect_before(&self, assignment: &Assignment) -> BTreeSet<String> {
         let facts: BTreeSet<String> = detect::NAMES.map(str::to_owned).into();
         &(&self.inputs | &facts) | &before(&self.whole.detect, assignment)
     }
 
-    /// In an element of `values`: those before it.
+    /// In an element of `values`: earlier elements.
     pub(super) fn values_before(&self, assignment: &Assignment) -> BTreeSet<String> {
         let detected: BTreeSet<String> = self.whole.detect.iter().map(|one| one.name.clone()).collect();
         &(&self.inputs | &detected) | &before(&self.whole.values, assignment)

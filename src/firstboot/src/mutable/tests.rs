@@ -20,7 +20,7 @@ struct Case {
 }
 
 impl Case {
-    /// `None` where the tests cannot give files to root, which continuous integration can.
+    /// `None` if the tests cannot change owners, which CI can.
     fn new() -> Option<Self> {
         let tree = tempfile::tempdir().unwrap();
         if fs::metadata(tree.path()).unwrap().uid() != 0 {
@@ -86,7 +86,7 @@ fn an_unlisted_variable_is_there_while_it_has_a_value() {
     assert_eq!((case.result().as_str(), counts(&case).as_str()), ("ON='true'\n", "true 1"));
     assert!(case.update(b"ON=''\nPORT='2'\n").unwrap());
     assert_eq!((case.result().as_str(), counts(&case).as_str()), ("ON=''\nPORT='2'\n", " 2"));
-    // The default is a value like others: it counts more than what user data say.
+    // A written default takes precedence over user data.
     assert!(case.update(b"PORT=1\n").unwrap());
     assert_eq!(case.result(), "ON=''\nPORT='1'\n");
     assert!(case.update(b"PORT=\n").unwrap());

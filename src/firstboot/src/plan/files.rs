@@ -1,11 +1,11 @@
-//! Files that are written, whole or in part.
+//! Files to write, as a whole or in part.
 
 use serde::{Deserialize, Serialize};
 
 use super::ownership::{Ownership, as_octal, is_root, octal, root};
 use super::{Assignment, Named, is_false};
 
-/// A file that is written whole, or removed.
+/// A file to write or remove.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -22,30 +22,30 @@ pub struct FileRule {
     /// Group, by name.
     #[serde(default = "root", skip_serializing_if = "is_root")]
     pub group: String,
-    /// Mode and owner of its directory, which is made where it is missing.
+    /// Mode and owner of its directory, which is created if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<Ownership>,
-    /// Condition; where it does not hold, the file is removed.
+    /// Condition; if it does not hold, the file is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// Where the condition does not hold, the file is left as it is instead.
+    /// Keeps the file if the condition does not hold.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keep: bool,
-    /// Whether the builder writes it too, with the defaults of all variables.
+    /// Whether the builder also writes it, with the defaults of all variables.
     #[serde(default, skip_serializing_if = "is_false")]
     pub bake: bool,
-    /// What is in it.
+    /// Contents.
     pub content: Content,
 }
 
-/// What is in a file.
+/// Contents of a file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
     /// One line for each variable, `NAME='value'`, in this order.
     Environment(Vec<Assignment>),
-    /// A template, right here. Its values are written as they are.
+    /// An inline template. Its values are inserted verbatim.
     Text(String),
     /// A template in a file of the image.
     Template(Template),
@@ -58,25 +58,25 @@ pub enum Content {
 pub struct Template {
     /// Absolute path of the template.
     pub file: String,
-    /// How its values are written.
+    /// Format of inserted values.
     pub format: Notation,
-    /// More variables for the template, by name, with the templates of their values.
+    /// Additional variables for the template, by name, with the templates of their values.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub with: Named<String>,
 }
 
-/// How the values of a template are written.
+/// Format of inserted values.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Notation {
-    /// As they are.
+    /// Verbatim.
     Text,
-    /// As values of JSON, which are values of YAML and TOML as well.
+    /// As JSON values, which are also valid YAML and TOML.
     Json,
 }
 
-/// Lines between two marks in a file that others write too, such as `/etc/hosts`. What is outside the marks stays.
+/// A marked block of lines in a file that other programs also write, such as `/etc/hosts`. Other lines are kept.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -85,7 +85,7 @@ pub struct Block {
     pub path: String,
     /// Name in the marks.
     pub name: String,
-    /// Condition; where it does not hold, the block is removed.
+    /// Condition; if it does not hold, the block is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     /// Template of the lines.

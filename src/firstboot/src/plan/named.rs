@@ -1,4 +1,4 @@
-//! Things with names. On the machine a list does what a map would: a B-tree for each type would be a tenth of the program.
+//! Named entries. A list is used instead of a map: a B-tree for each type would be a tenth of the program.
 
 use std::collections::BTreeMap;
 use std::iter::Map;
@@ -6,27 +6,25 @@ use std::slice::Iter;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Things by name, sorted by name; each name is there once. In JSON it is an object.
+/// Entries sorted by unique names. In JSON it is an object.
 #[derive(Clone, Debug)]
 pub struct Named<T>(Vec<(String, T)>);
 
 impl<T> Named<T> {
-    /// The thing of that name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, thing)| thing)
     }
 
-    /// Whether there is a thing of that name.
     pub fn contains_key(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// The things, to be changed.
+    /// Mutable entries.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut().map(|(_, thing)| thing)
     }
 
-    /// Adds a thing; one that had the name before is returned.
+    /// Adds an entry; returns the previous one with this name.
     pub fn insert(&mut self, name: String, thing: T) -> Option<T> {
         let at = self.0.partition_point(|(other, _)| *other < name);
         match self.0.get_mut(at) {
@@ -38,7 +36,7 @@ impl<T> Named<T> {
         }
     }
 
-    /// Names and things, by name.
+    /// Names and entries, by name.
     pub fn iter(&self) -> <&Self as IntoIterator>::IntoIter {
         self.into_iter()
     }

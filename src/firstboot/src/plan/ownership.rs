@@ -1,4 +1,4 @@
-//! Whom paths belong to, with their modes, and the users that a machine has.
+//! Owners and modes of paths, and users of a machine.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -19,12 +19,12 @@ pub struct Ownership {
     pub group: String,
 }
 
-/// A user that is made on the machine.
+/// A user to create on the machine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BootUser {
-    /// Condition under which it is made.
+    /// Condition for its creation.
     pub when: String,
     /// Login shell.
     pub shell: String,
@@ -35,16 +35,16 @@ pub struct BootUser {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// User id, and the id of its group.
+    /// User ID and group ID.
     pub id: u32,
     /// Home directory.
     pub home: String,
     /// Login shell.
     pub shell: String,
-    /// Secondary groups; the user is in no others.
+    /// Secondary groups (exhaustive).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// Secondary groups where the machine has them.
+    /// Secondary groups, if they exist on the machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub optional_groups: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! A plan on the machine: the builder's JSON in, [`Plan`] out.
 //!
-//! The builder has checked the plan strictly, by the same types. Here it is read without the code that serde generates for
+//! The builder has checked the plan strictly, with the same types. Here it is read without the code that serde derives for
 //! them, which would be a fifth of the program.
 
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use super::{
     Named, Notation, Ownership, Place, Plan, Receive, Service, Stage, Template, Variable,
 };
 
-/// What is wrong with a plan: the key, and what it should have.
+/// An invalid plan: the key, and the expected value.
 #[derive(Debug, thiserror::Error)]
 #[error("{key}: expected {expected}")]
 pub struct Wrong {
@@ -21,7 +21,7 @@ pub struct Wrong {
 type Read<T> = Result<T, Wrong>;
 
 impl Plan {
-    /// Reads what the builder wrote.
+    /// Reads the builder's JSON.
     pub fn read(value: &Value) -> Read<Self> {
         let node = Node::of(value, "plan")?;
         Ok(Self {
@@ -199,7 +199,7 @@ fn receive(value: &Value) -> Read<Receive> {
     })
 }
 
-/// An object of JSON.
+/// A JSON object.
 struct Node<'a>(&'a Map<String, Value>);
 
 impl<'a> Node<'a> {
@@ -231,7 +231,7 @@ impl<'a> Node<'a> {
         u16::from_str_radix(&self.text("mode")?, 8).map_err(|_| Wrong { key: "mode", expected: "octal digits" })
     }
 
-    /// One of some words, or nothing.
+    /// An optional enum value.
     fn word<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Read<Option<T>> {
         let Some(word) = self.maybe(key)? else { return Ok(None) };
         let found = words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);

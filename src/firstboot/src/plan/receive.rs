@@ -1,25 +1,25 @@
-//! Files that arrive on a machine, and where they go.
+//! Files that are delivered to a machine, and their destinations.
 
 use serde::{Deserialize, Serialize};
 
-/// Where files for this machine arrive.
+/// Delivery of files to this machine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Receive {
-    /// Directory in which they arrive.
+    /// Delivery directory.
     pub directory: String,
     /// Name of the file in it that is written last.
     pub trigger: String,
     /// Name of the file in it that has mutable variables.
     pub mutable: String,
-    /// Directory of private keys that were made on the machine.
+    /// Directory of private keys that were generated on the machine.
     pub keys: String,
-    /// File whose time is the start of the last run.
+    /// File whose modification time is the start of the last run.
     pub stamp: String,
 }
 
-/// Where a received file goes, under its own name and with mode 0640.
+/// Destination of a delivered file, which keeps its name and gets mode 0640.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -30,7 +30,7 @@ pub struct Place {
     pub group: String,
 }
 
-/// Where a private key goes, under its own name and with mode 0640.
+/// Destination of a private key, which keeps its name and gets mode 0640.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -39,6 +39,6 @@ pub struct KeyPlace {
     pub directory: String,
     /// Group, by name; the user is root.
     pub group: String,
-    /// Path of its certificate, which must be there.
+    /// Path of its certificate, which must exist.
     pub certificate: String,
 }

@@ -1,4 +1,4 @@
-//! Templates of a value that have a short form in JSON: a text in place of an object.
+//! Templates of a value with a short form in JSON: a string instead of an object.
 
 use std::fmt;
 
@@ -16,10 +16,10 @@ pub struct Assignment {
     pub name: String,
     /// Template of its value.
     pub value: String,
-    /// Condition; where it does not hold, the variable is left as it is, or out.
+    /// Condition; if it does not hold, the variable is kept or omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// Whether a file has it without quotes, if its value is made of letters, digits and underscores only.
+    /// Whether to omit quotes in a file if its value has only letters, digits and underscores.
     #[serde(default, skip_serializing_if = "is_false")]
     pub bare: bool,
 }
@@ -31,12 +31,12 @@ pub struct Assignment {
 pub struct Argument {
     /// Template of the argument.
     pub value: String,
-    /// Condition; where it does not hold, the argument is left out.
+    /// Condition; if it does not hold, the argument is omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
 }
 
-/// What [`Assignment`] and [`Argument`] have in JSON.
+/// JSON representation of [`Assignment`] and [`Argument`].
 enum Form {
     Short(String),
     Long(Long),
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for ShortOrLong {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Form, A::Error> {
         let long = Long::deserialize(MapAccessDeserializer::new(map))?;
-        // Said here, an error still gets the position of the map.
+        // Reported here, so that the error has the position of the map.
         match (&long.name, self.named) {
             (None, true) => Err(de::Error::missing_field("name")),
             (Some(_), false) => Err(de::Error::unknown_field("name", &["value", "when"])),

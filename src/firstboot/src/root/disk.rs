@@ -1,4 +1,4 @@
-//! The system calls: every path is walked from the directory of the root, one component after the other.
+//! System calls: every path is walked from the root directory, component by component.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
@@ -16,9 +16,9 @@ use super::{Found, Kind, Listed, Owner, Step};
 use crate::error::Error;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Names a file without opening it.
+/// References a file without opening it.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// `NONBLOCK` and `NOCTTY`: should a pipe or a terminal stand there by now, opening it has no effect.
+/// `NONBLOCK` and `NOCTTY`: opening has no effect if it was replaced by a pipe or a terminal.
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 const CREATE: OFlags =
@@ -27,10 +27,10 @@ const CREATE: OFlags =
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_DIRECTORY: u32 = 0o700;
 
-/// Where the lock is, with the modes of directories that are missing.
+/// Path of the lock, with modes for missing directories.
 const STATE: [(&str, u32); 3] = [("var", 0o755), ("lib", 0o755), ("vmbake", PRIVATE_DIRECTORY)];
 
-/// The most entries of a directory that are listed: some 20 are expected, and a service may make any number.
+/// Maximum number of listed entries: some 20 are expected, but a service can create any number.
 const MAX_ENTRIES: usize = 4096;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Disk {
         self.path.join(path.trim_start_matches('/'))
     }
 
-    /// The directory of the lock, or `None` where it is missing and not to be made.
+    /// The lock directory, or `None` if it is missing and must not be created.
     pub(super) fn state_directory(&self, make: bool) -> Result<Option<File>, Error> {
         let mut shown = self.path.clone();
         let mut directory = self.clone_top()?;
@@ -66,7 +66,7 @@ impl Disk {
                 None => {
                     match mkdirat(&directory, name, Mode::from_raw_mode(mode)) {
                         Ok(()) => directory.sync_all().map_err(Error::io("sync", &shown))?,
-                        // Another run was first.
+                        // Created by another run.
                         Err(Errno::EXIST) => {}
                         Err(error) => return Err(Error::failed("create", &shown, error.into())),
                     }
@@ -103,7 +103,7 @@ impl Disk {
             return Err(Error::TooLarge { path: shown, limit });
         }
         let mut content = Vec::new();
-        // The file may grow meanwhile, and files of /proc have no length.
+        // The file can grow meanwhile, and files of /proc have no length.
         file.take(limit.saturating_add(1)).read_to_end(&mut content).map_err(Error::io("read", &shown))?;
         if content.len() as u64 > limit {
             return Err(Error::TooLarge { path: shown, limit });
@@ -111,7 +111,7 @@ impl Disk {
         Ok(Some(content))
     }
 
-    /// Whether a regular file with this content is there.
+    /// Whether it is a regular file with this content.
     pub(super) fn holds(&self, path: &str, content: &[u8]) -> Result<bool, Error> {
         let Some((directory, name)) = self.above(path)? else { return Ok(false) };
         let shown = self.shown(path);
@@ -138,7 +138,7 @@ impl Disk {
                 .map_err(|error| Error::failed("rename to", &shown, error.into()))
         });
         if let Err(error) = written {
-            // The first failure counts; what cannot be removed now, the next run removes.
+            // The first error counts; the next run removes the rest.
             let _ = unlinkat(&directory, &temporary, AtFlags::empty());
             return Err(error);
         }
@@ -191,7 +191,7 @@ impl Disk {
         let (directory, name) = self.above(path)?.ok_or_else(|| Error::missing(&shown))?;
         let (handle, found) = examine(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
         if found.kind == Kind::Socket {
-            // A socket cannot be opened; by its handle, its name in /proc means what was examined and nothing else.
+            // A socket cannot be opened; its path in /proc by descriptor refers to exactly the examined file.
             let by_handle = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
             chown(&by_handle, Some(owner.uid), Some(owner.gid)).map_err(Error::io("change the owner of", &shown))?;
             let mode = Permissions::from_mode(owner.mode.into());
@@ -226,7 +226,7 @@ impl Disk {
             if listed.len() == MAX_ENTRIES {
                 return Err(Error::refused(&shown, "at most 4096 entries", "more"));
             }
-            // What vanished meanwhile is not listed.
+            // Entries that vanished meanwhile are skipped.
             if let Some((_, found)) = examine(&directory, name, &shown)? {
                 listed.push(Listed { name: std::ffi::OsString::from_vec(name.to_bytes().to_vec()), found });
             }
@@ -234,7 +234,7 @@ impl Disk {
         Ok(listed)
     }
 
-    /// The directory above `path`, and the last name of `path`; `None` where a directory on the way is missing.
+    /// The parent directory and last component of `path`; `None` if a parent is missing.
     fn above<'a>(&self, path: &'a str) -> Result<Option<(File, &'a str)>, Error> {
         let names: Vec<&str> = path.strip_prefix('/').map(|path| path.split('/').collect()).unwrap_or_default();
         let plain = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
@@ -271,12 +271,12 @@ fn above(path: &Path) -> PathBuf {
     path.parent().unwrap_or(path).to_path_buf()
 }
 
-/// One name for each file, so that a later run finds what a killed one left.
+/// One name per file, so that a later run finds the remains of a killed one.
 fn temporary(name: &str) -> String {
     format!(".{name}.vmbake")
 }
 
-/// What stands at a name, held fast.
+/// A file pinned by descriptor.
 fn examine<N: rustix::path::Arg>(directory: &File, name: N, shown: &Path) -> Result<Option<(File, Found)>, Error> {
     let handle = match openat(directory, name, HANDLE, Mode::empty()) {
         Ok(handle) => File::from(handle),
@@ -287,8 +287,8 @@ fn examine<N: rustix::path::Arg>(directory: &File, name: N, shown: &Path) -> Res
     Ok(Some((handle, found)))
 }
 
-/// Opens a regular file for reading. It is examined before, since opening a device may do something, and after, since
-/// something else may stand there by now.
+/// Opens a regular file for reading. It is examined before, since opening a device can have effects, and after, since
+/// it can have been replaced.
 fn open_file(directory: &File, name: &str, shown: &Path) -> Result<Option<(File, Found)>, Error> {
     let Some((_, found)) = examine(directory, name, shown)? else { return Ok(None) };
     let refused = |found: Found| Error::refused(shown, "a regular file", found.kind.name());
@@ -337,11 +337,11 @@ fn create(directory: &File, name: &str, content: &[u8], owner: &Owner, shown: &P
     file.sync_all().map_err(Error::io("sync", shown))
 }
 
-/// Changes owner and mode. In between nobody has a permission that neither the old nor the new owner had.
+/// Changes owner and mode without intermediate permissions that neither state has.
 fn give(file: &File, found: &Found, owner: &Owner, shown: &Path) -> Result<(), Error> {
     let mut mode = found.mode;
     if (found.uid, found.gid) != (owner.uid, owner.gid) {
-        // Beyond the old mode, too: changing the owner takes set-uid and set-gid bits away.
+        // Even if the mode is unchanged: changing the owner clears set-uid and set-gid bits.
         let both = mode & owner.mode & 0o1777;
         if both != mode {
             set_mode(file, both.into(), shown)?;
@@ -359,7 +359,7 @@ fn set_mode(file: &File, mode: u32, shown: &Path) -> Result<(), Error> {
     file.set_permissions(Permissions::from_mode(mode)).map_err(Error::io("change the mode of", shown))
 }
 
-/// Removes what is no directory; true when there was something.
+/// Removes a path unless it is a directory; returns whether it existed.
 fn unlink(directory: &File, name: &str, shown: &Path) -> Result<bool, Error> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) => Ok(true),

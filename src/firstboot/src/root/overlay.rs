@@ -1,19 +1,19 @@
-//! What a dry run would have changed, by path.
+//! Changes of a dry run, by path.
 
 use super::{Found, Kind, Owner};
 
-/// What would be at a path.
+/// Planned state of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Planned {
-    /// Nothing any more.
+    /// Removed.
     Absent,
-    /// A file that was written or a directory that was made.
+    /// A written file or created directory.
     Node(Found),
-    /// What is on the disk, with another owner or mode.
+    /// The existing path with another owner or mode.
     Owned(Owner),
 }
 
-/// A list: a dry run has some hundred changes, and a map would add kilobytes to the program.
+/// A list: dry runs have some hundred changes, and a map would add kilobytes to the program.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     entries: Vec<Entry>,
@@ -23,7 +23,7 @@ pub(super) struct Overlay {
 struct Entry {
     path: String,
     planned: Planned,
-    /// Of a file that was written.
+    /// Content of a written file.
     content: Option<Vec<u8>>,
 }
 
@@ -32,8 +32,8 @@ impl Overlay {
         self.entry(path).map(|entry| entry.planned)
     }
 
-    /// The content that would be at `path`, `Some(None)` if nothing; `None` where the disk has to be asked, which refuses
-    /// what it would refuse anyway.
+    /// Planned content of `path`, `Some(None)` if removed; `None` if it must be read from disk, which refuses
+    /// it as usual.
     pub(super) fn content(&self, path: &str) -> Option<Option<Vec<u8>>> {
         let entry = self.entry(path)?;
         match entry.planned {
@@ -43,7 +43,7 @@ impl Overlay {
         }
     }
 
-    /// Names and paths of what is planned right below the directory `path`.
+    /// Names and paths of planned entries directly in `path`.
     pub(super) fn below(&self, path: &str) -> Vec<(String, String)> {
         let mut below = Vec::new();
         for entry in &self.entries {

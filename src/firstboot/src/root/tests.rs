@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::changes;
 
-/// A tree, its root, and who runs this test: what it makes belongs to them.
+/// A tree, its root, and the user of this test, who owns created files.
 fn tree(dry_run: bool) -> (TempDir, Root, Owner) {
     let tree = tempfile::tempdir().unwrap();
     fs::create_dir(tree.path().join("d")).unwrap();
@@ -29,7 +29,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777
 }
 
-/// What changes when a file is written anew, and what when it is changed in place.
+/// Metadata that distinguish a rewritten file from one changed in place.
 fn identity(path: &Path) -> (u64, i64, i64) {
     let found = fs::symlink_metadata(path).unwrap();
     (found.ino(), found.mtime(), found.mtime_nsec())
@@ -42,7 +42,7 @@ fn names(path: &Path) -> Vec<String> {
     names
 }
 
-/// Whether this test may give files away. Continuous integration must run it so.
+/// Whether this test can change owners. CI must run it so.
 fn privileged(own: &Owner) -> bool {
     assert!(own.uid == 0 || std::env::var_os("CI").is_none(), "the tests of owners need root");
     own.uid == 0
@@ -255,7 +255,7 @@ fn a_failed_write_leaves_the_old_file_and_no_other() {
     let (tree, root, own) = tree(false);
     let path = tree.path().join("d/x");
     root.write("/d/x", b"old", &own).unwrap();
-    // The name itself is not too long, that of the temporary file is.
+    // The name is short enough, but that of the temporary file is too long.
     let long = format!("/d/{}", "x".repeat(250));
     assert!(matches!(root.write(&long, b"new", &own), Err(Error::Io { .. })));
     assert_eq!(fs::read(&path).unwrap(), b"old");
@@ -282,8 +282,8 @@ fn the_lock_is_of_one_run() {
     assert_eq!(found(Root::open(tree.path(), true).unwrap().lock().unwrap_err()), "a symbolic link");
 }
 
-/// Another process owns the directory, and replaces what is in it as fast as it can. A fault may go unseen here, by chance;
-/// what is seen is one.
+/// Another process owns the directory, and replaces its contents as fast as it can. A bug can go undetected by chance;
+/// a failure is always a bug.
 #[test]
 fn what_is_swapped_meanwhile_leads_nowhere() {
     // In memory: on a disk, every sync would wait for the other thread's renames.
@@ -309,7 +309,7 @@ fn what_is_swapped_meanwhile_leads_nowhere() {
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
                 swap(&d.join("real"), &d.join("away")).unwrap();
                 for other in ["link", "fifo"] {
-                    // Either may be gone by now, or the fifo at another name.
+                    // Either can be missing by now, or the fifo renamed.
                     let _ = swap(&d.join("file"), &d.join(other));
                 }
             }
@@ -338,13 +338,13 @@ fn what_is_swapped_meanwhile_leads_nowhere() {
     assert_eq!((fs::read(&secret).unwrap(), names(outside.path())), (b"secret".to_vec(), vec!["x".to_owned()]));
 }
 
-/// What a dry run says and finds is what a real run does.
+/// A dry run reports and reads the same as a real run.
 #[test]
 fn a_dry_run_changes_nothing_and_tells_the_same() {
     let run = |dry_run: bool| {
         let (tree, root, own) = tree(dry_run);
         let private = Owner { mode: 0o600, ..own };
-        // An ordinary user has to get through directories.
+        // An ordinary user needs search permission.
         let (open, closed) = (Owner { mode: 0o750, ..own }, Owner { mode: 0o700, ..own });
         for name in ["same", "other", "gone", "kept"] {
             let path = tree.path().join("d").join(name);

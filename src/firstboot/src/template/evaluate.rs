@@ -1,11 +1,11 @@
-//! Templates and expressions with the values of a machine.
+//! Evaluates templates and expressions.
 
 use std::collections::BTreeMap;
 
 use super::parse::{Expression, Node};
 use super::{Fault, Writing, filters};
 
-/// Longest text that a template makes, in bytes: each value has a limit of its own, loops multiply.
+/// Maximum length of a rendered text, in bytes: each value has a limit, but loops multiply.
 const MAX_TEXT: usize = 4 << 20;
 
 /// A value of an expression.
@@ -21,7 +21,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Whether it counts as true: all but an empty text, an empty list, 0 and `false`.
+    /// Whether it is truthy: all but an empty text, an empty list, 0 and `false`.
     pub fn is_true(&self) -> bool {
         match self {
             Self::Text(text) => !text.is_empty(),
@@ -46,29 +46,29 @@ impl Value {
     }
 }
 
-/// What only the machine knows.
+/// Queries to the machine.
 pub trait Machine {
-    /// Whether something is at an absolute path.
+    /// Whether an absolute path exists.
     fn exists(&self, path: &str) -> Result<bool, Fault>;
     /// The addresses of a host, sorted; at least one.
     fn addresses(&self, host: &str) -> Result<Vec<String>, Fault>;
-    /// What the cloud says about the machine, by a path of names with dots; empty where it says nothing.
+    /// Cloud metadata of the machine, by a dotted path; empty if unknown.
     fn cloud(&self, path: &str) -> Result<String, Fault>;
 }
 
-/// The names that have values.
+/// Defined names.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    /// Variables, all of them texts.
+    /// Variables, all texts.
     pub variables: &'a BTreeMap<String, String>,
-    /// What functions ask.
+    /// Target of functions.
     pub machine: &'a dyn Machine,
 }
 
-/// Values of the loops around, the innermost last.
+/// Values of enclosing loops, innermost last.
 type Bound = Vec<(String, String)>;
 
-/// Appends the text of nodes.
+/// Renders nodes.
 pub(super) fn render(
     nodes: &[Node],
     scope: &Scope,
@@ -143,7 +143,7 @@ fn name_of(name: &str, scope: &Scope, bound: &[(String, String)]) -> Result<Valu
     found.map(Value::Text).ok_or_else(|| Fault::Undefined { name: name.to_owned() })
 }
 
-/// Values of two kinds are never equal in Jinja, which hides mistakes: here it is an error.
+/// Values of different types are never equal in Jinja, which hides mistakes: here it is an error.
 fn equal(left: &Value, right: &Value) -> Result<bool, Fault> {
     if std::mem::discriminant(left) == std::mem::discriminant(right) {
         Ok(left == right)
@@ -168,7 +168,7 @@ fn call(function: &str, arguments: &[Value], scope: &Scope) -> Result<Value, Fau
     })
 }
 
-/// A value as a text without quotes.
+/// Formats a value without quotes.
 fn plain(value: &Value) -> Result<String, Fault> {
     match value {
         Value::Text(text) => Ok(text.clone()),
@@ -201,7 +201,7 @@ fn write(value: &Value, writing: Writing, out: &mut String) -> Result<(), Fault>
     Ok(())
 }
 
-/// A JSON string (RFC 8259, section 7). What YAML 1.2 (section 5.1) and TOML 1.0 do not take as it is, is escaped as well.
+/// A JSON string (RFC 8259, section 7). Characters that YAML 1.2 (section 5.1) and TOML 1.0 do not allow verbatim are escaped as well.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

@@ -1,8 +1,8 @@
-//! The filters and functions that there are.
+//! Filters and functions.
 
 use super::{Fault, Value};
 
-/// Name and number of arguments beside the filtered value.
+/// Name and number of arguments, without the filtered value.
 const FILTERS: [(&str, usize); 9] = [
     ("int", 0),
     ("split", 1),
@@ -18,10 +18,9 @@ const FILTERS: [(&str, usize); 9] = [
 /// First line of a certificate (RFC 7468, section 5).
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n";
 
-/// Functions ask the machine; each takes one text.
+/// Functions query the machine; each takes one text.
 const FUNCTIONS: [&str; 3] = ["exists", "addresses", "cloud"];
 
-/// The filter of that name.
 pub(super) fn filter(name: &str, arguments: usize) -> Result<&'static str, String> {
     match FILTERS.iter().find(|(known, _)| *known == name) {
         Some((known, count)) if *count == arguments => Ok(known),
@@ -30,7 +29,6 @@ pub(super) fn filter(name: &str, arguments: usize) -> Result<&'static str, Strin
     }
 }
 
-/// The function of that name.
 pub(super) fn function(name: &str, arguments: usize) -> Result<&'static str, String> {
     match FUNCTIONS.iter().find(|known| **known == name) {
         Some(known) if arguments == 1 => Ok(known),
@@ -39,7 +37,7 @@ pub(super) fn function(name: &str, arguments: usize) -> Result<&'static str, Str
     }
 }
 
-/// What a filter makes of a value.
+/// Applies a filter.
 pub(super) fn apply(filter: &str, value: Value, arguments: &[Value]) -> Result<Value, Fault> {
     if let ("length", Value::List(list)) = (filter, &value) {
         return Ok(Value::Number(i64::try_from(list.len()).unwrap_or(i64::MAX)));
@@ -84,8 +82,8 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// Decodes base64 (RFC 4648, section 4) of a text in UTF-8; blanks and line ends are skipped, padding is required. A certificate
-/// in PEM is returned as it is: the alphabet of base64 has no dash.
+/// Decodes base64 (RFC 4648, section 4) of a UTF-8 text; blanks and line breaks are skipped, padding is required. A PEM certificate
+/// is returned unchanged: the base64 alphabet has no dash.
 pub(crate) fn base64(text: &str) -> Result<String, Fault> {
     if text.starts_with(CERTIFICATE) {
         return Ok(text.to_owned());
@@ -104,7 +102,7 @@ pub(crate) fn base64(text: &str) -> Result<String, Fault> {
         }
         let [_, decoded @ ..] = word.to_be_bytes();
         let (kept, dropped) = decoded.split_at(group.len().saturating_sub(1).min(3));
-        // Bits beyond the last byte have to be zero, so that one text has one encoding.
+        // Trailing bits must be zero, so that encodings are unique.
         if group.len() < 4 && dropped.iter().any(|byte| *byte != 0) {
             return Err(wrong());
         }
@@ -135,7 +133,7 @@ pub(crate) struct Url<'a> {
 
 impl<'a> Url<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, Fault> {
-        // The text is not shown: it may have a password in it.
+        // The text is not shown: it can contain a password.
         let wrong = |reason: &str| Fault::value(format!("a value is not a URL: {reason}"));
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("it has no ://"))?;
         let port = match scheme {

@@ -1,15 +1,15 @@
-//! A template cut into pieces, and an expression cut into tokens.
+//! Lexers of templates and expressions.
 
 use super::Fault;
 
-/// A piece of a template, with the line on which it begins.
+/// A piece of a template, with its line number.
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece<'a> {
-    /// Text that is written as it is.
+    /// Literal text.
     Text(&'a str),
-    /// What stands between `{{` and `}}`.
+    /// Between `{{` and `}}`.
     Output(&'a str),
-    /// What stands between `{%` and `%}`.
+    /// Between `{%` and `%}`.
     Tag(&'a str),
 }
 
@@ -18,7 +18,7 @@ pub(super) enum Piece<'a> {
 pub(super) enum Token {
     Text(String),
     Number(i64),
-    /// A name or a word of the language.
+    /// A name or keyword.
     Word(String),
     /// One of `== != ( ) [ ] , | ~`.
     Sign(&'static str),
@@ -26,7 +26,7 @@ pub(super) enum Token {
 
 const SIGNS: [&str; 9] = ["==", "!=", "(", ")", "[", "]", ",", "|", "~"];
 
-/// Cuts a template.
+/// Splits a template.
 pub(super) fn pieces(text: &str) -> Result<Vec<(usize, Piece<'_>)>, Fault> {
     let mut pieces = Vec::new();
     // Whether `rest` begins a line.
@@ -45,7 +45,7 @@ pub(super) fn pieces(text: &str) -> Result<Vec<(usize, Piece<'_>)>, Fault> {
             .ok_or_else(|| Fault::Syntax { line, message: format!("{} without {closing}", &opened[..2]) })?;
         let (inner, after) = (&opened[2..2 + end], &opened[2 + end + 2..]);
         if is_block && (inner.starts_with(['-', '+']) || inner.ends_with(['-', '+'])) {
-            return Err(Fault::Syntax { line, message: "- and + beside % are not known".to_owned() });
+            return Err(Fault::Syntax { line, message: "- and + next to % are not supported".to_owned() });
         }
         match closing {
             "}}" => pieces.push((line, Piece::Output(inner))),
@@ -71,7 +71,7 @@ fn next_opening(text: &str) -> Option<usize> {
     ["{{", "{%", "{#"].iter().filter_map(|opening| text.find(opening)).min()
 }
 
-/// Where the closing mark stands that is not inside a quoted text.
+/// Position of the closing mark outside of quoted text.
 fn end_of(text: &str, closing: &str) -> Option<usize> {
     if closing == "#}" {
         return text.find(closing);
@@ -91,7 +91,7 @@ fn end_of(text: &str, closing: &str) -> Option<usize> {
     None
 }
 
-/// Without the blanks at its end, if there is nothing else in that line; `fresh` tells whether the text begins a line.
+/// Strips trailing blanks if the line has nothing else; `fresh` means that the text starts a line.
 fn strip_indent(text: &str, fresh: bool) -> &str {
     let stripped = text.trim_end_matches([' ', '\t']);
     let begins = if stripped.is_empty() { fresh } else { stripped.ends_with('\n') };
@@ -102,7 +102,7 @@ fn lines(text: &str) -> usize {
     text.matches('\n').count()
 }
 
-/// Cuts an expression.
+/// Splits an expression.
 pub(super) fn tokens(text: &str, line: usize) -> Result<Vec<Token>, Fault> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -131,7 +131,7 @@ fn word(text: &str, line: usize) -> Result<Token, Fault> {
     Ok(Token::Number(number))
 }
 
-/// A quoted text and how many bytes it takes with its quotes.
+/// A quoted text and its length including quotes.
 fn quoted(text: &str, quote: char) -> Option<(Token, usize)> {
     let mut value = String::new();
     let mut characters = text.char_indices().skip(1);

@@ -1,17 +1,17 @@
-//! Templates and expressions as trees.
+//! Parser of templates and expressions.
 
 use std::collections::BTreeSet;
 
 use super::lex::{self, Piece, Token};
 use super::{Fault, Value, filters};
 
-/// Deepest nesting of expressions and of tags: a plan is written by hand.
+/// Maximum nesting depth of expressions and tags: plans are written manually.
 const MAX_DEPTH: usize = 32;
 
-/// Most tokens of an expression: each operator nests too.
+/// Maximum number of tokens in an expression: each operator nests as well.
 const MAX_TOKENS: usize = 500;
 
-/// Words that are no names.
+/// Reserved words.
 const RESERVED: [&str; 8] = ["and", "or", "not", "in", "if", "else", "true", "false"];
 
 /// A part of a template.
@@ -19,7 +19,7 @@ const RESERVED: [&str; 8] = ["and", "or", "not", "in", "if", "else", "true", "fa
 pub(super) enum Node {
     Text(String),
     Output(Expression),
-    /// The first branch whose condition holds, or the last.
+    /// The first branch whose condition holds, or the else branch.
     If(Vec<(Expression, Vec<Node>)>, Vec<Node>),
     For(String, Expression, Vec<Node>),
 }
@@ -35,7 +35,7 @@ pub(super) enum Expression {
     Equal(Box<Expression>, Box<Expression>),
     In(Box<Expression>, Box<Expression>),
     Join(Box<Expression>, Box<Expression>),
-    /// Condition, value where it holds, value where it does not.
+    /// Condition, value if it holds, value otherwise.
     Choice(Box<[Expression; 3]>),
     Filter(&'static str, Box<Expression>, Vec<Expression>),
     Call(&'static str, Vec<Expression>),
@@ -130,7 +130,7 @@ fn shown(token: &Token) -> String {
     }
 }
 
-/// A tag that ends or divides a body: its first word, the rest, its line.
+/// A tag that ends or divides a body: keyword, rest, line.
 struct Tag<'a> {
     word: &'a str,
     rest: &'a str,
@@ -143,7 +143,7 @@ struct Template<'a> {
 }
 
 impl<'a> Template<'a> {
-    /// Nodes up to the end or to a tag that is not theirs.
+    /// Nodes up to the end or to a tag that ends the body.
     fn body(&mut self) -> Result<(Vec<Node>, Option<Tag<'a>>), Fault> {
         let mut nodes = Vec::new();
         while let Some((line, piece)) = self.pieces.next() {
@@ -214,14 +214,14 @@ impl<'a> Template<'a> {
     }
 }
 
-/// Whether a text can be a name of this language.
+/// Whether a text is a valid name.
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !RESERVED.contains(&text)
 }
 
-/// Recursive descent; the binding of operators is Jinja's.
+/// Recursive descent with Jinja's operator precedence.
 struct Parser {
     tokens: Vec<Token>,
     at: usize,
@@ -330,7 +330,7 @@ impl Parser {
         })
     }
 
-    /// Expressions between commas up to a closing sign.
+    /// Comma-separated expressions up to a closing sign.
     fn list(&mut self, closing: &'static str) -> Result<Vec<Expression>, Fault> {
         let mut parts = Vec::new();
         while !self.sign(closing) {

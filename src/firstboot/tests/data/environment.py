@@ -30,7 +30,7 @@ def variables(shared, path):
         return [b"!"]
     if not found:
         return []
-    # As exec_context_load_environment() does it, which drops what is no assignment.
+    # As in exec_context_load_environment(), which drops lines that are not assignments.
     strings = shared.strv_env_clean_with_callback(found, None, None)
     return list(itertools.takewhile(lambda string: string is not None, map(strings.__getitem__, itertools.count())))
 

@@ -1,20 +1,20 @@
-//! The smallest guests that show whether KVM runs a system: firmware that writes a V and ends the machine.
+//! Minimal test guests for KVM: firmware that writes a V and shuts down.
 
 use vmbake_disk::disk::Arch;
 
-/// What a guest writes, to the debug port on amd64 and to the serial port on arm64.
+/// Output of a guest: to the debug port on amd64, to the serial port on arm64.
 pub const WORD: &[u8] = b"V";
-/// The length of the firmware on amd64, whose end is at 4 GiB and again at 1 MiB.
+/// Length of the amd64 firmware, which is mapped below 4 GiB and below 1 MiB.
 const FIRMWARE_LEN: usize = 64 << 10;
-/// Where [`AMD64`] begins in it, below the reset vector.
+/// Offset of [`AMD64`] in it, below the reset vector.
 const AMD64_START: usize = 0xff00;
 const RESET_VECTOR: usize = 0xfff0;
 
-/// Goes to long mode, as the kernel of every image does, waits for the floating-point unit there, writes a V to port 0x402 and resets the
-/// machine by port 0xcf9. `fwait` is an instruction that processors run and that KVM cannot emulate: a KVM that emulates guests, as it does
-/// where the host is a virtual machine without nested virtualization, runs SeaBIOS and then stops in UEFI or in the kernel.
+/// Enters long mode, as the kernel of every image does, waits for the floating-point unit, writes a V to port 0x402 and resets the
+/// machine by port 0xcf9. `fwait` is an instruction that KVM cannot emulate: a KVM that emulates guests, as it does
+/// on a virtual machine without nested virtualization, runs SeaBIOS and then hangs in UEFI or in the kernel.
 const AMD64: [u8; 166] = [
-    // To protected mode, by the table of segments at the end.
+    // Enters protected mode, with the GDT at the end.
     0xfa, 0x2e, 0x66, 0x0f, 0x01, 0x16, 0xa0, 0xff, 0x0f, 0x20, 0xc0, 0x0c, 0x01, 0x0f, 0x22, 0xc0, 0x66, 0xea, 0x18,
     0xff, 0x0f, 0x00, 0x08, 0x00, // Three page tables, at 0x1000, map the first 2 MiB; then to long mode.
     0x66, 0xb8, 0x10, 0x00, 0x8e, 0xd8, 0xc7, 0x05, 0x00, 0x10, 0x00, 0x00, 0x03, 0x20, 0x00, 0x00, 0xc7, 0x05, 0x00,
@@ -26,7 +26,7 @@ const AMD64: [u8; 166] = [
     0xfd, // Segments: none, code of 32 bits, data, code of 64 bits.
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x9b, 0xcf, 0x00, 0xff, 0xff, 0x00,
     0x00, 0x00, 0x93, 0xcf, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x9b, 0xaf, 0x00,
-    // Their length and address, for `lgdt`.
+    // Length and address of the GDT, for `lgdt`.
     0x1f, 0x00, 0x80, 0xff, 0x0f, 0x00,
 ];
 
@@ -34,13 +34,13 @@ const AMD64: [u8; 166] = [
 /// `SYSTEM_OFF` of PSCI.
 const ARM64: [u32; 7] = [0xd2a1_2001, 0x5280_0ac0, 0xb900_0020, 0x5280_0100, 0x72b0_8000, 0xd400_0002, 0x1400_0000];
 
-/// The guest's program, which qemu reads as `/dev/stdin`.
+/// The guest's firmware, which QEMU reads from `/dev/stdin`.
 pub fn program(arch: Arch) -> Vec<u8> {
     match arch {
         Arch::Amd64 => {
             let mut firmware = vec![0; FIRMWARE_LEN];
             firmware[AMD64_START..AMD64_START + AMD64.len()].copy_from_slice(&AMD64);
-            // `jmp` to the start, in real mode.
+            // `jmp` to the start in real mode.
             firmware[RESET_VECTOR..RESET_VECTOR + 3].copy_from_slice(&[0xe9, 0x0d, 0xff]);
             firmware
         }
@@ -48,7 +48,7 @@ pub fn program(arch: Arch) -> Vec<u8> {
     }
 }
 
-/// The machine that runs it, whose output is the character device `word`.
+/// Machine options; the output is the character device `word`.
 pub fn machine(arch: Arch) -> &'static [&'static str] {
     match arch {
         Arch::Amd64 => &["-M", "q35", "-bios", "/dev/stdin", "-device", "isa-debugcon,iobase=0x402,chardev=word"],

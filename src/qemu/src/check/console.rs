@@ -1,14 +1,14 @@
-//! What the console shows: bytes enter; whether the boot has failed, and the lines that matter, leave.
+//! Console output: bytes in; boot failures and relevant lines out.
 
 use vmbake_common::escape;
 
-/// What is kept: the end.
+/// Maximum kept length: the end of the output.
 const MAX_KEPT: usize = 256 << 10;
-/// Lines that are told: the end, or what stands around the first sign of trouble.
+/// Number of reported lines: the end, or the context of the first sign of failure.
 const LINES: usize = 40;
-/// Lines of them that stand before the sign.
+/// Number of lines before the sign.
 const BEFORE: usize = 10;
-/// No boot that shows one of these gets better.
+/// Signs of a failed boot.
 const TROUBLE: [&str; 7] = [
     "Kernel panic",
     "You are in emergency mode",
@@ -19,7 +19,7 @@ const TROUBLE: [&str; 7] = [
     "BdsDxe: No bootable option or device was found",
 ];
 
-/// The end of what a console has shown.
+/// The end of the console output.
 #[derive(Debug, Default)]
 pub struct Console {
     kept: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// Takes what is new.
+    /// Appends output.
     pub fn push(&mut self, bytes: &[u8]) {
         let longest = TROUBLE.iter().map(|sign| sign.len()).max().unwrap_or_default();
         let from = self.kept.len().saturating_sub(longest);
@@ -37,18 +37,18 @@ impl Console {
             self.trouble = TROUBLE.into_iter().find(|sign| text.contains(sign));
         }
         let more = self.kept.len().saturating_sub(MAX_KEPT);
-        // Not for every byte.
+        // Amortized.
         if more > MAX_KEPT / 4 {
             self.kept.drain(..more);
         }
     }
 
-    /// Why the boot does not go on.
+    /// The sign of a failed boot, if any.
     pub fn trouble(&self) -> Option<&'static str> {
         self.trouble
     }
 
-    /// The lines that matter, as they may be shown.
+    /// The relevant lines, escaped.
     pub fn tail(&self) -> String {
         let text = escape::lines(&plain(&String::from_utf8_lossy(&self.kept)));
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -61,14 +61,14 @@ impl Console {
     }
 }
 
-/// Text without what moves a cursor or colours it (ECMA-48, 5.4), and without the returns of a carriage.
+/// Strips control sequences (ECMA-48, 5.4) and carriage returns.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {
         match char {
             '\u{1b}' if chars.next_if_eq(&'[').is_some() => {
-                // Parameters and intermediate bytes, up to the final one.
+                // Parameter and intermediate bytes, up to the final byte.
                 while chars.next_if(|char| (' '..='?').contains(char)).is_some() {}
                 chars.next_if(|char| ('@'..='~').contains(char));
             }

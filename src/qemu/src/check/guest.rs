@@ -1,40 +1,39 @@
-//! What is asked inside the machine: checks enter, vendor data for cloud-init leave; the bytes of a virtio port enter, reports leave.
+//! Checks inside the machine: checks in, vendor data for cloud-init out; bytes of a virtio port in, reports out.
 //!
-//! The script is a boot hook, which cloud-init runs on every boot and beside user data of any kind. It does nothing but start a
-//! transient unit, so that the boot goes on meanwhile. A report is a line, `STATE NUMBER BYTES`, and so many bytes of text. A
-//! machine may say what it likes: its reports are bounded, and the first one that is none ends them.
+//! The script is a boothook, which cloud-init runs on every boot in addition to any user data. It only starts a
+//! transient unit, so that the boot continues. A report is a line, `STATE NUMBER BYTES`, followed by that many bytes of text. The
+//! machine is not trusted: reports are bounded, and the first malformed one ends the stream.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read};
 
 use super::{Check, State};
 
-/// Name of the port in the machine.
+/// Name of the virtio port.
 pub const PORT: &str = "vmbake.check";
-/// Number of the report about the boot itself.
+/// Report number of the boot itself.
 pub const BOOT: usize = 0;
-/// Longest text of a report, in bytes.
+/// Maximum length of a report's text.
 const MAX_SAID: usize = 4096;
-/// Longest first line of a report, in bytes.
+/// Maximum length of a report's first line.
 const MAX_LINE: u64 = 64;
 
-/// What the script begins with: how it answers, and how it asks.
+/// Prelude of the script: functions that check and report.
 const SCRIPT: &str = include_str!("guest.sh");
-/// A line that no script has: what stands before it is the script, in the hook.
+/// Delimiter of the script in the hook.
 const END: &str = "end-of-vmbake-check-5a1cf7";
 
-/// What the machine says of a check.
+/// A report of the machine.
 #[derive(Debug, PartialEq, Eq)]
 pub struct GuestReport {
     /// Number of the check, from 1; [`BOOT`] for the boot.
     pub number: usize,
-    /// Whether it holds.
     pub state: State,
-    /// What was seen.
+    /// Details.
     pub said: String,
 }
 
-/// Vendor data that have the checks made; `None` where nothing is to be asked inside the machine.
+/// Vendor data with the checks; `None` if there are none inside the machine.
 pub fn vendor_data(checks: &[Check]) -> Option<String> {
     let mut calls = String::new();
     for (number, check) in (1..).zip(checks) {
@@ -57,12 +56,12 @@ pub fn vendor_data(checks: &[Check]) -> Option<String> {
     })
 }
 
-/// A word of a shell.
+/// Quotes a shell word.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The next report; `None` at the end, or where it is not one.
+/// The next report; `None` at the end, or if it is malformed.
 pub fn report(port: &mut impl BufRead) -> io::Result<Option<GuestReport>> {
     let mut line = String::new();
     port.take(MAX_LINE).read_line(&mut line)?;
@@ -105,7 +104,7 @@ mod tests {
         let script = data.split_once(&format!("<<'{END}'\n")).unwrap().1.split_once(END).unwrap().0;
         let status = Command::new("sh").args(["-n", "-c", script]).status().unwrap();
         assert!(status.success());
-        // The shell gives back what was quoted.
+        // Round trip through the shell.
         let said = Command::new("sh").args(["-c", &format!("printf %s {}", quoted(&hostile))]).output().unwrap();
         assert_eq!(said.stdout, hostile.as_bytes());
         assert!(script.contains("judge 2 run ") && script.contains("judge 4 file '/a b'"), "{script}");

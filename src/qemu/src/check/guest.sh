@@ -1,4 +1,4 @@
-# Runs in the machine as root, until it goes off. judge NUMBER QUESTION ARGUMENT reports what is new about a check.
+# Runs in the machine as root until shutdown. judge NUMBER QUESTION ARGUMENT reports changes of a check.
 cd /run/vmbake-check || exit
 modprobe -q virtio_console
 for tries in 1 2 3 4 5 6 7 8 9 10; do
@@ -20,7 +20,7 @@ judge() {
     { echo "$state $1 $(stat -c %s said.short)"; cat said.short; } >&3
 }
 
-# Of a property, as old versions of systemctl tell it, too.
+# Property output of old systemctl versions as well.
 property() {
     systemctl show --property "$2" -- "$1" | sed "s/^$2=//"
 }
@@ -32,7 +32,7 @@ unit() {
         active) return 0 ;;
         failed) ;;
         inactive)
-            # A unit that does its work and ends.
+            # A oneshot unit.
             [ "$(property "$1" Type)" = oneshot ] && [ "$(property "$1" ConditionResult)" = yes ] &&
                 [ "$(property "$1" ExecMainExitTimestampMonotonic)" != 0 ] && return 0
             [ "$(property "$1" LoadState)" = loaded ] && return 1
@@ -69,6 +69,6 @@ boot() {
 }
 
 judge 0 boot "the machine boots"
-# It knows no --wait before version 240, and says so at once.
+# --wait is unknown before version 240, which fails immediately.
 state=$(systemctl is-system-running --wait 2>&1)
 judge 0 boot "$state"

@@ -1,35 +1,35 @@
-//! Verdicts as JUnit XML, which CI systems show: a suite with a case for each check, and the console of one that failed.
+//! Results as JUnit XML for CI systems: a suite with one case per check, and the console output of a failed run.
 
 use std::fmt::Write as _;
 
-use super::{State, Trial};
+use super::{CheckRun, State};
 
-/// The report about the machine of an image.
-pub fn junit(image: &str, trial: &Trial) -> String {
-    let failed = trial.verdicts.iter().filter(|verdict| verdict.state != State::Ok).count();
-    let (image, total) = (xml(image), trial.verdicts.len());
+/// Renders the results for an image.
+pub fn junit(image: &str, run: &CheckRun) -> String {
+    let failed = run.results.iter().filter(|result| result.state != State::Ok).count();
+    let (image, total) = (xml(image), run.results.len());
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <testsuites>\n<testsuite name=\"{image}\" tests=\"{total}\" failures=\"{failed}\" errors=\"0\" time=\"{:.1}\">\n",
-        trial.seconds
+        run.seconds
     );
-    for verdict in &trial.verdicts {
-        let (name, said) = (xml(&verdict.check), xml(&verdict.said));
+    for result in &run.results {
+        let (name, said) = (xml(&result.check), xml(&result.said));
         // Writing to a string cannot fail.
-        let _ = write!(text, "<testcase classname=\"{image}\" name=\"{name}\" time=\"{:.1}\">", verdict.seconds);
-        if verdict.state != State::Ok {
-            let why = trial.ended.as_deref().map_or("does not hold".to_owned(), xml);
+        let _ = write!(text, "<testcase classname=\"{image}\" name=\"{name}\" time=\"{:.1}\">", result.seconds);
+        if result.state != State::Ok {
+            let why = run.ended.as_deref().map_or("check failed".to_owned(), xml);
             let _ = write!(text, "<failure message=\"{why}\">{said}</failure>");
         }
         text.push_str("</testcase>\n");
     }
     if failed > 0 {
-        let _ = writeln!(text, "<system-out>{}</system-out>", xml(&trial.console));
+        let _ = writeln!(text, "<system-out>{}</system-out>", xml(&run.console));
     }
     text + "</testsuite>\n</testsuites>\n"
 }
 
-/// Text without what XML 1.0 has a use for, or no room (section 2.2).
+/// Escapes text for XML 1.0, and replaces invalid characters (section 2.2).
 fn xml(text: &str) -> String {
     let mut escaped = String::new();
     for char in text.chars() {
@@ -48,21 +48,21 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::CheckVerdict;
+    use crate::check::CheckResult;
 
     #[test]
     fn a_report_holds_any_text() {
-        let verdict = |check: &str, state, said: &str| CheckVerdict {
+        let result = |check: &str, state, said: &str| CheckResult {
             check: check.to_owned(),
             state,
             said: said.to_owned(),
             seconds: 1.25,
         };
-        let verdicts =
-            vec![verdict("tcp:80", State::Ok, "accepts"), verdict("run=a && b < \"c\"", State::Failed, "\u{1}]]> <x>")];
-        let trial =
-            Trial { verdicts, seconds: 10.0, ended: Some("a < b".to_owned()), console: "a\u{fffe}b".to_owned() };
-        let text = junit("a&b", &trial);
+        let results =
+            vec![result("tcp:80", State::Ok, "accepts"), result("run=a && b < \"c\"", State::Failed, "\u{1}]]> <x>")];
+        let run =
+            CheckRun { results, seconds: 10.0, ended: Some("a < b".to_owned()), console: "a\u{fffe}b".to_owned() };
+        let text = junit("a&b", &run);
         assert!(
             text.contains("<testsuite name=\"a&amp;b\" tests=\"2\" failures=\"1\" errors=\"0\" time=\"10.0\">"),
             "{text}"

@@ -1,5 +1,5 @@
-//! qemu's monitor: questions about a running machine enter, its answers leave. Specification: QMP (`docs/interop/qmp-spec.rst` of
-//! QEMU), over a socket that qemu inherits.
+//! QEMU's monitor: requests in, responses out. Specification: QMP (`docs/interop/qmp-spec.rst` of
+//! QEMU), over an inherited socket.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,30 +8,30 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Longest answer in bytes; it has one line a connection.
+/// Maximum length of a response, which has one line per connection.
 const MAX_ANSWER: u64 = 4 << 20;
-/// qemu answers from the loop in which the machine runs; on a busy host that may take long.
+/// Timeout. QEMU responds from its main loop, which can take long on a busy host.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The host's end of the monitor.
+/// Client of the monitor.
 pub struct Monitor {
     stream: BufReader<UnixStream>,
 }
 
 impl Monitor {
-    /// Takes the end of a socket whose other end qemu has, or will have.
+    /// Wraps one end of a socket, of which QEMU inherits the other.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Waits until qemu has made the machine.
+    /// Waits until QEMU has created the machine.
     pub fn begin(&mut self) -> io::Result<()> {
-        self.ask("qmp_capabilities", &json!({})).map(drop)
+        self.request("qmp_capabilities", &json!({})).map(drop)
     }
 
-    /// Ports of 127.0.0.1 that lead into the machine, by the machine's.
+    /// Forwarded ports of 127.0.0.1, by guest port.
     pub fn forwards(&mut self) -> io::Result<BTreeMap<u16, u16>> {
         let said = self.network()?;
         let forward = |line: &str| {
@@ -41,7 +41,7 @@ impl Monitor {
         Ok(said.lines().filter_map(forward).collect())
     }
 
-    /// Whether the machine has accepted a connection to a port of this host that leads into it.
+    /// Whether the machine has accepted a connection to a forwarded port.
     pub fn is_established(&mut self, port: u16) -> io::Result<bool> {
         let said = self.network()?;
         let established = |(state, ports): (&str, (u16, u16))| state == "ESTABLISHED" && ports.0 == port;
@@ -50,15 +50,15 @@ impl Monitor {
 
     /// Presses the power button.
     pub fn power_down(&mut self) -> io::Result<()> {
-        self.ask("system_powerdown", &json!({})).map(drop)
+        self.request("system_powerdown", &json!({})).map(drop)
     }
 
     fn network(&mut self) -> io::Result<String> {
-        let said = self.ask("human-monitor-command", &json!({ "command-line": "info usernet" }))?;
+        let said = self.request("human-monitor-command", &json!({ "command-line": "info usernet" }))?;
         Ok(said.as_str().unwrap_or_default().to_owned())
     }
 
-    fn ask(&mut self, command: &str, arguments: &Value) -> io::Result<Value> {
+    fn request(&mut self, command: &str, arguments: &Value) -> io::Result<Value> {
         let mut request = json!({ "execute": command, "arguments": arguments }).to_string();
         request.push('\n');
         self.stream.get_mut().write_all(request.as_bytes())?;
@@ -71,7 +71,7 @@ impl Monitor {
             if let Some(error) = message.get("error") {
                 return Err(io::Error::other(error.to_string()));
             }
-            // The greeting and events stand between.
+            // Skips the greeting and events.
             if let Some(answer) = message.get_mut("return") {
                 return Ok(answer.take());
             }
@@ -79,7 +79,7 @@ impl Monitor {
     }
 }
 
-/// State, port of this host and port of the machine of a line of `info usernet`, for what leads into the machine:
+/// State, host port and guest port of a line of `info usernet`, for forwarded ports:
 /// `TCP[STATE] FD 127.0.0.1 PORT 10.0.2.15 PORT …`.
 fn connection(line: &str) -> Option<(&str, (u16, u16))> {
     let (state, rest) = line.trim_start().strip_prefix("TCP[")?.split_once(']')?;

@@ -1,7 +1,7 @@
-//! What is asked from this host: a port that leads into the machine enters, whether something answers there leaves.
+//! Checks from this host: a forwarded port in, a state out.
 //!
-//! qemu itself accepts each connection and makes one of its own into the machine, so that only its state, or an answer, tells
-//! whether somebody listens.
+//! QEMU accepts every connection itself and opens another one to the machine, so only the state of the latter, or a response, shows
+//! whether something listens.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use super::{Check, Monitor, State};
 
-/// How long an answer may take.
+/// Timeout of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks at a connection.
+/// Polling interval of a connection.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Longest first line of an answer, in bytes.
+/// Maximum length of a status line.
 const MAX_LINE: u64 = 1024;
 
-/// Makes a check at `port` of this host; what it finds may change.
-pub fn ask(check: &Check, port: u16, monitor: &mut Monitor) -> io::Result<(State, String)> {
+/// Runs a check at `port` of this host; the result can change.
+pub fn run(check: &Check, port: u16, monitor: &mut Monitor) -> io::Result<(State, String)> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -27,8 +27,8 @@ pub fn ask(check: &Check, port: u16, monitor: &mut Monitor) -> io::Result<(State
         Check::Http { path, status, .. } => Ok(match get(&stream, path) {
             Ok(Some(found)) if found == *status => (State::Ok, format!("status {found}")),
             Ok(Some(found)) => (State::Pending, format!("status {found}, expected {status}")),
-            Ok(None) => (State::Pending, "what answers does not speak HTTP".to_owned()),
-            Err(error) => (State::Pending, format!("no answer: {error}")),
+            Ok(None) => (State::Pending, "not an HTTP response".to_owned()),
+            Err(error) => (State::Pending, format!("no response: {error}")),
         }),
         _ => Ok(match is_accepted(&stream, port, monitor)? {
             true => (State::Ok, "accepts connections".to_owned()),
@@ -46,7 +46,7 @@ fn is_accepted(stream: &TcpStream, port: u16, monitor: &mut Monitor) -> io::Resu
             return Ok(true);
         }
         match stream.peek(&mut [0]) {
-            // Who speaks has accepted, even if it has gone since.
+            // Received data means that the connection was accepted, even if it is closed by now.
             Ok(1..) => return Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(PAUSE),
             Ok(0) | Err(_) => return Ok(false),
@@ -55,7 +55,7 @@ fn is_accepted(stream: &TcpStream, port: u16, monitor: &mut Monitor) -> io::Resu
     Ok(false)
 }
 
-/// The status of what GET brings (RFC 9112, sections 3 and 4); `None` if that is not HTTP.
+/// The status of a GET request (RFC 9112, sections 3 and 4); `None` if it is not HTTP.
 fn get(mut stream: &TcpStream, path: &str) -> io::Result<Option<u16>> {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: vmbake\r\nAccept: */*\r\nConnection: close\r\n\r\n"
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// What a check finds at a server that gives this answer.
+    /// The result of a check at a server with this response.
     fn found(check: &str, answer: &'static [u8]) -> (State, String) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -92,9 +92,9 @@ mod tests {
             String::from_utf8_lossy(&asked[..len]).into_owned()
         });
         let (ours, mut its) = UnixStream::pair().unwrap();
-        // qemu knows of no connection.
+        // QEMU reports no connection.
         its.write_all("{\"return\": \"\"}\n".repeat(1000).as_bytes()).unwrap();
-        let found = ask(&check.parse().unwrap(), port, &mut Monitor::new(ours).unwrap()).unwrap();
+        let found = run(&check.parse().unwrap(), port, &mut Monitor::new(ours).unwrap()).unwrap();
         let asked = server.join().unwrap();
         assert!(!check.starts_with("http") || asked.starts_with("GET /x HTTP/1.1\r\nHost: "), "{asked}");
         found
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(found("http:80/x", b"HTTP/1.1 200 OK\r\n\r\n"), said(State::Ok, "status 200"));
         assert_eq!(found("http:80/x=404", b"HTTP/1.0 404\n"), said(State::Ok, "status 404"));
         assert_eq!(found("http:80/x", b"HTTP/1.1 503 No\r\n"), said(State::Pending, "status 503, expected 200"));
-        let other = said(State::Pending, "what answers does not speak HTTP");
+        let other = said(State::Pending, "not an HTTP response");
         assert_eq!(found("http:80/x", b"* OK IMAP\r\n"), other);
         assert_eq!(found("http:80/x", b"HTTP/1.1 many\r\n"), other);
         assert_eq!(found("http:80/x", b"").0, State::Pending);

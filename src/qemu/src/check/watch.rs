@@ -1,4 +1,4 @@
-//! A machine is watched while it runs: a child process and what it says enter, verdicts leave, and the machine is off.
+//! Watches a running machine: a child process and its output in, results out; the machine is stopped.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,56 +11,55 @@ use std::time::{Duration, Instant};
 
 use super::console::Console;
 use super::guest::{self, GuestReport};
-use super::{Check, CheckVerdict, Judge, Monitor, State, probe};
+use super::{Check, CheckOptions, CheckResult, Monitor, State, probe};
 use vmbake_common::hint::Hint;
 use vmbake_common::message::FileError;
 use vmbake_common::progress::{self, Progress};
 
-/// Between two questions from outside.
+/// Interval of checks from this host.
 const PAUSE: Duration = Duration::from_secs(1);
-/// For the lines that explain why a boot has failed.
+/// Time to collect output that explains a failed boot.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-/// For an orderly end.
+/// Time for an orderly shutdown.
 const SHUTDOWN: Duration = Duration::from_secs(90);
 
-/// How a machine is spoken with.
+/// Channels of a machine.
 #[derive(Debug)]
 pub struct Line {
-    /// qemu's monitor.
     pub monitor: UnixStream,
-    /// The port on which the machine reports.
+    /// Reports of the machine.
     pub port: UnixStream,
 }
 
-/// What became of all checks.
+/// Result of a checked run.
 #[derive(Debug)]
-pub struct Trial {
-    /// In the order in which they were given.
-    pub verdicts: Vec<CheckVerdict>,
-    /// How long the machine ran.
+pub struct CheckRun {
+    /// In the given order.
+    pub results: Vec<CheckResult>,
+    /// Run time of the machine.
     pub seconds: f64,
-    /// Why it ended before all checks held.
+    /// Why it ended before all checks passed.
     pub ended: Option<String>,
-    /// Of the console, the lines that matter.
+    /// Relevant lines of the console.
     pub console: String,
 }
 
-/// Why a machine could not be judged.
+/// Error of a checked run.
 #[derive(Debug, thiserror::Error)]
-pub enum TrialError {
-    #[error("qemu ended before there was a machine")]
+pub enum CheckRunError {
+    #[error("QEMU exited during startup")]
     NoMachine { source: io::Error },
-    #[error("lost qemu")]
+    #[error("lost the QEMU process")]
     Lost { source: io::Error },
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-impl Hint for TrialError {
+impl Hint for CheckRunError {
     vmbake_common::causes!(File; NoMachine, Lost);
 }
 
-/// What happened in the machine.
+/// An event.
 enum Event {
     Console(Vec<u8>),
     Report(GuestReport),
@@ -68,45 +67,45 @@ enum Event {
 }
 
 struct Watch<'a> {
-    judge: &'a Judge,
+    options: &'a CheckOptions,
     progress: &'a Progress,
     start: Instant,
-    verdicts: Vec<CheckVerdict>,
+    results: Vec<CheckResult>,
     console: Console,
     log: Option<File>,
-    /// When the console showed that nothing will come of it.
+    /// Time of a boot failure on the console.
     trouble: Option<Instant>,
     off: bool,
 }
 
-/// Watches until every check has held, or one cannot any more, or time is over; then ends the machine, in order if `kept`.
+/// Watches until all checks have passed, one has failed for good, or the timeout; then stops the machine, orderly if `kept`.
 pub fn watch(
     mut child: Child,
     line: Line,
-    judge: &Judge,
+    options: &CheckOptions,
     kept: bool,
     progress: &Progress,
-) -> Result<Trial, TrialError> {
-    let lost = |source| TrialError::Lost { source };
+) -> Result<CheckRun, CheckRunError> {
+    let lost = |source| CheckRunError::Lost { source };
     let result = (|| {
         let mut monitor = Monitor::new(line.monitor).map_err(lost)?;
-        monitor.begin().map_err(|source| TrialError::NoMachine { source })?;
+        monitor.begin().map_err(|source| CheckRunError::NoMachine { source })?;
         let forwards = monitor.forwards().map_err(lost)?;
-        let mut watch = Watch::new(judge, progress)?;
+        let mut watch = Watch::new(options, progress)?;
         let events = listen(child.stdout.take(), line.port);
         let ended = watch.until_decided(&events, &mut monitor, &forwards)?;
         if kept && !watch.off {
             watch.shut_down(&events, &mut monitor)?;
         }
-        Ok(watch.trial(ended))
+        Ok(watch.run(ended))
     })();
-    // It may be off already.
+    // It can have stopped already.
     let _ = child.kill();
     child.wait().map_err(lost)?;
     result
 }
 
-/// Hears the console and the reports, each in a thread of its own, which end with the machine.
+/// Reads console and reports in two threads, which end with the machine.
 fn listen(console: Option<ChildStdout>, port: UnixStream) -> Receiver<Event> {
     let (sender, events) = channel();
     let reports: Sender<Event> = sender.clone();
@@ -126,38 +125,38 @@ fn listen(console: Option<ChildStdout>, port: UnixStream) -> Receiver<Event> {
                 return;
             }
         }
-        // Nobody may listen any more.
+        // The receiver can be closed by now.
         let _ = sender.send(Event::Off);
     });
     events
 }
 
 impl<'a> Watch<'a> {
-    fn new(judge: &'a Judge, progress: &'a Progress) -> Result<Self, TrialError> {
-        let verdict = |check: &Check| CheckVerdict {
+    fn new(options: &'a CheckOptions, progress: &'a Progress) -> Result<Self, CheckRunError> {
+        let result = |check: &Check| CheckResult {
             check: check.to_string(),
             state: State::Pending,
-            said: if check.port().is_some() { "not asked yet" } else { "the machine has not answered" }.to_owned(),
+            said: if check.port().is_some() { "not checked yet" } else { "the machine has not reported" }.to_owned(),
             seconds: 0.0,
         };
-        let log = match &judge.log {
+        let log = match &options.log {
             Some(path) => Some(File::create(path).map_err(|source| {
-                TrialError::File(FileError::new(path.clone(), "write what the console shows", source))
+                CheckRunError::File(FileError::new(path.clone(), "write the console output", source))
             })?),
             None => None,
         };
-        let verdicts = judge.checks.iter().map(verdict).collect();
+        let results = options.checks.iter().map(result).collect();
         let console = Console::default();
-        Ok(Self { judge, progress, start: Instant::now(), verdicts, console, log, trouble: None, off: false })
+        Ok(Self { options, progress, start: Instant::now(), results, console, log, trouble: None, off: false })
     }
 
-    /// Why the machine was given up; `None` if all holds.
+    /// Why the run failed; `None` if all checks pass.
     fn until_decided(
         &mut self,
         events: &Receiver<Event>,
         monitor: &mut Monitor,
         forwards: &BTreeMap<u16, u16>,
-    ) -> Result<Option<String>, TrialError> {
+    ) -> Result<Option<String>, CheckRunError> {
         let mut asked = Instant::now();
         loop {
             self.hear(events, PAUSE)?;
@@ -165,38 +164,38 @@ impl<'a> Watch<'a> {
                 return Ok(decided);
             }
             if asked.elapsed() >= PAUSE {
-                self.ask(monitor, forwards);
+                self.probe(monitor, forwards);
                 asked = Instant::now();
             }
         }
     }
 
-    /// Whether there is nothing left to wait for, and why.
+    /// Whether the run is over, and why.
     fn decided(&self) -> Option<Option<String>> {
-        let is = |state| move |verdict: &CheckVerdict| verdict.state == state;
-        if self.verdicts.iter().all(is(State::Ok)) {
+        let is = |state| move |result: &CheckResult| result.state == state;
+        if self.results.iter().all(is(State::Ok)) {
             return Some(None);
         }
-        if !self.verdicts.iter().any(is(State::Pending)) {
+        if !self.results.iter().any(is(State::Pending)) {
             return Some(Some("a check has failed".to_owned()));
         }
         if self.off {
-            return Some(Some("the machine went off".to_owned()));
+            return Some(Some("the machine shut down".to_owned()));
         }
         if let (Some(sign), Some(since)) = (self.console.trouble(), self.trouble)
             && since.elapsed() >= LAST_WORDS
         {
             return Some(Some(format!("the boot failed: {sign}")));
         }
-        let late = self.start.elapsed() >= self.judge.timeout;
-        late.then(|| Some(format!("not all checks held within {} s", self.judge.timeout.as_secs())))
+        let late = self.start.elapsed() >= self.options.timeout;
+        late.then(|| Some(format!("checks did not pass within {} s", self.options.timeout.as_secs())))
     }
 
-    /// Takes what has happened, or waits for it.
-    fn hear(&mut self, events: &Receiver<Event>, patience: Duration) -> Result<(), TrialError> {
+    /// Waits for events.
+    fn hear(&mut self, events: &Receiver<Event>, patience: Duration) -> Result<(), CheckRunError> {
         match events.recv_timeout(patience) {
             Ok(Event::Console(bytes)) => self.shown(&bytes)?,
-            // The boot itself is no check.
+            // The boot itself is not a check.
             Ok(Event::Report(report)) if report.number == guest::BOOT => {
                 self.progress.tell(progress::Event::Booted { said: report.said });
             }
@@ -207,10 +206,10 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    fn shown(&mut self, bytes: &[u8]) -> Result<(), TrialError> {
-        if let (Some(log), Some(path)) = (&mut self.log, &self.judge.log) {
+    fn shown(&mut self, bytes: &[u8]) -> Result<(), CheckRunError> {
+        if let (Some(log), Some(path)) = (&mut self.log, &self.options.log) {
             log.write_all(bytes).map_err(|source| {
-                TrialError::File(FileError::new(path.clone(), "write what the console shows", source))
+                CheckRunError::File(FileError::new(path.clone(), "write the console output", source))
             })?;
         }
         self.console.push(bytes);
@@ -220,37 +219,37 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Asks what can be asked from here and does not hold yet.
-    fn ask(&mut self, monitor: &mut Monitor, forwards: &BTreeMap<u16, u16>) {
-        for (number, check) in self.judge.checks.iter().enumerate() {
+    /// Runs pending checks from this host.
+    fn probe(&mut self, monitor: &mut Monitor, forwards: &BTreeMap<u16, u16>) {
+        for (number, check) in self.options.checks.iter().enumerate() {
             let port = check.port().and_then(|port| forwards.get(&port));
-            if let (Some(port), State::Pending) = (port, self.verdicts[number].state) {
-                let (state, said) = probe::ask(check, *port, monitor)
-                    .unwrap_or_else(|error| (State::Pending, format!("cannot be asked: {error}")));
+            if let (Some(port), State::Pending) = (port, self.results[number].state) {
+                let (state, said) = probe::run(check, *port, monitor)
+                    .unwrap_or_else(|error| (State::Pending, format!("cannot check: {error}")));
                 self.report(number, state, said);
             }
         }
     }
 
-    /// Notes what is new about a check.
+    /// Updates a check.
     fn report(&mut self, number: usize, state: State, said: String) {
-        // What a machine says about checks that there are not is its own affair.
-        let Some(verdict) = self.verdicts.get_mut(number) else { return };
-        let changed = verdict.state != state;
-        if changed || verdict.said != said {
-            (verdict.state, verdict.said) = (state, said);
-            verdict.seconds = seconds(self.start.elapsed());
+        // Reports about unknown checks are ignored.
+        let Some(result) = self.results.get_mut(number) else { return };
+        let changed = result.state != state;
+        if changed || result.said != said {
+            (result.state, result.said) = (state, said);
+            result.seconds = seconds(self.start.elapsed());
         }
         if changed {
-            let said = verdict.said.lines().next().unwrap_or_default().to_owned();
-            let (check, state) = (verdict.check.clone(), state.to_string());
+            let said = result.said.lines().next().unwrap_or_default().to_owned();
+            let (check, state) = (result.check.clone(), state.to_string());
             self.progress.tell(progress::Event::Check { check, state, said });
         }
     }
 
-    /// Has the machine end itself, as what its disk says is kept.
-    fn shut_down(&mut self, events: &Receiver<Event>, monitor: &mut Monitor) -> Result<(), TrialError> {
-        monitor.power_down().map_err(|source| TrialError::Lost { source })?;
+    /// Shuts the machine down, since its disk is kept.
+    fn shut_down(&mut self, events: &Receiver<Event>, monitor: &mut Monitor) -> Result<(), CheckRunError> {
+        monitor.power_down().map_err(|source| CheckRunError::Lost { source })?;
         let start = Instant::now();
         while !self.off && start.elapsed() < SHUTDOWN {
             self.hear(events, PAUSE)?;
@@ -261,19 +260,19 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    fn trial(self, ended: Option<String>) -> Trial {
+    fn run(self, ended: Option<String>) -> CheckRun {
         let seconds = seconds(self.start.elapsed());
-        Trial { verdicts: self.verdicts, seconds, ended, console: self.console.tail() }
+        CheckRun { results: self.results, seconds, ended, console: self.console.tail() }
     }
 }
 
-/// Seconds, to a tenth.
+/// Seconds, rounded to a tenth.
 fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 10.0).round() / 10.0
 }
 
-impl Trial {
-    /// Whether all holds.
+impl CheckRun {
+    /// Whether all checks pass.
     pub fn is_ok(&self) -> bool {
         self.ended.is_none()
     }

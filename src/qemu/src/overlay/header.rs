@@ -1,46 +1,43 @@
-//! The header of an empty qcow2 overlay, and what is read of an old one.
+//! The header of a qcow2 overlay: writing an empty one, reading an existing one.
 
 use super::*;
 use vmbake_common::message;
 use vmbake_common::message::FileError;
 
-/// Largest disk: QEMU reads no L1 table larger than 32 MiB.
+/// Maximum disk size: QEMU limits the L1 table to 32 MiB.
 pub const MAX_SIZE: u64 = (32 << 20) / 8 * L2_REACH;
 
 const CLUSTER_BITS: u32 = 16;
 const CLUSTER: u64 = 1 << CLUSTER_BITS;
-/// Bytes of the disk that an L2 table describes.
+/// Disk bytes per L2 table.
 const L2_REACH: u64 = CLUSTER / 8 * CLUSTER;
 const MAGIC_VERSION: u64 = 0x5146_49fb_0000_0003;
-/// Length of the header, with no field but those of version 3.
+/// Length of the header of version 3 without further fields.
 const LEN: u64 = 104;
-/// Longest name of a backing file.
+/// Maximum length of a backing file name.
 const MAX_NAME: usize = 1023;
-/// Header extensions: format of the backing file, ours, end.
+/// Header extensions: backing file format, ours, end.
 const FORMAT: u32 = 0xe279_2aca;
 const CONTENT: u32 = u32::from_be_bytes(*b"vmbk");
 const END: u32 = 0;
 
-/// What an overlay is on top of.
+/// Backing file of an overlay.
 pub struct Header {
-    /// Bytes of the disk.
+    /// Disk size in bytes.
     pub size: u64,
-    /// Path of the image.
     pub backing: PathBuf,
-    /// Which content the image has.
+    /// Identity of the image's content.
     pub content: Option<String>,
-    /// Of the image.
     format: String,
 }
 
 impl Header {
-    /// The header of a new overlay.
     pub fn new(size: u64, guest: &Guest, path: &Path) -> Result<Self, OverlayError> {
         let open = |source| OverlayError::File(FileError::new(path, "open the disk", source));
         let backing = guest.path.canonicalize().map_err(open)?;
         if backing.as_os_str().len() > MAX_NAME {
             return Err(OverlayError::Message(message!(
-                "{}: the path of the image is too long for a qcow2 header",
+                "{}: the image path is too long for a qcow2 header",
                 backing.display()
             )));
         }
@@ -48,7 +45,7 @@ impl Header {
         Ok(Self { size, backing, content, format: guest.format.to_string() })
     }
 
-    /// Writes the whole of an empty overlay: header, reference counts, L1 table.
+    /// Writes an empty overlay: header, reference counts, L1 table.
     pub fn write(&self, file: &File) -> io::Result<()> {
         let l1_len = self.size.div_ceil(L2_REACH);
         let l1_clusters = (l1_len * 8).div_ceil(CLUSTER);
@@ -82,13 +79,13 @@ impl Header {
         bytes.extend(name);
         file.set_len(clusters * CLUSTER)?;
         file.write_all_at(&bytes, 0)?;
-        // One table, one block: every cluster so far is used once.
+        // One refcount table, one block: every cluster has one reference.
         file.write_all_at(&(2 * CLUSTER).to_be_bytes(), CLUSTER)?;
         let counts: Vec<u8> = (0..clusters).flat_map(|_| 1u16.to_be_bytes()).collect();
         file.write_all_at(&counts, 2 * CLUSTER)
     }
 
-    /// Reads the header of an overlay; the inner error says what the file is instead.
+    /// Reads the header of an overlay; the inner error describes a file that is not an overlay.
     pub fn read(file: &File) -> io::Result<Result<Self, &'static str>> {
         let mut bytes = Vec::new();
         let len = file.metadata()?.len().min(CLUSTER);
@@ -100,16 +97,16 @@ impl Header {
 
 /// Reads a header from the first cluster of a file.
 fn parse(bytes: &[u8]) -> Result<Header, &'static str> {
-    const SHORT: &str = "its qcow2 header is cut off";
+    const SHORT: &str = "truncated qcow2 header";
     if word(bytes, 0) != Some(MAGIC_VERSION) {
-        return Err("it is not qcow2 of version 3");
+        return Err("not qcow2 version 3");
     }
     let name_at = word(bytes, 8).ok_or(SHORT)?;
     let name_len = word(bytes, 16).ok_or(SHORT)? >> 32;
     let size = word(bytes, 24).ok_or(SHORT)?;
     let extensions_at = word(bytes, 96).ok_or(SHORT)? & u64::from(u32::MAX);
     if name_at == 0 {
-        return Err("it is a whole image, on top of none");
+        return Err("a qcow2 image without a backing file");
     }
     let name = part(bytes, name_at, name_len).ok_or(SHORT)?;
     let content = extension(bytes, extensions_at, CONTENT).map(|text| String::from_utf8_lossy(text).into_owned());
@@ -118,7 +115,7 @@ fn parse(bytes: &[u8]) -> Result<Header, &'static str> {
     Ok(Header { size, backing, content, format: format.unwrap_or_default() })
 }
 
-/// The header extension `kind`, in the list that starts at `at`.
+/// Finds the header extension `kind` in the list that starts at `at`.
 fn extension(bytes: &[u8], mut at: u64, kind: u32) -> Option<&[u8]> {
     loop {
         let head = word(bytes, at)?;
@@ -158,7 +155,7 @@ mod tests {
         assert_eq!((read.size, &read.backing, &read.content), (header.size, &header.backing, &header.content));
         let mut bytes = vec![0; 512];
         file.read_exact_at(&mut bytes, 0).unwrap();
-        // No length and no damaged byte makes it fail otherwise than by saying so.
+        // Truncation and corruption give an error, never a panic.
         for len in 0..bytes.len() {
             let cut = parse(&bytes[..len]);
             assert!(cut.is_err() || cut.is_ok_and(|cut| cut.backing == header.backing), "{len}");

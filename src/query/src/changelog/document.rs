@@ -1,4 +1,4 @@
-//! What a bill of materials tells of a release: a document of SPDX that vmbake wrote enters, its parts leave.
+//! Reads SBOMs: an SPDX document written by vmbake in, its components out.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,29 +11,28 @@ use vmbake_common::message;
 
 use vmbake_common::input;
 
-/// Largest document that is read, in bytes: that of a node has 1 MB.
+/// Maximum length of a document, in bytes; that of a node has 1 MB.
 const MAX_DOCUMENT: u64 = 64 << 20;
 
-/// Beginnings of identifiers, as [`sbom`](crate::sbom) makes them.
+/// Prefixes of identifiers, as [`sbom`](crate::sbom) creates them.
 const IMAGE: &str = "SPDXRef-Image";
 const BASE: &str = "SPDXRef-Base";
 const BUNDLE: &str = "SPDXRef-Bundle-";
 const PROGRAMS: [&str; 2] = ["SPDXRef-Package-upstream-", "SPDXRef-Package-oci-"];
 
-/// What of a release can be compared without its image.
+/// Parts of a release that can be compared without its image.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) name: String,
     pub(super) version: Option<String>,
-    /// Versions by name, with the architecture if it is not that of most packages.
+    /// Versions by name, with the architecture if it differs from that of most packages.
     pub(super) packages: BTreeMap<String, String>,
-    /// Versions and digests of what came from other upstreams, and of the base image.
+    /// Versions and digests of artifacts from other upstreams and of the base image.
     pub(super) programs: BTreeMap<String, String>,
-    /// Versions and digests of bundles.
     pub(super) bundles: BTreeMap<String, String>,
 }
 
-/// As much of the document as is needed.
+/// The required parts of the document.
 #[derive(Deserialize)]
 struct Document {
     packages: Vec<Package>,
@@ -46,7 +45,7 @@ struct Package {
     spdx_id: String,
     name: String,
     version_info: Option<String>,
-    /// Only packages of the distribution have it.
+    /// Set only for packages of the distribution.
     source_info: Option<String>,
     #[serde(default)]
     checksums: Vec<Checksum>,
@@ -67,7 +66,7 @@ struct ExternalRef {
 }
 
 impl Package {
-    /// The architecture, as the package URL has it.
+    /// The architecture in the package URL.
     fn arch(&self) -> &str {
         let purl = self.external_refs.first().map(|found| found.reference_locator.as_str()).unwrap_or_default();
         let qualifiers = purl.split_once('?').map_or("", |(_, qualifiers)| qualifiers);
@@ -83,14 +82,13 @@ impl Package {
     }
 }
 
-/// Reads the document at `path`.
 pub(super) fn read(path: &Path) -> Result<Parts, ChangelogError> {
     let failed = |source| ChangelogError::Read { path: path.to_owned(), source };
     let mut text = Vec::new();
     input::open(path).map_err(failed)?.take(MAX_DOCUMENT + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_DOCUMENT {
         return Err(ChangelogError::Message(message!(
-            "{}: more than the {} bytes that a bill of materials may have",
+            "{}: larger than {} bytes, the limit for an SBOM",
             path.display(),
             MAX_DOCUMENT
         )));
@@ -98,7 +96,7 @@ pub(super) fn read(path: &Path) -> Result<Parts, ChangelogError> {
     parse(path, &text)
 }
 
-/// Reads the text of a document; `path` is for messages.
+/// Parses a document; `path` is for messages.
 pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Parts, ChangelogError> {
     let document: Document =
         serde_json::from_slice(text).map_err(|source| ChangelogError::Document { path: path.to_owned(), source })?;

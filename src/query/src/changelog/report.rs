@@ -1,4 +1,4 @@
-//! The changes: what `--json` prints as it stands, and Markdown for people.
+//! The changes as printed by `--json`, and their rendering as Markdown.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,85 +10,73 @@ use crate::diff::Change;
 use vmbake_common::escape;
 use vmbake_common::progress::human_bytes;
 
-/// What changed from one release to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Changelog {
-    /// The older release.
     pub from: ReleaseName,
-    /// The newer release.
     pub to: ReleaseName,
-    /// What matters for security; absent where not both are images.
+    /// Security-relevant changes; absent unless both are images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub security: Option<SecurityChanges>,
-    /// Packages of the distribution, with their versions.
     pub packages: PackageChanges,
-    /// What came from other upstreams, and the base image, with versions and digests.
+    /// Artifacts of other upstreams, and the base image, with versions and digests.
     pub programs: Vec<Change>,
-    /// Bundles with versions and digests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bundles: Vec<Change>,
-    /// Layers with versions and digests.
     pub layers: Vec<Change>,
-    /// Settings of the first boot, and whether each is required.
+    /// First-boot settings, and whether each is required.
     pub settings: Vec<Change>,
-    /// Sizes of both.
     pub sizes: Vec<SizeChange>,
-    /// What could not be compared, and why.
+    /// Parts that could not be compared, and why.
     pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReleaseName {
-    /// `<kind>.<os>.<arch>`, or what the image calls itself.
+    /// `<kind>.<os>.<arch>`, or the image's own name.
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The image or document that was read.
     pub path: PathBuf,
 }
 
-/// What matters for security.
+/// Security-relevant changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecurityChanges {
     /// Files with set-uid or set-gid bits or capabilities.
     pub privileged: Vec<Change>,
-    /// Accounts.
     pub users: Vec<Change>,
     pub groups: Vec<Change>,
-    /// Enabled units.
     pub units: Vec<Change>,
-    /// Sockets that systemd opens.
+    /// Listening sockets of systemd.
     pub sockets: Vec<Change>,
-    /// Keys and authorities that are trusted, and rules of who may do what.
+    /// Trusted keys and authorities, and authorization rules.
     pub trust: Vec<Change>,
 }
 
-/// Packages by what became of them.
+/// Packages by type of change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PackageChanges {
-    /// Newer now.
+    /// Upgraded.
     pub upgraded: Vec<Change>,
-    /// Older now.
+    /// Downgraded.
     pub downgraded: Vec<Change>,
-    /// New.
+    /// Added.
     pub added: Vec<Change>,
-    /// Gone.
+    /// Removed.
     pub removed: Vec<Change>,
 }
 
 /// One size of both releases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SizeChange {
-    /// `disk` and `files` in bytes, or `paths`, a number.
+    /// `disk` and `files` in bytes, or the number of `paths`.
     pub what: &'static str,
-    /// Of the older release.
     pub from: u64,
-    /// Of the newer release.
     pub to: u64,
 }
 
 impl SizeChange {
-    /// One of both sizes, for people.
+    /// Formats a size.
     pub fn shown(&self, size: u64) -> String {
         if self.what == "paths" { size.to_string() } else { human_bytes(size) }
     }
@@ -112,8 +100,8 @@ impl SecurityChanges {
             ("Users", &self.users),
             ("Groups", &self.groups),
             ("Enabled units", &self.units),
-            ("Sockets that systemd opens", &self.sockets),
-            ("Trusted keys, and rules of who may do what", &self.trust),
+            ("Listening sockets of systemd", &self.sockets),
+            ("Trusted keys and authorization rules", &self.trust),
         ]
     }
 }
@@ -130,7 +118,7 @@ impl PackageChanges {
 }
 
 impl Changelog {
-    /// Whether nothing changed but names.
+    /// Whether nothing but names changed.
     pub fn is_empty(&self) -> bool {
         let lists = [&self.programs, &self.bundles, &self.layers, &self.settings];
         let security = self.security.iter().flat_map(SecurityChanges::sections);
@@ -143,7 +131,7 @@ impl fmt::Display for Changelog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# {} → {}\n", title(&self.from), title(&self.to))?;
         if self.is_empty() {
-            writeln!(f, "Nothing changed of what is compared.\n")?;
+            writeln!(f, "No changes.\n")?;
         }
         if let Some(security) = &self.security {
             group(f, "Security", security.sections())?;
@@ -163,7 +151,7 @@ impl fmt::Display for Changelog {
 }
 
 impl Changelog {
-    /// All lists with their headings, in the order in which they are told. Those of packages say so.
+    /// All lists with their headings, in output order. The flag marks lists of packages.
     pub fn lists(&self) -> Vec<(String, &[Change])> {
         let security = self.security.iter().flat_map(SecurityChanges::sections);
         let security = security.map(|(heading, list)| (heading.to_owned(), list));
@@ -178,7 +166,7 @@ impl Changelog {
             ("Programs and base image", &self.programs),
             ("Bundles", &self.bundles),
             ("Layers", &self.layers),
-            ("Settings of the first boot", &self.settings),
+            ("First-boot settings", &self.settings),
         ]
     }
 
@@ -201,7 +189,7 @@ fn title(release: &ReleaseName) -> String {
     }
 }
 
-/// A heading with those of its lists that are not empty.
+/// A heading with its non-empty lists.
 fn group<const N: usize>(f: &mut fmt::Formatter<'_>, heading: &str, lists: [(&str, &[Change]); N]) -> fmt::Result {
     if lists.iter().all(|(_, list)| list.is_empty()) {
         return Ok(());
@@ -227,7 +215,7 @@ fn items(f: &mut fmt::Formatter<'_>, list: &[Change]) -> fmt::Result {
     writeln!(f)
 }
 
-/// Text of an image that must not become Markdown or HTML.
+/// Escapes text of an image, which must not become Markdown or HTML.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for char in escape::line(text).chars() {
@@ -241,7 +229,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// A name as code, between as many backquotes as it needs.
+/// A name as inline code, between as many backquotes as necessary.
 fn code(name: &str) -> String {
     let name = escape::line(name);
     match name.contains('`') {

@@ -1,4 +1,4 @@
-//! What of an image decides who may do what: a tree enters, facts by name leave, each as text that is compared.
+//! Security-relevant facts of an image: a tree in, facts by name out, each as text to compare.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use vmbake_disk::tree::{Inode, Kind, Tree, TreeError};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 
-/// Largest file that is read, in bytes: the certificates of all authorities have 250 KB.
+/// Maximum length of a file, in bytes; the certificates of all authorities have 250 KB.
 const MAX_FILE: u64 = 16 << 20;
 
-/// Where keys and authorities are, and who may become root; `*` stands for any name. Of directories all files below count.
+/// Paths of keys, authorities and authorization rules; `*` matches any name. Directories include all files below.
 const TRUST: [&str; 14] = [
     "/etc/apt/trusted.gpg",
     "/etc/apt/trusted.gpg.d",
@@ -28,10 +28,10 @@ const TRUST: [&str; 14] = [
     "/etc/pam.d",
 ];
 
-/// Where units are, the first before the others.
+/// Unit directories, in order of precedence.
 const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
 
-/// What is compared.
+/// Facts to compare.
 #[derive(Debug, Default)]
 pub struct SecurityFacts {
     /// Files with set-uid or set-gid bits or capabilities: mode and owner.
@@ -40,16 +40,15 @@ pub struct SecurityFacts {
     pub users: BTreeMap<String, String>,
     /// Groups: id and members.
     pub groups: BTreeMap<String, String>,
-    /// Units that an administrator or a package enabled, and what wants them.
+    /// Enabled units, and the units that want them.
     pub units: BTreeMap<String, String>,
-    /// Sockets that systemd opens: where they listen.
+    /// Listening addresses of socket units.
     pub sockets: BTreeMap<String, String>,
-    /// Keys and authorities that are trusted, and rules of who may do what: digests.
+    /// Digests of trusted keys and authorities, and of authorization rules.
     pub trust: BTreeMap<String, String>,
 }
 
 impl SecurityFacts {
-    /// Reads the facts of a tree.
     pub fn read(tree: &Tree) -> Result<Self, TreeError> {
         let mut facts = Self {
             users: table(tree, "/etc/passwd", |fields| {
@@ -90,14 +89,14 @@ fn privilege(inode: &Inode) -> Option<String> {
     Some(text)
 }
 
-/// The lines of a table of accounts, by their names.
+/// The lines of an account file, by name.
 fn table(tree: &Tree, path: &str, describe: fn(&[&str]) -> String) -> Result<BTreeMap<String, String>, TreeError> {
     let text = text(tree, path.as_bytes())?.unwrap_or_default();
     let lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>()).filter(|fields| fields.len() > 2);
     Ok(lines.map(|fields| (fields.first().copied().unwrap_or_default().to_owned(), describe(&fields))).collect())
 }
 
-/// The units that are enabled: those in directories below that of the administrator that end in `.wants` or `.requires`.
+/// Enabled units: those in `*.wants` and `*.requires` below `/etc/systemd/system`.
 fn units(tree: &Tree) -> BTreeMap<String, String> {
     let mut wanted: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, id) in entries(tree, UNITS[0].as_bytes()) {
@@ -110,7 +109,7 @@ fn units(tree: &Tree) -> BTreeMap<String, String> {
     wanted.into_iter().map(|(unit, by)| (unit, format!("wanted by {}", by.join(", ")))).collect()
 }
 
-/// Where a socket unit listens; `None` where its file is not there.
+/// Listening addresses of a socket unit; `None` if its file is missing.
 fn listens(tree: &Tree, unit: &str) -> Result<Option<String>, TreeError> {
     for folder in UNITS {
         if let Some(text) = text(tree, format!("{folder}/{unit}").as_bytes())? {
@@ -150,7 +149,7 @@ fn trust(tree: &Tree, pattern: &str, found: &mut BTreeMap<String, String>) -> Re
     Ok(())
 }
 
-/// The entries of a directory that have names of text.
+/// The entries of a directory with UTF-8 names.
 fn entries(tree: &Tree, path: &[u8]) -> Vec<(String, vmbake_disk::tree::InodeId)> {
     let Ok(id) = tree.resolve(path) else { return Vec::new() };
     match &tree.inode(id).kind {
@@ -165,7 +164,7 @@ fn text(tree: &Tree, path: &[u8]) -> Result<Option<String>, TreeError> {
     Ok(read(tree, path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// The content of a file; `None` where there is none that is read. Only what the image's file says is an error.
+/// The content of a file; `None` if it is missing or not a regular file.
 fn read(tree: &Tree, path: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
     match tree.read(path, MAX_FILE) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -1,4 +1,4 @@
-//! One of the two releases: an image or a document beside it enters, what can be compared leaves.
+//! One of the two releases: an image or a document next to it in, comparable data out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,50 +15,46 @@ use crate::sbom::{Inventory, SbomError, SbomFormat, image_record};
 use vmbake_compose::origin::Record;
 use vmbake_image::disk::DiskImage;
 
-/// Where the plan of the first boot is.
+/// Path of the first-boot plan.
 pub const PLAN: &str = "/opt/podplane/share/firstboot.json";
-/// Largest plan that is read, in bytes.
+/// Maximum length of a plan, in bytes.
 pub const MAX_PLAN: u64 = 4 << 20;
 
-/// Ends of the documents that a bake writes beside an image.
+/// Suffixes of the documents that a bake writes next to an image.
 const ENDS: [&str; 5] = [".origin.json", ".inputs.json", ".spdx.json", ".cdx.json", ".json"];
 
-/// One release.
 pub(super) struct Side {
     pub(super) release: ReleaseName,
-    /// Versions by name and architecture.
     pub(super) packages: BTreeMap<String, String>,
-    /// Versions and digests of what came from other upstreams, and of the base image.
+    /// Versions and digests of artifacts from other upstreams and of the base image.
     pub(super) programs: BTreeMap<String, String>,
-    /// Versions and digests.
     pub(super) bundles: BTreeMap<String, String>,
-    /// The same of layers.
     pub(super) layers: BTreeMap<String, String>,
-    /// What only an image tells.
+    /// Data that only an image has.
     pub(super) facts: Option<SideFacts>,
-    /// What is not known.
+    /// Missing information.
     pub(super) notes: Vec<String>,
 }
 
-/// What only an image tells.
+/// Data that only an image has.
 pub(super) struct SideFacts {
     pub(super) security: SecurityFacts,
-    /// Settings of the first boot: what must or may be set.
+    /// First-boot settings: required or optional.
     pub(super) settings: BTreeMap<String, String>,
-    /// Bytes and counts by what they are of, in the order in which they are shown.
+    /// Bytes and counts by name, in output order.
     pub(super) sizes: Vec<(&'static str, u64)>,
 }
 
 impl Side {
     pub(super) fn read(path: &Path) -> Result<Self, ChangelogError> {
         match path.file_name().and_then(|name| name.to_str()).and_then(stem) {
-            Some(stem) => Self::beside(path, stem),
+            Some(stem) => Self::sidecar(path, stem),
             None => Self::image(path),
         }
     }
 
-    /// By the documents called like the one at `path`.
-    fn beside(path: &Path, stem: &str) -> Result<Self, ChangelogError> {
+    /// Reads the documents with the same stem as `path`.
+    fn sidecar(path: &Path, stem: &str) -> Result<Self, ChangelogError> {
         let document = path.with_file_name(format!("{stem}.spdx.json"));
         let parts = document::read(&document)?;
         let origins = path.with_file_name(format!("{stem}.origin.json"));
@@ -73,7 +69,7 @@ impl Side {
         let image = DiskImage::open(path)?;
         let tree = image.tree(image.root(None)?, None)?;
         let told = |source: SbomError| {
-            ChangelogError::Message(message!("{}: it cannot be told what it is made of", path.display()).by(source))
+            ChangelogError::Message(message!("{}: cannot determine its components", path.display()).by(source))
         };
         let record = image_record(path, &tree).map_err(told)?;
         let inventory = Inventory::of_opened(path, &tree, record.as_ref()).map_err(told)?;
@@ -91,7 +87,7 @@ impl Side {
 
     fn new(path: &Path, parts: Parts, record: Option<&Record>) -> Self {
         let layers = record.iter().flat_map(|record| &record.layers);
-        let missing = record.is_none().then(|| format!("{}: its layers are not known", path.display()));
+        let missing = record.is_none().then(|| format!("{}: its layers are unknown", path.display()));
         Self {
             release: ReleaseName { name: parts.name, version: parts.version, path: PathBuf::from(path) },
             packages: parts.packages,
@@ -104,12 +100,12 @@ impl Side {
     }
 }
 
-/// The name of the images that a document is beside.
+/// The stem of the images that a document belongs to.
 fn stem(name: &str) -> Option<&str> {
     ENDS.iter().find_map(|end| name.strip_suffix(end)).filter(|stem| !stem.is_empty())
 }
 
-/// How many files there are and how many bytes; hard links count once.
+/// Numbers of files and bytes; hard links count once.
 fn of_files(tree: &Tree) -> [(&'static str, u64); 2] {
     let mut seen = BTreeSet::new();
     let (mut files, mut bytes) = (0_u64, 0_u64);
@@ -124,13 +120,13 @@ fn of_files(tree: &Tree) -> [(&'static str, u64); 2] {
     [("files", bytes), ("paths", files)]
 }
 
-/// The settings of the first boot, with what is to be known of each; and why they are not known. The plan may be of any version.
+/// First-boot settings with their properties, or why they are unknown. The plan can have any version.
 fn settings(tree: &Tree) -> Result<(BTreeMap<String, String>, Option<String>), TreeError> {
     let text = match tree.read(PLAN.as_bytes(), MAX_PLAN) {
         Ok(text) => text,
         Err(error @ TreeError::Read { .. }) => return Err(error),
         Err(TreeError::NotFound { .. }) => return Ok(Default::default()),
-        Err(error) => return Ok((BTreeMap::new(), Some(format!("its settings are not known: {error}")))),
+        Err(error) => return Ok((BTreeMap::new(), Some(format!("its settings are unknown: {error}")))),
     };
     match serde_json::from_slice::<Value>(&text) {
         Ok(plan) => {
@@ -138,11 +134,11 @@ fn settings(tree: &Tree) -> Result<(BTreeMap<String, String>, Option<String>), T
             let described = variables.into_iter().flatten().map(|(name, one)| (name.clone(), describe(one)));
             Ok((described.collect(), None))
         }
-        Err(error) => Ok((BTreeMap::new(), Some(format!("its settings are not known: {PLAN}: {error}")))),
+        Err(error) => Ok((BTreeMap::new(), Some(format!("its settings are unknown: {PLAN}: {error}")))),
     }
 }
 
-/// `required`, or `optional` with the default; and the values that it may have.
+/// `required`, or `optional` with the default, and the allowed values.
 pub fn describe(variable: &Value) -> String {
     let is = |key: &str| variable.get(key).and_then(Value::as_bool).unwrap_or_default();
     let default = variable.get("default").and_then(Value::as_str).unwrap_or_default();

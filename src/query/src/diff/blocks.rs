@@ -1,8 +1,8 @@
-//! How two disks differ as rows of bytes: what a store of clusters, or of blocks as cloud snapshots have them, would share.
+//! Compares two disks byte by byte: how much a store of clusters, or of blocks as in cloud snapshots, would share.
 //!
-//! Two images enter, a [`BlockDifference`] leaves. Both disks are read as streams, by several threads and only where one of
-//! them may hold something; of each cluster a digest is kept, no byte. Whose bytes a cluster holds is told by the root file
-//! system's tree and the record of origins inside, as `explain` does.
+//! Two images in, a [`BlockDifference`] out. Both disks are read as streams, by several threads and only where one of
+//! them can have data; only a digest of each cluster is kept. The owner of a cluster is determined from the root file
+//! system's tree and the record of origins in the image, as in `explain`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -16,11 +16,11 @@ use super::owners::{Disk, Owners};
 use super::shares::{BlockDifference, Share};
 use vmbake_common::parallel::for_each;
 
-/// Bytes of a disk that one thread compares at once: a whole number of blocks.
+/// Bytes per unit of work: a whole number of blocks.
 const BATCH: u64 = 8 << 20;
 
-/// Compares the disks of the images `from` and `to` byte by byte. Their root partitions, or those of the number `partition`,
-/// tell which files the bytes are of.
+/// Compares the disks of the images `from` and `to` byte by byte. Their root partitions, or those with number `partition`,
+/// determine which files the bytes belong to.
 pub fn diff_blocks(
     from: &Path,
     to: &Path,
@@ -34,7 +34,7 @@ pub fn diff_blocks(
     Ok(count(&cells, &Owners::of(&from, &to)))
 }
 
-/// All clusters that are not zeros in both disks, in order.
+/// All clusters that are non-zero in one disk, in order.
 fn cells(from: &Disk, to: &Disk, threads: NonZeroUsize) -> Result<Vec<Cell>, DiffError> {
     let len = from.source.len().max(to.source.len());
     let mut batches = Vec::new();
@@ -77,7 +77,7 @@ fn batch(from: &Disk, to: &Disk, range: std::ops::Range<u64>) -> Result<Vec<Cell
     Ok(cells)
 }
 
-/// Reads a range, as far as the disk has it, and tells whether it holds anything but zeros.
+/// Reads a range up to the end of the disk; returns whether it has non-zero bytes.
 fn read(disk: &Disk, buffer: &mut Vec<u8>, range: std::ops::Range<u64>) -> Result<bool, DiffError> {
     let end = range.end.min(disk.source.len());
     if first_data(disk, range.start)?.is_none_or(|start| start >= end) {
@@ -86,12 +86,12 @@ fn read(disk: &Disk, buffer: &mut Vec<u8>, range: std::ops::Range<u64>) -> Resul
     buffer.clear();
     buffer.resize(usize::try_from(end - range.start).unwrap_or(usize::MAX), 0);
     disk.source.read_exact_at(buffer, range.start).map_err(|source| disk.unreadable(source))?;
-    // A shorter disk's last cluster is compared as if zeros followed.
+    // The last cluster of a shorter disk is padded with zeros.
     buffer.resize(usize::try_from(range.end - range.start).unwrap_or(usize::MAX), 0);
     Ok(buffer.iter().any(|byte| *byte != 0))
 }
 
-/// Counts clusters and blocks, all of them and those outside the artifacts that are not the same in both images.
+/// Counts clusters and blocks: all, and those outside of changed artifacts.
 fn count(cells: &[Cell], owners: &Owners<'_>) -> BlockDifference {
     let mut found = BlockDifference { changed_artifacts: owners.changed(), ..BlockDifference::default() };
     found.notes = owners.notes();
@@ -123,7 +123,7 @@ fn count(cells: &[Cell], owners: &Owners<'_>) -> BlockDifference {
     found
 }
 
-/// Different clusters, wherever they stand.
+/// Distinct clusters, regardless of position.
 fn contents(cells: &[Cell]) -> Share {
     let from: BTreeSet<Name> = cells.iter().filter_map(|cell| cell.from).collect();
     let to: BTreeSet<Name> = cells.iter().filter_map(|cell| cell.to).collect();

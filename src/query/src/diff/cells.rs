@@ -1,14 +1,14 @@
-//! The pieces in which two disks are compared, one beside the other.
+//! Units of comparison of two disks.
 
-/// The cluster of qcow2, in bytes.
+/// Cluster size of qcow2, in bytes.
 pub(super) const CLUSTER: u64 = 64 << 10;
-/// The block of EBS snapshots, in bytes.
+/// Block size of EBS snapshots, in bytes.
 pub(super) const BLOCK: u64 = 512 << 10;
 
-/// Name of a cluster's bytes: half of their SHA-256.
+/// Digest of a cluster: half of its SHA-256.
 pub(super) type Name = [u8; 16];
 
-/// One cluster of both disks; `None` is a cluster of zeros. One of both is none at most.
+/// One cluster of both disks; `None` if it is all zeros. At most one of them is `None`.
 pub(super) struct Cell {
     /// Position in clusters.
     pub(super) at: u64,

@@ -1,4 +1,4 @@
-//! Comparing the contents of files as streams.
+//! Compares the contents of files as streams.
 
 use std::num::NonZeroUsize;
 
@@ -10,10 +10,10 @@ use super::DiffError;
 use super::paths::Pair;
 use vmbake_common::parallel::for_each;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK: u64 = 256 << 10;
 
-/// Bytes of files that one thread gets at once. Neighbours on the disk stay together, as they share compressed clusters.
+/// Bytes of files per unit of work. Neighbors on the disk stay together, since they share compressed clusters.
 const BATCH: u64 = 8 << 20;
 
 /// Two files of the same length that may differ: their position in the list of pairs, and their contents.
@@ -23,8 +23,8 @@ struct Task<'a> {
     to: &'a Map,
 }
 
-/// Looks into the files that have the same length in both trees and notes where they differ. `same` says that both trees
-/// are of one image, so that equal runs have equal bytes.
+/// Compares files of the same length, and records where they differ. `same` means that both trees
+/// belong to one image, so that equal runs have equal bytes.
 pub(super) fn compare(
     from: &Tree,
     to: &Tree,
@@ -76,7 +76,7 @@ fn batches(tasks: Vec<Task<'_>>) -> Vec<Vec<Task<'_>>> {
     batches
 }
 
-/// What is read of both files.
+/// Read buffers of both files.
 #[derive(Default)]
 struct Buffers {
     from: Vec<u8>,
@@ -84,7 +84,7 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// The first byte in which two contents of the same length differ. Where both have a hole nothing is read.
+    /// Offset of the first difference between two contents of the same length. Common holes are not read.
     fn first_difference(&mut self, from: (&Map, &Sources), to: (&Map, &Sources)) -> std::io::Result<Option<u64>> {
         let len = from.0.len();
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! Whose bytes stand where on a disk.
+//! Maps bytes of a disk to their owners.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,21 +18,20 @@ use vmbake_compose::origin::{Record, inside_record};
 use vmbake_image::disk::{DiskImage, InspectError};
 use vmbake_image::inspect::reasons;
 
-/// Most files that are named of one owner.
+/// Maximum number of files to list per owner.
 const MAX_PATHS: usize = 5;
 
-/// An opened image.
 pub(super) struct Disk {
     path: PathBuf,
     pub(super) source: Arc<dyn ReadAt>,
-    /// Ascending and disjoint; the place where nothing is belongs to the partition table.
+    /// Ascending and disjoint; gaps belong to the partition table.
     regions: Vec<Region>,
-    /// Digests of the artifacts, where the image has a record of origins.
+    /// Digests of the artifacts, if the image has a record of origins.
     artifacts: BTreeMap<String, String>,
     notes: Vec<String>,
 }
 
-/// A range of the disk in bytes, with what it belongs to.
+/// A byte range of the disk with its owner.
 struct Region {
     range: Range<u64>,
     owner: Owner,
@@ -43,17 +42,15 @@ struct Region {
 enum Owner {
     Table,
     Partition(u32),
-    /// Of the root file system.
     Metadata,
     Base,
     Layer(Arc<str>),
     Artifact(Arc<str>),
-    /// A file of an image without a record.
     File,
 }
 
 impl Disk {
-    /// Opens an image. One without a root file system, or without a record, is still a row of bytes: that is noted.
+    /// Opens an image. A missing root file system or record is noted; the bytes can be compared nevertheless.
     pub(super) fn open(path: &Path, root: Option<u32>) -> Result<Self, DiffError> {
         let image = |source| DiffError::Image { image: path.to_owned(), source };
         let opened = Image::open(path).map_err(|error| image(error.into()))?;
@@ -63,7 +60,7 @@ impl Disk {
         let found = DiskImage::of(path, format, disk.source.clone()).and_then(|image| disk.find_regions(&image, root));
         if let Err(error) = found {
             let reasons = reasons(&error, path);
-            disk.notes.push(format!("{}: whose bytes stand where is not known: {reasons}", path.display()));
+            disk.notes.push(format!("{}: owners of bytes are unknown: {reasons}", path.display()));
             disk.regions.clear();
         }
         Ok(disk)
@@ -78,7 +75,7 @@ impl Disk {
         let mut parts: Vec<_> = image.layout().parts().iter().filter(|part| !part.kind.is_extended()).collect();
         parts.sort_by_key(|part| part.start);
         for part in parts {
-            // Those of an MBR may overlap: what one has, the next has not.
+            // MBR partitions can overlap: the first one gets the bytes.
             let start = part.start.max(self.regions.last().map_or(0, |region| region.range.end));
             let range = start..part.start.saturating_add(part.len);
             if range.is_empty() {
@@ -118,7 +115,7 @@ impl Disk {
             }
         }
         files.sort_by_key(|file| file.range.start);
-        // What no file has is metadata; a hostile file system may give a block to two files.
+        // Blocks without a file are metadata; a malicious file system can assign a block to two files.
         let mut at = partition.start;
         let gap = |range| Region { range, owner: Owner::Metadata, path: None };
         for file in files {
@@ -136,7 +133,7 @@ impl Disk {
         self.artifacts = artifacts.map(|(name, artifact)| (name, artifact.digest.to_string())).collect();
     }
 
-    /// The regions that a range touches, with how many of its bytes.
+    /// The regions that overlap with a range, with the number of common bytes.
     fn within(&self, range: Range<u64>) -> impl Iterator<Item = (&Region, u64)> {
         let Range { start, end } = range;
         let first = self.regions.partition_point(|region| region.range.end <= start);
@@ -170,14 +167,13 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// The owners of the bytes of two disks.
 pub(super) struct Owners<'a> {
     from: &'a Disk,
     to: &'a Disk,
     changed: BTreeSet<&'a str>,
 }
 
-/// What is counted of one owner.
+/// Counters of one owner.
 #[derive(Default)]
 struct Tally {
     differ: u64,
@@ -192,7 +188,7 @@ impl<'a> Owners<'a> {
         Self { from, to, changed: changed.map(String::as_str).collect() }
     }
 
-    /// Artifacts that the records give another digest, or that are in one only.
+    /// Artifacts with different digests, or in only one image.
     pub(super) fn changed(&self) -> Vec<String> {
         self.changed.iter().map(|name| (*name).to_owned()).collect()
     }
@@ -201,7 +197,7 @@ impl<'a> Owners<'a> {
         [&self.from.notes[..], &self.to.notes[..]].concat()
     }
 
-    /// Whether a byte of the cluster at `at` belongs to an artifact that changed, in either disk.
+    /// Whether a byte of the cluster at `at` belongs to a changed artifact, in either disk.
     pub(super) fn in_changed(&self, at: u64) -> bool {
         [self.from, self.to].into_iter().any(|disk| {
             disk.within(at..at + CLUSTER).any(|(region, _)| match &region.owner {
@@ -211,7 +207,7 @@ impl<'a> Owners<'a> {
         })
     }
 
-    /// Counts the clusters that differ by the owner of most of their bytes, in the second disk or, where that has none, in the
+    /// Counts different clusters by the owner of most of their bytes, in the second disk or, if it has none, in the
     /// first one.
     pub(super) fn places(&self, cells: &[Cell]) -> Vec<DifferingClusters> {
         let mut tallies: BTreeMap<Owner, Tally> = BTreeMap::new();
@@ -230,7 +226,7 @@ impl<'a> Owners<'a> {
         }
         let mut places: Vec<DifferingClusters> =
             tallies.into_iter().filter_map(|(owner, tally)| tally.place(&owner)).collect();
-        // Stable: those with as many differences stay sorted by their kind.
+        // Stable sort: owners with equal counts stay sorted by kind.
         places.sort_by_key(|place| std::cmp::Reverse(place.differ));
         places
     }

@@ -1,4 +1,4 @@
-//! Comparing two trees path by path, all but the contents of files.
+//! Compares two trees path by path, except contents of files.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,9 @@ use super::report::{PathChange, Property};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 
-/// Longest extended attribute that is shown whole, in bytes: a file capability has 20 or 24.
+/// Maximum length of an extended attribute to show in full; a file capability has 20 or 24 bytes.
 const MAX_SHOWN: usize = 32;
 
-/// One path of either tree.
 pub(super) struct Pair<'a> {
     path: Vec<u8>,
     from: Option<Node<'a>>,
@@ -20,7 +19,7 @@ pub(super) struct Pair<'a> {
     properties: Vec<Property>,
 }
 
-/// A node with the number of its names.
+/// A node with its link count.
 #[derive(Clone, Copy)]
 struct Node<'a> {
     id: InodeId,
@@ -28,7 +27,7 @@ struct Node<'a> {
     names: usize,
 }
 
-/// Pairs the paths of both trees, sorted, and finds what differs without a look into files.
+/// Pairs the sorted paths of both trees, and compares everything but contents.
 pub(super) fn compare<'a>(from: &'a Tree, to: &'a Tree, times: bool) -> Vec<Pair<'a>> {
     let mut pairs: BTreeMap<Vec<u8>, (Option<Node<'a>>, Option<Node<'a>>)> = BTreeMap::new();
     for (path, node) in nodes(from) {
@@ -52,8 +51,8 @@ pub(super) fn compare<'a>(from: &'a Tree, to: &'a Tree, times: bool) -> Vec<Pair
     pairs.into_iter().map(pair).collect()
 }
 
-/// Tells when a path has as many names in both trees, but other ones. `groups` has the first path of each file of the first
-/// tree with several names, and what it is in the second one.
+/// Detects paths with equal link counts but different hard links. `groups` has the first path of each file of the first
+/// tree with several names, and its counterpart in the second.
 fn regrouped(
     groups: &mut BTreeMap<InodeId, (Vec<u8>, InodeId)>,
     path: &[u8],
@@ -75,7 +74,7 @@ fn nodes(tree: &Tree) -> Vec<(Vec<u8>, Node<'_>)> {
 }
 
 impl<'a> Pair<'a> {
-    /// The maps of two regular files of the same length: whether their contents differ is not known yet.
+    /// The maps of two regular files of the same length, whose contents are to be compared.
     pub(super) fn contents(&self) -> Option<(&'a Map, &'a Map)> {
         match (&self.from?.inode.kind, &self.to?.inode.kind) {
             (Kind::File(from), Kind::File(to)) if from.len() == to.len() && !from.is_empty() => Some((from, to)),
@@ -94,7 +93,7 @@ impl<'a> Pair<'a> {
         self.properties.push(Property { name: "content", from: None, to: Some(text) });
     }
 
-    /// What is to be said about the path, where it is not the same in both trees.
+    /// The differences of the path, if any.
     pub(super) fn into_change(self) -> Option<PathChange> {
         let kind = |node: Option<Node<'_>>| node.map(|node| node.inode.kind.name());
         let change = match (&self.from, &self.to) {

@@ -1,4 +1,4 @@
-//! The differences: what `--json` prints as it stands, and their rendering for people.
+//! The differences as printed by `--json`, and their rendering as text.
 
 use std::fmt;
 
@@ -6,68 +6,65 @@ use serde::Serialize;
 
 use vmbake_common::escape;
 
-/// How two images differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Paths of the root file systems, sorted.
     pub paths: Vec<PathChange>,
-    /// Packages, by name and architecture, with their versions.
+    /// Packages by name and architecture, with versions.
     pub packages: Vec<Change>,
-    /// Artifacts of the manifests inside, and `os.image`, with versions and digests.
+    /// Artifacts of the embedded manifests, and `os.image`, with versions and digests.
     pub artifacts: Vec<Change>,
-    /// Layers of the records of origins inside, with versions and digests.
+    /// Layers of the embedded records of origins, with versions and digests.
     pub layers: Vec<Change>,
-    /// What could not be compared, and why.
+    /// Parts that could not be compared, and why.
     pub notes: Vec<String>,
 }
 
-/// A path that is not the same in both images.
+/// A path that differs between the images.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PathChange {
-    /// Where.
     pub path: String,
     /// `added`, `removed` or `changed`.
     pub change: &'static str,
-    /// Its type, the new one where that changed.
+    /// Its type; the new one if it changed.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// What differs, where it is in both.
+    /// Differences, if it is in both images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<Property>,
 }
 
-/// A property of a path that differs.
+/// A different property of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Property {
     /// `type`, `mode`, `owner`, `size`, `target`, `device`, `names` (how many hard links), `mtime`, `xattr` or `content`.
     pub name: &'static str,
-    /// In the first image; contents are not shown.
+    /// Value in the first image; contents are not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// In the second image.
+    /// Value in the second image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
-/// A thing with a name that is not the same in both images.
+/// A named entry that differs between the images.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     pub name: String,
-    /// In the first image; absent when it was added.
+    /// Value in the first image; absent if added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// In the second image; absent when it was removed.
+    /// Value in the second image; absent if removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
 impl Difference {
-    /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && self.packages.is_empty() && self.artifacts.is_empty() && self.layers.is_empty()
     }
 
-    /// How much differs, in one line.
+    /// A one-line summary.
     pub fn summary(&self) -> String {
         let paths = |change| self.paths.iter().filter(|path| path.change == change).count();
         let (added, removed, changed) = (paths("added"), paths("removed"), paths("changed"));

@@ -1,4 +1,4 @@
-//! How much two disks share: what `--blocks --json` prints as it stands, and its rendering for people.
+//! Shared data of two disks, as printed by `--blocks --json`, and its rendering as text.
 
 use std::fmt;
 
@@ -8,67 +8,63 @@ use super::cells::{BLOCK, CLUSTER};
 use vmbake_common::escape;
 use vmbake_common::progress::human_bytes;
 
-/// Pieces of two disks; those of zeros in both are not counted.
+/// Units of two disks, without those that are all zeros in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// The same in both.
+    /// Identical in both.
     pub shared: u64,
-    /// In the first, and not in the second.
+    /// Only in the first.
     #[serde(rename = "only_from")]
     pub from: u64,
-    /// In the second, and not in the first.
+    /// Only in the second.
     #[serde(rename = "only_to")]
     pub to: u64,
 }
 
-/// How two disks differ, piece by piece.
+/// Differences between two disks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BlockDifference {
-    /// Clusters of 64 KiB, by their position on the disk.
+    /// Clusters of 64 KiB, by position.
     pub clusters: Share,
-    /// Blocks of 512 KiB, by their position on the disk.
+    /// Blocks of 512 KiB, by position.
     pub blocks: Share,
-    /// Different clusters of 64 KiB, wherever they stand.
+    /// Distinct clusters of 64 KiB, regardless of position.
     pub contents: Share,
     /// What a delta of whole blocks, as between snapshots of EBS, has to carry from the first to the second.
     pub block_delta_bytes: u64,
-    /// What a store of clusters by their content lacks of the second when it has the first; not compressed.
+    /// Uncompressed size of the clusters of the second disk that a content-addressed store with the first one lacks.
     pub cluster_delta_bytes: u64,
-    /// Artifacts that are not the same in both.
+    /// Changed artifacts.
     pub changed_artifacts: Vec<String>,
-    /// What holds no byte of those.
+    /// Data outside of changed artifacts.
     pub outside: Outside,
-    /// Whose bytes differ, those with most differences first.
+    /// Owners of different bytes, by number of differences.
     pub places: Vec<DifferingClusters>,
-    /// What could not be told, and why.
+    /// Unknown facts, and why.
     pub notes: Vec<String>,
 }
 
-/// The part of two disks in which no byte belongs to an artifact that changed.
+/// The part of two disks without bytes of changed artifacts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outside {
-    /// Clusters of 64 KiB, by their position.
     pub clusters: Share,
-    /// Blocks of 512 KiB, by their position.
     pub blocks: Share,
 }
 
-/// Clusters that differ, most bytes of which belong to one owner.
+/// Different clusters of one owner, which has most of their bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DifferingClusters {
     /// `partition table`, `partition N`, `metadata`, `base`, `layer NAME`, `artifact NAME` or `files`.
     pub owner: String,
-    /// How many differ.
     pub differ: u64,
-    /// How many there are.
+    /// Total number.
     pub clusters: u64,
-    /// Files with most of them, at most five.
+    /// Up to five files with the most different clusters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
 }
 
 impl Share {
-    /// Counts a piece that the disks hold or not.
     pub(super) fn add(&mut self, (from, to, same): (bool, bool, bool)) {
         if same {
             self.shared += u64::from(to);
@@ -78,7 +74,7 @@ impl Share {
         }
     }
 
-    /// How many of a hundred pieces of the second disk the first one has too.
+    /// Percentage of the second disk that is shared with the first.
     pub fn percent(&self) -> f64 {
         let hundredths = (self.shared * 10_000).checked_div(self.shared + self.to);
         hundredths.map_or(100.0, |count| u32::try_from(count).map_or(0.0, f64::from) / 100.0)
@@ -86,7 +82,6 @@ impl Share {
 }
 
 impl BlockDifference {
-    /// Whether the disks are the same.
     pub fn is_empty(&self) -> bool {
         self.clusters.from + self.clusters.to == 0
     }

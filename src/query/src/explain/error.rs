@@ -1,4 +1,4 @@
-//! Why nobody can say where a path came from.
+//! Errors of [`explain`](super).
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use vmbake_common::hint::Hint;
 use vmbake_compose::origin::{MAX_LEN, RecordError};
 use vmbake_image::disk::InspectError;
 
-/// Why a path cannot be explained.
+/// Error while explaining a path.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     #[error(transparent)]
@@ -21,11 +21,11 @@ pub enum ExplainError {
     Record(#[from] RecordError),
     #[error(transparent)]
     Package(#[from] PackageError),
-    #[error("{path}: more than the {MAX_LEN} bytes that a record of origins may have")]
+    #[error("{path}: larger than {MAX_LEN} bytes, the limit for a record of origins")]
     LargeRecord { path: PathBuf },
-    #[error("{beside}: is not the record of origins that is inside {image}")]
-    Beside { beside: PathBuf, image: PathBuf },
-    #[error("artifact {name}: in the record of origins, but not in the manifest inside the image")]
+    #[error("{sidecar}: differs from the record of origins in {image}")]
+    Sidecar { sidecar: PathBuf, image: PathBuf },
+    #[error("artifact {name}: in the record of origins, but not in the manifest in the image")]
     UnknownArtifact { name: String },
     #[error(transparent)]
     File(#[from] FileError),
@@ -37,7 +37,7 @@ impl Hint for ExplainError {
     fn hint(&self) -> Option<String> {
         let text = "--record FILE goes by a record that you trust: after the bake one of the two was changed, or both are \
                     not of one bake";
-        matches!(self, Self::Beside { .. }).then(|| text.to_owned())
+        matches!(self, Self::Sidecar { .. }).then(|| text.to_owned())
     }
 
     vmbake_common::causes!(Inspect, Tree, Record, Package, File, Message);

@@ -1,4 +1,4 @@
-//! What is said about a path: what `--json` prints as it stands, and its rendering for people.
+//! The origin of a path as printed by `--json`, and its rendering as text.
 
 use std::fmt;
 
@@ -10,74 +10,67 @@ use vmbake_common::escape;
 use vmbake_common::progress::human_bytes;
 use vmbake_manifest::Proof;
 
-/// Most packages that people are shown by name: hundreds own `/usr/bin`.
+/// Maximum number of packages in the text; hundreds own `/usr/bin`.
 const MAX_NAMES: usize = 3;
 
-/// Where a path came from.
+/// Origin of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// The path that was asked for.
+    /// The requested path.
     pub path: String,
-    /// The symbolic links that it leads through.
+    /// Symbolic links on the way.
     pub links: Vec<Link>,
-    /// Where they arrive; everything below is about that.
+    /// The resolved path, to which all other fields refer.
     pub resolved: String,
-    /// Its type.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Permissions, octal.
     pub mode: String,
-    /// Owner.
     pub uid: u32,
-    /// Group.
     pub gid: u32,
-    /// Name of the owner in the image.
     pub owner: Option<String>,
-    /// Name of the group in the image.
     pub group: Option<String>,
     /// Length in bytes of a regular file.
     pub size: Option<u64>,
     /// Whether there is a record of origins.
     pub recorded: bool,
-    /// The base image, where the path came with it and the manifest pins it.
+    /// The base image, if it has the path and the manifest pins it.
     pub base: Option<BaseReport>,
-    /// The layer that wrote it last.
+    /// The last layer that wrote it.
     pub layer: Option<LayerReport>,
-    /// The bundle that brought the layer.
+    /// The bundle of the layer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleReport>,
-    /// The artifact that it came from.
+    /// Its artifact.
     pub artifact: Option<ArtifactReport>,
-    /// How its content compares with the artifact, where it is one.
+    /// Result of comparing its content with the artifact, if it is one.
     pub content: Option<ContentOrigin>,
-    /// The artifact of the manifest that the base had already, where the path is of that package.
+    /// The artifact that the base image already had, if the path belongs to that package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptReport>,
     pub packages: Vec<InstalledPackage>,
 }
 
-/// A symbolic link on the way, with its own origin.
+/// A symbolic link on the way, with its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// The link.
+    /// Path of the link.
     pub path: String,
-    /// What it says.
+    /// Its target.
     pub target: String,
-    /// The layer that made it; the base's where none did.
+    /// The layer that created it; absent if from the base image.
     pub layer: Option<String>,
-    /// The artifact that it came from.
+    /// Its artifact.
     pub artifact: Option<String>,
 }
 
-/// The base image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BaseReport {
     pub version: String,
-    /// Where it can be fetched.
+    /// Download URL.
     pub url: String,
-    /// Digest of the file.
     pub digest: Digest,
-    /// Who answers for that.
+    /// Proof of the digest.
     pub proof: Option<Proof>,
 }
 
@@ -85,7 +78,7 @@ pub struct BaseReport {
 pub struct LayerReport {
     pub name: String,
     pub version: String,
-    /// Digest of its description and files.
+    /// Digest of its `layer.json` and files.
     pub digest: Digest,
 }
 
@@ -94,44 +87,40 @@ pub struct BundleReport {
     /// `PUBLISHER.NAME`.
     pub name: String,
     pub version: String,
-    /// Digest of its index.
     pub digest: Digest,
-    /// Who publishes it.
+    /// Publisher.
     pub publisher: String,
-    /// Who has signed it: the digest of a key, or an identity with its issuer.
+    /// Signer: the digest of a key, or an identity with its issuer.
     pub signer: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArtifactReport {
     pub name: String,
-    /// Digest of its file.
     pub digest: Digest,
-    /// Its version, where the manifest has it.
+    /// Version, if in the manifest.
     pub version: Option<String>,
-    /// Where it can be fetched.
+    /// Download URL.
     pub url: Option<String>,
-    /// Who answers for the digest.
+    /// Proof of the digest.
     pub proof: Option<Proof>,
-    /// Whether vmbake brought it itself, so that no manifest pins it.
+    /// Whether it is built into vmbake, so that no manifest pins it.
     pub own: bool,
 }
 
-/// A package of the manifest that the base had in the pinned version.
+/// A pinned package that the base image already had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeptReport {
-    /// Name of the artifact.
     pub name: String,
-    /// The layer that would have installed it.
     pub layer: String,
     pub version: String,
 }
 
-/// How the content of a file compares with its artifact. Another content is an error.
+/// Result of comparing a file with its artifact. Different content is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContentOrigin {
-    /// It has the pinned digest.
+    /// The digests are equal.
     Matches,
 }
 
@@ -153,7 +142,7 @@ impl fmt::Display for Explanation {
             (None, Some(base)) => write!(f, "base      {base}")?,
             (None, None) if self.recorded => writeln!(f, "base      the base image, which the manifest does not pin")?,
             (None, None) => {
-                writeln!(f, "layer     unknown: there is no record of origins in the image")?;
+                writeln!(f, "layer     unknown: the image has no record of origins")?;
             }
         }
         if let Some(bundle) = &self.bundle {
@@ -164,7 +153,10 @@ impl fmt::Display for Explanation {
         }
         if let Some(KeptReport { name, layer, version }) = &self.kept {
             let [name, layer, version] = [name, layer, version].map(escape::line);
-            writeln!(f, "kept      artifact {name} {version}: the base had it, layer {layer} brought nothing")?;
+            writeln!(
+                f,
+                "kept      artifact {name} {version}: already in the base image, not installed by layer {layer}"
+            )?;
         }
         if let Some(ContentOrigin::Matches) = self.content {
             writeln!(f, "content   matches the pinned digest")?;
@@ -210,7 +202,7 @@ impl fmt::Display for ArtifactReport {
         writeln!(f, "artifact  {}{version}", escape::line(&self.name))?;
         write_source(f, self.url.as_deref(), self.digest)?;
         if self.own {
-            return writeln!(f, "  proof   none: part of the vmbake that baked the image");
+            return writeln!(f, "  proof   none: built into the vmbake that baked the image");
         }
         write_proof(f, self.proof.as_ref())
     }
@@ -226,7 +218,7 @@ fn write_source(f: &mut fmt::Formatter<'_>, url: Option<&str>, digest: Digest) -
 fn write_proof(f: &mut fmt::Formatter<'_>, proof: Option<&Proof>) -> fmt::Result {
     match proof {
         Some(proof) => writeln!(f, "  proof   {}", escape::line(proof.to_string())),
-        None => writeln!(f, "  proof   unknown: the manifest inside the image has none"),
+        None => writeln!(f, "  proof   unknown: not in the manifest of the image"),
     }
 }
 

@@ -1,34 +1,34 @@
-//! The checks that the rules are made of. What cannot be read violates the rule that looked at it.
+//! Checks for the rules. A file that cannot be read is a violation.
 
 use vmbake_disk::tree::{Inode, Kind, Tree, components};
 
 use vmbake_common::escape;
 use vmbake_image::inspect::os_release;
 
-/// Largest file that a rule reads; the account files of an image have a few KiB.
+/// Maximum length of a checked file; account files have a few KiB.
 pub(super) const MAX_TEXT: u64 = 1 << 20;
 
-/// Where a rule is violated, and by what.
+/// A violation: path and evidence.
 #[derive(Debug)]
 pub(super) struct Violation {
     pub(super) path: String,
     pub(super) evidence: String,
 }
 
-/// How a rule looks at a tree. Directories on the way may be symbolic links, which are followed inside the tree.
+/// The check of a rule. Symbolic links to directories are followed inside the tree.
 pub(super) enum Check {
-    /// Nothing may match these patterns.
+    /// No path may match these patterns.
     Absent(&'static [&'static str]),
-    /// Below these, no regular file may have content.
+    /// Regular files below these must be empty.
     NoContent(&'static [&'static str]),
-    /// At and below these only directories may be.
+    /// Only directories may exist at and below these.
     NoFiles(&'static [&'static str]),
-    /// What it looks at, and how.
+    /// A custom check with the paths it covers.
     Custom(&'static str, fn(&Tree) -> Vec<Violation>),
 }
 
 impl Check {
-    /// What the check looks at.
+    /// The paths that the check covers.
     pub(super) fn subject(&self) -> String {
         match self {
             Self::Absent(patterns) | Self::NoContent(patterns) | Self::NoFiles(patterns) => patterns.join(" "),
@@ -51,7 +51,7 @@ impl Check {
     }
 }
 
-/// `/etc/machine-id` has to be there and empty, or to hold the word that has systemd treat it so.
+/// `/etc/machine-id` must be empty, or contain `uninitialized`, which has the same effect.
 pub(super) fn machine_id(tree: &Tree) -> Vec<Violation> {
     match tree.read(b"/etc/machine-id", MAX_TEXT) {
         Ok(content) if content.trim_ascii().is_empty() || content.trim_ascii() == b"uninitialized" => Vec::new(),
@@ -69,7 +69,7 @@ pub(super) fn dbus_machine_id(tree: &Tree) -> Vec<Violation> {
     violations(tree, paths.filter(|path| !is_link(path)).collect())
 }
 
-/// Package lists. `lock` and the directories that apt makes itself may stay, without content.
+/// Package lists. `lock` and the directories that apt creates may remain, if empty.
 pub(super) fn apt_lists(tree: &Tree) -> Vec<Violation> {
     let may_stay = [b"lock".as_slice(), b"partial", b"auxfiles"];
     let mut paths = matches(tree, &["/var/lib/apt/lists/*"]);
@@ -89,7 +89,7 @@ pub(super) fn image_name(tree: &Tree) -> Vec<Violation> {
     if missing.is_empty() { Vec::new() } else { violation(path, format!("{} not set", missing.join(" and "))) }
 }
 
-/// What is wrong with an encrypted password.
+/// Evidence for a password hash.
 const HASH: &str = "has a password hash";
 
 /// The evidence of an account's password.
@@ -97,7 +97,7 @@ pub(super) fn has_hash(account: &str) -> String {
     format!("account {account} {HASH}")
 }
 
-/// No account may have a password, not even a locked or an empty one. Backups of the files count as well.
+/// No account may have a password, not even a locked or empty one. Backup files are checked as well.
 pub(super) fn passwords(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for path in matches(tree, &["/etc/shadow", "/etc/shadow-", "/etc/passwd", "/etc/passwd-"]) {
@@ -126,11 +126,11 @@ pub(super) fn passwords(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The password field that systemd writes for root if a password may still be set on the first boot (`PASSWORD_UNPROVISIONED` in
+/// The password field that systemd writes for root if a password can be set on first boot (`PASSWORD_UNPROVISIONED` in
 /// `user-util.h`). It is locked and not a hash, although it is as long as a DES hash.
 const UNPROVISIONED: &[u8] = b"!unprovisioned";
 
-/// What is wrong with a password field (shadow(5)): `x` refers to shadow, `!` and `*` match no password.
+/// Evidence for an invalid password field (shadow(5)): `x` refers to shadow, `!` and `*` match no password.
 fn password(field: &[u8]) -> Option<&'static str> {
     if field == UNPROVISIONED {
         return None;
@@ -164,7 +164,7 @@ fn violations(tree: &Tree, paths: Vec<Vec<u8>>) -> Vec<Violation> {
     paths.into_iter().map(show).collect()
 }
 
-/// All paths that match one of the patterns; the last name is not followed.
+/// All paths that match a pattern; a link in the last component is not followed.
 pub(super) fn matches(tree: &Tree, patterns: &[&str]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for pattern in patterns {
@@ -180,7 +180,7 @@ pub(super) fn matches(tree: &Tree, patterns: &[&str]) -> Vec<Vec<u8>> {
     found
 }
 
-/// The names in the directory at `path`; none where there is no directory.
+/// The names in the directory at `path`; empty if it is not a directory.
 fn names<'a>(tree: &'a Tree, path: &[u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     let entries = match tree.resolve(path).map(|id| &tree.inode(id).kind) {
         Ok(Kind::Directory(entries)) => Some(entries),
@@ -200,7 +200,7 @@ fn glob(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// What is at or below the patterns and is `bad`.
+/// Paths at or below the patterns that are `bad`.
 pub(super) fn below(tree: &Tree, patterns: &[&str], bad: impl Fn(&Inode) -> bool) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for path in matches(tree, patterns) {

@@ -9,14 +9,14 @@ use vmbake_common::escape;
 
 /// The extended attribute of file capabilities (capabilities(7)).
 const CAPABILITY: &[u8] = b"security.capability";
-/// Largest file that is searched for a private key, in bytes; those of RSA with 16,384 bits have 13 KiB.
+/// Maximum length of a file that is searched for a private key; RSA keys with 16,384 bits have 13 KiB.
 const MAX_KEY: u64 = 64 << 10;
-/// The mark of private keys in all textual forms (RFC 7468, and that of OpenSSH).
+/// Marker of private keys in all text formats (RFC 7468 and OpenSSH).
 const KEY_MARK: &[u8] = b"PRIVATE KEY-----";
-/// Where machines have keys. Below /usr are examples and test data of packages.
+/// Directories with keys. Below /usr are examples and test data of packages.
 const KEY_PLACES: &[&str] = &["/etc", "/root", "/home", "/opt", "/srv", "/var/lib"];
 
-/// The password files: only root may write them, and the group `shadow` may read them.
+/// Password files: writable only by root, readable by group `shadow`.
 pub(super) fn shadow(tree: &Tree) -> Vec<Violation> {
     let paths =
         matches(tree, &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd"]);
@@ -24,7 +24,7 @@ pub(super) fn shadow(tree: &Tree) -> Vec<Violation> {
         let inode = tree.find(path).ok().flatten().map(|id| tree.inode(id));
         inode.is_some_and(|inode| !matches!(inode.kind, Kind::File(_)))
     };
-    // What is no file is replaced by a file of another mode when a password changes, or leads to one.
+    // Anything but a regular file is replaced by a file with another mode when a password changes, or links to one.
     let mut found: Vec<Violation> = paths.iter().filter(is_link).map(|path| other_kind(tree, path)).collect();
     let readers = [Some(0), group(tree, b"shadow")];
     found.extend(violations(tree, paths, |Inode { meta, kind, .. }| {
@@ -34,7 +34,6 @@ pub(super) fn shadow(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The id of a group.
 fn group(tree: &Tree, name: &[u8]) -> Option<u32> {
     let text = tree.read(b"/etc/group", MAX_TEXT).ok()?;
     let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b':'));
@@ -44,7 +43,7 @@ fn group(tree: &Tree, name: &[u8]) -> Option<u32> {
 
 fn other_kind(tree: &Tree, path: &[u8]) -> Violation {
     let kind = tree.find(path).ok().flatten().map_or("unreadable", |id| tree.inode(id).kind.name());
-    Violation { path: escape::name(path), evidence: format!("{kind} in place of a regular file") }
+    Violation { path: escape::name(path), evidence: format!("{kind} instead of a regular file") }
 }
 
 /// The rules of sudo, which ignores files that others can write.
@@ -72,7 +71,7 @@ pub(super) fn with_privileges(tree: &Tree) -> Vec<(Vec<u8>, &Inode)> {
     tree.walk().filter(|(.., inode)| has(inode)).map(|(path, _, inode)| (path, inode)).collect()
 }
 
-/// Those that belong to no package.
+/// Files that do not belong to a package.
 pub(super) fn privileged(tree: &Tree) -> Vec<Violation> {
     let mut found = with_privileges(tree);
     if !found.is_empty() {
@@ -82,14 +81,14 @@ pub(super) fn privileged(tree: &Tree) -> Vec<Violation> {
     found.into_iter().map(|(path, inode)| violation(&path, inode)).collect()
 }
 
-/// Those of `paths` that a package lists, under the names that links such as /bin give them.
+/// The `paths` that a package lists, also by names through links such as /bin.
 pub(super) fn packaged(tree: &Tree, paths: BTreeSet<&[u8]>) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     let names: BTreeSet<&[u8]> = paths.iter().filter_map(|path| path.rsplit(|byte| *byte == b'/').next()).collect();
     for list in matches(tree, &["/var/lib/dpkg/info/*.list"]) {
         let text = tree.read(&list, MAX_TEXT).unwrap_or_default();
         for line in text.split(|byte| *byte == b'\n') {
-            // Few lines have the right last name, and only those are looked up.
+            // Only lines with a matching last component are looked up.
             if line.rsplit(|byte| *byte == b'/').next().is_some_and(|name| names.contains(name))
                 && let Ok(Some((real, _))) = tree.real_path(line, false)
             {
@@ -109,7 +108,7 @@ pub(super) fn keys(tree: &Tree) -> Vec<Violation> {
     violations(tree, paths, |_| true)
 }
 
-/// Whether a file may be a key, by its name.
+/// Whether a file name can be that of a key.
 fn is_key_name(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     let is_host_key = name.starts_with(b"ssh_host_") && name.ends_with(b"_key");
@@ -123,7 +122,7 @@ fn is_key(content: &[u8]) -> bool {
     content.windows(KEY_MARK.len()).any(|window| window == KEY_MARK)
 }
 
-/// The `paths` that are not links and are `bad`.
+/// The `paths` that are `bad`, except links.
 fn violations(tree: &Tree, paths: Vec<Vec<u8>>, bad: impl Fn(&Inode) -> bool) -> Vec<Violation> {
     let inode = |path: &Vec<u8>| tree.find(path).ok().flatten().map(|id| tree.inode(id));
     let found = paths.into_iter().filter_map(|path| inode(&path).map(|inode| (path, inode)));

@@ -1,5 +1,5 @@
-//! Finds modes and owners of system files that no package of Debian ships. dpkg records neither, so that the tree alone is compared with what
-//! is known of Debian.
+//! Finds modes and owners of system files that Debian packages do not ship. dpkg does not record them, so the tree is compared with built-in
+//! lists.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use vmbake_disk::tree::{Inode, Kind, Tree};
 use super::check::{MAX_TEXT, Violation, below};
 use super::modes::{packaged, violation, with_privileges};
 
-/// Files that packages of Debian 13 ship with set-uid or set-gid bits or capabilities, or that their scripts give them to.
+/// Files of Debian 13 that have set-uid or set-gid bits or capabilities, from packages or their scripts.
 const SHIPPED: [&str; 57] = [
     "/usr/bin/Xorg.wrap",
     "/usr/bin/arping",
@@ -68,11 +68,11 @@ const SHIPPED: [&str; 57] = [
     "/usr/sbin/pppd",
     "/usr/sbin/unix_chkpwd",
 ];
-/// Names of such files in directories whose names differ between architectures.
+/// Names of such files in architecture-dependent directories.
 const SHIPPED_NAMES: [&str; 4] = ["/gst-ptp-helper", "/utempter/utempter", "/virtiofsd", "/xtables-multi"];
-/// What dpkg-statoverride(1) recorded: user, group, mode, path.
+/// Overrides of dpkg-statoverride(1): user, group, mode, path.
 const OVERRIDES: &[u8] = b"/var/lib/dpkg/statoverride";
-/// Where only root writes, as far as Debian ships it.
+/// Directories in which Debian ships only files that are writable by root alone.
 const SYSTEM: &[&str] = &[
     "/boot",
     "/etc/apt",
@@ -93,7 +93,7 @@ const SYSTEM: &[&str] = &[
     "/usr/sbin",
 ];
 
-/// Files of packages whose privileges Debian does not ship.
+/// Files of packages with privileges that Debian does not ship.
 pub(super) fn privileges(tree: &Tree) -> Vec<Violation> {
     let recorded = recorded(tree);
     let is_shipped = |path: &[u8]| {
@@ -110,7 +110,7 @@ pub(super) fn privileges(tree: &Tree) -> Vec<Violation> {
     found.map(|(path, inode)| violation(&path, inode)).collect()
 }
 
-/// Files of the system that another user than root owns and may write, or another group.
+/// System files that are writable by a user or group other than root.
 pub(super) fn writable(tree: &Tree) -> Vec<Violation> {
     let is_open = |inode: &Inode| {
         let meta = &inode.meta;
@@ -123,7 +123,7 @@ pub(super) fn writable(tree: &Tree) -> Vec<Violation> {
     found.map(|(id, path)| violation(&path, tree.inode(id))).collect()
 }
 
-/// Paths with the modes that dpkg gives them.
+/// Paths with overridden modes.
 fn recorded(tree: &Tree) -> Vec<(Vec<u8>, u16)> {
     let text = tree.read(OVERRIDES, MAX_TEXT).unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n').filter_map(|line| str::from_utf8(line).ok());

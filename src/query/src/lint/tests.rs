@@ -5,7 +5,6 @@ use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
 use super::{Finding, IMAGE_NAME, LintStatus, RULES, lint};
 
-/// What a test puts at a path.
 enum Node {
     File(&'static str),
     Link(&'static str),
@@ -44,7 +43,7 @@ fn put(tree: &mut Tree, path: &str, node: &Node) {
     tree.place(path.as_bytes(), Inode { meta, kind, origin }).unwrap();
 }
 
-/// A tree that keeps every rule, with what may be there although it looks alike.
+/// A tree that fulfills all rules, with allowed files that resemble violations.
 fn clean() -> Tree {
     let mut tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
     for (path, node) in [
@@ -141,7 +140,7 @@ fn every_violation_is_found_by_its_rule_alone() {
         ("password-files", "/etc/gshadow", Mode(0o660, "root:*:\n"), "regular file, 0660 0:0"),
         ("password-files", "/etc/shadow-", Mode(0o604, "root:*:\n"), "regular file, 0604 0:0"),
         ("password-files", "/etc/shadow", Owned(0o640, 0, 100), "regular file, 0640 0:100"),
-        ("password-files", "/etc/gshadow", Link("/etc/x"), "symbolic link in place of a regular file"),
+        ("password-files", "/etc/gshadow", Link("/etc/x"), "symbolic link instead of a regular file"),
         ("sudoers", "/etc/sudoers.d/x", Mode(0o464, "x"), "regular file, 0464 0:0"),
         ("sudoers", "/etc/sudoers.d", DirMode(0o775), "directory, 0775 0:0"),
         ("world-writable", "/etc/x.conf", Mode(0o666, "x"), "regular file, 0666 0:0"),
@@ -178,7 +177,7 @@ fn every_violation_is_found_by_its_rule_alone() {
         let status = if *rule == IMAGE_NAME { LintStatus::Warning } else { LintStatus::Error };
         let expected = Finding { rule, path: (*path).to_owned(), evidence: (*evidence).to_owned(), status };
         assert_eq!(bad, [expected]);
-        assert!(!bad[0].evidence.contains('$'), "a secret is shown");
+        assert!(!bad[0].evidence.contains('$'), "the evidence contains a secret");
     }
     for (rule, ..) in cases.iter() {
         assert!(RULES.iter().any(|known| known.name == *rule));

@@ -1,13 +1,13 @@
-//! cloud-init: whether it runs, and asks for the data that EC2 has.
+//! cloud-init: enabled, and with the Ec2 datasource.
 
 use super::Verdict;
 use super::subject::Subject;
 
-/// Its units are enabled by this one, which a generator of systemd wants.
+/// The target of its units, which a systemd generator enables.
 const TARGET: &str = "/usr/lib/systemd/system/cloud-init.target";
 const PROGRAM: &str = "/usr/bin/cloud-init";
 
-/// It is there, and nothing turns it off (cloud-init, "Boot stages", Disable cloud-init).
+/// Installed and not disabled (cloud-init, "Boot stages", Disable cloud-init).
 pub(super) fn enabled(subject: &Subject<'_>) -> Verdict {
     for path in [PROGRAM, TARGET] {
         if !subject.has(path) {
@@ -15,30 +15,34 @@ pub(super) fn enabled(subject: &Subject<'_>) -> Verdict {
         }
     }
     if subject.has("/etc/cloud/cloud-init.disabled") {
-        return Err("/etc/cloud/cloud-init.disabled turns it off".to_owned());
+        return Err("disabled by /etc/cloud/cloud-init.disabled".to_owned());
     }
     let turned_off = subject.arguments().is_ok_and(|mut words| words.any(|word| word == "cloud-init=disabled"));
-    if turned_off { Err("cloud-init=disabled on the kernel's command line".to_owned()) } else { Ok(PROGRAM.to_owned()) }
+    if turned_off {
+        Err("disabled by cloud-init=disabled on the kernel command line".to_owned())
+    } else {
+        Ok(PROGRAM.to_owned())
+    }
 }
 
-/// Its list of datasources, which the last file that has one decides, has Ec2; or there is none.
+/// `datasource_list`, of which the last file wins, contains Ec2 or is not set.
 pub(super) fn datasource(subject: &Subject<'_>) -> Verdict {
     let found = configuration(subject).into_iter().rev().find_map(|(path, text)| Some((path, list(&text)?)));
     match found {
         None => Ok("datasource_list is not set".to_owned()),
         Some((path, list)) if list.iter().any(|name| name == "Ec2") => Ok(format!("{path} has Ec2")),
-        Some((path, list)) => Err(format!("{path} has no Ec2, but {}", list.join(", "))),
+        Some((path, list)) => Err(format!("{path}: expected Ec2, found {}", list.join(", "))),
     }
 }
 
-/// Its files of settings, in the order in which it reads them.
+/// Its configuration files, in the order in which they are read.
 pub(super) fn configuration(subject: &Subject<'_>) -> Vec<(String, String)> {
     let first = "/etc/cloud/cloud.cfg";
     let first = subject.text(first).map(|text| (first.to_owned(), text));
     first.into_iter().chain(subject.texts("/etc/cloud/cloud.cfg.d", &[".cfg"])).collect()
 }
 
-/// The names of `datasource_list`, in brackets or a line each, as YAML has them.
+/// The names of `datasource_list`, a YAML flow or block sequence.
 fn list(text: &str) -> Option<Vec<String>> {
     let mut lines = text.lines().map(|line| line.split(" #").next().unwrap_or_default().trim_end());
     let rest = lines.find_map(|line| line.strip_prefix("datasource_list:"))?;

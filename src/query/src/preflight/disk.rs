@@ -1,4 +1,4 @@
-//! The disk: its partition table, and what starts it.
+//! The disk: partition table and boot loaders.
 
 use vmbake_disk::disk::Arch;
 use vmbake_disk::gpt::Guid;
@@ -8,35 +8,35 @@ use vmbake_disk::tree::{Kind, ROOT, Tree};
 use super::Verdict;
 use super::subject::{Subject, arch_of, aws_name, head};
 
-/// As much of the BIOS boot partition as is looked at: GRUB begins in its first sector.
+/// Checked length of the BIOS boot partition: GRUB starts in its first sector.
 const BOOT_START: usize = 512;
 
-/// Both copies of a GUID partition table are valid.
+/// Both copies of the GPT are valid.
 pub(super) fn partition_table(subject: &Subject<'_>) -> Verdict {
     match subject.image.layout().scheme() {
         Scheme::Gpt(table) => match (&table.used_backup, &table.backup_damage) {
-            (None, None) => Ok("both copies of the GUID partition table are valid".to_owned()),
-            (Some(why), _) => Err(format!("the first GUID partition table is damaged: {why}")),
-            (None, Some(why)) => Err(format!("the second GUID partition table is damaged: {why}")),
+            (None, None) => Ok("both copies of the GPT are valid".to_owned()),
+            (Some(why), _) => Err(format!("the primary GPT is corrupt: {why}")),
+            (None, Some(why)) => Err(format!("the backup GPT is corrupt: {why}")),
         },
         Scheme::Mbr(_) => Err("an MBR partition table".to_owned()),
         Scheme::Whole(_) => Err("no partition table".to_owned()),
     }
 }
 
-/// Something starts the disk on machines of the kernel's architecture.
+/// The disk boots on machines of the kernel's architecture.
 pub(super) fn boot(subject: &Subject<'_>) -> Verdict {
     boot_mode(subject).map(|mode| {
         match mode {
-            "uefi-preferred" => "starts by UEFI and by BIOS",
-            "uefi" => "starts by UEFI",
-            _ => "starts by BIOS",
+            "uefi-preferred" => "boots by UEFI and BIOS",
+            "uefi" => "boots by UEFI",
+            _ => "boots by BIOS",
         }
         .to_owned()
     })
 }
 
-/// The boot mode in the terms of AWS.
+/// The boot mode in AWS terms.
 pub(super) fn boot_mode(subject: &Subject<'_>) -> Result<&'static str, String> {
     let arch = subject.kernel_arch()?;
     let uefi = efi_program(subject, arch);
@@ -47,7 +47,7 @@ pub(super) fn boot_mode(subject: &Subject<'_>) -> Result<&'static str, String> {
         (Ok(()), Ok(())) => Ok("uefi-preferred"),
         (Ok(()), Err(_)) => Ok("uefi"),
         (Err(_), Ok(())) => Ok("legacy-bios"),
-        (Err(efi), Err(bios)) => Err(format!("nothing starts the disk: {efi}; {bios}")),
+        (Err(efi), Err(bios)) => Err(format!("not bootable: {efi}; {bios}")),
     }
 }
 
@@ -55,7 +55,7 @@ fn part<'a>(subject: &'a Subject<'_>, kind: Guid) -> Option<&'a Part> {
     subject.image.layout().parts().iter().find(|part| part.kind == PartKind::Gpt(kind))
 }
 
-/// Whether the EFI system partition has the program that firmware starts from a new disk, for that architecture.
+/// Whether the EFI system partition has the removable-media boot loader of that architecture.
 fn efi_program(subject: &Subject<'_>, arch: Arch) -> Result<(), String> {
     let name = match arch {
         Arch::Amd64 => "BOOTX64.EFI",
@@ -67,11 +67,11 @@ fn efi_program(subject: &Subject<'_>, arch: Arch) -> Result<(), String> {
     match head(&tree, &path).and_then(|head| arch_of(&head)) {
         Some(found) if found == arch => Ok(()),
         Some(found) => Err(format!("EFI/BOOT/{name} is for {}", aws_name(found))),
-        None => Err(format!("EFI/BOOT/{name} is no program of a known architecture")),
+        None => Err(format!("EFI/BOOT/{name} has an unknown architecture")),
     }
 }
 
-/// A path whose names are these in any case, as firmware looks them up.
+/// Looks up a path case-insensitively, as firmware does.
 fn find(tree: &Tree, names: &[&str]) -> Option<String> {
     let (mut at, mut path) = (ROOT, String::new());
     for name in names {
@@ -83,7 +83,7 @@ fn find(tree: &Tree, names: &[&str]) -> Option<String> {
     Some(path)
 }
 
-/// Whether there is boot code, and more of it in a BIOS boot partition.
+/// Whether there is boot code in the first sector and in a BIOS boot partition.
 fn bios(subject: &Subject<'_>) -> Result<(), String> {
     let Scheme::Gpt(table) = subject.image.layout().scheme() else {
         return Err("no BIOS boot partition".to_owned());

@@ -1,4 +1,4 @@
-//! Kernel and drivers: what a machine needs before it has its root file system, and for its network.
+//! Kernel and drivers that a machine needs to mount its root file system, and for its network.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::Verdict;
 use super::initramfs::module;
 use super::subject::{Subject, aws_name};
 
-/// The kernel is for the processor that the system and the partition table are for.
+/// Kernel, system and partition table have the same architecture.
 pub(super) fn architecture(subject: &Subject<'_>) -> Verdict {
     let kernel = subject.kernel_arch()?;
     let (system, program) = subject.system_arch()?;
@@ -32,11 +32,11 @@ pub(super) fn ext4(subject: &Subject<'_>) -> Verdict {
     early(subject, "ext4")
 }
 
-/// Old generations of instances have Xen, none of them for arm64.
+/// Old generations of instances have Xen, all of them x86-64.
 pub(super) fn xen(subject: &Subject<'_>) -> Verdict {
     match subject.kernel_arch() {
-        Ok(Arch::Arm64) => Ok("no instance for arm64 needs it".to_owned()),
-        _ => early(subject, "xen_blkfront").map_err(|why| format!("{why}; instances with Xen do not boot")),
+        Ok(Arch::Arm64) => Ok("not required on arm64".to_owned()),
+        _ => early(subject, "xen_blkfront").map_err(|why| format!("{why}; Xen instances do not boot")),
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn ena(subject: &Subject<'_>) -> Verdict {
     }
 }
 
-/// What has to be there before the root file system is.
+/// Drivers that are required to mount the root file system.
 fn early(subject: &Subject<'_>, name: &str) -> Verdict {
     if builtin(subject, &subject.modules_dir()?)?.contains(name) {
         return Ok("built in".to_owned());

@@ -1,4 +1,4 @@
-//! What an initramfs has. It is one or several cpio archives one after the other, with zeros between, each as it is or compressed
+//! Contents of an initramfs: one or more concatenated cpio archives, separated by zeros, each optionally compressed
 //! (Linux, Documentation/driver-api/early-userspace/buffer-format.rst). Read as a stream; contents are skipped.
 //!
 //! Format of the archives: "newc", magic 070701 or 070702, numbers of eight hexadecimal digits, names and contents padded to 4 bytes.
@@ -8,32 +8,32 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use vmbake_common::hint::Hint;
 
-/// Most bytes that are unpacked: many times what boot loaders accept.
+/// Maximum unpacked size: many times what boot loaders accept.
 const MAX_UNPACKED: u64 = 2 << 30;
-/// Longest name of a file, as of Linux.
+/// Maximum length of a file name, as in Linux.
 const MAX_NAME: u64 = 4096;
-/// Most modules; kernels have some 5,000.
+/// Maximum number of modules; kernels have some 5,000.
 const MAX_MODULES: usize = 1 << 16;
-/// The script of Debian's cloud-initramfs-growroot.
+/// Script of Debian's cloud-initramfs-growroot.
 const GROWROOT: &[u8] = b"scripts/local-bottom/growroot";
-/// What an archive ends with.
+/// Name of an archive's last entry.
 const TRAILER: &[u8] = b"TRAILER!!!";
-/// Bytes of a magic number, and of the header behind it.
+/// Lengths of the magic number and of the header after it.
 const MAGIC: usize = 6;
 const HEADER: usize = 104;
 
-/// Why an initramfs is not read.
+/// Error while reading an initramfs.
 #[derive(Debug, thiserror::Error)]
 pub enum InitramfsError {
     #[error("cannot read the initramfs")]
     Read(#[from] io::Error),
-    #[error("compressed with {0}: only gzip, xz and zstd are read")]
+    #[error("compressed with {0}: only gzip, xz and zstd are supported")]
     Unsupported(&'static str),
-    #[error("no cpio archive begins with {0:02x?}")]
+    #[error("expected a cpio archive, found {0:02x?}")]
     Magic([u8; MAGIC]),
     #[error("corrupt cpio header: {0}")]
     Header(&'static str),
-    #[error("unpacked, it has more than {MAX_UNPACKED} bytes")]
+    #[error("unpacked size exceeds {MAX_UNPACKED} bytes")]
     TooLong,
     #[error("more than {MAX_MODULES} modules")]
     Modules,
@@ -45,11 +45,11 @@ impl Hint for InitramfsError {
 
 #[derive(Debug, Default)]
 pub(super) struct Initramfs {
-    /// The names of its modules, as [`module`] writes them.
+    /// Names of its modules, normalized by [`module`].
     pub(super) modules: BTreeSet<String>,
     /// Whether it grows the root partition.
     pub(super) grows_root: bool,
-    /// How many bytes may still be unpacked.
+    /// Number of bytes that may still be unpacked.
     left: u64,
 }
 
@@ -61,14 +61,14 @@ impl Initramfs {
     }
 }
 
-/// The name of the module in a file, with `_` for `-`; `None` where a file has none.
+/// The module name of a file, with `_` for `-`; `None` for other files.
 pub(super) fn module(path: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(path.rsplit(|byte| *byte == b'/').next()?).ok()?;
     let name = [".xz", ".zst", ".gz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     Some(name.strip_suffix(".ko")?.replace('-', "_"))
 }
 
-/// Reads archives until the input ends; compressed ones only where they are `outside`.
+/// Reads archives until the end of input; compressed ones only at the top level (`outside`).
 fn archives(input: &mut dyn BufRead, outside: bool, found: &mut Initramfs) -> Result<(), InitramfsError> {
     while skip_zeros(input)? {
         let mut magic = [0; MAGIC];
@@ -101,7 +101,7 @@ fn archives(input: &mut dyn BufRead, outside: bool, found: &mut Initramfs) -> Re
     Ok(())
 }
 
-/// Skips zeros; tells whether anything follows.
+/// Skips zeros; returns whether more data follows.
 fn skip_zeros(input: &mut dyn BufRead) -> io::Result<bool> {
     loop {
         let bytes = input.fill_buf()?;
@@ -116,7 +116,7 @@ fn skip_zeros(input: &mut dyn BufRead) -> io::Result<bool> {
     }
 }
 
-/// Reads the rest of an archive, of which the first magic number has been read.
+/// Reads an archive after its first magic number.
 fn archive(input: &mut dyn BufRead, found: &mut Initramfs) -> Result<(), InitramfsError> {
     loop {
         let mut header = [0; HEADER];
@@ -172,11 +172,10 @@ mod tests {
 
     use super::*;
 
-    /// An archive with these files, each with some content.
     fn cpio(names: &[&str]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for name in names.iter().copied().chain(["TRAILER!!!"]) {
-            let content: &[u8] = if name == "TRAILER!!!" { b"" } else { b"070701 is no header here" };
+            let content: &[u8] = if name == "TRAILER!!!" { b"" } else { b"070701 is not a header here" };
             let numbers = [1, 0o100_644, 0, 0, 1, 0, content.len(), 0, 0, 0, 0, name.len() + 1, 0];
             bytes.extend_from_slice(b"070701");
             numbers.iter().for_each(|number| bytes.extend(format!("{number:08X}").bytes()));

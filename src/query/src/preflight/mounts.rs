@@ -1,13 +1,13 @@
-//! How file systems are named. A device is called otherwise on each sort of machine; what is named by its content is found on all.
+//! Mounts by stable names: device names differ between machine types, UUIDs and labels do not.
 
 use super::Verdict;
 use super::subject::Subject;
 use vmbake_image::grub::is_meant;
 
-/// What stands for a content in a name.
+/// Prefixes of stable names.
 const TAGS: [&str; 4] = ["UUID", "PARTUUID", "LABEL", "PARTLABEL"];
 
-/// All file systems that are mounted at the start are there, and none is named by its device.
+/// All file systems of fstab exist, and none is specified by device name.
 pub(super) fn fstab(subject: &Subject<'_>) -> Verdict {
     let Some(text) = subject.text("/etc/fstab") else { return Ok("no /etc/fstab".to_owned()) };
     let mut count = 0;
@@ -23,30 +23,30 @@ pub(super) fn fstab(subject: &Subject<'_>) -> Verdict {
         match named(subject, spec) {
             Named::There | Named::NoDisk => {}
             Named::Missing if may_be_missing => {}
-            Named::Missing => return Err(format!("{at} is {spec}, which the image does not have")),
-            Named::Device => return Err(format!("{at} is {spec}, the name of a device")),
+            Named::Missing => return Err(format!("{at} is {spec}, which is not in the image")),
+            Named::Device => return Err(format!("{at} is {spec}, a device name")),
         }
     }
-    Ok(format!("{count} mounts, none by the name of a device"))
+    Ok(format!("{count} mounts, none by device name"))
 }
 
-/// The kernel finds its root.
+/// The kernel finds its root file system.
 pub(super) fn root_argument(subject: &Subject<'_>) -> Verdict {
-    // Of several, the kernel takes the last.
+    // The kernel uses the last one.
     let root = subject.arguments()?.filter_map(|word| word.strip_prefix("root=")).last();
-    let Some(spec) = root else { return Err("no root= on the kernel's command line".to_owned()) };
+    let Some(spec) = root else { return Err("no root= on the kernel command line".to_owned()) };
     match named(subject, spec) {
         Named::There => Ok(format!("root={spec}")),
-        Named::Missing => Err(format!("root={spec}, which the image does not have")),
+        Named::Missing => Err(format!("root={spec}, which is not in the image")),
         Named::Device | Named::NoDisk => Err(format!("root={spec} is not by UUID, PARTUUID or LABEL")),
     }
 }
 
-/// What the name of a file system stands for.
+/// Meaning of a file system specification.
 enum Named {
-    /// A content that a partition has.
+    /// A UUID or label that exists.
     There,
-    /// A content that none has.
+    /// A UUID or label that does not exist.
     Missing,
     Device,
     /// Something else, such as `tmpfs`.

@@ -1,7 +1,7 @@
-//! Network: the machine asks for its address by DHCP, on an interface of any name and any hardware address.
+//! Network: DHCP on an interface with any name and hardware address.
 //!
-//! Looked at are the settings of the image itself below `/etc`: of systemd-networkd, netplan, ifupdown and NetworkManager. Without any of
-//! these cloud-init writes them when it starts.
+//! Checks the configuration below `/etc` of systemd-networkd, netplan, ifupdown and NetworkManager. Without
+//! any, cloud-init writes one on boot.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::cloud_init::configuration;
 use super::subject::Subject;
 use super::{Verdict, yaml};
 
-/// A folder, ends of names there, and how their files are read.
+/// A directory, suffixes of file names, and their parser.
 type Place = (&'static str, &'static [&'static str], fn(&str) -> Found);
 
 const PLACES: [Place; 4] = [
@@ -19,15 +19,15 @@ const PLACES: [Place; 4] = [
     ("/etc/NetworkManager/system-connections", &[".nmconnection"], network_manager),
 ];
 
-/// What a file says.
+/// Relevant settings of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
-    /// A hardware address that it is for, or sets.
+    /// Hardware address that it matches or sets.
     mac: Option<String>,
-    /// The name of an interface that it is for.
+    /// Interface name that it matches.
     name: Option<String>,
     dhcp: bool,
-    /// Why it cannot be parsed.
+    /// Parse error.
     fault: Option<String>,
 }
 
@@ -50,32 +50,32 @@ pub(super) fn check(subject: &Subject<'_>) -> Verdict {
         }
     }
     if let Some((path, _)) = files.iter().find(|(_, found)| found.dhcp) {
-        return Ok(format!("{path} asks for DHCP"));
+        return Ok(format!("{path} enables DHCP"));
     }
     let off = configuration(subject).into_iter().rev().find(|(_, text)| turns_off(text));
     let off_by_argument =
         subject.arguments().is_ok_and(|mut words| words.any(|word| word == "network-config=disabled"));
     match off {
-        Some((path, _)) => Err(format!("nothing asks for DHCP, and {path} keeps cloud-init from it")),
+        Some((path, _)) => Err(format!("DHCP is not enabled, and {path} keeps cloud-init from enabling it")),
         None if off_by_argument => {
-            Err("nothing asks for DHCP, and the kernel's command line keeps cloud-init from it".to_owned())
+            Err("DHCP is not enabled, and the kernel command line keeps cloud-init from enabling it".to_owned())
         }
-        None => Ok("cloud-init asks for DHCP".to_owned()),
+        None => Ok("cloud-init enables DHCP".to_owned()),
     }
 }
 
-/// Whether settings of cloud-init say `network: {config: disabled}`.
+/// Whether the cloud-init configuration has `network: {config: disabled}`.
 fn turns_off(text: &str) -> bool {
     let is_off = |(path, value): &(Vec<String>, String)| path[..] == ["network", "config"] && value == "disabled";
     yaml::values(text).is_ok_and(|values| values.iter().any(is_off))
 }
 
-/// Whether it is the name of one interface that hardware has.
+/// Whether it is the name of a single hardware interface.
 fn is_fixed(name: &str) -> bool {
     name != "lo" && !name.is_empty() && !name.contains(['*', '?', '[', '!'])
 }
 
-/// Lines as `key=value`, without comments.
+/// Parses lines `key=value`, without comments.
 fn assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
     lines.filter_map(|line| line.split_once('=')).map(|(key, value)| (key.trim(), value.trim()))
@@ -105,7 +105,7 @@ fn netplan(text: &str) -> Found {
         Ok(values) => values,
         Err(fault) => return Found { fault: Some(fault), ..found },
     };
-    // Whether an id has `match`.
+    // Whether the id has a `match`.
     let mut matching: BTreeMap<&str, bool> = BTreeMap::new();
     for (path, value) in &values {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();

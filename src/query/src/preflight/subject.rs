@@ -1,4 +1,4 @@
-//! What the checks look at: the root file system, the one with the kernels, and what the first entry of GRUB's menu starts.
+//! Subject of the checks: the root file system, the one with the kernels, and the first entry of GRUB's menu.
 
 use std::io::Read;
 
@@ -13,19 +13,19 @@ use vmbake_image::disk::{DiskImage, InspectError};
 use vmbake_image::grub::{BootPlace, MenuEntry, first_entry};
 use vmbake_image::inspect::reasons;
 
-/// Largest text that a check reads.
+/// Maximum length of a text file.
 const MAX_TEXT: u64 = 1 << 20;
-/// As much of a program as its headers take.
+/// Length of a program's head that contains its headers.
 const HEAD: u64 = 64 << 10;
-/// Where the programs are that tell the architecture of the system; one of them is in any.
+/// Programs that determine the architecture of the system; every system has one of them.
 const PROGRAMS: [&str; 3] = ["/usr/lib/systemd/systemd", "/bin/sh", "/bin/busybox"];
 
-/// An image, opened and read as far as checks need it.
+/// An open image, read as far as checks need it.
 pub(super) struct Subject<'a> {
     pub(super) image: &'a DiskImage,
     pub(super) root: &'a Part,
     pub(super) tree: Tree,
-    /// The file system with kernels and menu, where it is not the root.
+    /// The file system with kernels and menu, if it is not the root file system.
     boot: Option<Tree>,
     pub(super) entry: Result<MenuEntry, String>,
     arch: Result<Arch, String>,
@@ -45,7 +45,7 @@ impl<'a> Subject<'a> {
         let mut subject =
             Self { image, root, tree, boot, entry: unknown(), arch: Err(String::new()), initramfs: Err(String::new()) };
         let menu = text(subject.boot_tree(), config).unwrap_or_default();
-        subject.entry = first_entry(&menu).ok_or_else(|| format!("{config} has no menu entry that starts a kernel"));
+        subject.entry = first_entry(&menu).ok_or_else(|| format!("{config}: no menu entry boots a kernel"));
         subject.arch = subject.read_arch();
         subject.initramfs = subject.read_initramfs();
         Ok(subject)
@@ -55,7 +55,7 @@ impl<'a> Subject<'a> {
         self.boot.as_ref().unwrap_or(&self.tree)
     }
 
-    /// What the kernel was made for.
+    /// Architecture of the kernel.
     pub(super) fn kernel_arch(&self) -> Result<Arch, String> {
         self.arch.clone()
     }
@@ -63,8 +63,8 @@ impl<'a> Subject<'a> {
     fn read_arch(&self) -> Result<Arch, String> {
         let entry = self.entry.as_ref().map_err(Clone::clone)?;
         let head = head(self.boot_tree(), &entry.kernel)
-            .ok_or_else(|| format!("{}: the kernel that the menu starts cannot be read", entry.kernel))?;
-        arch_of(&head).ok_or_else(|| format!("{}: no kernel of a known architecture", entry.kernel))
+            .ok_or_else(|| format!("{}: cannot read the kernel of the menu entry", entry.kernel))?;
+        arch_of(&head).ok_or_else(|| format!("{}: kernel of unknown architecture", entry.kernel))
     }
 
     fn read_initramfs(&self) -> Result<Initramfs, String> {
@@ -78,7 +78,7 @@ impl<'a> Subject<'a> {
             .map_err(|error| format!("{path}: {}", reasons(&error, self.image.path())))
     }
 
-    /// The folder of the modules of the kernel that starts.
+    /// Module directory of the kernel.
     pub(super) fn modules_dir(&self) -> Result<String, String> {
         let entry = self.entry.as_ref().map_err(Clone::clone)?;
         let name = entry.kernel.rsplit('/').next().unwrap_or_default();
@@ -93,17 +93,17 @@ impl<'a> Subject<'a> {
         Ok(self.entry.as_ref().map_err(Clone::clone)?.cmdline.split_whitespace())
     }
 
-    /// Whether a path leads to something.
+    /// Whether a path exists, following links.
     pub(super) fn has(&self, path: &str) -> bool {
         self.tree.resolve(path.as_bytes()).is_ok()
     }
 
-    /// The text of a file of the root file system; `None` where that is none.
+    /// The text of a file of the root file system; `None` if it is missing.
     pub(super) fn text(&self, path: &str) -> Option<String> {
         text(&self.tree, path)
     }
 
-    /// The files of a folder whose names end so, by name, with their texts.
+    /// The files of a directory with a given suffix, by name, with their texts.
     pub(super) fn texts(&self, dir: &str, ends: &[&str]) -> Vec<(String, String)> {
         let kind = self.tree.resolve(dir.as_bytes()).map(|id| &self.tree.inode(id).kind);
         let Ok(Kind::Directory(entries)) = kind else { return Vec::new() };
@@ -112,10 +112,12 @@ impl<'a> Subject<'a> {
         paths.filter_map(|path| Some((path.clone(), self.text(&path)?))).collect()
     }
 
-    /// What the programs of the system were made for, and which one says so.
+    /// Architecture of the system, and the program that determines it.
     pub(super) fn system_arch(&self) -> Result<(Arch, &'static str), String> {
         let mut found = PROGRAMS.iter().filter_map(|path| Some((arch_of(&head(&self.tree, path)?)?, *path)));
-        found.next().ok_or_else(|| format!("none of {} is a program of a known architecture", PROGRAMS.join(", ")))
+        found
+            .next()
+            .ok_or_else(|| format!("expected a program of a known architecture at one of {}", PROGRAMS.join(", ")))
     }
 }
 
@@ -123,7 +125,6 @@ fn text(tree: &Tree, path: &str) -> Option<String> {
     tree.read(path.as_bytes(), MAX_TEXT).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The first bytes of a file.
 pub(super) fn head(tree: &Tree, path: &str) -> Option<Vec<u8>> {
     let Kind::File(map) = &tree.inode(tree.resolve(path.as_bytes()).ok()?).kind else { return None };
     let mut bytes = Vec::new();
@@ -131,7 +132,7 @@ pub(super) fn head(tree: &Tree, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What AWS calls an architecture.
+/// AWS name of an architecture.
 pub(super) fn aws_name(arch: Arch) -> &'static str {
     match arch {
         Arch::Amd64 => "x86_64",
@@ -139,14 +140,14 @@ pub(super) fn aws_name(arch: Arch) -> &'static str {
     }
 }
 
-/// What a program or kernel was made for: ELF (`e_machine`), PE/COFF as EFI starts it (`Machine`), Linux' boot protocol of x86
-/// (`xloadflags`) or its header of arm64. Compressed kernels are looked into.
+/// Architecture of a program or kernel: ELF (`e_machine`), PE/COFF of EFI (`Machine`), Linux boot protocol of x86
+/// (`xloadflags`) or the header of arm64. Compressed kernels are decompressed.
 pub(super) fn arch_of(bytes: &[u8]) -> Option<Arch> {
     let at = |offset: usize, len: usize| bytes.get(offset..offset.checked_add(len)?);
     let number = |offset: usize| Some(u16::from_le_bytes(*at(offset, 2)?.first_chunk()?));
     if at(0, 2)? == [0x1f, 0x8b] {
         let mut unpacked = Vec::new();
-        // The head is cut off, and so its end is an error.
+        // The head is truncated, so an error at its end is expected.
         let _cut = GzDecoder::new(bytes).take(HEAD).read_to_end(&mut unpacked);
         return if unpacked.starts_with(&[0x1f, 0x8b]) { None } else { arch_of(&unpacked) };
     }

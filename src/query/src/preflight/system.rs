@@ -1,20 +1,20 @@
-//! What is left: console, growth and hygiene.
+//! Console, growth of the root partition, and hygiene.
 
 use super::Verdict;
 use super::subject::Subject;
 use crate::lint::{Finding, IMAGE_NAME, LintStatus, lint as findings, lint_root};
 
-/// What EC2 shows of a machine is its first serial port.
+/// EC2 shows the output of the first serial port.
 pub(super) fn console(subject: &Subject<'_>) -> Verdict {
     let mut consoles = subject.arguments()?.filter_map(|word| word.strip_prefix("console="));
     let serial = consoles.find(|name| name.split(',').next() == Some("ttyS0"));
     match serial {
         Some(name) => Ok(format!("console={name}")),
-        None => Err("no console=ttyS0 on the kernel's command line: the machine's console says nothing".to_owned()),
+        None => Err("no console=ttyS0 on the kernel command line: the EC2 console stays empty".to_owned()),
     }
 }
 
-/// The root takes the whole volume: cloud-init's growpart, growroot in the initramfs, or systemd-repart.
+/// The root partition grows to the volume size: by cloud-init's growpart, growroot in the initramfs, or systemd-repart.
 pub(super) fn grow_root(subject: &Subject<'_>) -> Verdict {
     let config = subject.text("/etc/cloud/cloud.cfg").unwrap_or_default();
     let is_asked_for = config.lines().any(|line| line.trim().strip_prefix('-').map(str::trim) == Some("growpart"));
@@ -28,10 +28,10 @@ pub(super) fn grow_root(subject: &Subject<'_>) -> Verdict {
     if has_rules && subject.has("/usr/bin/systemd-repart") {
         return Ok("systemd-repart".to_owned());
     }
-    Err("nothing grows the root partition to the size of a larger volume".to_owned())
+    Err("the root partition does not grow with the volume".to_owned())
 }
 
-/// Nothing is in the image that none may carry.
+/// The image passes `vmbake lint`.
 pub(super) fn lint(subject: &Subject<'_>) -> Verdict {
     let bad: Vec<_> = lint_root(subject.image.path(), &subject.tree)
         .into_iter()
@@ -42,7 +42,7 @@ pub(super) fn lint(subject: &Subject<'_>) -> Verdict {
     Err(format!("{}: {}: {}{more}", first.rule, first.path, first.evidence))
 }
 
-/// The image says what it is: `vmbake publish` names the machine image by it.
+/// The image has a name, which `vmbake publish` uses.
 pub(super) fn image_name(subject: &Subject<'_>) -> Verdict {
     let mut found = findings(&subject.tree).into_iter().filter(|finding| finding.rule == IMAGE_NAME);
     match found.find(|finding| finding.status != LintStatus::Ok) {

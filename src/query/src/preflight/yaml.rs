@@ -1,4 +1,4 @@
-//! The scalar values of a YAML document, each with the path of keys that leads to it, in document order.
+//! The scalar values of a YAML document with their key paths, in document order.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,6 @@ pub(super) fn values(text: &str) -> Result<Vec<Value>, String> {
     Ok(document.found)
 }
 
-/// A document, as far as it was read.
 #[derive(Default)]
 struct Document {
     found: Vec<Value>,
@@ -73,7 +72,7 @@ impl Document {
         }
     }
 
-    /// Adds the values of a node, or takes it for a key.
+    /// Adds the values of a node, or uses it as a key.
     fn add(&mut self, values: Vec<Value>) -> Result<(), String> {
         if let Some(level) = self.open.last_mut().filter(|level| level.awaits_key()) {
             let [(below, key)] = &values[..] else { return Err("key is not a scalar".to_owned()) };

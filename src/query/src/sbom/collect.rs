@@ -1,4 +1,4 @@
-//! From a tree to an inventory: the packages of dpkg, the artifacts of the record of origins, the modules of Go.
+//! Collects the inventory of a tree: dpkg packages, artifacts of the record of origins, Go modules.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,28 @@ use vmbake_compose::stage::FIRSTBOOT;
 use vmbake_image::inspect::os_release;
 use vmbake_manifest::{ArtifactType, ContainerImage, Dependency, Manifest, Proof};
 
-/// What is known of an image beside its tree.
+/// Information about an image in addition to its tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Knowledge<'a> {
-    /// What to call the image where no manifest has a name for it.
+    /// Name of the image, if no manifest has one.
     pub file_name: &'a str,
-    /// The record of its origins.
     pub record: Option<&'a Record>,
-    /// The manifest that the record is of.
+    /// The manifest of the record.
     pub manifest: Option<&'a Manifest>,
 }
 
-/// An inventory in the making.
+/// Builds an inventory.
 struct Collector<'a> {
     tree: &'a Tree,
     known: Knowledge<'a>,
     inventory: Inventory,
-    /// The places of bundles, by the layers that they have.
+    /// Elements of bundles, by their layers.
     bundles: BTreeMap<String, usize>,
     /// `ID` and `VERSION_ID` of os-release.
     distribution: (String, String),
 }
 
-/// What the image of `tree` is made of.
+/// Collects the components of `tree`.
 pub(super) fn collect(tree: &Tree, known: Knowledge<'_>) -> Result<Inventory, SbomError> {
     let mut os_release = os_release(tree).map_err(SbomError::Tree)?;
     let mut take = |key: &str| os_release.remove(key).unwrap_or_default();
@@ -54,7 +53,7 @@ pub(super) fn collect(tree: &Tree, known: Knowledge<'_>) -> Result<Inventory, Sb
     Ok(collector.inventory)
 }
 
-/// When the image was made: the time of its record, else that of its newest file.
+/// Creation time of the image: the time of its record, else of its newest file.
 fn created(tree: &Tree) -> i64 {
     let record = tree.find(RECORD.as_bytes()).ok().flatten().map(|id| tree.inode(id).meta.mtime.secs);
     let files = || tree.walk().filter(|(.., inode)| matches!(inode.kind, Kind::File(_)));
@@ -76,10 +75,9 @@ impl Collector<'_> {
         self.inventory.name.clone_from(&name);
         self.inventory.add(image);
         match (self.known.record, manifest) {
-            (None, _) => self.note(
-                "there is no record of origins: it is not known which packages came with a base image, and which programs came from where",
-            ),
-            (Some(_), None) => self.note("there is no manifest: versions, addresses and proofs of artifacts are not known"),
+            (None, _) => self
+                .note("no record of origins: the packages of the base image and the origins of programs are unknown"),
+            (Some(_), None) => self.note("no manifest: versions, URLs and proofs of artifacts are unknown"),
             (Some(_), Some(_)) => {}
         }
     }
@@ -87,7 +85,7 @@ impl Collector<'_> {
     fn system(&mut self, pretty: &str) -> usize {
         let (id, version) = self.distribution.clone();
         if id.is_empty() {
-            self.note("there is no os-release that names the distribution");
+            self.note("no os-release with the name of the distribution");
         }
         let name = if id.is_empty() { "linux" } else { &id };
         let mut system = self.inventory.element(Role::System, name, Some(&version), &["OperatingSystem"]);
@@ -99,7 +97,7 @@ impl Collector<'_> {
         place
     }
 
-    /// The image that this one was made from.
+    /// Adds the base image.
     fn base(&mut self) {
         let Some(pinned) = self.known.record.and_then(|record| record.base.as_ref()) else { return };
         let image = self.known.manifest.and_then(|manifest| manifest.content().os.image.as_ref());
@@ -113,7 +111,7 @@ impl Collector<'_> {
         self.inventory.relate(IMAGE, Relationship::DescendantOf, place);
     }
 
-    /// What others publish, with its layers.
+    /// Adds bundles with their layers.
     fn bundles(&mut self) {
         let Some(manifest) = self.known.manifest else { return };
         for (name, bundle) in &manifest.content().bundles {
@@ -130,7 +128,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Says that the bundle which has a layer brings an element of it.
+    /// Relates an element to the bundle of its layer.
     fn brought(&mut self, layer: Option<&String>, element: usize) {
         if let Some(bundle) = layer.and_then(|layer| self.bundles.get(layer)) {
             self.inventory.relate(*bundle, Relationship::Contains, element);
@@ -139,7 +137,7 @@ impl Collector<'_> {
 
     fn packages(&mut self, system: usize) -> Result<(), SbomError> {
         let Some(status) = status::read(self.tree)? else {
-            self.note("there is no database of dpkg: no package of a distribution is known");
+            self.note("no dpkg database: packages are unknown");
             return Ok(());
         };
         self.inventory.notes.extend(status.notes);
@@ -192,7 +190,7 @@ impl Collector<'_> {
         element
     }
 
-    /// The artifact that a package was installed from, and its layer: the list of its files came with it.
+    /// The artifact and layer of a package, by the origin of its file list.
     fn artifact_of(&self, deb: &Deb) -> Option<(String, String)> {
         let record = self.known.record?;
         let list = |stem: &str| record.paths.get(&format!("/var/lib/dpkg/info/{stem}.list"));
@@ -204,7 +202,7 @@ impl Collector<'_> {
         self.known.manifest?.content().dependencies.get(artifact)
     }
 
-    /// What layers install that is no package: programs, archives, container images.
+    /// Adds artifacts of layers that are not packages: programs, archives, container images.
     fn artifacts(&mut self) {
         let Some(record) = self.known.record else { return };
         for (name, artifact) in &record.artifacts {
@@ -235,7 +233,7 @@ impl Collector<'_> {
         element.url = pinned.and_then(|pinned| fetchable(&pinned.url));
         note_proof(&mut element, pinned.and_then(|pinned| pinned.proof.as_ref()));
         if pinned.is_none() && name == FIRSTBOOT {
-            element.facts.insert("proof", "none: part of the vmbake that baked the image".to_owned());
+            element.facts.insert("proof", "none: built into the vmbake that baked the image".to_owned());
         }
         element
     }
@@ -253,7 +251,7 @@ impl Collector<'_> {
         element
     }
 
-    /// The programs of Go and the modules in them, among them Go's own library.
+    /// Adds Go programs and their modules, including Go's standard library.
     fn go(&mut self) -> Result<(), SbomError> {
         let (programs, notes) = golang::programs(self.tree)?;
         self.inventory.notes.extend(notes);
@@ -293,7 +291,7 @@ fn note_proof(element: &mut Element, proof: Option<&Proof>) {
     }
 }
 
-/// An address from which anybody can fetch.
+/// A public URL.
 fn fetchable(url: &str) -> Option<String> {
     (url.starts_with("https://") || url.starts_with("http://")).then(|| url.to_owned())
 }

@@ -1,7 +1,7 @@
-//! The licences of packages: copyright files enter, expressions of SPDX and the texts of licences that it does not know leave.
+//! The licenses of packages: copyright files in, SPDX expressions and the texts of unknown licenses out.
 //!
-//! Files in the form of DEP-5 (copyright-format/1.0) say which licences there are: those of the header and of all paragraphs with files
-//! hold together. Any other file is one licence of its own, with the whole file as its text. What is damaged is read as far as it goes.
+//! Files in DEP-5 format (copyright-format/1.0) name their licenses: those of the header and of all files paragraphs
+//! apply together. Any other file is a custom license with the whole file as its text. Malformed files are read as far as possible.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,36 @@ use super::licence::{Expression, expression};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 
-/// Largest copyright file that is read, in bytes: that of Linux has 100 KB, that of a browser 1 MB.
+/// Maximum length of a copyright file, in bytes; that of Linux has 100 KB, that of a browser 1 MB.
 const MAX_FILE: u64 = 4 << 20;
 
-/// Most bytes of all copyright files together: those of a node have 3 MB. The files of a hostile image may be holes of any length.
+/// Maximum total length of copyright files; those of a node have 3 MB. A malicious image can have sparse files of any length.
 const MAX_FILES: u64 = 256 << 20;
 
-/// Characters of a licence's name that its identifier shows, and of the digest of its text.
+/// Characters of a license's name in its identifier, and of the digest of its text.
 const SHOWN_NAME: usize = 48;
 const SHOWN_DIGEST: usize = 16;
 
-/// What stands for the text of a licence that a copyright file names and does not quote; SPDX demands one.
+/// Placeholder for the text of a license that a copyright file does not quote; SPDX requires one.
 const NO_TEXT: &str = "The copyright file names this licence and does not quote it.";
 
-/// A licence that SPDX does not know.
+/// A license without an SPDX identifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnLicence {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-/// What is known of licences, filled package by package.
+/// Collected licenses, filled package by package.
 #[derive(Debug)]
 pub(super) struct Copyrights {
-    /// Licences that SPDX does not know, by their identifiers.
+    /// Licenses without an SPDX identifier, by their generated identifiers.
     pub(super) own: BTreeMap<String, OwnLicence>,
-    /// Expressions of the files that were read: packages share theirs by links.
+    /// Expressions of read files, which packages share by links.
     read: BTreeMap<InodeId, Option<String>>,
-    /// What could not be used.
+    /// Problems.
     pub(super) notes: Vec<String>,
-    /// How many bytes may still be read.
+    /// Number of bytes that may still be read.
     left: u64,
 }
 
@@ -51,7 +51,7 @@ impl Default for Copyrights {
 }
 
 impl Copyrights {
-    /// The licences of a package as an expression; `None` where its documents do not tell.
+    /// The licenses of a package as an expression; `None` if unknown.
     pub(super) fn of(&mut self, tree: &Tree, package: &str) -> Result<Option<String>, TreeError> {
         let path = format!("/usr/share/doc/{package}/copyright");
         let id = match tree.resolve(path.as_bytes()) {
@@ -64,9 +64,8 @@ impl Copyrights {
         }
         if let Kind::File(map) = &tree.inode(id).kind {
             let Some(left) = self.left.checked_sub(map.len().min(MAX_FILE)) else {
-                self.notes.push(format!(
-                    "{path}: not read, as all copyright files together have more than {MAX_FILES} bytes"
-                ));
+                self.notes
+                    .push(format!("{path}: not read, since all copyright files together exceed {MAX_FILES} bytes"));
                 return Ok(None);
             };
             self.left = left;
@@ -81,7 +80,7 @@ impl Copyrights {
     }
 
     fn skip(&mut self, error: &TreeError) -> Option<String> {
-        self.notes.push(format!("a copyright file is not read: {}", escape::chain(error)));
+        self.notes.push(format!("cannot read a copyright file: {}", escape::chain(error)));
         None
     }
 
@@ -112,7 +111,7 @@ impl Copyrights {
         Expression::all(expressions).map(|all| all.text())
     }
 
-    /// The identifier of a licence that SPDX does not know: the same name and text have the same.
+    /// The identifier of a license unknown to SPDX, derived from name and text.
     fn own(&mut self, name: &str, text: &str) -> String {
         let text = if text.is_empty() { NO_TEXT } else { text };
         let is_allowed = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '.';
@@ -125,10 +124,10 @@ impl Copyrights {
     }
 }
 
-/// What a paragraph says about licences.
+/// License fields of a paragraph.
 #[derive(Default)]
 struct Paragraph {
-    /// Whether it says that the file is in the form of DEP-5.
+    /// Whether it declares the DEP-5 format.
     is_header: bool,
     has_files: bool,
     /// The first line of the field, and the text below it.
@@ -150,7 +149,7 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
                 value.push_str(if rest.trim() == "." { "" } else { rest.trim_end() });
             }
         } else {
-            // Of lines that are no fields the text is not looked at, but they are there.
+            // Lines that are not fields count as present, but their text is ignored.
             let (name, value) = line.split_once(':').unwrap_or(("", ""));
             fields.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }

@@ -1,7 +1,7 @@
-//! CycloneDX 1.6 as JSON (bom-1.6.schema.json): an inventory enters, a document leaves.
+//! CycloneDX 1.6 as JSON (bom-1.6.schema.json): an inventory in, a document out.
 //!
-//! Names of keys are the standard's; properties with the prefix `aquasecurity:trivy:` are what Trivy knows source packages by. The texts of
-//! licences that SPDX does not know are only in the document of SPDX.
+//! Keys are named as in the standard; Trivy identifies source packages by properties with the prefix `aquasecurity:trivy:`. The texts of
+//! licenses unknown to SPDX are only in the SPDX document.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -154,7 +154,6 @@ pub(super) fn document<'a>(inventory: &'a Inventory, uuid: &str) -> Document<'a>
     }
 }
 
-/// The base image.
 fn pedigree(inventory: &Inventory) -> Option<Pedigree<'_>> {
     let bases = inventory.elements.iter().filter(|element| element.role == Role::Base);
     let ancestors: Vec<_> = bases.map(component).collect();
@@ -239,7 +238,7 @@ fn properties(element: &Element) -> Vec<Property<'_>> {
     properties
 }
 
-/// What each component needs or holds: the standard has one relation for both.
+/// Dependencies and contents of each component: the standard has one relation for both.
 fn dependencies(inventory: &Inventory) -> Vec<Dependency<'_>> {
     let mut needed: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for (from, how, to) in &inventory.relations {

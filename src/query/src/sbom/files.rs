@@ -1,4 +1,4 @@
-//! The files of an image with their digests: a tree enters, a list leaves. All of them are read, by several threads.
+//! The files of an image with their digests: a tree in, a list out. All files are read, by several threads.
 
 use std::io::Read;
 use std::num::NonZeroUsize;
@@ -14,9 +14,9 @@ use vmbake_common::parallel::for_each;
 /// A regular file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HashedFile {
-    /// By [`escape::path`].
+    /// Escaped by [`escape::path`].
     pub(super) path: String,
-    /// SPDX demands it.
+    /// Required by SPDX.
     pub(super) sha1: String,
     pub(super) sha256: Digest,
 }

@@ -1,4 +1,4 @@
-//! The programs of an image that Go's linker made, with what it noted in them. Of each file a few kilobytes are read.
+//! Go programs of an image, with their build information. A few kilobytes of each file are read.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,19 @@ use super::SbomError;
 use vmbake_common::escape;
 use vmbake_image::elf::{BuildInfo, ElfError};
 
-/// Smallest file that is looked at, in bytes: a program of Go has its runtime in it, of 1 MB.
+/// Minimum length of a file, in bytes; the runtime in a Go program has 1 MB.
 const MIN_LEN: u64 = 512 << 10;
 
-/// Most modules of all programs together: those of Kubernetes have some hundred each. A hostile one may list 100,000.
+/// Maximum number of modules of all programs; those of Kubernetes have some hundred each. A malicious program can list 100,000.
 const MAX_MODULES: usize = 500_000;
 
-/// A program of the image.
 pub(super) struct GoFile {
-    /// By [`escape::path`].
+    /// Escaped by [`escape::path`].
     pub(super) path: String,
     pub(super) info: BuildInfo,
 }
 
-/// The programs in the order of their paths, of which hard links have only the first, and what of them is damaged.
+/// The programs in path order, without further hard links, and notes about malformed ones.
 pub(super) fn programs(tree: &Tree) -> Result<(Vec<GoFile>, Vec<String>), SbomError> {
     let (mut programs, mut notes, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut left = MAX_MODULES;
@@ -37,7 +36,7 @@ pub(super) fn programs(tree: &Tree) -> Result<(Vec<GoFile>, Vec<String>), SbomEr
                     programs.push(GoFile { path: escape::path(&path), info });
                 }
                 None => notes.push(format!(
-                    "{}: not listed, as all programs of Go together have more than {MAX_MODULES} modules",
+                    "{}: not listed, since all Go programs together have more than {MAX_MODULES} modules",
                     escape::path(&path)
                 )),
             },
@@ -45,7 +44,7 @@ pub(super) fn programs(tree: &Tree) -> Result<(Vec<GoFile>, Vec<String>), SbomEr
             Err(source @ ElfError::Read { .. }) => return Err(SbomError::Elf { path: escape::path(&path), source }),
             Err(error) => {
                 notes.push(format!(
-                    "{}: it is not known whether Go made it: {}",
+                    "{}: unknown whether it is a Go program: {}",
                     escape::path(&path),
                     escape::chain(&error)
                 ));

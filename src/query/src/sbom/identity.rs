@@ -1,18 +1,18 @@
-//! Identifiers and times of documents, from what they describe.
+//! Identifiers and times of documents, derived from their contents.
 
 use jiff::Timestamp;
 
 use vmbake_common::digest::Digest;
 
-/// A UUID of version 8 (RFC 9562, section 5.8) for a content.
+/// A UUID of version 8 (RFC 9562, section 5.8) from a digest of the content.
 pub(super) fn uuid(content: &[u8]) -> String {
     let hex = Digest::of(content).hex();
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    // The digits of version and variant are not the content's.
+    // Version and variant bits are fixed.
     format!("{}-{}-8{}-8{}-{}", part(0, 8), part(8, 12), part(12, 15), part(15, 18), part(18, 30))
 }
 
-/// A time as RFC 3339 has it, in whole seconds of UTC. Times before 1970 or after the year 9999, as damaged images may have, become 1970.
+/// An RFC 3339 time in whole seconds of UTC. Times before 1970 or after 9999, as in corrupt images, become 1970.
 pub(super) fn time(secs: i64) -> String {
     Timestamp::from_second(secs.max(0)).unwrap_or_default().to_string()
 }

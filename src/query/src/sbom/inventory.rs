@@ -1,4 +1,4 @@
-//! What an image is made of, before it has the form of any standard: elements, and how they belong together.
+//! The inventory of an image, independent of any standard: elements and their relations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,63 +6,58 @@ use super::copyright::OwnLicence;
 use super::files::HashedFile;
 use vmbake_common::digest::Digest;
 
-/// Longest part of an identifier that is made of a name, in characters.
+/// Maximum number of characters of a name in an identifier.
 const MAX_ID: usize = 160;
 
-/// The image itself is the first element.
 pub(super) const IMAGE: usize = 0;
 
-/// What an element is.
+/// Type of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Image,
-    /// The distribution.
     System,
-    /// The base image that it was made from.
     Base,
-    /// A bundle of components that somebody publishes.
+    /// A published bundle of components.
     Bundle,
-    /// A package of the distribution.
     Package,
-    /// A file of another upstream.
+    /// An artifact of another upstream.
     Program,
-    /// A program that Go's linker made.
+    /// A Go program.
     GoProgram,
-    /// A module that is linked into such programs.
+    /// A Go module that is linked into programs.
     GoModule,
-    /// A container image.
     Container,
 }
 
-/// Who made a package: as `Maintainer` has it, a name and an address.
+/// Maintainer of a package: name and email address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Supplier {
     pub(super) name: String,
     pub(super) email: Option<String>,
 }
 
-/// A part of the image.
+/// A component of the image.
 #[derive(Clone, Debug)]
 pub(super) struct Element {
     pub(super) role: Role,
-    /// Letters, digits, `.` and `-`, as in no other element.
+    /// Unique; letters, digits, `.` and `-`.
     pub(super) id: String,
     pub(super) name: String,
     pub(super) version: Option<String>,
     pub(super) purl: Option<String>,
     pub(super) supplier: Option<Supplier>,
-    /// An expression of SPDX.
+    /// SPDX expression.
     pub(super) licence: Option<String>,
     pub(super) digest: Option<Digest>,
-    /// Where it can be fetched.
+    /// Download URL.
     pub(super) url: Option<String>,
     /// Name and version of the source package.
     pub(super) source: Option<(String, String)>,
-    /// What else is known, by name: layer, proof, path.
+    /// Other facts, by name: layer, proof, path.
     pub(super) facts: BTreeMap<&'static str, String>,
 }
 
-/// How two elements belong together.
+/// Relation of two elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Relationship {
     Contains,
@@ -70,32 +65,32 @@ pub(super) enum Relationship {
     DescendantOf,
 }
 
-/// What an image is made of.
+/// Inventory of an image.
 #[derive(Debug, Default)]
 pub struct Inventory {
     /// `<kind>.<os>.<arch>`, or the name of the image's file.
     pub name: String,
-    /// What is not known, and why.
+    /// Missing information, and why.
     pub notes: Vec<String>,
-    /// When the image was made: in seconds since 1970, by the times of its files.
+    /// Creation time in seconds since 1970, by the times of its files.
     pub(super) created: i64,
     pub(super) elements: Vec<Element>,
     pub(super) relations: BTreeSet<(usize, Relationship, usize)>,
-    /// Licences that SPDX does not know, by their identifiers.
+    /// Licenses without an SPDX identifier, by their generated identifiers.
     pub(super) licences: BTreeMap<String, OwnLicence>,
-    /// The files, where they were asked for.
+    /// The files, if requested.
     pub(super) files: Vec<HashedFile>,
     used: BTreeSet<String>,
     repeated: BTreeMap<String, usize>,
 }
 
 impl Inventory {
-    /// One without elements, of an image that was made at that time.
+    /// An empty inventory of an image with that creation time.
     pub(super) fn new(created: i64) -> Self {
         Self { created, ..Self::default() }
     }
 
-    /// A new element, of which no more is known than its name. `parts` make its identifier.
+    /// A new element with only a name. `parts` form its identifier.
     pub(super) fn element(&mut self, role: Role, name: &str, version: Option<&str>, parts: &[&str]) -> Element {
         Element {
             role,
@@ -112,7 +107,7 @@ impl Inventory {
         }
     }
 
-    /// Takes an element in and tells its place.
+    /// Adds an element, and returns its index.
     pub(super) fn add(&mut self, element: Element) -> usize {
         self.elements.push(element);
         self.elements.len() - 1
@@ -141,7 +136,7 @@ impl Inventory {
 }
 
 impl Supplier {
-    /// `Name <address>`, as Debian's `Maintainer` has it.
+    /// Parses `Name <address>`, the format of `Maintainer`.
     pub(super) fn parse(maintainer: &str) -> Self {
         let maintainer = maintainer.trim();
         match maintainer.strip_suffix('>').and_then(|rest| rest.rsplit_once('<')) {
@@ -152,7 +147,7 @@ impl Supplier {
         }
     }
 
-    /// Whether the name is rather that of a group than of one person: SPDX wants to know, and Debian does not say.
+    /// Guesses whether the name is that of a group: SPDX distinguishes, Debian does not.
     pub(super) fn is_group(&self) -> bool {
         const WORDS: [&str; 10] = [
             "team",

@@ -1,16 +1,15 @@
-//! Names of licences as Debian's copyright files have them (DEP-5, "License field"): a synopsis enters, an expression of SPDX leaves.
+//! License names of Debian's copyright files (DEP-5, "License field"): a synopsis in, an SPDX expression out.
 //!
-//! A name that the list of SPDX has stays, whatever its capitals; those that Debian gives to licences of that list are translated. What
-//! is left is a licence of its own, for which the caller knows an identifier.
+//! Names in the SPDX list are kept, regardless of case; Debian's names for licenses of that list are translated. All
+//! others are custom licenses, for which the caller provides an identifier.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-/// What Debian calls otherwise than SPDX, in small letters.
+/// Debian's names that differ from SPDX, in lower case.
 const ALIASES: &[(&str, &str)] = &[
     ("apache-1", "Apache-1.0"),
     ("apache-2", "Apache-2.0"),
-    // The text in /usr/share/common-licenses is that of Perl.
     ("artistic", "Artistic-1.0-Perl"),
     ("artistic-2", "Artistic-2.0"),
     ("boost-1.0", "BSL-1.0"),
@@ -30,7 +29,7 @@ const FAMILIES: [(&str, &str, &str); 5] = [
     ("gpl", "GPL", ""),
 ];
 
-/// Longest name of one licence, in bytes: a longer one is no name.
+/// Maximum length of a license name, in bytes.
 const MAX_NAME: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +52,7 @@ impl Operator {
     }
 }
 
-/// An expression of SPDX: one licence, or several that are joined by one operator.
+/// An SPDX expression: one license, or several joined by one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Expression {
     operator: Option<Operator>,
@@ -61,12 +60,11 @@ pub(super) struct Expression {
 }
 
 impl Expression {
-    /// A single licence.
     pub(super) fn one(id: String) -> Self {
         Self { operator: None, parts: BTreeSet::from([id]) }
     }
 
-    /// All of these at once; `None` where there is none.
+    /// Joins all of these with `AND`; `None` if empty.
     pub(super) fn all(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let joined = Self::join(Operator::And, parts);
         (!joined.parts.is_empty()).then_some(joined)
@@ -92,8 +90,8 @@ impl Expression {
     }
 }
 
-/// The expression that a synopsis stands for. Names that SPDX does not have go to `unknown`, which gives them an identifier. A synopsis
-/// whose parts cannot be told is one name.
+/// Parses a synopsis. Names unknown to SPDX go to `unknown`, which returns an identifier. A synopsis
+/// that cannot be parsed is one name.
 pub(super) fn expression(synopsis: &str, unknown: &mut impl FnMut(&str) -> String) -> Expression {
     match tokens(synopsis) {
         Some(tokens) => parse(&tokens, unknown),
@@ -105,14 +103,14 @@ fn one(name: &str, unknown: &mut impl FnMut(&str) -> String) -> Expression {
     Expression::one(known(name).unwrap_or_else(|| unknown(name)))
 }
 
-/// A part of a synopsis. An operator behind a comma holds what is on its sides less tightly than one without.
+/// A token of a synopsis. An operator after a comma binds less tightly than one without.
 #[derive(Debug, PartialEq, Eq)]
 enum Token {
     Name(String),
     Operator(Operator, bool),
 }
 
-/// The names and operators of a synopsis, in turns; `None` where they are not. In a list such as `A, B and C` a comma is the operator that
+/// The alternating names and operators of a synopsis; `None` if they do not alternate. In a list such as `A, B and C` a comma is the operator that
 /// comes next, and `and` at its end.
 fn tokens(synopsis: &str) -> Option<Vec<Token>> {
     let mut reversed = Vec::new();
@@ -136,7 +134,7 @@ fn tokens(synopsis: &str) -> Option<Vec<Token>> {
     Some(reversed)
 }
 
-/// The name of these words, of which the last stands first.
+/// Joins words to a name; the last word comes first.
 fn finished(reversed: &mut Vec<&str>) -> Option<Token> {
     reversed.reverse();
     let name = std::mem::take(reversed).join(" ");
@@ -160,7 +158,7 @@ fn parse(tokens: &[Token], unknown: &mut impl FnMut(&str) -> String) -> Expressi
     }
 }
 
-/// The identifier of a licence in the list of SPDX.
+/// The SPDX identifier of a license.
 fn known(name: &str) -> Option<String> {
     if name.len() > MAX_NAME {
         return None;
@@ -201,7 +199,7 @@ fn family(name: &str) -> Option<String> {
     spdx::license_id(&id).map(|found| found.name.to_owned())
 }
 
-/// The identifiers of SPDX that are not withdrawn, by their small letters.
+/// SPDX identifiers that are not deprecated, by lower case.
 fn list() -> &'static BTreeMap<String, &'static str> {
     static LIST: OnceLock<BTreeMap<String, &'static str>> = OnceLock::new();
     LIST.get_or_init(|| {

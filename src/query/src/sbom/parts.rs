@@ -1,28 +1,27 @@
-//! The parts of an inventory as rows, for a page that people read.
+//! Rows of an inventory, for the HTML report.
 
 use super::inventory::{Element, Inventory, Role, Supplier};
 
-/// A part of an image; texts are empty where nothing is known.
+/// A component of an image; unknown texts are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartRow {
-    /// What it is.
+    /// Type of the component.
     pub kind: &'static str,
     pub name: String,
     pub version: String,
-    /// An expression of SPDX.
+    /// SPDX expression.
     pub licence: String,
-    /// Who maintains it.
     pub supplier: String,
-    /// The layer that brought it.
+    /// Its layer.
     pub layer: String,
-    /// Who answers for it, as the manifest pins that.
+    /// Its proof, from the manifest.
     pub proof: String,
-    /// Whether it is a module that is linked into programs.
+    /// Whether it is a Go module.
     pub is_module: bool,
 }
 
 impl Inventory {
-    /// Everything but the image and its system.
+    /// All elements except the image and its system.
     pub fn parts(&self) -> Vec<PartRow> {
         self.elements.iter().filter_map(row).collect()
     }
@@ -35,8 +34,8 @@ fn row(element: &Element) -> Option<PartRow> {
         Role::Bundle => "bundle",
         Role::Package => "package",
         Role::Program => "program",
-        Role::GoProgram => "program of Go",
-        Role::GoModule => "module of Go",
+        Role::GoProgram => "Go program",
+        Role::GoModule => "Go module",
         Role::Container => "container image",
     };
     let fact = |name| element.facts.get(name).cloned().unwrap_or_default();

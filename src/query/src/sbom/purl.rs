@@ -1,18 +1,18 @@
-//! Package URLs: what a thing is, in the words of the purl specification.
+//! Package URLs (purl specification).
 //!
-//! Everything but letters, digits, `.`, `-`, `_`, `~` and `:` is percent-encoded, in UTF-8, and `/` is not in qualifiers; those are sorted,
+//! Everything but letters, digits, `.`, `-`, `_`, `~` and `:` is percent-encoded as UTF-8, and `/` is not in qualifiers; those are sorted,
 //! and the ones without a value are left out.
 
 use vmbake_common::digest::Digest;
 
-/// A package URL in the making.
+/// Builder of a package URL.
 pub(super) struct Purl {
     text: String,
     qualifiers: Vec<(&'static str, String)>,
 }
 
 impl Purl {
-    /// One of that type; `name` may have namespaces before it, between slashes.
+    /// Starts a package URL; `name` can be preceded by namespaces, separated by slashes.
     pub(super) fn new(kind: &str, name: &str, version: Option<&str>) -> Self {
         let parts: Vec<String> = name.split('/').filter(|part| !part.is_empty()).map(encoded).collect();
         let version = version.filter(|version| !version.is_empty());
@@ -20,7 +20,7 @@ impl Purl {
         Self { text: format!("pkg:{kind}/{}{version}", parts.join("/")), qualifiers: Vec::new() }
     }
 
-    /// With a qualifier, unless its value is empty.
+    /// Adds a qualifier, unless its value is empty.
     pub(super) fn with(mut self, key: &'static str, value: &str) -> Self {
         if !value.is_empty() {
             self.qualifiers.push((key, encoded(value).replace("%2F", "/")));
@@ -28,7 +28,7 @@ impl Purl {
         self
     }
 
-    /// A program of somebody: where it was fetched, and its digest.
+    /// A generic artifact: its URL and digest.
     pub(super) fn generic(name: &str, version: Option<&str>, url: Option<&str>, digest: Option<&Digest>) -> String {
         let digest = digest.map(Digest::to_string).unwrap_or_default();
         Self::new("generic", name, version)
@@ -37,7 +37,7 @@ impl Purl {
             .text()
     }
 
-    /// A module of Go, whose path has small letters there.
+    /// A Go module; its path is in lower case.
     pub(super) fn golang(path: &str, version: &str) -> String {
         Self::new("golang", &path.to_lowercase(), Some(version)).text()
     }

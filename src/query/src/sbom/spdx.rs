@@ -1,6 +1,6 @@
-//! SPDX 2.3 as JSON (spdx-schema 2.3): an inventory enters, a document leaves.
+//! SPDX 2.3 as JSON (spdx-schema 2.3): an inventory in, a document out.
 //!
-//! Names of keys are the standard's. Trivy knows the distribution by the beginning of its `SPDXID` and source packages by `sourceInfo`.
+//! Keys are named as in the standard. Trivy identifies the distribution by the prefix of its `SPDXID`, and source packages by `sourceInfo`.
 
 use serde::Serialize;
 
@@ -116,7 +116,7 @@ struct Relation {
     related_spdx_element: String,
 }
 
-/// The document of an inventory, under a name with that UUID.
+/// Renders an inventory; its namespace contains the UUID.
 pub(super) fn document<'a>(inventory: &'a Inventory, uuid: &str) -> Document<'a> {
     let licences = inventory.licences.iter();
     Document {
@@ -140,7 +140,7 @@ pub(super) fn document<'a>(inventory: &'a Inventory, uuid: &str) -> Document<'a>
     }
 }
 
-/// SPDX wants major and minor number alone.
+/// SPDX requires only major and minor version.
 fn list_version() -> String {
     let parts: Vec<&str> = ::spdx::identifiers::VERSION.split('.').take(2).collect();
     parts.join(".")
@@ -164,7 +164,7 @@ fn listed(number: usize, file: &HashedFile) -> ListedFile {
     let sha1 = Checksum { algorithm: "SHA1", checksum_value: file.sha1.clone() };
     ListedFile {
         spdx_id: file_id(number),
-        // Names in a package are relative.
+        // File names in a package are relative.
         file_name: format!(".{}", file.path),
         checksums: [sha1, checksum(&file.sha256)],
         license_concluded: NONE,
@@ -204,7 +204,7 @@ fn spdx_id(element: &Element) -> String {
     format!("SPDXRef-{}", element.id)
 }
 
-/// In the form of SPDX an address stands in brackets, which a name cannot have then.
+/// SPDX puts the address in parentheses, so the name must not contain any.
 fn supplier(supplier: &Supplier) -> String {
     let kind = if supplier.is_group() { "Organization" } else { "Person" };
     let plain = |text: &str| text.replace(['(', ')'], "'");

@@ -1,4 +1,4 @@
-//! dpkg's status file as an inventory needs it: the text enters, the packages whose files are in the image leave.
+//! Reads dpkg's status file: the text in, packages with files in the image out.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,16 @@ use crate::packages::{PackageError, STATUS, text};
 use vmbake_compose::stage::{Control, ControlFault, DebError};
 use vmbake_manifest::relation::{Relation, groups};
 
-/// Most packages that are asked whether they provide what one relation names: those of a damaged database may all do.
+/// Maximum number of providers to check per relation: in a corrupt database, all packages can provide one name.
 const MAX_PROVIDERS: usize = 64;
 
-/// States (dpkg(1)) of packages that have no files in the image.
+/// States (dpkg(1)) of packages without files in the image.
 const ABSENT: [&str; 2] = ["not-installed", "config-files"];
 
-/// A package of the image.
 #[derive(Clone, Debug)]
 pub(super) struct Deb {
     pub(super) name: String,
-    /// Empty where the database does not tell.
+    /// Empty if unknown.
     pub(super) arch: String,
     pub(super) version: String,
     /// Name and version of the source package.
@@ -30,16 +29,15 @@ pub(super) struct Deb {
     multi_arch: String,
 }
 
-/// The packages of an image.
 #[derive(Debug, Default)]
 pub(super) struct Status {
     /// By name and architecture.
     pub(super) debs: Vec<Deb>,
-    /// What of them is not understood.
+    /// Problems.
     pub(super) notes: Vec<String>,
 }
 
-/// The packages of `tree`, by name and architecture; `None` where there is no database.
+/// The packages of `tree`, by name and architecture; `None` without a database.
 pub(super) fn read(tree: &Tree) -> Result<Option<Status>, PackageError> {
     let Some(text) = text(tree, STATUS)? else { return Ok(None) };
     let (mut debs, mut notes) = (BTreeMap::new(), Vec::new());
@@ -53,7 +51,7 @@ pub(super) fn read(tree: &Tree) -> Result<Option<Status>, PackageError> {
     Ok(Some(Status { debs: debs.into_values().collect(), notes }))
 }
 
-/// The package of a stanza, if its files are there.
+/// The package of a stanza, if its files are in the image.
 fn deb(control: &Control, notes: &mut Vec<String>) -> Result<Option<Deb>, ControlFault> {
     let required = |name| control.get(name).filter(|value| !value.is_empty()).ok_or(ControlFault::NoField { name });
     let state = control.get("Status").and_then(|status| status.split_ascii_whitespace().nth(2)).unwrap_or_default();
@@ -65,7 +63,7 @@ fn deb(control: &Control, notes: &mut Vec<String>) -> Result<Option<Deb>, Contro
     let mut relations = |field: &str| match groups(control.get(field).unwrap_or_default()) {
         Some(groups) => groups,
         None => {
-            notes.push(format!("package {name}: its field {field} is not understood, and counts for nothing"));
+            notes.push(format!("package {name}: field {field} is malformed and ignored"));
             Vec::new()
         }
     };
@@ -83,7 +81,7 @@ fn deb(control: &Control, notes: &mut Vec<String>) -> Result<Option<Deb>, Contro
     }))
 }
 
-/// `Source`: a name, and the version where it is another one than the package's.
+/// Parses `Source`: a name, and the version if it differs from the package's.
 fn source(field: Option<&str>, name: &str, version: &str) -> (String, String) {
     let field = field.unwrap_or(name);
     let (source, rest) = field.split_once(' ').unwrap_or((field, ""));
@@ -91,10 +89,10 @@ fn source(field: Option<&str>, name: &str, version: &str) -> (String, String) {
     (source.to_owned(), stated.unwrap_or(version).to_owned())
 }
 
-/// What may satisfy relations.
+/// Index of packages that can satisfy relations.
 pub(super) struct Providers<'a> {
     debs: &'a [Deb],
-    /// By each name that a package has or provides: its place, and the version that it has under that name.
+    /// By real or provided name: index of the package, and its version under that name.
     by_name: BTreeMap<&'a str, Vec<(usize, Option<Version>)>>,
 }
 
@@ -113,7 +111,7 @@ impl<'a> Providers<'a> {
         Self { debs, by_name }
     }
 
-    /// The places of the packages that a package depends on: of each group of alternatives the first that is there.
+    /// Indexes of the packages that a package depends on: the first existing one of each group of alternatives.
     pub(super) fn of(&self, deb: &Deb) -> Vec<usize> {
         let mut found: Vec<usize> = deb.depends.iter().filter_map(|group| self.first(deb, group)).collect();
         found.sort_unstable();

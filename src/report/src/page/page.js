@@ -12,7 +12,7 @@
     const rows = data.rows;
     const lower = rows.map((row) => (row[PATH] + (row[TARGET] ? " " + row[TARGET] : "")).toLowerCase());
     const view = by("table"), room = by("room"), search = by("search"), layer = by("layer"), changed = by("changed");
-    // What a rectangle of the treemap has chosen, beside what the controls say.
+    // Selection by a treemap rectangle, in addition to the controls.
     let tile = null;
     let found = [];
     let height = 0;

@@ -11,7 +11,7 @@ const HEAD: &str = "\
 
 <!-- Written by `make reference` from the definitions behind `--help`: do not edit. -->
 
-Look up a command or an option here; `vmbake help COMMAND` prints the same. What they are for is said on the pages about
+Reference of all commands and options; `vmbake help COMMAND` prints the same. For explanations, see the pages about
 [layers](layers.md), [outputs](outputs.md), [booting](boot.md), [first boot and user data](first-boot.md), [the store](caching.md),
 [trust](trust.md), [the network](network.md) and [disk images](images.md).
 ";

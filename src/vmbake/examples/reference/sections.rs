@@ -5,7 +5,7 @@ use clap::Command;
 /// One part of it.
 #[derive(Debug)]
 pub struct Section {
-    /// Without its colon; empty for a paragraph of its own.
+    /// Without its colon; empty for a paragraph without a heading.
     pub heading: String,
     /// Without their indentation, if all have one.
     pub lines: Vec<String>,
@@ -29,7 +29,7 @@ fn section(part: &str) -> Section {
 pub fn leaves(root: &Command) -> Vec<Command> {
     let mut leaves = Vec::new();
     for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
-        // One with operands of its own does something, whatever is below it.
+        // A command with operands runs, even if it has subcommands.
         if !command.has_subcommands() || command.get_positionals().next().is_some() {
             leaves.push(command.clone());
         }

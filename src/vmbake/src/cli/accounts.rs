@@ -1,4 +1,4 @@
-//! The end of `vmbake update`: what the scripts of packages do is looked at once, and the ids of the accounts that they make are pinned.
+//! The last step of `vmbake update`: evaluates the packages' scripts once, and pins the ids of the accounts that they create.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,24 +14,22 @@ use vmbake_manifest::{Additions, Manifest, Target};
 use vmbake_pin::resolve::Resolver;
 use vmbake_pin::update::{UpdateRequest, pin_accounts};
 
-/// What the look needs.
+/// Inputs of [`AccountPlan::pin`].
 pub(super) struct AccountPlan<'a> {
-    /// What was updated.
     pub(super) request: &'a UpdateRequest,
-    /// How.
     pub(super) resolver: &'a Resolver<'a>,
     pub(super) layers: Catalog,
 }
 
 impl AccountPlan<'_> {
-    /// The texts of the manifests that are there, before they are updated.
+    /// Contents of the existing manifests, before they are updated.
     pub(super) fn texts(&self) -> BTreeMap<Target, Vec<u8>> {
         let text =
             |target: &Target| Some((target.clone(), input::read(&self.manifest(target), input::MAX_INPUT).ok()?));
         self.request.targets.iter().filter_map(text).collect()
     }
 
-    /// Looks at each image whose layers ask for packages by name, unless its manifest is what it was before and has been looked at.
+    /// Pins the accounts of each image that installs packages by name, unless its manifest is unchanged and has them pinned.
     pub(super) fn pin(&self, before: &BTreeMap<Target, Vec<u8>>, progress: &Progress) -> Result<(), Failure> {
         for target in &self.request.targets {
             let asks = self.request.packages.get(target).is_some_and(|requests| !requests.is_empty());

@@ -1,4 +1,4 @@
-//! `vmbake archive`: releases for sites without a network.
+//! `vmbake archive`: releases for offline sites.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -29,14 +29,14 @@ use vmbake_store::store::Store;
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
-  vmbake archive create node -o node.tar                        # all that baking node takes
+  vmbake archive create node -o node.tar                        # all inputs of kind node
   vmbake archive create dist/node.debian-13.amd64.qcow2 --images -o image.tar
   vmbake archive create node --since node.tar --split 4G -o next.tar";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   vmbake archive verify node.tar
-  vmbake archive verify node.tar --json           # also of parts, node.tar.000 and so on";
+  vmbake archive verify node.tar --json           # also for a split archive: node.tar.000 ...";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -53,50 +53,50 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ArchiveCommand {
-    /// Write an archive: of a kind, all that baking it takes; of a baked image, its files and all that baking it takes
+    /// Create an archive of all inputs of a kind, or of a baked image and its inputs
     #[command(after_help = CREATE_EXAMPLES)]
     Create(Box<CreateArgs>),
-    /// Hash everything in an archive; exit 1 if anything is missing, damaged or too much
+    /// Verify an archive's contents; exit 1 if anything is missing, corrupt or unexpected
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
-    /// List what is in an archive
+    /// List an archive's contents
     #[command(after_help = LIST_EXAMPLES)]
     List(ReadArgs),
-    /// Bring the blobs of an archive into the store
+    /// Import the blobs of an archive into the store
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
-    /// Write out the images of an archive, or bake them of its inputs, without a network
+    /// Extract the images of an archive, or bake them from its inputs, offline
     #[command(after_help = APPLY_EXAMPLES)]
     Apply(ApplyArchiveArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
-    /// Kinds, or files NAME.qcow2 that a bake wrote
+    /// Kinds, or baked images NAME.qcow2
     #[command(flatten)]
     pinned: PinnedArgs,
-    /// Of baked images, take what baking them takes, and not their files unless --images is there as well
+    /// Include only the inputs of baked images; with --images, their files as well
     #[arg(long)]
     inputs: bool,
-    /// Of baked images, take their files, and not what baking them takes unless --inputs is there as well
+    /// Include only the files of baked images; with --inputs, their inputs as well
     #[arg(long)]
     images: bool,
-    /// Base image, where the manifest pins one of your own
+    /// Base image, if the manifest pins a custom one
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// Leave out what this archive has, which the site has imported, or what HOST/NAME:TAG or HOST/NAME@DIGEST of a registry has
+    /// Exclude the contents of an earlier archive, or of HOST/NAME:TAG or HOST/NAME@DIGEST in a registry
     #[arg(long, value_name = "ARCHIVE|REF")]
     since: Option<PathBuf>,
-    /// Ask the registry of --since without TLS, as is done anyway on localhost
+    /// Use plain HTTP for the registry of --since (default for localhost)
     #[arg(long, requires = "since")]
     plain_http: bool,
-    /// The archive
+    /// Archive to write
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: PathBuf,
-    /// Write parts FILE.000, FILE.001 ... of at most so many bytes, or with K, M, G, T (binary)
+    /// Split the archive into FILE.000, FILE.001 ... of at most SIZE bytes, or with suffix K, M, G, T (binary)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     split: Option<u64>,
-    /// Sign the index, and with it all that is in the archive, with this private key, as `vmbake sign` takes it
+    /// Sign the archive's index with this private key, as for `vmbake sign`
     #[arg(long, value_name = "KEY")]
     key: Option<KeySource>,
     /// Replace existing files
@@ -105,7 +105,7 @@ pub(super) struct CreateArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Threads [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -120,7 +120,7 @@ pub(super) struct CreateArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ReadArgs {
-    /// The archive; if it has parts, without their numbers
+    /// Archive; for a split archive, the name without part numbers
     archive: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -135,7 +135,7 @@ pub(super) struct VerifyArgs {
     signers: SignedArgs,
 }
 
-/// Who must have signed an archive.
+/// Required signers of an archive.
 #[derive(Debug, Args)]
 struct SignedArgs {
     #[command(flatten)]
@@ -145,7 +145,7 @@ struct SignedArgs {
 }
 
 impl CreateArgs {
-    /// All that baking a kind takes, as one file.
+    /// Arguments for an archive with all inputs of a kind.
     #[cfg(feature = "profile")]
     pub(super) fn of_kind(
         pinned: PinnedArgs,
@@ -175,7 +175,7 @@ impl CreateArgs {
         }
     }
 
-    /// What the site has. A file of that name is an archive, whatever else the name could be.
+    /// Contents to exclude. An existing file takes precedence over a registry reference.
     fn since(&self) -> Result<Option<Earlier>, Failure> {
         let Some(since) = &self.since else { return Ok(None) };
         let reference: Option<RemoteName> = since.to_str().and_then(|text| text.parse().ok());
@@ -190,7 +190,7 @@ impl CreateArgs {
 }
 
 impl SignedArgs {
-    /// Opens an archive that all of them have signed.
+    /// Opens an archive that all required signers have signed.
     fn open(&self, archive: &Path) -> Result<Contents, Failure> {
         let contents = Contents::open(archive)?;
         let root = self.root.load(&Anchors::load(&Catalog::built_in())?)?;
@@ -203,12 +203,12 @@ impl SignedArgs {
 pub(super) struct ImportArgs {
     #[command(flatten)]
     signers: SignedArgs,
-    /// The archive; if it has parts, without their numbers
+    /// Archive; for a split archive, the name without part numbers
     archive: PathBuf,
-    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
+    /// Artifact store [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Write manifests, sources, layers and trust anchors to this new folder, too
+    /// Also write manifests, sources, layers and trust anchors to this new directory
     #[arg(long, value_name = "DIR")]
     inputs_to: Option<PathBuf>,
     /// Print JSON
@@ -220,24 +220,24 @@ pub(super) struct ImportArgs {
 pub(super) struct ApplyArchiveArgs {
     #[command(flatten)]
     signers: SignedArgs,
-    /// The archive; if it has parts, without their numbers
+    /// Archive; for a split archive, the name without part numbers
     archive: PathBuf,
     /// Output directory
     #[arg(long, value_name = "DIR", default_value = "dist")]
     out: PathBuf,
-    /// New folder for manifests, sources, layers and trust anchors
+    /// New directory for manifests, sources, layers and trust anchors
     #[arg(long, value_name = "DIR", default_value = "inputs")]
     inputs_to: PathBuf,
-    /// Formats of images that are baked
+    /// Formats of baked images
     #[arg(long, value_parser = format_parser(), value_delimiter = ',', default_value = "raw,qcow2")]
     format: Vec<Format>,
-    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
+    /// Artifact store [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     /// Replace existing images
     #[arg(long)]
     force: bool,
-    /// Threads [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
@@ -247,7 +247,7 @@ pub(super) fn run(command: ArchiveCommand) -> Result<Outcome, Failure> {
         ArchiveCommand::Create(args) => write(*args),
         ArchiveCommand::Verify(args) => check(&args),
         ArchiveCommand::List(args) => list(&args),
-        ArchiveCommand::Import(args) => bring(&args),
+        ArchiveCommand::Import(args) => import_blobs(&args),
         ArchiveCommand::Apply(args) => site(&args),
     }
 }
@@ -294,7 +294,7 @@ fn check(VerifyArgs { read, signers }: &VerifyArgs) -> Result<Outcome, Failure> 
     let report = verify(&signers.open(&read.archive)?, threads(None)?)?;
     let held = match report.held {
         0 => String::new(),
-        held => format!(", {} that an earlier archive has", counted(held as u64, "blob")),
+        held => format!(", {} in an earlier archive", counted(held as u64, "blob")),
     };
     let line = format!(
         "index {}: {}, {}{held}\n",
@@ -326,7 +326,7 @@ fn list(args: &ReadArgs) -> Result<Outcome, Failure> {
     files::show(&entries.iter().map(line).collect::<String>())
 }
 
-fn bring(args: &ImportArgs) -> Result<Outcome, Failure> {
+fn import_blobs(args: &ImportArgs) -> Result<Outcome, Failure> {
     let (contents, store) = (args.signers.open(&args.archive)?, Store::open(args.store.clone())?);
     let _shared = store.share()?;
     let imported = import(&contents, &store, threads(None)?)?;
@@ -337,7 +337,7 @@ fn bring(args: &ImportArgs) -> Result<Outcome, Failure> {
         return files::print_json(&imported);
     }
     let (added, bytes) = (counted(imported.added as u64, "blob"), human_bytes(imported.bytes));
-    files::show(&format!("{added} added, {bytes}; {} were there\n", imported.present))
+    files::show(&format!("{added} added, {bytes}; {} already there\n", imported.present))
 }
 
 fn site(args: &ApplyArchiveArgs) -> Result<Outcome, Failure> {

@@ -1,6 +1,6 @@
-//! `vmbake bake`: arguments to requests, and their results to text or JSON.
+//! `vmbake bake`: turns arguments into requests, and results into text or JSON.
 
-use super::bundle::with::Reader;
+use super::bundle::selection::Reader;
 use super::pinned::Pinned;
 use super::{BakeArgs, Failure, Outcome, files, threads};
 use vmbake_bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
@@ -13,25 +13,25 @@ use vmbake_pin::sources::Sources;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  vmbake bake node                                # on the base image that the manifest pins
+  vmbake bake node                                # with the base image that the manifest pins
   vmbake bake node --base debian-13-genericcloud-amd64.qcow2 --size 8G
   vmbake bake knc knd --arch amd64,arm64 --offline --out images --force
-  vmbake bake node --layers layers --format qcow2 # with layers of your own, too
-  vmbake bake node --with ghcr.io/acme/agent:1.0  # and a component that somebody else publishes
-  vmbake bake node --builder-id https://ci.example.org/images   # who says so in the provenance
-  vmbake bake node --json --progress json > baked.json   # for programs: the result, and on stderr each step as JSON";
+  vmbake bake node --layers layers --format qcow2 # with custom layers
+  vmbake bake node --with ghcr.io/acme/agent:1.0  # with a component of another publisher
+  vmbake bake node --builder-id https://ci.example.org/images   # builder ID in the provenance
+  vmbake bake node --json --progress json > baked.json   # result and progress as JSON";
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let json = args.json;
-    // The folders of the layers of bundles have to be there until the end.
+    // The directories of bundle layers must exist until the end.
     let (requests, compositions) = requests(args, true)?;
     let mut compositions = compositions.iter();
     let store = requests.first().map(|request| &request.store);
     if let Some((store, exposed)) = store.and_then(|store| Some((store, store.exposed()?))) {
-        let (path, note) = (store.root().to_owned(), format!("nothing is taken from an earlier bake: {exposed}"));
+        let (path, note) = (store.root().to_owned(), format!("caches of earlier bakes are not used: {exposed}"));
         Progress::new(json).tell(Event::Note { path: Some(path), note });
     }
-    // A store that cannot be written to has nobody who would remove anything from it either.
+    // Nothing is removed from a read-only store, so no lock is needed.
     let _shared = store.and_then(|store| store.share().ok());
     bake_all::<Failure>(&requests, json, |baked| {
         if let Some(Some(composition)) = compositions.next() {
@@ -49,10 +49,10 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Clean)
 }
 
-/// What the arguments ask for, an image each, and the bundles whose layers each of them gets.
+/// Bake requests of the arguments, one per image, with the bundles of each.
 pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest>, Vec<Option<Composition>>), Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
-        return Err("--base is of one architecture: choose it with --arch".into());
+        return Err("--base needs a single architecture: add --arch".into());
     }
     let sources = args.network.sources(&args.catalog)?;
     let pinned = args.pinned.each(&sources, &args.layers.catalog(&args.catalog))?;
@@ -61,7 +61,7 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
     formats.sort_unstable();
     formats.dedup();
     if args.compression.is_some() && !formats.contains(&Format::Qcow2) {
-        return Err("--compression is of qcow2 images: add qcow2 to --format".into());
+        return Err("--compression requires --format qcow2".into());
     }
     let store = args.network.store()?;
     let store = if args.no_cache { store.without_caches() } else { store };

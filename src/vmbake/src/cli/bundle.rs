@@ -1,8 +1,8 @@
-//! `vmbake bundle`: components that others publish.
+//! `vmbake bundle`: third-party components.
 
-pub(super) mod look;
-mod share;
-pub(super) mod with;
+pub(super) mod inspect;
+mod publish;
+pub(super) mod selection;
 mod upgrade;
 #[cfg(feature = "sysext")]
 mod sysext;
@@ -29,70 +29,70 @@ Examples:
 
 const PACK_EXAMPLES: &str = "\
 Examples:
-  vmbake bundle pack agent -o agent.oci           # a folder
+  vmbake bundle pack agent -o agent.oci           # from a source directory
   vmbake bundle pack agent -o agent.tar --key acme.key";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BundleCommand {
-    /// Begin a bundle: write a description and a layer with comments, and say what comes next
+    /// Create a bundle: write a commented description and layer, and print the next steps
     #[command(after_help = INIT_EXAMPLES)]
     Init(InitArgs),
-    /// Pin and prove the artifacts of a bundle, and write it as an OCI image layout
+    /// Pin and verify the artifacts of a bundle, and write it as an OCI image layout
     #[command(after_help = PACK_EXAMPLES)]
     Pack(Box<PackArgs>),
-    /// Print every rule that a bundle breaks, of those by which it is judged before use; exit 1 if it breaks any
-    Check(look::CheckArgs),
-    /// Show what a bundle is, what it asks for, and what a machine can be told
-    Inspect(look::InspectArgs),
-    /// Push a packed bundle to a registry, with its signature
-    Push(share::PushArgs),
-    /// Verify who has signed a bundle, and that it is sound
-    Verify(share::VerifyArgs),
-    /// Show what a bundle asks for, and grant that to its publisher
-    Trust(share::TrustBundleArgs),
-    /// Show what bundles do to an image, and what keeps them from it, without baking; exit 1 if anything does
-    Plan(Box<with::PlanArgs>),
-    /// Lock newer versions of the bundles of a kind, and show what that changes; the next bake takes them
+    /// Check a bundle against all rules for its use; exit 1 on a violation
+    Check(inspect::CheckArgs),
+    /// Show the contents of a bundle, the permissions it requests and its settings
+    Inspect(inspect::InspectArgs),
+    /// Push a packed bundle and its signature to a registry
+    Push(publish::PushArgs),
+    /// Verify the signature and integrity of a bundle
+    Verify(publish::VerifyArgs),
+    /// Show the permissions a bundle requests, and grant them to its publisher
+    Trust(publish::TrustBundleArgs),
+    /// Show the effects of bundles on an image, without baking; exit 1 if a bundle cannot be used
+    Plan(Box<selection::PlanArgs>),
+    /// Upgrade the locked bundles of a kind, and show the changes
     Upgrade(Box<upgrade::UpgradeArgs>),
     #[cfg(feature = "sysext")]
-    /// Write a bundle as an extension, which systemd merges into machines that run
+    /// Write a bundle as a system extension for running machines (systemd-sysext)
     Sysext(Box<sysext::SysextArgs>),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
-    /// Folder of the bundle, which gives it its name
+    /// Directory of the bundle; its name becomes the bundle's name
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Who publishes it: the names of layers and artifacts begin with this and a dot
+    /// Publisher; names of layers and artifacts start with PUBLISHER and a dot
     #[arg(long, value_name = "NAME", default_value = "example")]
     publisher: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct PackArgs {
-    /// Folder of the bundle
+    /// Directory of the bundle
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The layout: a folder, or a tar file if the name ends with .tar
+    /// Layout to write: a directory, or a tar file if the name ends in .tar
     #[arg(short = 'o', long = "out", value_name = "OUT")]
     out: PathBuf,
-    /// Sign the index, and with it all that is in the bundle, with this private key, as `vmbake sign` takes it
+    /// Sign the bundle's index with this private key, as for `vmbake sign`
     #[arg(long, value_name = "KEY")]
     key: Option<KeySource>,
-    /// Resolve every artifact again, not only those that pins.json lacks
+    /// Resolve all artifacts again, not only those missing in pins.json
     #[arg(long)]
     refresh: bool,
-    /// Open no socket: everything must be pinned and in the store
+    /// Do not use the network: all artifacts must be pinned and in the store
     #[arg(long, conflicts_with = "refresh")]
     offline: bool,
-    /// Replace what is there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Downloads at the same time
+    /// Number of concurrent downloads
     #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
     jobs: NonZeroUsize,
     #[command(flatten)]
@@ -109,12 +109,12 @@ pub(super) fn run(what: BundleCommand) -> Result<Outcome, Failure> {
     match what {
         BundleCommand::Init(args) => init(&args),
         BundleCommand::Pack(args) => pack(&args),
-        BundleCommand::Check(args) => look::check(&args),
-        BundleCommand::Inspect(args) => look::inspect(&args),
-        BundleCommand::Push(args) => share::push_bundle(&args),
-        BundleCommand::Verify(args) => share::verify(&args),
-        BundleCommand::Trust(args) => share::trust(&args),
-        BundleCommand::Plan(args) => with::plan(*args),
+        BundleCommand::Check(args) => inspect::check(&args),
+        BundleCommand::Inspect(args) => inspect::inspect(&args),
+        BundleCommand::Push(args) => publish::push_bundle(&args),
+        BundleCommand::Verify(args) => publish::verify(&args),
+        BundleCommand::Trust(args) => publish::trust(&args),
+        BundleCommand::Plan(args) => selection::plan(*args),
         BundleCommand::Upgrade(args) => upgrade::run(*args),
         #[cfg(feature = "sysext")]
         BundleCommand::Sysext(args) => sysext::run(&args),

@@ -1,4 +1,4 @@
-//! `vmbake changelog`: what changed between two releases.
+//! `vmbake changelog`: release notes from two releases.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use vmbake_query::changelog::changelog;
 const EXAMPLES: &str = "\
 Examples:
   vmbake changelog before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2 > CHANGES.md
-  vmbake changelog before/node.debian-13.amd64.spdx.json dist/node.debian-13.amd64.spdx.json   # without the images";
+  vmbake changelog before/node.debian-13.amd64.spdx.json dist/node.debian-13.amd64.spdx.json   # from SBOMs, without the images";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ChangelogArgs {
-    /// The older release: a disk image, qcow2 or raw, or a document that a bake wrote beside it
+    /// Older release: a disk image, qcow2 or raw, or a document written next to it
     from: PathBuf,
-    /// The newer release
+    /// Newer release, as for OLD
     to: PathBuf,
     /// Print JSON
     #[arg(long)]

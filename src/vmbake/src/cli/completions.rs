@@ -1,4 +1,4 @@
-//! `vmbake completions`: a script with which a shell completes commands and options.
+//! `vmbake completions`: shell completion scripts.
 
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
@@ -14,7 +14,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CompletionsArgs {
-    /// The shell
+    /// Shell to generate the script for
     shell: Shell,
 }
 

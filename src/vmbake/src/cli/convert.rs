@@ -1,4 +1,4 @@
-//! `vmbake convert`: a disk image in another form.
+//! `vmbake convert`: converts disk images.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use vmbake_distribute::convert::{ConvertRequest, ConvertedFormat, convert};
 const EXAMPLES: &str = "\
 Examples:
   vmbake convert dist/node.debian-13.amd64.qcow2 --format gce -o node.tar.gz     # for gcloud compute images create
-  vmbake convert dist/node.debian-13.amd64.raw --format vhd -o node.vhd          # for a page blob of Azure
+  vmbake convert dist/node.debian-13.amd64.raw --format vhd -o node.vhd          # for an Azure page blob
   vmbake convert dist/node.debian-13.amd64.qcow2 --format raw -o node.raw --json";
 
 #[derive(Debug, Args)]
@@ -22,13 +22,13 @@ Examples:
 pub(super) struct ConvertArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,
-    /// Format of the new file
+    /// Format of the output file
     #[arg(long)]
     format: Target,
-    /// Compression, of the format qcow2 [default: zstd]
+    /// Compression method, with --format qcow2 [default: zstd]
     #[arg(long, value_name = "NAME")]
     compression: Option<Compression>,
-    /// The new file
+    /// Output file
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: PathBuf,
     /// Replace an existing file
@@ -37,24 +37,24 @@ pub(super) struct ConvertArgs {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Threads [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Target {
-    /// For Google Compute Engine: disk.raw in a sparse tar archive, with gzip
+    /// For Google Compute Engine: disk.raw in a sparse tar archive, compressed with gzip
     Gce,
-    /// For Azure: fixed virtual hard disk
+    /// For Azure: fixed-size VHD
     Vhd,
-    /// Byte by byte, with holes
+    /// Uncompressed, sparse
     Raw,
     /// Compressed, for QEMU, OpenStack, Proxmox
     Qcow2,
 }
 
-/// What `--json` prints. Lengths are in bytes.
+/// Output of `--json`. Lengths are in bytes.
 #[derive(Debug, Serialize)]
 struct Answer {
     path: String,
@@ -66,7 +66,7 @@ struct Answer {
 
 pub(super) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
     if args.compression.is_some() && !matches!(args.format, Target::Qcow2) {
-        return Err("--compression is of the format qcow2".into());
+        return Err("--compression requires --format qcow2".into());
     }
     let format = match args.format {
         Target::Gce => ConvertedFormat::Gce,

@@ -1,4 +1,4 @@
-//! `vmbake delta` and `vmbake apply`: from one release to the next.
+//! `vmbake delta` and `vmbake apply`: deltas between releases.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -25,26 +25,26 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = DELTA_EXAMPLES)]
 pub(super) struct DeltaArgs {
-    /// Disk image that sites have, qcow2 or raw
+    /// Old disk image, qcow2 or raw
     old: PathBuf,
-    /// Disk image that they are to get, qcow2 or raw
+    /// New disk image, qcow2 or raw
     new: PathBuf,
-    /// The delta, a qcow2 file on top of OLD; FILE.json says what belongs to it
+    /// Delta to write: a qcow2 file with OLD as its backing file; FILE.json is its statement
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: PathBuf,
-    /// Sign FILE.json with this private key: PKCS#8 PEM, cosign.key with $COSIGN_PASSWORD, or env://NAME for a variable that holds one
+    /// Sign FILE.json with this private key: PKCS#8 PEM, cosign.key with $COSIGN_PASSWORD, or env://NAME for an environment variable
     #[arg(long, value_name = "KEY")]
     key: Option<KeySource>,
     /// Replace existing files
     #[arg(long)]
     force: bool,
-    /// Print what FILE.json says
+    /// Print the statement FILE.json
     #[arg(long)]
     json: bool,
-    /// Store, whose records of bakes save reading [default: $XDG_CACHE_HOME/vmbake/store]
+    /// Artifact store, whose bake records speed up the comparison [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Threads [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
@@ -57,15 +57,15 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = APPLY_EXAMPLES)]
 pub(super) struct ApplyArgs {
-    /// What `vmbake delta` wrote; its statement is beside it
+    /// Delta, with its statement DELTA.json next to it
     delta: PathBuf,
-    /// Disk image that the delta is for, qcow2 or raw
+    /// Disk image to apply the delta to, qcow2 or raw
     #[arg(long, value_name = "OLD")]
     base: PathBuf,
-    /// The new disk image
+    /// Disk image to write
     #[arg(short = 'o', long = "out", value_name = "NEW")]
     out: PathBuf,
-    /// Format of the new disk image [default: that of the image that the delta was made of]
+    /// Format of the new disk image [default: format of the image that the delta was created from]
     #[arg(long, value_parser = format_parser())]
     format: Option<Format>,
     #[command(flatten)]
@@ -75,10 +75,10 @@ pub(super) struct ApplyArgs {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Print what the statement says
+    /// Print the statement
     #[arg(long)]
     json: bool,
-    /// Threads [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub(super) fn apply_delta(args: &ApplyArgs) -> Result<Outcome, Failure> {
         threads: threads(args.jobs)?,
     };
     if signers.is_empty() {
-        let note = "whether it is signed was not asked: --key says who must have".to_owned();
+        let note = "the signature was not checked: require one with --key".to_owned();
         progress.tell(Event::Note { path: Some(args.delta.clone()), note });
     }
     let statement = apply(&request, &progress)?;

@@ -9,44 +9,44 @@ use std::time::{Duration, SystemTime};
 use clap::{Args, Subcommand};
 
 use super::files::{print_json, show};
-use super::{Failure, Outcome, advice, catalog};
+use super::{Failure, Outcome, catalog, error_report};
 use crate::sync::{Destination, MachineState, NewImage, SyncAction, SyncReport, SyncRequest, sync};
 use vmbake_common::catalog::{Catalog, Root};
 use vmbake_common::escape;
 use vmbake_layer::Layers;
 
-/// How often --watch looks for changes.
+/// Polling interval of --watch.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
 Examples:
   vmbake dev sync root@192.0.2.10 --layers layers --dry-run
-  vmbake dev sync dist/knd.debian-13.amd64.qcow2 --layers layers        # the machine of `vmbake boot`
+  vmbake dev sync dist/knd.debian-13.amd64.qcow2 --layers layers        # the machine that `vmbake boot` runs
   vmbake dev sync debian@web:2222 --layers mine --watch -- -i ~/.ssh/dev
 
 Exit status: 0 if the machine has all of the layers, 1 if something failed or needs a new image.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DevCommand {
-    /// Send changed files of layers to a running machine over ssh, then configure it and restart its services
+    /// Sync changed layer files to a running machine over SSH, then reconfigure it and restart services
     #[command(after_help = EXAMPLES)]
     Sync(SyncArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct SyncArgs {
-    /// Machine: [user@]host[:port], an alias of the ssh configuration, or the image of a running `vmbake boot` that forwards a port to 22
+    /// Machine: [user@]host[:port], an alias of the SSH configuration, or the image of a running `vmbake boot` that forwards to port 22
     #[arg(value_name = "HOST|IMAGE")]
     target: String,
     #[command(flatten)]
     layers: catalog::LayersArgs,
-    /// Refuse a machine of another kind
+    /// Fail if the machine is of another kind
     #[arg(long)]
     kind: Option<String>,
-    /// Print what would be done, and change nothing
+    /// Print the changes without applying them
     #[arg(long)]
     dry_run: bool,
-    /// Keep running, and sync whenever a file of the layers changes; Ctrl-C stops it
+    /// Watch the layers, and sync on every change; Ctrl-C stops
     #[arg(long)]
     watch: bool,
     /// Print the result as JSON
@@ -54,7 +54,7 @@ pub(super) struct SyncArgs {
     json: bool,
     #[command(flatten)]
     catalog: catalog::CatalogArgs,
-    /// Options of ssh, such as -i KEY or -o Name=value; none that contradicts the address
+    /// SSH options, such as -i KEY or -o Name=value; must not contradict the address
     #[arg(last = true, value_name = "SSH OPTIONS")]
     ssh: Vec<OsString>,
 }
@@ -70,9 +70,9 @@ pub(super) fn run(command: DevCommand) -> Result<Outcome, Failure> {
         let now = fingerprint(&catalog);
         if seen.as_ref() != Some(&now) {
             seen = Some(now);
-            // The next change may be what makes it right.
+            // The next change can fix the error.
             if let Err(error) = once(&args, &catalog) {
-                advice::tell(&*error);
+                error_report::print(&*error);
             }
         }
         std::thread::sleep(INTERVAL);
@@ -92,7 +92,7 @@ fn once(args: &SyncArgs, catalog: &Catalog) -> Result<Outcome, Failure> {
     Ok(if report.new_image.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// The layers of the directories, also those that are the same as built-in ones.
+/// Layers of the directories, including those identical to built-in ones.
 fn own(catalog: &Catalog) -> BTreeSet<String> {
     let entries = folders(catalog).flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let layers = entries.filter(|entry| entry.path().join("layer.json").is_file());
@@ -106,12 +106,12 @@ fn folders(catalog: &Catalog) -> impl Iterator<Item = &PathBuf> {
     })
 }
 
-/// What changes when a file of the layers does: paths with their times, lengths and modes.
+/// A fingerprint of the layer files: paths with times, lengths and modes.
 fn fingerprint(catalog: &Catalog) -> BTreeSet<(PathBuf, Option<SystemTime>, u64, u32)> {
     let mut found = BTreeSet::new();
     for folder in folders(catalog) {
         collect(folder, &mut found);
-        // A layer may be a link to a directory. Nothing in a layer may be a link.
+        // A layer can be a link to a directory. Links inside a layer are refused.
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter(|entry| entry.path().is_symlink()).for_each(|entry| collect(&entry.path(), &mut found));
     }

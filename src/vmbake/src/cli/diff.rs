@@ -1,4 +1,4 @@
-//! `vmbake diff`: how two images differ.
+//! `vmbake diff`: differences between two images.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,28 +13,28 @@ const EXAMPLES: &str = "\
 Examples:
   vmbake diff before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2
   vmbake diff before.raw after.raw --times --json
-  vmbake diff before.raw after.raw --blocks       # what would a delta carry?";
+  vmbake diff before.raw after.raw --blocks       # shows what a delta would contain";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct DiffArgs {
     /// Disk image, qcow2 or raw
     from: PathBuf,
-    /// Disk image to compare it with
+    /// Disk image to compare with
     to: PathBuf,
     /// Partition number in both images; 0 for a file system without a partition table [default: the root partition of each]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Compare times of modification too
+    /// Also compare modification times
     #[arg(long)]
     times: bool,
-    /// Compare the disks instead: how many clusters of 64 KiB and blocks of 512 KiB they share, and whose bytes differ
+    /// Compare disks instead of files: shared clusters of 64 KiB and blocks of 512 KiB, and the files whose bytes differ
     #[arg(long, conflicts_with = "times")]
     blocks: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Threads [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }

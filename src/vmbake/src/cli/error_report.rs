@@ -1,4 +1,4 @@
-//! How an error is told: its message, what caused it, and what to do about it.
+//! Prints an error: its message, its causes and a hint.
 
 use std::error::Error;
 use std::iter::successors;
@@ -8,20 +8,20 @@ use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 use vmbake_common::progress::{self, Event};
 
-/// Prints an error to standard error: its message, a line for each cause, and a hint.
-pub fn tell(error: &(dyn Hint + 'static)) {
+/// Prints an error to stderr: its message, one line per cause, and a hint.
+pub fn print(error: &(dyn Hint + 'static)) {
     let lists: Vec<String> = chain(error).filter(|error| error.has_lines()).map(|error| error.to_string()).collect();
     let mut messages = errors(error).map(|error| {
         let text = error.to_string();
         let clean = address::redacted(&text);
-        // Errors that list faults have a line for each; everything else is one line.
+        // Errors that list faults have one line per fault; all others are one line.
         if lists.contains(&text) { escape::lines(&clean) } else { escape::line(clean) }
     });
     let message = messages.next().unwrap_or_default();
     progress::tell(&Event::Error { message, causes: messages.collect(), hint: hint(error).map(escape::line) });
 }
 
-/// The first advice that any error of the chain has.
+/// The first hint in the chain of errors.
 pub fn hint(error: &(dyn Hint + 'static)) -> Option<String> {
     let mut causes = errors(error);
     if causes.any(|error| error.to_string().contains(address::MESSAGE)) {

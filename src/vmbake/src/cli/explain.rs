@@ -1,4 +1,4 @@
-//! `vmbake explain`: where a path of an image came from.
+//! `vmbake explain`: the origin of a path in an image.
 
 use std::path::PathBuf;
 
@@ -23,10 +23,10 @@ pub(super) struct ExplainArgs {
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Record of origins to go by [default: the one inside the image, else NAME.origin.json beside it]
+    /// Record of origins to use [default: the one in the image, else NAME.origin.json next to it]
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`
+    /// Interpret \xNN in PATH as a byte, as in `escaped_path` of `ls --json`
     #[arg(long)]
     escaped: bool,
     /// Print JSON

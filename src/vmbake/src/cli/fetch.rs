@@ -1,4 +1,4 @@
-//! `vmbake fetch`: everything that manifests pin, brought into the store.
+//! `vmbake fetch`: downloads pinned artifacts into the store.
 
 use std::num::NonZeroUsize;
 
@@ -15,7 +15,7 @@ use vmbake_pin::prove::LOCAL;
 
 const EXAMPLES: &str = "\
 Examples:
-  vmbake fetch node                               # everything that `vmbake bake node --offline` needs
+  vmbake fetch node                               # all inputs of `vmbake bake node --offline`
   vmbake fetch knc knd --arch amd64,arm64 --store /srv/store
   vmbake fetch node --mirror https://github.com=https://mirror.example/github";
 
@@ -24,10 +24,10 @@ Examples:
 pub(super) struct FetchArgs {
     #[command(flatten)]
     pinned: PinnedArgs,
-    /// Leave out the base image
+    /// Do not download the base image
     #[arg(long)]
     without_base: bool,
-    /// Downloads at the same time
+    /// Number of concurrent downloads
     #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
     jobs: NonZeroUsize,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(super) struct FetchArgs {
 
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources(&args.catalog)?;
-    // A bake of what is fetched refuses layers that contradict each other: so does this, whether a manifest is missing or not.
+    // A bake refuses conflicting layers; so does this, even if a manifest is missing.
     let layers = args.layers.load(&args.catalog)?;
     let pinned = args.pinned.each(&sources, &args.layers.catalog(&args.catalog))?;
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);

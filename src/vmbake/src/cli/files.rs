@@ -1,4 +1,4 @@
-//! `vmbake ls` and `vmbake cat`: the files of an image, without mounting it.
+//! `vmbake ls` and `vmbake cat`: files of an image, without mounting it.
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -32,13 +32,13 @@ pub(super) struct LsArgs {
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Descend into directories
+    /// List directories recursively
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// In PATH, each \xNN is a byte, as in `escaped_path` of --json
+    /// Interpret \xNN in PATH as a byte, as in `escaped_path` of --json
     #[arg(long)]
     escaped: bool,
 }
@@ -58,7 +58,7 @@ pub(super) struct CatArgs {
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`
+    /// Interpret \xNN in PATH as a byte, as in `escaped_path` of `ls --json`
     #[arg(long)]
     escaped: bool,
 }
@@ -94,7 +94,7 @@ pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
     finish(written.and_then(|()| out.flush()))
 }
 
-/// A reader that has seen enough closes the pipe: that is no failure of ours.
+/// Ignores a closed pipe, as after `| head`.
 pub(super) fn finish(written: io::Result<()>) -> Result<Outcome, Failure> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -102,32 +102,32 @@ pub(super) fn finish(written: io::Result<()>) -> Result<Outcome, Failure> {
     }
 }
 
-/// The path that an argument means: as it is, or with `\xNN` for bytes.
+/// Parses a path argument: verbatim, or with `\xNN` for bytes.
 pub(super) fn path_bytes(path: &Path, escaped: bool) -> Result<Vec<u8>, Failure> {
     let bytes = path.as_os_str().as_bytes();
     if !escaped {
         return Ok(bytes.to_vec());
     }
-    let invalid = || format!("{}: a backslash without xNN after it, two hexadecimal digits", path.display()).into();
+    let invalid = || format!("{}: expected two hexadecimal digits after \\x", path.display()).into();
     escape::unescape(bytes).ok_or_else(invalid)
 }
 
-/// Writes a whole answer to standard output, as it is.
+/// Writes to stdout, verbatim.
 pub(super) fn print(text: &str) -> Result<Outcome, Failure> {
     finish(io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// Writes an answer for people: whoever made it has escaped what could look like another line.
+/// Writes text to stdout. The caller has escaped control characters and line breaks.
 pub(super) fn show(text: &str) -> Result<Outcome, Failure> {
     print(&escape::lines(text))
 }
 
-/// Writes an answer for programs.
+/// Writes JSON to stdout.
 pub(super) fn print_json(value: &impl Serialize) -> Result<Outcome, Failure> {
     print(&escape::json(value)?)
 }
 
-/// Hands out what to list: the entries of the directory that `path` leads to, or the one name that it is.
+/// Yields the entries of the directory at `path`, or the single entry for another file.
 fn list(
     tree: &Tree,
     path: &[u8],
@@ -154,7 +154,7 @@ fn write_line(out: &mut impl Write, path: &[u8], inode: &Inode) -> io::Result<()
         Kind::CharDevice { major, minor } | Kind::BlockDevice { major, minor } => format!("{major},{minor}"),
         _ => "-".to_owned(),
     };
-    // A damaged image may hold a time that no calendar has.
+    // A corrupt image can have a time that is out of range.
     let time = jiff::Timestamp::from_second(meta.mtime.secs);
     let time = time.map_or_else(|_| format!("@{}", meta.mtime.secs), |time| time.to_string());
     let mode = mode_string(inode);
@@ -193,8 +193,7 @@ fn mode_string(inode: &Inode) -> String {
     text
 }
 
-/// One line of `ls --json`. Bytes that are no UTF-8 are replaced in names and targets, and there beside it is the escaped text that
-/// has them all.
+/// One line of `ls --json`. Invalid UTF-8 is replaced in names and targets; then an escaped field has the exact bytes.
 #[derive(Serialize)]
 struct Entry {
     path: String,

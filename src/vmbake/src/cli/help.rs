@@ -1,19 +1,19 @@
-//! The front page of the help: commands grouped by task.
+//! The top-level help, with commands grouped by task.
 
 use std::fmt::Write as _;
 
 use clap::Command;
 
-/// Tasks and their commands, in the order of the help. A command whose feature is off is left out.
+/// Tasks and their commands, in the order of the help. Commands of disabled features are omitted.
 const TASKS: [(&str, &[&str]); 7] = [
     ("Bake images", &["init", "update", "manifest", "fetch", "plan", "bake", "layer", "profile", "schema"]),
     (
-        "Look into images",
+        "Inspect images",
         &["inspect", "lint", "preflight", "ls", "cat", "explain", "diff", "sbom", "changelog", "report"],
     ),
     ("Run machines", &["boot", "user-data", "dev"]),
     ("Release images", &["key", "sign", "push", "pull", "delta", "apply", "convert", "publish", "podplane"]),
-    ("Carry and share inputs", &["archive", "bundle", "store"]),
+    ("Transfer and share inputs", &["archive", "bundle", "store"]),
     ("Verify", &["trust", "verify"]),
     ("Other", &["completions", "help"]),
 ];

@@ -1,4 +1,4 @@
-//! `vmbake inspect` and `vmbake lint`: what an image is, and whether it is clean.
+//! `vmbake inspect` and `vmbake lint`.
 
 use super::{Failure, InspectArgs, Outcome, files};
 use vmbake_query::lint::{LintStatus, lint_image};

@@ -1,4 +1,4 @@
-//! `vmbake init`: a first image of one's own.
+//! `vmbake init`: creates a custom image.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct InitArgs {
-    /// Name of the image, and of its layer
+    /// Name of the image and its layer
     name: String,
     /// Operating system of the base image
     #[arg(long, default_value = "debian-13")]
@@ -48,7 +48,7 @@ pub(super) fn run(args: &InitArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Clean)
 }
 
-/// The option for a system that is not the usual one.
+/// The `--os` option, unless it is the default.
 fn system(os: &str) -> String {
     if os == "debian-13" { String::new() } else { format!(" --os {os}") }
 }

@@ -14,29 +14,28 @@ use vmbake_common::hint::Hint;
 
 const EXAMPLES: &str = "\
 Examples:
-  vmbake key generate                             # release.key and release.pub
+  vmbake key generate                             # writes release.key and release.pub
   vmbake key generate --out keys/images";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Make a key that signs releases: ECDSA with P-256
+    /// Create a key pair for signing releases (ECDSA P-256)
     #[command(after_help = EXAMPLES)]
     Generate(GenerateArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct GenerateArgs {
-    /// Name of the files: NAME.key, which only you can read, and NAME.pub for everybody
+    /// Write NAME.key (private, mode 0600) and NAME.pub (public)
     #[arg(long, value_name = "NAME", default_value = "release")]
     out: PathBuf,
 }
 
-/// Where a private key is.
+/// Location of a private key.
 #[derive(Clone, Debug)]
 pub(super) enum KeySource {
-    /// In a file.
     File(PathBuf),
-    /// In a variable of the environment.
+    /// Name of an environment variable.
     Variable(String),
 }
 
@@ -51,16 +50,16 @@ impl std::str::FromStr for KeySource {
     }
 }
 
-/// Why a private key was not had.
+/// Error while loading a private key.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeySourceError {
     #[error("{}: cannot read the key", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("the environment has no variable {name:?} with a key")]
+    #[error("environment variable {name:?} is not set to a key")]
     Unset { name: String },
     #[error("{place}: not usable as a private key")]
     Unusable { place: String, source: KeyError },
-    #[error("{}: already exists, and a key is never replaced", path.display())]
+    #[error("{}: already exists, and keys are never replaced", path.display())]
     Exists { path: PathBuf },
 }
 
@@ -69,10 +68,10 @@ impl Hint for KeySourceError {
         match self {
             Self::Read { .. } => None,
             Self::Unset { .. } => {
-                Some("--key env://NAME reads the PEM text of the key from the variable NAME".to_owned())
+                Some("--key env://NAME reads a PEM key from the environment variable NAME".to_owned())
             }
             Self::Unusable { source, .. } => source.hint(),
-            Self::Exists { .. } => Some("--out gives the new key another name".to_owned()),
+            Self::Exists { .. } => Some("choose another name with --out".to_owned()),
         }
     }
 
@@ -80,7 +79,7 @@ impl Hint for KeySourceError {
 }
 
 impl KeySource {
-    /// Reads the key. `COSIGN_PASSWORD` opens an encrypted one.
+    /// Loads the key. `COSIGN_PASSWORD` decrypts it if necessary.
     pub(super) fn load(&self) -> Result<PrivateKey, KeySourceError> {
         let (place, pem) = match self {
             Self::File(path) => {
@@ -90,7 +89,7 @@ impl KeySource {
             }
             Self::Variable(name) => {
                 let unset = || KeySourceError::Unset { name: name.clone() };
-                // A name that no variable can have would end the program.
+                // `env::var` would panic on such a name.
                 let is_name = !name.is_empty() && !name.contains(['=', '\0']);
                 let text = if is_name { std::env::var(name).ok() } else { None };
                 (format!("env://{name}"), text.filter(|text| !text.is_empty()).ok_or_else(unset)?.into_bytes())
@@ -122,7 +121,7 @@ pub(super) fn run(command: KeyCommand) -> Result<Outcome, Failure> {
         (Pending::create_private(&private, false), key.to_pem()?),
         (Pending::create(&public, false), Zeroizing::new(key.public_pem()?)),
     ];
-    // Both have a place before one has its name.
+    // Both are on disk before either is renamed.
     let [private_file, public_file] = files.map(|(pending, text)| {
         let pending = pending.map_err(exists)?;
         pending.file().write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! `vmbake layer`: what is wrong with layers, and which there are.
+//! `vmbake layer`: checks, lists and releases layers.
 
 use std::path::PathBuf;
 
@@ -27,10 +27,10 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LayerCommand {
-    /// Print everything that is wrong with layers, with file, line and column; exit 1 if anything is
+    /// Check layers, and print all errors with file, line and column; exit 1 on an error
     #[command(after_help = CHECK_EXAMPLES)]
     Check {
-        /// Directories of layers; what they require is looked for beside them, too
+        /// Directories of layers; siblings are searched for required layers
         #[arg(required = true, value_name = "DIR")]
         dirs: Vec<PathBuf>,
         #[command(flatten)]
@@ -38,7 +38,7 @@ pub(super) enum LayerCommand {
         #[command(flatten)]
         catalog: CatalogArgs,
     },
-    /// List layers with their versions and what they require
+    /// List layers with their versions and requirements
     #[command(after_help = LIST_EXAMPLES)]
     List {
         #[command(flatten)]
@@ -49,7 +49,7 @@ pub(super) enum LayerCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Record the versions of layers as released, in released.json beside them: what changes from then on needs another version
+    /// Record layer versions as released in released.json; later changes then need a new version
     #[command(after_help = RELEASE_EXAMPLES)]
     Release {
         /// Directories of layers
@@ -86,20 +86,19 @@ fn check(dirs: &[PathBuf], catalog: &Catalog) -> Result<Outcome, Failure> {
 fn release(dirs: &[PathBuf], catalog: &Catalog) -> Result<Outcome, Failure> {
     for dir in dirs {
         let (layer, is_new) = layer::release(dir, catalog)?;
-        let what = if is_new { "released" } else { "was released already" };
+        let what = if is_new { "released" } else { "already released" };
         let line = format!("{} {}: {what}, {}", layer.schema.name, layer.schema.version, layer.digest);
         files::show(&(escape::line(line) + "\n"))?;
     }
     Ok(Outcome::Clean)
 }
 
-/// One line of the list.
 #[derive(Serialize)]
 struct Line<'a> {
     name: &'a str,
     version: &'a str,
     description: &'a str,
-    /// The directory of layers that it is from, unless it is built in.
+    /// Directory of the layer; `None` if built in.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     os: Vec<&'a str>,

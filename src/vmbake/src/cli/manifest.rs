@@ -1,4 +1,4 @@
-//! `vmbake manifest`: what a manifest pins, and who answers for it.
+//! `vmbake manifest`: the entries of a manifest and their proofs.
 
 use std::path::{Path, PathBuf};
 
@@ -27,10 +27,10 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum ManifestCommand {
-    /// Prove the entries of a manifest anew, from the evidence in the store, and list them; exit 1 if one is not proven
+    /// Verify a manifest's entries from the evidence in the store, and list them; exit 1 on a failure
     #[command(after_help = EXAMPLES)]
     Show {
-        /// The manifest's file
+        /// Manifest file
         file: PathBuf,
         /// Print JSON
         #[arg(long)]
@@ -44,7 +44,6 @@ enum ManifestCommand {
     },
 }
 
-/// One line of the list.
 #[derive(Serialize)]
 struct Line<'a> {
     name: String,
@@ -52,18 +51,17 @@ struct Line<'a> {
     size: u64,
     digest: String,
     url: String,
-    /// The layer that asks for it, and the packages that lead from what that asks for to a package that was chosen for it.
+    /// The requesting layer, and the dependency chain from its request to this package.
     #[serde(skip_serializing_if = "Option::is_none")]
     layer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What the manifest records.
     recorded: Option<Proof>,
-    /// Who answers for the digest.
+    /// Proof of the digest.
     standing: Option<Standing>,
-    /// Why nobody does.
+    /// Why the proof failed.
     unproven: Option<String>,
-    /// What the user lets count in place of other sources and trust anchors: a proof may be worth less under it.
+    /// Overridden sources and trust anchors, which can weaken proofs.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     overridden: &'a [String],
 }
@@ -73,7 +71,7 @@ pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
     show(&file, json, (&network, &trust, &catalog))
 }
 
-/// Proves and lists what one manifest pins.
+/// Verifies and lists the entries of one manifest.
 pub(super) fn show(
     file: &Path,
     json: bool,
@@ -150,14 +148,14 @@ fn shown(line: &Line<'_>) -> String {
     let proven = escape::line(match (&line.standing, &line.unproven) {
         (Some(standing), _) if standing.is_signed() => format!("proven {standing}"),
         (Some(standing), _) => format!("not signed: {standing}"),
-        (None, reason) => format!("NOT PROVEN: {}", reason.as_deref().unwrap_or("it was not looked at")),
+        (None, reason) => format!("NOT PROVEN: {}", reason.as_deref().unwrap_or("not checked")),
     });
-    // What is recorded is worth nothing while it is not proven.
+    // A recorded proof counts only after verification.
     let detail = line.recorded.as_ref().filter(|_| line.standing.as_ref().is_some_and(Standing::is_signed));
     let detail = detail.map(|proof| format!("\n    proof  {}", escape::line(proof.to_string()))).unwrap_or_default();
     let reason = line.layer.as_ref().zip(line.reason.as_ref());
     let reason = reason.map(|(layer, reason)| escape::line(format!("layer {layer}: {reason}")));
-    // Of hundreds of packages the rest is in the JSON, unless something is wrong with one.
+    // Lists of packages are long: the text output shows details only for failures; JSON has them all.
     if let Some(reason) = reason.as_ref().filter(|_| line.standing.is_some()) {
         return format!("{name} {version}, {size}\n    {reason}\n    {proven}\n");
     }

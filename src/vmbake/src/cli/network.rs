@@ -1,4 +1,4 @@
-//! Options of all commands that reach upstreams: mirrors, sources, the store.
+//! Options for network access: mirrors, the shared store, registries.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::Failure;
-use super::catalog::{CatalogArgs, LOOK_UP, SourcesArgs};
+use super::catalog::{CatalogArgs, INPUT_OPTIONS, SourcesArgs};
 use vmbake_common::address;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::input;
@@ -21,23 +21,22 @@ use vmbake_store::registry::{Access, Credentials, Repository};
 use vmbake_store::shared::{InvalidSharedName, SharedName, SharedStore};
 use vmbake_store::store::Store;
 
-/// Mirrors from the environment, separated by blanks.
+/// Mirrors from the environment, separated by spaces.
 const VARIABLE: &str = "VMBAKE_MIRRORS";
-/// The shared store, and `1` if it is written.
+/// Location of the shared store, and `1` if it is writable.
 const SHARED: &str = "VMBAKE_SHARED";
 const SHARED_WRITE: &str = "VMBAKE_SHARED_WRITE";
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct MirrorArgs {
-    /// Ask URL for everything below PREFIX; may be repeated, and comes before $VMBAKE_MIRRORS and the configuration file
-    #[arg(long = "mirror", help_heading = LOOK_UP, value_name = "PREFIX=URL")]
+    /// Use URL as a mirror of PREFIX; may be repeated; takes precedence over $VMBAKE_MIRRORS and the configuration file
+    #[arg(long = "mirror", help_heading = INPUT_OPTIONS, value_name = "PREFIX=URL")]
     mirrors: Vec<Mirror>,
 }
 
-/// How a registry is asked.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RegistryArgs {
-    /// Ask the registry without TLS, as is done anyway on localhost
+    /// Use plain HTTP (default for localhost)
     #[arg(long)]
     plain_http: bool,
     #[command(flatten)]
@@ -50,14 +49,14 @@ pub(super) struct NetworkArgs {
     mirrors: MirrorArgs,
     #[command(flatten)]
     sources: SourcesArgs,
-    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
-    #[arg(long, help_heading = LOOK_UP, value_name = "DIR")]
+    /// Artifact store [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, help_heading = INPUT_OPTIONS, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Look here for what the store lacks, before upstreams: oci://HOST/REPOSITORY [default: $VMBAKE_SHARED, or the configuration file]
-    #[arg(long, help_heading = LOOK_UP, value_name = "URL")]
+    /// Shared store to read before upstreams: oci://HOST/REPOSITORY [default: $VMBAKE_SHARED, or the configuration file]
+    #[arg(long, help_heading = INPUT_OPTIONS, value_name = "URL")]
     shared: Option<SharedName>,
-    /// Put there what the store has [default: $VMBAKE_SHARED_WRITE=1, or the configuration file]
-    #[arg(long, help_heading = LOOK_UP)]
+    /// Upload new blobs to the shared store [default: $VMBAKE_SHARED_WRITE=1, or the configuration file]
+    #[arg(long, help_heading = INPUT_OPTIONS)]
     shared_write: bool,
 }
 
@@ -67,14 +66,12 @@ pub(super) struct NetworkArgs {
 struct Config {
     #[serde(default)]
     mirrors: BTreeMap<String, String>,
-    /// Address of the shared store.
+    /// URL of the shared store.
     shared: Option<String>,
-    /// Whether it is written.
     #[serde(default)]
     shared_write: bool,
 }
 
-/// What it says.
 #[derive(Debug, Default)]
 struct Settings {
     mirrors: Vec<Mirror>,
@@ -83,7 +80,7 @@ struct Settings {
 }
 
 impl NetworkArgs {
-    /// The store, with the shared one behind it.
+    /// The store, backed by the shared store.
     pub(super) fn store(&self) -> Result<Store, Failure> {
         let store = Store::open(self.store.clone())?;
         let config = config()?;
@@ -101,7 +98,6 @@ impl NetworkArgs {
         Ok(store.sharing(Arc::new(shared)))
     }
 
-    /// Where sources are.
     pub(super) fn sources_catalog(&self, catalog: &CatalogArgs) -> Catalog {
         self.sources.catalog(catalog)
     }
@@ -110,8 +106,7 @@ impl NetworkArgs {
         self.sources.load(catalog)
     }
 
-    /// A client with all mirrors: those of the command line before those of the environment, of the configuration file
-    /// and of the host's apt.
+    /// A client with all mirrors, by precedence: command line, environment, configuration file, the host's apt.
     pub(super) fn client(&self, sources: &Sources) -> Result<Client, Failure> {
         let mut mirrors = self.mirrors.load(config()?)?;
         let built_in = Sources::load(&Catalog::built_in())?;
@@ -120,12 +115,12 @@ impl NetworkArgs {
     }
 
     #[cfg(feature = "aws")]
-    /// A client with the mirrors that the user names, for what no archive of apt has.
+    /// A client with the configured mirrors only, for downloads that are not from an apt archive.
     pub(super) fn direct_client(&self) -> Result<Client, Failure> {
         Ok(Client::new(self.mirrors.load(config()?)?))
     }
 
-    /// The repository of that name, which is read with the user's credentials.
+    /// Opens a repository for reading, with the user's credentials.
     pub(super) fn repository(&self, name: &RepositoryName, plain_http: bool) -> Result<Repository, Failure> {
         self.mirrors.repository(name, Access::Pull, plain_http)
     }
@@ -138,7 +133,7 @@ impl MirrorArgs {
         Ok(Repository::with_transport(&client, &Credentials::of_user(), name.clone(), access, plain_http))
     }
 
-    /// The mirrors that the user names.
+    /// Mirrors from command line, environment and configuration file.
     fn load(&self, config: Settings) -> Result<Mirrors, Failure> {
         let mut mirrors = Mirrors::default();
         for mirror in config.mirrors {
@@ -155,7 +150,7 @@ impl MirrorArgs {
 }
 
 impl RegistryArgs {
-    /// The repository of that name, asked with the user's credentials.
+    /// Opens a repository with the user's credentials.
     pub(super) fn repository(&self, name: &RepositoryName, access: Access) -> Result<Repository, Failure> {
         self.mirrors.repository(name, access, self.plain_http)
     }
@@ -185,21 +180,21 @@ fn parse_config(path: &Path, text: &[u8]) -> Result<Settings, Failure> {
     Ok(Settings { mirrors, shared, shared_write: config.shared_write })
 }
 
-/// The indexes that the host's apt has, a line for each: origin, label and address of the archive. `None` on other systems.
+/// The indexes of the host's apt, one line each: origin, label and address of the archive. `None` without apt.
 fn index_targets() -> Option<String> {
     let format = "$(ORIGIN) $(LABEL) $(REPO_URI)";
     let output = Command::new("apt-get").args(["indextargets", "--format", format]).output().ok()?;
     String::from_utf8(output.stdout).ok()
 }
 
-/// Adds the mirrors of the host's apt for archives at a built-in address. Any other address was chosen by the user, such as that of a
-/// snapshot, and a mirror of the same origin has different contents.
+/// Adds the mirrors of the host's apt for archives at a built-in address. Other addresses, such as a snapshot, were chosen by the user, and
+/// a mirror of the same origin has different contents.
 fn add_host_mirrors(mirrors: &mut Mirrors, sources: &Sources, built_in: &Sources, targets: &str) {
     let archives = |of: &Sources| of.schema().archives.clone().into_values();
     let known: Vec<_> = archives(built_in).map(|archive| archive.url).collect();
     let (published, chosen): (Vec<_>, Vec<_>) = archives(sources).partition(|archive| known.contains(&archive.url));
     for archive in chosen {
-        // The mirror of a built-in address must not match an address below it either.
+        // The mirror of a built-in address must not match other addresses below it.
         let start = archive.url.start();
         let is_below = known.iter().any(|url| start.starts_with(&format!("{}/", url.start().trim_end_matches('/'))));
         if let Some(own) = Mirror::new(start, start).ok().filter(|_| is_below) {
@@ -216,7 +211,7 @@ fn add_host_mirrors(mirrors: &mut Mirrors, sources: &Sources, built_in: &Sources
     }
 }
 
-/// Where the host's apt gets the archive of that origin and label from.
+/// The host's apt mirror for an origin and label.
 fn host_mirror(targets: &str, origin: &str, label: &str) -> Option<String> {
     targets.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
         [of, labelled, uri]
@@ -240,7 +235,7 @@ mod tests {
         assert_eq!(found("Debian", "Debian").as_deref(), Some("http://m/debian/"));
         assert_eq!(found("Debian", "Debian-Security").as_deref(), Some("http://m/security/"));
         assert_eq!(found("Debian", "Other"), None);
-        assert_eq!(found("Other", "Other"), None, "a folder of the host is no mirror");
+        assert_eq!(found("Other", "Other"), None, "a directory of the host is not a mirror");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use vmbake_pin::sources::Sources;
 
 #[derive(Debug, Args)]
 pub(super) struct PinnedArgs {
-    /// Kinds of image: the names of their top layers
+    /// Kinds of images (names of their top layers)
     #[arg(required = true, value_name = "KIND")]
     kinds: Vec<String>,
     /// Operating system of the base image
@@ -22,38 +22,36 @@ pub(super) struct PinnedArgs {
     /// Architectures, as Debian names them
     #[arg(long, value_delimiter = ',', default_value = "amd64", value_parser = ["amd64", "arm64"])]
     arch: Vec<String>,
-    /// Manifest of the only image [default: <KIND>.<OS>.<ARCH>.json in the directory of the manifests]
+    /// Manifest, if there is only one image [default: <KIND>.<OS>.<ARCH>.json in the manifest directory]
     #[arg(long, value_name = "FILE", conflicts_with = "manifests")]
     manifest: Option<PathBuf>,
-    /// Directory of the manifests
+    /// Manifest directory
     #[arg(long, value_name = "DIR", default_value = "manifests")]
     manifests: PathBuf,
 }
 
-/// One manifest, and what it must be for.
+/// A manifest and its expected target.
 pub(super) struct Pinned {
     pub(super) target: Target,
     pub(super) manifest: PathBuf,
 }
 
 impl PinnedArgs {
-    /// One image.
     pub(super) fn of(kind: String, os: String, arch: String, manifest: Option<PathBuf>, manifests: PathBuf) -> Self {
         Self { kinds: vec![kind], os, arch: vec![arch], manifest, manifests }
     }
 
-    /// Whether there is more than one architecture.
     pub(super) fn has_arches(&self) -> bool {
         self.arch.iter().any(|arch| *arch != self.arch[0])
     }
 
-    /// Takes the names out that are files of images.
+    /// Removes names of image files from the kinds.
     pub(super) fn take_images(&mut self) -> Vec<PathBuf> {
         let is_image = |kind: &mut String| kind.ends_with(".qcow2") || kind.ends_with(".raw");
         self.kinds.extract_if(.., is_image).map(PathBuf::from).collect()
     }
 
-    /// Each image once: by architecture, as given, then by kind, as given. Its manifest is there.
+    /// Each image once, by architecture, then by kind, in the given order. Fails if a manifest is missing.
     pub(super) fn each(self, sources: &Sources, layers: &Catalog) -> Result<Vec<Pinned>, Failure> {
         let mut all: Vec<Pinned> = Vec::new();
         for arch in &self.arch {
@@ -69,7 +67,7 @@ impl PinnedArgs {
             (None, _) => {}
             (Some(_), []) => {}
             (Some(manifest), [only]) => only.manifest = manifest,
-            (Some(_), _) => return Err("--manifest is of one image: choose --manifests for several".into()),
+            (Some(_), _) => return Err("--manifest works for one image only: use --manifests for several".into()),
         }
         for Pinned { target, manifest } in &all {
             if let Err(ErrorKind::NotFound | ErrorKind::NotADirectory) =

@@ -1,4 +1,4 @@
-//! `vmbake plan`: what a bake would do, for people and for the matrix of a CI system.
+//! `vmbake plan`: what a bake would do, as text or as a CI matrix.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use vmbake_common::progress::{counted, human_bytes};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  vmbake plan node knd knc --arch amd64,arm64     # a line for each image
-  vmbake plan node knd knc --arch amd64,arm64 --json > plan.json   # with the matrix of GitHub Actions and GitLab";
+  vmbake plan node knd knc --arch amd64,arm64     # one line per image
+  vmbake plan node knd knc --arch amd64,arm64 --json > plan.json   # with a matrix for GitHub Actions and GitLab";
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let json = args.json;
@@ -17,7 +17,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let images = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     if json {
         let jobs = images.iter().filter(|image| image.state == PlannedState::Bake);
-        // `strategy.matrix` of GitHub Actions, and `parallel.matrix` of GitLab: there, every name of a variable has a list.
+        // `strategy.matrix` of GitHub Actions, and `parallel.matrix` of GitLab, where each variable has a list of values.
         let [github, gitlab]: [Vec<Value>; 2] = [
             jobs.clone().map(|image| json!({"kind": image.kind, "os": image.os, "arch": image.arch})).collect(),
             jobs.map(|image| json!({"KIND": [image.kind], "OS": [image.os], "ARCH": [image.arch]})).collect(),

@@ -1,4 +1,4 @@
-//! `vmbake podplane`: what Podplane's command line needs of a baked image.
+//! `vmbake podplane`: manifests for the Podplane command line.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PodplaneCommand {
-    /// Write the manifest of a baked image for `podplane deps download --vmconfig`
+    /// Write a manifest of a baked image for `podplane deps download --vmconfig`
     #[command(after_help = EXAMPLES)]
     Manifest(ManifestOfImageArgs),
 }
@@ -29,7 +29,7 @@ pub(super) enum PodplaneCommand {
 pub(super) struct ManifestOfImageArgs {
     /// Baked qcow2 image, with its manifest next to it
     image: PathBuf,
-    /// URL of the directory from which the image and its manifest are served
+    /// URL of the directory that serves the image and its manifest
     #[arg(long, value_name = "BASE")]
     url: String,
     /// Output file [default: vmconfig_KIND_OS_ARCH.json next to the image]
@@ -55,7 +55,7 @@ pub(super) fn run(command: PodplaneCommand) -> Result<Outcome, Failure> {
     let progress = Progress::new(args.json);
     let inputs = podplane::inputs(&args.image);
     let inputs = || inputs.iter().map(PathBuf::as_path);
-    // Before anything is read, which may take a while.
+    // Checked before reading the image, which takes a while.
     args.out.as_deref().map_or(Ok(()), |out| require_other(out, inputs()))?;
     let PodplaneManifest { name, text, compression } = podplane::manifest(&args.image, &args.url)?;
     let out = args.out.clone().unwrap_or_else(|| args.image.with_file_name(name));

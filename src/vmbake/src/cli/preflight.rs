@@ -1,4 +1,4 @@
-//! `vmbake preflight`: whether an image would work in a cloud.
+//! `vmbake preflight`: checks an image against the requirements of a cloud.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PreflightCommand {
-    /// Check a disk image for what EC2 needs, and derive the architecture and boot mode of its registration; exit 1 on an error
+    /// Check a disk image against the requirements of EC2, and derive its architecture and boot mode; exit 1 on an error
     #[command(after_help = EXAMPLES)]
     Aws(AwsArgs),
 }
@@ -27,10 +27,10 @@ pub(super) enum PreflightCommand {
 pub(super) struct AwsArgs {
     #[command(flatten)]
     inspect: InspectArgs,
-    /// Read the whole disk, and tell what blocks a snapshot of it takes
+    /// Read the whole disk, and count the blocks of an EBS snapshot
     #[arg(long)]
     snapshot: bool,
-    /// The image of an earlier snapshot: tell what blocks one takes that begins as that. Implies --snapshot
+    /// Image of the parent snapshot, to count only changed blocks; implies --snapshot
     #[arg(long, value_name = "OLD")]
     parent: Option<PathBuf>,
 }

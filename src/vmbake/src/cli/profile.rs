@@ -1,7 +1,7 @@
 //! `vmbake profile`: profiles of the operating-system-manager.
 
 mod import;
-mod look;
+mod queries;
 mod render;
 
 use clap::Subcommand;
@@ -37,34 +37,33 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ProfileCommand {
-    /// Print what the operating-system-manager makes of a profile, and on stderr how large the user data is
+    /// Render a profile as the operating-system-manager does; print the size of the user data to stderr
     #[command(after_help = RENDER_EXAMPLES)]
     Render(render::RenderArgs),
-    /// Make layers and manifests of a profile, so that its machines start from an image and install nothing
+    /// Convert a profile into layers and manifests, so that machines boot from a complete image
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(Box<import::ImportArgs>),
-    /// Tell what differs between two imports of profiles, and whether machines have to be replaced; exit 1 if anything does
+    /// Compare two imports, and show whether machines must be replaced; exit 1 if they differ
     #[command(after_help = DIFF_EXAMPLES)]
-    Diff(look::DiffArgs),
-    /// List systems, providers, architectures and versions of Kubernetes for which imports are tested
+    Diff(queries::DiffArgs),
+    /// List tested systems, providers, architectures and versions of Kubernetes
     #[command(after_help = LIST_EXAMPLES)]
-    List(look::ListArgs),
-    /// List everything that baking an imported profile takes, with digests, sizes and proofs, or write it to one file
+    List(queries::ListArgs),
+    /// List all inputs of an imported profile with digests, sizes and proofs, or write them to an archive
     #[command(after_help = MATERIALS_EXAMPLES)]
-    Materials(Box<look::MaterialsArgs>),
+    Materials(Box<queries::MaterialsArgs>),
 }
 
 pub(super) fn run(what: ProfileCommand) -> Result<Outcome, Failure> {
     match what {
         ProfileCommand::Render(args) => render::run(&args),
         ProfileCommand::Import(args) => import::run(*args),
-        ProfileCommand::Diff(args) => look::diff(&args),
-        ProfileCommand::List(args) => look::list(&args),
-        ProfileCommand::Materials(args) => look::materials(*args),
+        ProfileCommand::Diff(args) => queries::diff(&args),
+        ProfileCommand::List(args) => queries::list(&args),
+        ProfileCommand::Materials(args) => queries::materials(*args),
     }
 }
 
-/// The name and the value of one option.
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))

@@ -1,4 +1,4 @@
-//! `vmbake publish`: an image to a cloud.
+//! `vmbake publish`: publishes images to a cloud.
 
 mod gc;
 mod kind;
@@ -30,28 +30,28 @@ use vmbake_distribute::bundle::compose::Composition;
 use vmbake_pin::sources::Sources;
 use vmbake_store::store::Store;
 
-/// Most tags that AWS takes, less those of vmbake.
+/// Maximum number of AWS tags, less those that vmbake sets.
 const MAX_TAGS: usize = 40;
-/// Why something was not published.
+/// Error of a publication.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PublishCommandError {
-    #[error("{what}, but nobody can be asked here: nothing was done")]
+    #[error("{what}; not confirmed, since stdin is not a terminal")]
     Unattended { what: &'static str },
-    #[error("{what}: not confirmed, nothing was done")]
+    #[error("{what}: not confirmed")]
     Declined { what: &'static str },
     #[error("--tag {key}: {reason}")]
     Tag { key: String, reason: String },
-    #[error("{image}: the release is not what was demanded:\n{report}")]
+    #[error("{image}: the release does not meet the requirements:\n{report}")]
     Unverified { image: String, report: String },
 }
 
 impl Hint for PublishCommandError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Tag { .. } => "leave one out",
-            Self::Unattended { .. } => "--yes says that it is meant",
-            Self::Declined { .. } => "answer y",
-            Self::Unverified { .. } => "`vmbake verify image` looks at the release alone",
+            Self::Tag { .. } => "remove one tag",
+            Self::Unattended { .. } => "confirm with --yes",
+            Self::Declined { .. } => "answer y to confirm",
+            Self::Unverified { .. } => "`vmbake verify image` shows the checks of the release",
         };
         Some(text.to_owned())
     }
@@ -66,7 +66,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PublishCommand {
-    /// Make a machine image (AMI) of a disk image, by the EBS direct APIs; what is there already is not made again
+    /// Create a machine image (AMI) from a disk image with the EBS direct APIs; existing resources are reused
     #[command(after_help = AWS_EXAMPLES)]
     Aws(Box<AwsArgs>),
 }
@@ -81,72 +81,72 @@ pub(super) struct AwsArgs {
     image: Option<PathBuf>,
     #[command(flatten)]
     kind: kind::KindArgs,
-    /// Number of the root partition, where more than one could be
+    /// Number of the root partition, if it is ambiguous
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
     /// Name of the machine image [default: FAMILY-VERSION-ARCHITECTURE]
     #[arg(long)]
     name: Option<String>,
-    /// What the releases of this image have in common: a tag [default: IMAGE_ID of os-release]
+    /// Family of the image, recorded as a tag [default: IMAGE_ID of os-release]
     #[arg(long)]
     family: Option<String>,
-    /// A tag of the machine image and its snapshot; may be repeated
+    /// Tag for the machine image and its snapshot; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = values::tag)]
     tags: Vec<(String, String)>,
-    /// Regions that get a copy
+    /// Regions to copy the machine image to
     #[arg(long, value_name = "REGION", value_delimiter = ',')]
     copy_to: Vec<String>,
-    /// Encrypt the snapshot with this key: id, alias or ARN [default: as the account says]
+    /// KMS key that encrypts the snapshot: ID, alias or ARN [default: the account's setting]
     #[arg(long, value_name = "KEY")]
     kms_key: Option<String>,
-    /// auto, legacy-bios, uefi or uefi-preferred
+    /// Boot mode: auto, legacy-bios, uefi or uefi-preferred
     #[arg(long, value_name = "MODE", default_value = "auto", value_parser = values::boot_mode)]
     boot_mode: values::Auto,
-    /// Give machines a TPM; they start by UEFI then
+    /// Enable a virtual TPM; requires UEFI
     #[arg(long)]
     tpm: bool,
-    /// v2.0 (metadata of instances by sessions only) or optional
+    /// Version of the instance metadata service: v2.0 (required) or optional
     #[arg(long, value_name = "VERSION", default_value = "v2.0", value_parser = ["v2.0", "optional"])]
     imds: String,
-    /// Type of the volumes of machines
+    /// Volume type
     #[arg(long, value_name = "TYPE", default_value = "gp3", value_parser = ["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"])]
     volume_type: String,
-    /// Snapshot that the new one begins as, so that only what differs is sent: auto (the newest of the family whose blocks are
-    /// known), none or an id
+    /// Parent of the snapshot, so that only changed blocks are uploaded: auto (newest of the family with known
+    /// blocks), none or an ID
     #[arg(long, value_name = "ID", default_value = "auto", value_parser = values::parent)]
     parent: ParentChoice,
-    /// The image that the parent was made of, where the store does not know its blocks
+    /// Image of the parent snapshot, if the store does not have its block list
     #[arg(long, value_name = "OLD")]
     parent_image: Option<PathBuf>,
-    /// Who may start machines: an account, the ARN of an organization or of a unit of one, or public; may be repeated
-    #[arg(long = "launch-permission", value_name = "WHO", value_parser = values::permission)]
+    /// Grant launch permission: account ID, ARN of an organization or organizational unit, or public; may be repeated
+    #[arg(long = "launch-permission", value_name = "PRINCIPAL", value_parser = values::permission)]
     permissions: Vec<LaunchPermission>,
-    /// When it is deprecated, RFC 3339
+    /// Deprecation time, RFC 3339
     #[arg(long, value_name = "TIME", value_parser = super::verify::time)]
     deprecate_at: Option<Timestamp>,
-    /// Parameter of Systems Manager that names the machine image of its region in the end; may be repeated
+    /// Systems Manager parameter to set to the machine image of each region; may be repeated
     #[arg(long = "ssm-parameter", value_name = "NAME", value_parser = values::parameter)]
     parameters: Vec<String>,
-    /// What is compared before the registration: index (which blocks there are), sample (and 64 of them) or full (and all of them)
-    #[arg(long, value_name = "HOW", default_value = "sample", value_parser = values::verification)]
+    /// Verification of the snapshot before registration: index (list of blocks), sample (and 64 blocks) or full (and all blocks)
+    #[arg(long, value_name = "MODE", default_value = "sample", value_parser = values::verification)]
     verify: Verification,
-    /// Blocks that are on their way at the same time
+    /// Number of concurrent block uploads
     #[arg(long, value_name = "N", default_value = "64")]
     workers: NonZeroUsize,
     #[command(flatten)]
     demands: DemandArgs,
     #[command(flatten)]
     root: RootArgs,
-    /// Check everything, tell what would be sent, and change nothing
+    /// Check everything, and show pending uploads without changing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Do not ask before an image becomes public
+    /// Do not prompt before making an image public
     #[arg(long)]
     yes: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Threads that read the image [default: all cores]
+    /// Number of threads that read the image [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -159,19 +159,19 @@ pub(super) struct AwsArgs {
     catalog: CatalogArgs,
 }
 
-/// Which account of AWS, and where.
+/// AWS account and region.
 #[derive(Debug, Args)]
 struct AccountArgs {
-    /// Region [default: that of the AWS configuration]
+    /// AWS region [default: from the AWS configuration]
     #[arg(long)]
     region: Option<String>,
-    /// Profile of the AWS configuration
+    /// AWS profile
     #[arg(long)]
     profile: Option<String>,
-    /// Ask this address in place of AWS
+    /// Endpoint URL to use instead of AWS
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
-    /// Allow plain HTTP endpoints on other machines; the network can then read and change what is published
+    /// Allow plain HTTP endpoints on other hosts (insecure: the network can read and modify uploads)
     #[arg(long)]
     allow_http: bool,
 }
@@ -183,7 +183,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum AwsCommand {
-    /// Remove old machine images of a family with their snapshots, but none that is public, shared or in use
+    /// Remove old machine images of a family and their snapshots, except public, shared and used ones
     #[command(after_help = AWS_GC_EXAMPLES)]
     Gc(gc::GcArgs),
 }
@@ -210,7 +210,7 @@ impl AwsArgs {
         }
         let aws = self.account.open(&self.network)?;
         let progress = Progress::new(self.json);
-        // What is baked is locked in the store until it is published.
+        // The inputs stay locked in the store until the image is published.
         let _shared = store.share_if_writable()?;
         let (source, _composition) = match source {
             Some(source) => (source, None),
@@ -242,7 +242,7 @@ impl AwsArgs {
         self.show(&report)
     }
 
-    /// The disk of the kind, baked and not written. The folders of the layers of bundles have to be there until the end.
+    /// The baked disk of the kind, not written to a file. The directories of bundle layers must exist until the end.
     fn bake(&self, progress: &Progress) -> Result<(DiskSource, Option<Composition>), Failure> {
         let (request, composition) =
             self.kind.request(&self.network, &self.trust, &self.catalog, self.partition, self.jobs, !self.dry_run)?;
@@ -253,7 +253,7 @@ impl AwsArgs {
         Ok((DiskSource::baked(&name, disk, &sidecars), composition))
     }
 
-    /// Verifies the release that the image is of, if anything is demanded of it.
+    /// Verifies the release of the image, if options require it.
     fn verify_release(&self, image: &Path, store: &Store, sources: &Sources) -> Result<(), Failure> {
         if self.demands.is_empty() {
             return Ok(());
@@ -285,16 +285,16 @@ impl AwsArgs {
         }
     }
 
-    /// What clap cannot say.
+    /// Checks that clap cannot express.
     fn check_tags(&self) -> Result<(), PublishCommandError> {
         let mut keys = BTreeSet::new();
         for (key, _) in &self.tags {
             let refused = |reason: String| PublishCommandError::Tag { key: key.clone(), reason };
             if !keys.insert(key) {
-                return Err(refused("is there twice".to_owned()));
+                return Err(refused("duplicate tag".to_owned()));
             }
             if keys.len() > MAX_TAGS {
-                return Err(refused(format!("is one more than {MAX_TAGS}")));
+                return Err(refused(format!("more than {MAX_TAGS} tags")));
             }
         }
         Ok(())
@@ -305,7 +305,7 @@ impl AwsArgs {
             return files::print_json(report);
         }
         let summary = match (&report.image_id, self.dry_run) {
-            (Some(id), _) if report.reused => format!("{id} is there; {}", counted(report.changes as u64, "change")),
+            (Some(id), _) if report.reused => format!("{id} exists; {}", counted(report.changes as u64, "change")),
             (_, true) => report.estimate(),
             _ => format!("{}, {} verified", report.disk_digest, counted(report.blocks_verified, "block")),
         };
@@ -327,14 +327,14 @@ impl AccountArgs {
     }
 }
 
-/// Asks on the terminal. Silence is no consent.
+/// Prompts on the terminal. An empty answer means no.
 fn confirm(what: &'static str) -> Result<(), Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(PublishCommandError::Unattended { what }.into());
     }
     let mut stderr = std::io::stderr();
-    write!(stderr, "{what}. Go on? [y/N] ")?;
+    write!(stderr, "{what}. Continue? [y/N] ")?;
     stderr.flush()?;
     let mut answer = String::new();
     stdin.read_line(&mut answer)?;

@@ -1,4 +1,4 @@
-//! `vmbake pull`: a release from a registry.
+//! `vmbake pull`: pulls a release from a registry.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -27,45 +27,45 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PullArgs {
-    /// The release: HOST/NAME:TAG, HOST/NAME@DIGEST, or both
+    /// Release: HOST/NAME:TAG, HOST/NAME@DIGEST, or both
     #[arg(value_name = "REF")]
     reference: RemoteName,
-    /// Architecture [default: the only one that there is, or the one of this machine]
+    /// Architecture [default: the only one in the release, or this machine's]
     #[arg(long)]
     arch: Option<String>,
-    /// Format of the image [default: raw, if it is there]
+    /// Image format [default: raw, if available]
     #[arg(long, value_parser = format_parser())]
     format: Option<Format>,
     #[command(flatten)]
     signers: SignerArgs,
-    /// Believe the registry, and take what nobody need have signed
+    /// Accept an unsigned release (insecure: trusts the registry)
     #[arg(long, conflicts_with_all = ["key", "certificate_identity"])]
     allow_unsigned: bool,
-    /// Required name in the signed index [default: that of the repository, without the host]
+    /// Required name in the signed index [default: the repository without the host]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Allow a version older than the newest pulled by this reference
+    /// Allow a version older than the newest one pulled from this reference
     #[arg(long)]
     allow_downgrade: bool,
-    /// Folder that records the newest version of each reference [default: $XDG_STATE_HOME/vmbake/releases]
+    /// Directory that records the newest version of each reference [default: $XDG_STATE_HOME/vmbake/releases]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Take over what is the same in an older raw image
+    /// Reuse unchanged data of an older raw image
     #[arg(long, value_name = "OLD")]
     from: Option<PathBuf>,
-    /// Folder to write to
+    /// Output directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
-    /// Chunks that are on their way at the same time
+    /// Number of concurrent downloads
     #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
     jobs: NonZeroUsize,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Store that keeps a qcow2 image until it is complete [default: $XDG_CACHE_HOME/vmbake/store]
+    /// Artifact store, which holds a partial qcow2 download [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub(super) fn run(args: &PullArgs) -> Result<Outcome, Failure> {
 
 fn summary(report: &PullReport) -> String {
     let by = match report.signed_by.is_empty() {
-        true => "nobody asked who signed it".to_owned(),
+        true => "signature not checked".to_owned(),
         false => format!("signed by {}", report.signed_by.join(", ")),
     };
     let (downloaded, reused) = (human_bytes(report.downloaded_bytes), human_bytes(report.reused_bytes));

@@ -1,4 +1,4 @@
-//! `vmbake push`: a release to a registry.
+//! `vmbake push`: pushes a release to a registry.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -26,31 +26,31 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PushArgs {
-    /// Images that a bake wrote, with all that lies beside them: one of each architecture and format
+    /// Baked images, one per architecture and format; the documents next to them are included
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<PathBuf>,
-    /// Where to: HOST/NAME or HOST/NAME:TAG
+    /// Destination: HOST/NAME or HOST/NAME:TAG
     #[arg(value_name = "REF", value_parser = reference)]
     reference: RemoteName,
-    /// Another tag; may be repeated
+    /// Additional tag; may be repeated
     #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
     tags: Vec<String>,
     /// Version to record in the signed index, such as 1.4.2 [default: the tag of REF, if it is a version]
     #[arg(long, value_name = "VERSION")]
     release_version: Option<Version>,
-    /// Another file to attach to the release; may be repeated
+    /// Additional file to attach to the release; may be repeated
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     /// Sign the index with this private key: PKCS#8 PEM, cosign.key with $COSIGN_PASSWORD, or env://NAME
     #[arg(long, value_name = "KEY")]
     key: Option<KeySource>,
-    /// Move tags that stand for something else
+    /// Move existing tags
     #[arg(long)]
     force: bool,
-    /// Say what would be pushed, and ask nobody
+    /// Show what would be pushed, without network access
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Chunks that are compressed and sent at the same time
+    /// Number of concurrent chunk uploads
     #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
     jobs: NonZeroUsize,
     /// Print JSON
@@ -63,7 +63,7 @@ pub(super) struct PushArgs {
 fn reference(text: &str) -> Result<RemoteName, String> {
     match text.parse() {
         Ok(RemoteName { digest: Some(_), .. }) => {
-            Err("a digest cannot be chosen: name HOST/NAME or HOST/NAME:TAG".to_owned())
+            Err("the destination must not have a digest: use HOST/NAME or HOST/NAME:TAG".to_owned())
         }
         Ok(name) => Ok(name),
         Err(error) => Err(error.to_string()),
@@ -71,7 +71,7 @@ fn reference(text: &str) -> Result<RemoteName, String> {
 }
 
 fn tag(text: &str) -> Result<String, &'static str> {
-    if is_tag(text) { Ok(text.to_owned()) } else { Err("not letters, digits, ., - and _ alone, at most 128") }
+    if is_tag(text) { Ok(text.to_owned()) } else { Err("expected at most 128 letters, digits, ., - and _") }
 }
 
 pub(super) fn run(args: &PushArgs) -> Result<Outcome, Failure> {
@@ -101,7 +101,7 @@ pub(super) fn run(args: &PushArgs) -> Result<Outcome, Failure> {
         return files::print_json(&report);
     }
     if binding.version.is_none() {
-        remark("the release has no version, so `vmbake pull` cannot detect rollbacks: set one with --release-version");
+        remark("the release has no version, so `vmbake pull` cannot detect rollbacks: set it with --release-version");
     }
     remark(&summary(&report, args.dry_run));
     let name = &args.reference.repository;
@@ -117,7 +117,7 @@ fn summary(report: &PushReport, is_plan: bool) -> String {
     match is_plan {
         true => format!("would send at most {sent}, and attach {attached}"),
         false => {
-            format!("sent {sent}; {reused} blobs, {}, were there; attached {attached}", human_bytes(*reused_bytes))
+            format!("sent {sent}; {reused} blobs, {}, already there; attached {attached}", human_bytes(*reused_bytes))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `vmbake report`: a page about an image, for people.
+//! `vmbake report`: an HTML report about an image.
 
 use std::fmt::Display;
 use std::num::NonZeroUsize;
@@ -34,22 +34,22 @@ Examples:
 pub(super) struct ReportArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,
-    /// The page to write, HTML
+    /// HTML file to write
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: PathBuf,
-    /// An older image, to tell what changed since
+    /// Older image to compare with
     #[arg(long, value_name = "OLD")]
     compare: Option<PathBuf>,
-    /// Verify the release that the image is of, as `vmbake verify image` does, and tell what came of it
+    /// Verify the release of the image as `vmbake verify image` does, and include the results
     #[arg(long)]
     verify: bool,
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Replace an existing page
+    /// Replace an existing report
     #[arg(long)]
     force: bool,
-    /// Threads that compare and verify [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -61,13 +61,13 @@ pub(super) struct ReportArgs {
 }
 
 pub(super) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
-    // Before anything is read, which may take a while.
+    // Checked before reading the image, which takes a while.
     if !args.force && args.out.symlink_metadata().is_ok() {
         return Err(PublishError::Exists { path: args.out.clone() }.into());
     }
     require_other(&args.out, args.compare.iter().chain([&args.image]).map(PathBuf::as_path))?;
     let threads = threads(args.jobs)?;
-    let mut documents = beside(&args.image);
+    let mut documents = documents(&args.image);
     if args.verify {
         documents.checks = Some(args.checks(threads)?);
     }
@@ -80,7 +80,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
 }
 
 impl ReportArgs {
-    /// What comes of the checks of the release. No signature is demanded, and nothing has to be young: the clock decides nothing.
+    /// Results of verifying the release, without required signatures or ages, so that they do not depend on the clock.
     fn checks(&self, threads: NonZeroUsize) -> Result<Vec<ReportedCheck>, Failure> {
         let (folder, image) = place(&self.image)?;
         let anchors = self.trust.load(&self.catalog)?;
@@ -97,7 +97,7 @@ impl ReportArgs {
             threads,
         };
         let VerifiedRelease { report: found, .. } = verify(&request);
-        // Folders of the host are in no page.
+        // The report must not contain directories of the host.
         let inside = format!("{}/", folder.display());
         let check = |check: vmbake_bake::release::verify::ReleaseCheck| ReportedCheck {
             state: check.state.to_string(),
@@ -109,8 +109,8 @@ impl ReportArgs {
     }
 }
 
-/// What the documents beside an image say of it.
-fn beside(image: &Path) -> Documents {
+/// Reads the documents next to an image.
+fn documents(image: &Path) -> Documents {
     let mut found = Documents::default();
     let file = image.file_name().and_then(std::ffi::OsStr::to_str);
     let Some(name) = file.and_then(image_name) else { return found };
@@ -129,7 +129,7 @@ fn beside(image: &Path) -> Documents {
     found
 }
 
-/// Who made the image: what the record of its inputs and its provenance say.
+/// Builder and inputs, from the record of inputs and the provenance.
 fn builder(image: &Path, found: &mut Documents) {
     let inputs = image.with_extension("inputs.json");
     if let Some(text) = document(&inputs, found) {
@@ -153,7 +153,7 @@ fn builder(image: &Path, found: &mut Documents) {
     }
 }
 
-/// The bytes of a document, if there is one.
+/// Contents of a document, if it exists.
 fn document(path: &Path, found: &mut Documents) -> Option<Vec<u8>> {
     path.symlink_metadata().ok()?;
     match vmbake_bake::release::read(path, MAX_STATEMENT) {
@@ -176,7 +176,7 @@ fn last(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A note about a document, whose errors may name its folder: only what is behind the last one is told.
+/// A note about a document. Errors may contain the directory; only the part after the last one is shown.
 fn unusable(file: &str, error: &dyn Display) -> String {
     let text = error.to_string();
     let text = text.rsplit_once(file).map_or(text.as_str(), |(_, rest)| rest);

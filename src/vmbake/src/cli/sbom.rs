@@ -1,4 +1,4 @@
-//! `vmbake sbom`: what an image is made of.
+//! `vmbake sbom`: the SBOM of an image.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,13 +22,13 @@ pub(super) struct SbomArgs {
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Form of the document
+    /// Format of the SBOM
     #[arg(long, default_value = "spdx-2.3")]
     format: Form,
-    /// List every regular file with its digests, too
+    /// Include every regular file with its digests
     #[arg(long)]
     files: bool,
-    /// Threads that read files [default: all cores]
+    /// Number of threads that read files [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N", requires = "files")]
     jobs: Option<NonZeroUsize>,
 }

@@ -1,4 +1,4 @@
-//! `vmbake schema`: the forms of files that people or vmbake write, for editors and other programs.
+//! `vmbake schema`: JSON Schemas of input and output files.
 
 use clap::Subcommand;
 
@@ -12,7 +12,7 @@ use vmbake_profile::import::Rules;
 
 const LAYER_EXAMPLES: &str = "\
 Examples:
-  vmbake schema layer > layer.schema.json         # for the editor's completion and checks";
+  vmbake schema layer > layer.schema.json         # for completion and checks in an editor";
 
 const INPUTS_EXAMPLES: &str = "\
 Examples:
@@ -33,20 +33,20 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SchemaCommand {
-    /// The form of layer.json, as JSON Schema draft 2020-12
+    /// Print the JSON Schema of layer.json (draft 2020-12)
     #[command(after_help = LAYER_EXAMPLES)]
     Layer,
-    /// The form of NAME.inputs.json, which a bake writes beside its images, as JSON Schema draft 2020-12
+    /// Print the JSON Schema of NAME.inputs.json, the record of a bake's inputs (draft 2020-12)
     #[command(after_help = INPUTS_EXAMPLES)]
     Inputs,
-    /// The form of a policy for `vmbake verify image`, as JSON Schema draft 2020-12
+    /// Print the JSON Schema of a policy for `vmbake verify image` (draft 2020-12)
     #[command(after_help = POLICY_EXAMPLES)]
     Policy,
     #[cfg(feature = "profile")]
-    /// The form of rules for `vmbake profile import`, as JSON Schema draft 2020-12
+    /// Print the JSON Schema of rules for `vmbake profile import` (draft 2020-12)
     #[command(after_help = RULES_EXAMPLES)]
     Rules,
-    /// The form of bundle.json, as JSON Schema draft 2020-12
+    /// Print the JSON Schema of bundle.json (draft 2020-12)
     #[command(after_help = BUNDLE_EXAMPLES)]
     Bundle,
 }

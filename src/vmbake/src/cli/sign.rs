@@ -1,4 +1,4 @@
-//! `vmbake sign`: signatures beside the outputs of a bake.
+//! `vmbake sign`: signs the outputs of a bake.
 
 use std::path::PathBuf;
 
@@ -13,19 +13,19 @@ use vmbake_common::escape;
 const EXAMPLES: &str = "\
 Examples:
   vmbake sign dist --key release.key
-  vmbake sign dist --key cosign.key               # asks $COSIGN_PASSWORD
+  vmbake sign dist --key cosign.key               # with the password in $COSIGN_PASSWORD
   vmbake sign dist --key env://SIGNING_KEY --label ci";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct SignArgs {
-    /// Folder that a bake wrote to
+    /// Output directory of a bake
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Private key: PKCS#8 PEM, cosign.key with $COSIGN_PASSWORD, or env://NAME for a variable that holds one
+    /// Private key: PKCS#8 PEM, cosign.key with $COSIGN_PASSWORD, or env://NAME for an environment variable
     #[arg(long, value_name = "KEY")]
     key: KeySource,
-    /// Write NAME.LABEL.sigstore.json, beside the signatures of others
+    /// Write NAME.LABEL.sigstore.json, to keep signatures of others
     #[arg(long, value_parser = label)]
     label: Option<String>,
     /// Print JSON
@@ -39,7 +39,7 @@ pub(super) fn label(text: &str) -> Result<String, &'static str> {
     if !text.is_empty() && text.len() <= 64 && text.chars().all(is_plain) {
         return Ok(text.to_owned());
     }
-    Err("not letters, digits, - and _ alone, at most 64")
+    Err("expected at most 64 letters, digits, - and _")
 }
 
 pub(super) fn run(args: &SignArgs) -> Result<Outcome, Failure> {

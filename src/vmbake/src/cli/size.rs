@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! Parser of sizes with units.
 
 /// Bytes from `8G`, `512M`, `4096`: binary units K, M, G, T, upper or lower case, with an optional `iB`.
 pub fn parse_size(text: &str) -> Result<u64, String> {

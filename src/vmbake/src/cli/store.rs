@@ -1,4 +1,4 @@
-//! `vmbake store`: look after the store.
+//! `vmbake store`: verifies, cleans up and queries the artifact store.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -17,23 +17,20 @@ use vmbake_common::progress::{counted, human_bytes, remark};
 use vmbake_manifest::Manifest;
 use vmbake_store::store::{Store, StoreError};
 
-/// What follows the name of an image in that of its record of inputs.
+/// Suffix of a record of inputs.
 const INPUTS: &str = ".inputs.json";
-/// Longest record of inputs that is read.
+/// Maximum length of a record of inputs.
 const MAX_INPUTS: u64 = 4 << 20;
 
-/// Why garbage collection cannot tell what stays.
+/// Error while determining the blobs to keep.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreCommandError {
-    #[error("{path}: has digest {found}, {inputs} names the manifest {expected}")]
+    #[error("{path}: has digest {found}, but {inputs} records manifest {expected}")]
     OtherManifest {
         /// The manifest.
         path: PathBuf,
-        /// The record.
         inputs: PathBuf,
-        /// The digest in the record.
         expected: Box<Digest>,
-        /// That of the manifest.
         found: Box<Digest>,
     },
 }
@@ -44,7 +41,7 @@ impl Hint for StoreCommandError {}
 pub(super) struct StoreArgs {
     #[command(subcommand)]
     command: StoreCommand,
-    /// The store [default: $XDG_CACHE_HOME/vmbake/store]
+    /// Artifact store [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
     /// Print JSON
@@ -59,9 +56,9 @@ Examples:
 
 const GC_EXAMPLES: &str = "\
 Examples:
-  vmbake store gc --dry-run                       # what do the manifests in manifests/ not pin?
+  vmbake store gc --dry-run                       # blobs that no manifest in manifests/ references
   vmbake store gc --manifests manifests --manifests /srv/manifests
-  vmbake store gc --manifests manifests --manifests dist  # and what baking the images in dist again takes";
+  vmbake store gc --manifests manifests --manifests dist  # also keeps the inputs of images in dist";
 
 const PATH_EXAMPLES: &str = "\
 Examples:
@@ -70,23 +67,23 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
-    /// Hash every blob; remove those that are damaged, and exit 1 if there were any. What was noted or decoded goes too
+    /// Verify all blobs, and remove corrupt blobs and all caches; exit 1 if a blob was corrupt
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify,
-    /// Remove what no manifest pins
+    /// Remove unreferenced blobs
     #[command(after_help = GC_EXAMPLES)]
     Gc {
-        /// Manifests whose artifacts stay, `NAME.inputs.json` of images that must stay rebuildable, or directories of either
+        /// Manifests whose artifacts are kept, NAME.inputs.json of images to keep rebuildable, or directories of either
         #[arg(long, value_name = "PATH", default_value = "manifests")]
         manifests: Vec<PathBuf>,
-        /// Only tell what would be removed
+        /// Show what would be removed without removing it
         #[arg(long)]
         dry_run: bool,
     },
-    /// Print the path of a blob, or of the store
+    /// Print the path of a blob or of the store
     #[command(after_help = PATH_EXAMPLES)]
     Path {
-        /// `sha256:<hex>` or `sha512:<hex>`
+        /// Digest: sha256:<hex> or sha512:<hex>
         digest: Option<Digest>,
     },
 }
@@ -111,7 +108,7 @@ pub(super) fn run(args: StoreArgs) -> Result<Outcome, Failure> {
     }
 }
 
-/// A path of this machine, as a line.
+/// A path of this machine, escaped to one line.
 fn name(path: &Path) -> String {
     escape::name(path.as_os_str().as_bytes()) + "\n"
 }
@@ -124,10 +121,10 @@ fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
         for blob in &corrupt {
             let found = blob
                 .found
-                .map_or_else(|| "no file that is named by its digest".to_owned(), |found| format!("holds {found}"));
+                .map_or_else(|| "not a file named by its digest".to_owned(), |found| format!("holds {found}"));
             files::show(&(escape::line(format!("{}: {found}; removed", blob.path.display())) + "\n"))?;
         }
-        remark(&format!("{}, {} of them damaged", counted(count, "blob"), corrupt.len()));
+        remark(&format!("{}, {} of them corrupt", counted(count, "blob"), corrupt.len()));
     }
     Ok(if corrupt.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
@@ -153,7 +150,7 @@ fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> R
     Ok(Outcome::Clean)
 }
 
-/// The document at `path`, or all manifests and records of inputs that are in that directory.
+/// The document at `path`, or all manifests and records of inputs in that directory.
 fn documents(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -171,16 +168,16 @@ fn documents(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// A manifest; or that of a record of inputs, which lies beside it, with the base image that the record names.
+/// A manifest, or the manifest next to a record of inputs, with the base image of the record.
 fn load(path: &Path) -> Result<(Manifest, Option<Digest>), Failure> {
     let name = file_name(path);
     let Some(stem) = name.strip_suffix(INPUTS) else { return Ok((Manifest::load(path)?, None)) };
     let inputs = BuildInputs::parse(path, &vmbake_bake::release::read(path, MAX_INPUTS)?)?;
-    let beside = path.with_file_name(Sidecar::Manifest.file_name(stem));
-    let manifest = Manifest::load(&beside)?;
+    let sidecar = path.with_file_name(Sidecar::Manifest.file_name(stem));
+    let manifest = Manifest::load(&sidecar)?;
     if manifest.digest() != inputs.manifest {
         let (expected, found) = (Box::new(inputs.manifest), Box::new(manifest.digest()));
-        return Err(StoreCommandError::OtherManifest { path: beside, inputs: path.to_owned(), expected, found }.into());
+        return Err(StoreCommandError::OtherManifest { path: sidecar, inputs: path.to_owned(), expected, found }.into());
     }
     Ok((manifest, Some(inputs.base)))
 }

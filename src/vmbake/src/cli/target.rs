@@ -1,4 +1,4 @@
-//! What a kind, an operating system and an architecture on the command line mean: manifests that can be made, or are there.
+//! Selects targets by kind, operating system and architecture: manifests that exist or can be created.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use vmbake_pin::closure::Requests;
 use vmbake_pin::sources::Sources;
 use vmbake_pin::update::UpstreamRequests;
 
-/// The architecture that a bake takes where nobody chose one.
+/// Default architecture.
 pub(super) const ARCH: &str = "amd64";
 
-/// Why there is nothing to work on.
+/// Error while selecting targets.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TargetError {
-    #[error("there is no {what} {name}: known are {}", known.join(", "))]
+    #[error("unknown {what} {name}, expected one of: {}", known.join(", "))]
     Unknown { what: &'static str, name: String, known: Vec<String> },
-    #[error("nothing is made for {wanted}: known are {}", known.join(", "))]
+    #[error("no source for {wanted}, expected one of: {}", known.join(", "))]
     Unmade { wanted: String, known: Vec<String> },
-    #[error("{}: there is no such manifest", path.display())]
+    #[error("{}: manifest not found", path.display())]
     Missing { path: PathBuf, target: Target },
-    #[error("{}: is not a directory of manifests", path.display())]
+    #[error("{}: not a directory of manifests", path.display())]
     NotFolder { path: PathBuf },
 }
 
@@ -34,21 +34,19 @@ impl Hint for TargetError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Unknown { name, known, .. } => match &near(name, known.iter().map(String::as_str))[..] {
-                [] => "--sources FILE names sources that have others; a kind may also be a layer of your own: `vmbake init NAME`".to_owned(),
+                [] => "add sources with --sources FILE, or create a custom layer with `vmbake init NAME`".to_owned(),
                 near => did_you_mean(near),
             },
             Self::Unmade { .. } => {
-                "KIND, --os and --arch choose one of them; --sources FILE names sources that have others".to_owned()
+                "select one with KIND, --os and --arch, or add sources with --sources FILE".to_owned()
             }
             Self::Missing { path, target } => made_by_update(path, target),
-            Self::NotFolder { .. } => {
-                "--manifests names a directory, --manifest of fetch and bake a single file".to_owned()
-            }
+            Self::NotFolder { .. } => "--manifests takes a directory, --manifest a single file".to_owned(),
         })
     }
 }
 
-/// The command that makes a manifest.
+/// The command that creates a manifest.
 fn made_by_update(path: &Path, target: &Target) -> String {
     let Target { kind, os, arch } = target;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -58,13 +56,13 @@ fn made_by_update(path: &Path, target: &Target) -> String {
     };
     let name = format!("{}.json", target.name());
     let made = if path.file_name().is_some_and(|found| *found == *name) { "it".to_owned() } else { name };
-    format!("`vmbake update {kind} --os {os} --arch {arch}{manifests}` makes {made}")
+    format!("`vmbake update {kind} --os {os} --arch {arch}{manifests}` creates {made}")
 }
 
-/// A part of a target: what it is, which of its names are wanted, and where it is.
+/// A part of a target: its name, the requested values, and a getter.
 type Part<'a> = (&'static str, &'a [String], fn(&Target) -> &String);
 
-/// The targets of the sources that fit; every name must fit some. Without names of a sort, all fit.
+/// Targets of the sources that match; every requested name must match at least one. An empty list matches all.
 pub(super) fn choose(
     sources: &Sources,
     kinds: &[String],
@@ -87,7 +85,7 @@ pub(super) fn choose(
     }
     let fits = |target: &&Target| parts.iter().all(|(_, wanted, of)| wanted.is_empty() || wanted.contains(of(target)));
     let chosen: Vec<Target> = all.iter().filter(fits).cloned().collect();
-    // Each name is of some target, but perhaps not of one that fits the others too.
+    // Each name matches some target, but maybe none matches all of them.
     let lost = parts.iter().flat_map(|(_, wanted, of)| wanted.iter().map(move |name| (name, of)));
     match lost.into_iter().find(|(name, of)| !chosen.iter().any(|target| of(target) == *name)) {
         None => Ok(chosen),
@@ -99,8 +97,8 @@ pub(super) fn choose(
     }
 }
 
-/// As [`choose`], but a kind that no source lists may be any layer. Without a choice, that is for the operating systems that both the
-/// layer and the sources have, and for the architecture that a bake takes.
+/// As [`choose`], but a kind without sources can be any layer. By default, for the operating systems that both the layer and the sources
+/// have, and for the default architecture.
 pub(super) fn choose_with_layers(
     sources: &Sources,
     layers: &Layers,
@@ -139,7 +137,7 @@ pub(super) fn choose_with_layers(
     Ok(chosen)
 }
 
-/// What the layers of each target ask of archives. The layers of a kind that only sources know ask for nothing.
+/// Packages that the layers of each target request by name. Kinds without layers request none.
 pub(super) fn requests(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Requests>, LayerError> {
     let asked = resolved(layers, targets)?.into_iter().map(|(target, layers)| {
         let asked = layers.iter().map(|layer| (layer.schema.name.clone(), layer.schema.request()));
@@ -148,13 +146,13 @@ pub(super) fn requests(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<T
     Ok(asked.collect())
 }
 
-/// The files of their directories that they install.
+/// Files of layer directories that they install.
 pub(super) fn local_files(layers: &Layers, targets: &[Target]) -> Result<Vec<(PathBuf, Digest)>, LayerError> {
     let layers = resolved(layers, targets)?;
     Ok(layers.values().flatten().flat_map(Layer::local_files).collect())
 }
 
-/// What they ask of other upstreams.
+/// Downloads from other upstreams.
 pub(super) fn upstreams(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, UpstreamRequests>, LayerError> {
     let mut all = BTreeMap::new();
     for (target, layers) in resolved(layers, targets)? {
@@ -167,12 +165,12 @@ pub(super) fn upstreams(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<
     Ok(all)
 }
 
-/// The layers of each target whose layers are known.
+/// Layers of each target that has layers.
 fn resolved(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Vec<Layer>>, LayerError> {
     let mut all = BTreeMap::new();
     for target in targets {
         layers.require(&target.kind)?;
-        // What is listed for an operating system that the layer is not made for, can be pinned all the same.
+        // Sources can list an operating system that the layer does not support; it can be pinned nevertheless.
         let supports = |layer: &Layer| layer.schema.name == target.kind && layer.schema.os.contains(&target.os);
         if !layers.iter().any(supports) {
             continue;
@@ -182,7 +180,7 @@ fn resolved(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Vec<
     Ok(all)
 }
 
-/// Why there is no manifest at `path`: the target is unknown, or nobody has made it yet.
+/// The error for a missing manifest at `path`: unknown target, or not created yet.
 pub(super) fn missing(path: &Path, target: Target, sources: &Sources, layers: &Layers) -> TargetError {
     let folder = path.parent().unwrap_or(path);
     if folder.metadata().is_ok_and(|found| !found.is_dir()) {

@@ -1,4 +1,4 @@
-//! `vmbake trust`: what is trusted, and how it is renewed.
+//! `vmbake trust`: shows and updates trust anchors.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use vmbake_pin::anchors::{AnchorError, Anchors};
 use vmbake_pin::sources::Sources;
 use vmbake_pin::trust::{Anchor, Proposal, renew_readme, table};
 
-/// Largest document that is fetched: the known ones have less than 20 KB.
+/// Maximum length of a fetched document; known ones are below 20 KB.
 const MAX_LEN: u64 = 4 << 20;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Trust {
-    /// Print the keys and authorities that are trusted, as Markdown
+    /// Print trusted keys and authorities as Markdown
     Show(ShowArgs),
-    /// Fetch the trust anchors again, show what changes, and ask before anything is replaced
+    /// Download trust anchors again, show changes, and prompt before replacing any
     Update(UpdateArgs),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct ShowArgs {
 
 const UPDATE_EXAMPLES: &str = "\
 Examples:
-  vmbake trust update                             # asks before it replaces a file in trust/
+  vmbake trust update                             # prompts before replacing a file in trust/
   vmbake trust update --trust trust --only debian-archive.asc --yes";
 
 #[derive(Debug, clap::Args)]
@@ -58,10 +58,10 @@ pub(super) struct UpdateArgs {
     /// Directory of trust anchors
     #[arg(long, value_name = "DIR", default_value = "trust")]
     trust: PathBuf,
-    /// Replace without asking
+    /// Replace without confirmation
     #[arg(long)]
     yes: bool,
-    /// Only this file of the directory
+    /// Update only this file of the directory
     #[arg(long, value_name = "FILE")]
     only: Option<String>,
     #[command(flatten)]
@@ -70,10 +70,10 @@ pub(super) struct UpdateArgs {
     catalog: CatalogArgs,
 }
 
-/// Why nothing was replaced.
+/// Error of an update of trust anchors.
 #[derive(Debug, thiserror::Error)]
 enum UpdateError {
-    #[error("{name} would change, but nobody can be asked here: nothing was replaced (--yes accepts)")]
+    #[error("not replacing {name}: stdin is not a terminal (use --yes)")]
     Unattended { name: String },
 }
 
@@ -91,14 +91,14 @@ fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
     files::show(&tables(&sources, &anchors)?)
 }
 
-/// All anchors as Markdown. Those that expired or were revoked are named on stderr.
+/// All anchors as Markdown. Expired and revoked ones are reported on stderr.
 fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
     let now = Timestamp::now();
     let mut texts = Vec::new();
     for (name, source) in &sources.schema().trust {
         let bytes = match anchors.read(name) {
             Err(AnchorError::Missing { .. }) => {
-                remark(&format!("{}: not here", escape::line(name)));
+                remark(&format!("{}: not in this directory", escape::line(name)));
                 continue;
             }
             bytes => bytes?,
@@ -130,11 +130,11 @@ fn update(args: &UpdateArgs) -> Result<Outcome, Failure> {
     }
     proposals.iter().try_for_each(print_change)?;
     for proposal in proposals.iter().filter(|proposal| proposal.is_new()) {
-        if args.yes || ask(proposal.name())? {
+        if args.yes || confirm(proposal.name())? {
             proposal.accept()?;
-            tell(&format!("{}: replaced", proposal.name()))?;
+            print_line(&format!("{}: replaced", proposal.name()))?;
         } else {
-            tell(&format!("{}: kept as it was", proposal.name()))?;
+            print_line(&format!("{}: not replaced", proposal.name()))?;
         }
     }
     write_readme(&args.trust, &sources)?;
@@ -144,28 +144,28 @@ fn update(args: &UpdateArgs) -> Result<Outcome, Failure> {
 fn print_change(proposal: &Proposal) -> Result<(), Failure> {
     let name = proposal.name();
     if !proposal.is_new() {
-        tell(&format!("{name}: unchanged"))?;
+        print_line(&format!("{name}: unchanged"))?;
     }
     let change = proposal.change();
     for (what, items) in [("added", &change.added), ("removed", &change.removed), ("changed", &change.changed)] {
-        items.iter().try_for_each(|item| tell(&format!("{name}: {what}: {item}")))?;
+        items.iter().try_for_each(|item| print_line(&format!("{name}: {what}: {item}")))?;
     }
     if proposal.is_new() && *change == vmbake_pin::trust::AnchorChange::default() {
-        tell(&format!("{name}: the same keys and authorities, but other bytes"))?;
+        print_line(&format!("{name}: same keys and authorities, different bytes"))?;
     }
     for item in proposal.faults() {
-        tell(&format!("{name}: {}: {item}", item.fault.as_deref().unwrap_or_default()))?;
+        print_line(&format!("{name}: {}: {item}", item.fault.as_deref().unwrap_or_default()))?;
     }
     Ok(())
 }
 
-/// Prints a line in which names of keys may be, which whoever made them has chosen.
-fn tell(line: &str) -> Result<(), Failure> {
+/// Prints a line that may contain key names, which are untrusted text.
+fn print_line(line: &str) -> Result<(), Failure> {
     files::show(&(escape::line(line) + "\n")).map(|_| ())
 }
 
-/// Asks on the terminal. Silence is no consent.
-fn ask(name: &str) -> Result<bool, Failure> {
+/// Prompts on the terminal. An empty answer means no.
+fn confirm(name: &str) -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(UpdateError::Unattended { name: name.to_owned() }.into());
@@ -178,7 +178,7 @@ fn ask(name: &str) -> Result<bool, Failure> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Brings the tables in the README of the directory up to date, where it has a place for them.
+/// Updates the tables in the README of the directory, if it has markers for them.
 fn write_readme(dir: &Path, sources: &Sources) -> Result<(), Failure> {
     let path = dir.join("README.md");
     let readme = input::read(&path, input::MAX_INPUT).ok().and_then(|bytes| String::from_utf8(bytes).ok());

@@ -1,4 +1,4 @@
-//! `vmbake update`: arguments to a request, and newer versions to a table or JSON.
+//! `vmbake update`: turns arguments into a request, and newer versions into a table or JSON.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -22,60 +22,60 @@ use vmbake_fetch::{FetchError, local};
 use vmbake_pin::resolve::{Cache, Resolver};
 use vmbake_pin::update::{Newer, UpdateRequest, explain, newer, seen, update};
 
-/// Entries that are resolved at the same time, unless somebody says another number.
+/// Default number of concurrently resolved entries.
 const JOBS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
 const EXAMPLES: &str = "\
 Examples:
-  vmbake update node                              # what is missing in the manifests of kind node
-  vmbake update node --os debian-13 --arch amd64 --image base.qcow2   # with a base image of your own
-  vmbake update node --at 2026-09-01              # packages as of that day, from snapshots of the archives
-  vmbake update --check                           # what has a newer version? changes nothing
-  vmbake update knd --only containerd             # this entry again, and no other
-  vmbake update web                               # a layer of your own that asks for packages
-  vmbake update web --explain libpq5              # why is that package in the image?";
+  vmbake update node                              # adds missing entries to the manifests of kind node
+  vmbake update node --os debian-13 --arch amd64 --image base.qcow2   # with a custom base image
+  vmbake update node --at 2026-09-01              # packages as of that date, from snapshots of the archives
+  vmbake update --check                           # lists newer versions without changing anything
+  vmbake update knd --only containerd             # resolves only this entry again
+  vmbake update web                               # a custom layer with packages
+  vmbake update web --explain libpq5              # explains why a package is installed";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct UpdateArgs {
-    /// Kinds: names of layers [default: all that the sources list for the systems and architectures]
+    /// Kinds of images (names of their top layers) [default: all that the sources list]
     #[arg(value_name = "KIND")]
     kinds: Vec<String>,
     /// Operating systems [default: all]
     #[arg(long, value_delimiter = ',')]
     os: Vec<String>,
-    /// Architectures, as Debian names them [default: all that the sources list for the kind; of a layer of your own amd64]
+    /// Debian architectures [default: all that the sources list for the kind; amd64 for a custom layer]
     #[arg(long, value_delimiter = ',')]
     arch: Vec<String>,
-    /// Resolve this entry again, and no other; may be repeated; the base image is os.image
+    /// Resolve only this entry again; may be repeated; the base image is os.image
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Resolve every entry again, not only those that are missing
+    /// Resolve all entries again, not only missing ones
     #[arg(long)]
     refresh: bool,
-    /// Change nothing; exit 1 and print what has a newer version or none
+    /// Check for missing entries and newer versions without changing anything; exit 1 if there are any
     #[arg(long)]
     check: bool,
-    /// Change nothing; print why this package would be among those that layers ask for
+    /// Print why this package would be installed, without changing anything
     #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["check", "only", "refresh"])]
     explain: Option<String>,
-    /// Pin packages as of this time: a day, which means 00:00 UTC, or a timestamp such as 2026-09-01T12:00:00Z. Valid-Until of the archives is
+    /// Pin packages as of a snapshot: a date (00:00 UTC), or a timestamp such as 2026-09-01T12:00:00Z. Valid-Until of the archives is
     /// not enforced
     #[arg(long, value_name = "DATE", value_parser = past, conflicts_with_all = ["check", "refresh"])]
     at: Option<Timestamp>,
-    /// Pin this disk image as base, in place of the published one
+    /// Pin this disk image as the base, instead of the published one
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Number of its root partition, where more than one could be
+    /// Number of its root partition, if it is ambiguous
     #[arg(long, value_name = "N", requires = "image")]
     partition: Option<u32>,
-    /// Directory of the manifests
+    /// Manifest directory
     #[arg(long, value_name = "DIR", default_value = "manifests")]
     manifests: PathBuf,
     /// Print newer versions as JSON
     #[arg(long, requires = "check")]
     json: bool,
-    /// Entries resolved at the same time
+    /// Number of concurrently resolved entries
     #[arg(short = 'j', long = "jobs", value_name = "N", default_value_t = JOBS)]
     jobs: NonZeroUsize,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub(super) struct UpdateArgs {
 }
 
 impl UpdateArgs {
-    /// What is missing in the manifests of one kind of the user's own, in `manifests`.
+    /// Arguments that add missing entries to the manifests of one custom kind in `manifests`.
     #[cfg(feature = "profile")]
     pub(super) fn of_kind(
         (kind, os, arch): (String, String, Vec<String>),
@@ -128,7 +128,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     let targets = target::choose_with_layers(&sources, &layers, &args.kinds, &args.os, &args.arch)?;
     check_folder(&args.manifests, args.check || args.explain.is_some())?;
     if args.image.is_some() && targets.iter().any(|target| target.arch != targets[0].arch) {
-        return Err("--image is of one architecture: choose it with --arch".into());
+        return Err("--image needs a single architecture: add --arch".into());
     }
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
     let anchors = args.trust.load(&args.catalog)?;
@@ -175,17 +175,18 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// Parses a day or timestamp that is not in the future.
+/// Parses a date or timestamp that is not in the future.
 fn past(text: &str) -> Result<Timestamp, String> {
     let day = || Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
     // `Date` would accept a timestamp and ignore its time.
     let found = if text.contains(['T', 't']) { text.parse().ok() } else { day() };
-    let found: Timestamp = found.ok_or("not a day such as 2026-09-01 or a timestamp such as 2026-09-01T12:00:00Z")?;
+    let found: Timestamp =
+        found.ok_or("expected a date such as 2026-09-01 or a timestamp such as 2026-09-01T12:00:00Z")?;
     let second = Timestamp::from_second(found.as_second()).map_err(|error| error.to_string())?;
-    if second > Timestamp::now() { Err("is in the future".to_owned()) } else { Ok(second) }
+    if second > Timestamp::now() { Err("the time is in the future".to_owned()) } else { Ok(second) }
 }
 
-/// Fails before anything is downloaded if no manifest could be written.
+/// Fails before any download if the manifests cannot be written.
 fn check_folder(folder: &Path, check: bool) -> Result<(), Failure> {
     if folder.metadata().is_ok_and(|found| !found.is_dir()) {
         return Err(TargetError::NotFolder { path: folder.to_owned() }.into());
@@ -195,7 +196,7 @@ fn check_folder(folder: &Path, check: bool) -> Result<(), Failure> {
     }
     let unusable = |source| PublishError::Create { path: folder.to_owned(), source };
     let absolute = std::path::absolute(folder).map_err(unusable)?;
-    // What is missing will be made when there is something to write.
+    // A missing directory is created when the first file is written.
     let existing = absolute.ancestors().find(|folder| folder.exists()).unwrap_or(&absolute);
     Ok(accessat(CWD, existing, Access::WRITE_OK, AtFlags::EACCESS).map_err(|error| unusable(error.into()))?)
 }

@@ -11,7 +11,7 @@ use vmbake_common::message;
 use vmbake_firstboot::env;
 use vmbake_firstboot::plan::{Format, Plan};
 
-use super::bundle::look::place;
+use super::bundle::inspect::locate;
 use super::catalog::{CatalogArgs, LayersArgs};
 use super::network::RegistryArgs;
 use super::{Failure, Outcome, files};
@@ -34,7 +34,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserData {
-    /// Print the cloud-config of a machine, and the sizes of its parts to stderr
+    /// Print the cloud-config of a machine; print the sizes of its parts to stderr
     Render(RenderArgs),
     /// List the settings of a kind
     #[command(after_help = KEYS_EXAMPLES)]
@@ -77,29 +77,29 @@ Examples:
 pub(super) struct RenderArgs {
     #[command(flatten)]
     kind: KindArgs,
-    /// Value of a setting; overrides --env. Visible to other users of this machine: pass secrets in files
+    /// Set a value; overrides --env. Visible to other users of this host: pass secrets in files
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<OsString>,
-    /// File with the value of a setting; encoded if the setting is in base64
+    /// Set a value from a file; encoded if the setting is in base64
     #[arg(long, value_name = "KEY=FILE")]
     file: Vec<OsString>,
-    /// File of settings: lines KEY=VALUE that a shell and systemd read alike
+    /// File of settings: lines KEY=VALUE that mean the same to a shell and to systemd
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
     /// File with the registration token of the machine
     #[arg(long, value_name = "FILE", conflicts_with = "template")]
     nonce: Option<PathBuf>,
-    /// File with the CA certificates of the server, PEM
+    /// File with the server's CA certificates, PEM
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// File of public keys for logging in, in the format of authorized_keys
+    /// File with public keys for login, in the format of authorized_keys
     #[arg(long, value_name = "FILE")]
     ssh_key: Option<PathBuf>,
     /// Provider whose size limit applies [default: PROVIDER_KIND]
     #[arg(long, value_parser = Provider::NAMES)]
     provider: Option<String>,
-    /// Print a template that this server fills for each machine. Settings may contain its placeholders, such as {{ .Cluster.ID }}, and some have
-    /// them by default. Sizes are those with the longest values
+    /// Print a template that this server renders for each machine. Settings can contain its placeholders, such as {{ .Cluster.ID }}, and some do
+    /// by default. Sizes are reported for the longest values
     #[arg(long, value_parser = UserDataTemplate::NAMES)]
     template: Option<String>,
 }
@@ -157,7 +157,7 @@ fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
     files::print(&rendered.user_data)
 }
 
-/// The setting of one option. No message has its text: it may be a secret without a name.
+/// Parses one setting. Messages must not contain the text, which can be a secret.
 fn assignment(option: &str, number: usize, text: &OsString) -> Result<BTreeMap<String, String>, UserDataError> {
     let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'=');
     let name = parts.next().and_then(|name| str::from_utf8(name).ok()).filter(|name| env::is_name(name));
@@ -173,15 +173,15 @@ fn assignment(option: &str, number: usize, text: &OsString) -> Result<BTreeMap<S
     }
 }
 
-/// The plan of a kind and its layers. What of it depends on the architecture, paths of libraries, does not matter here.
+/// The plan of a kind and its layers. Its architecture-dependent parts, paths of libraries, do not matter here.
 fn planned(args: &KindArgs) -> Result<(Plan, Vec<Layer>), Failure> {
     let mut layers = args.layers.load(&args.catalog)?.resolve(&args.kind, &args.os)?;
     let named: Vec<PathBuf> = layers.iter().flat_map(|layer| &layer.schema.bundles).map(PathBuf::from).collect();
     let (mut catalog, mut more, mut bundles) = (args.layers.catalog(&args.catalog), Vec::new(), Vec::new());
     let lock = BundleLock::load(&args.manifests)?;
-    // Whoever bakes has judged who signed them: here they only say which settings there are.
+    // A bake verifies their signatures; here they only provide settings.
     for bundle in named.iter().chain(&args.with) {
-        let place = place(bundle, |name| {
+        let place = locate(bundle, |name| {
             let name = lock.locate(name, &args.manifests)?;
             Ok((args.registry.repository(&name.repository, Access::Pull)?, name))
         })?;
@@ -197,7 +197,6 @@ fn planned(args: &KindArgs) -> Result<(Plan, Vec<Layer>), Failure> {
     Ok((compile(&layers, "{multiarch}")?.plan, layers))
 }
 
-/// One line of the list.
 #[derive(Serialize)]
 struct Key<'a> {
     name: &'a str,
@@ -254,7 +253,7 @@ fn line(key: &Key<'_>) -> String {
     if !key.one_of.is_empty() {
         words.push(format!("one of {}", key.one_of.join(", ")));
     }
-    // The names of formats are those of layer.json.
+    // Formats are named as in layer.json.
     words.extend(key.format.and_then(|format| Some(serde_json::to_value(format).ok()?.as_str()?.to_owned())));
     if !key.default.is_empty() {
         words.push(format!("default {}", key.default));

@@ -1,4 +1,4 @@
-//! `vmbake verify`: a release as a whole, and each link of a chain of trust by hand, for those who look into one that does not hold.
+//! `vmbake verify`: verifies a release, or single links of a chain of trust to find out why one fails.
 
 use std::error::Error;
 use std::io::{self, Read};
@@ -27,17 +27,17 @@ pub(super) use image::place;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verify {
-    /// Verify a release: digests, signatures, provenance, the origin of the files, and the proof of everything that is in it
+    /// Verify a release: digests, signatures, provenance, origin of files, and proofs of all inputs
     Image(Box<image::Args>),
-    /// Prove a package of a local apt repository: InRelease, Packages, deb
+    /// Verify a package of a local apt repository: InRelease, Packages, .deb
     Apt(apt::Args),
-    /// Prove a file by a checksum file
+    /// Verify a file against a checksum file
     Checksum(checksum::Args),
-    /// Prove a file with a sigstore bundle, or one of several in a .jsonl
+    /// Verify a file against a sigstore bundle, or one of several in a .jsonl file
     Sigstore(sigstore::Args),
-    /// Prove a file with the .sig and .cert of cosign
+    /// Verify a file against a cosign signature and certificate
     Cosign(cosign::Args),
-    /// Prove a container image of an OCI layout: index, manifest, config, layers
+    /// Verify a container image in an OCI layout: index, manifest, config, layers
     Oci(oci::Args),
 }
 
@@ -52,17 +52,16 @@ pub(super) fn run(verify: Verify) -> Result<Outcome, Failure> {
     }
 }
 
-/// A time on the command line: RFC 3339.
 pub(super) fn time(text: &str) -> Result<Timestamp, jiff::Error> {
     text.parse()
 }
 
-/// A file that cannot be used, or one that does not prove what it should.
+/// Error of a verification.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EvidenceError {
     #[error("{}: cannot read", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: more than the {limit} bytes that are read", path.display())]
+    #[error("{}: larger than {limit} bytes", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
     #[error("{}: not usable", path.display())]
     Unusable { path: PathBuf, source: Box<dyn Error + Send + Sync> },
@@ -74,7 +73,7 @@ impl Hint for EvidenceError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Read { .. } | Self::TooLarge { .. } | Self::Unusable { .. } => {
-                "--help of the command says what each file is"
+                "see --help of the command for the expected files"
             }
             Self::Unproven { .. } => {
                 "the file, or what is to prove it, may be damaged or of another version; --key and the --certificate options \
@@ -88,18 +87,18 @@ impl Hint for EvidenceError {
 }
 
 impl EvidenceError {
-    /// Says which file an error is about.
+    /// Adds the path to an error.
     fn unusable(path: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Unusable { path: path.to_owned(), source: error.into() }
     }
 
-    /// Says what was to be proven, and by which file.
+    /// Adds the artifact and the file that should prove it to an error.
     fn unproven(artifact: &Path, by: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Unproven { artifact: artifact.to_owned(), by: by.to_owned(), source: error.into() }
     }
 }
 
-/// A file of at most `limit` bytes.
+/// Reads a file of at most `limit` bytes.
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, EvidenceError> {
     let failed = |source| EvidenceError::Read { path: path.to_owned(), source };
     let file = input::open(path).map_err(failed)?;
@@ -111,7 +110,7 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>, EvidenceError> {
     Ok(content)
 }
 
-/// Prints what was proven: one `key value` a line, lists with spaces, or a JSON object.
+/// Prints the result: one `key value` per line, lists separated by spaces, or a JSON object.
 fn print(facts: &[(&str, Value)], json: bool) -> Result<(), Failure> {
     if json {
         let object: Map<_, _> = facts.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();

@@ -1,4 +1,4 @@
-//! `vmbake --version`: this program, and with `--json` the first-boot programs inside it, on whose bytes those of images depend.
+//! `vmbake --version`; with `--json`, also the digests of the built-in first-boot programs, on which the bytes of images depend.
 
 use std::collections::BTreeMap;
 

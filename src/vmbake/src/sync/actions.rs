@@ -1,4 +1,4 @@
-//! From what layers want and what a machine has to what is done: files that differ, in an order in which each has its directory.
+//! Compares the desired files of layers with a machine, and derives actions, ordered so that each directory precedes its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use serde::Serialize;
 use vmbake_firstboot::plan::{Ownership, Plan};
 
 use super::desired::{Desired, DesiredNode, owned_by_root, split};
-use super::landing::{self, Landing};
 use super::machine::{Found, Installed};
+use super::resolve::{self, ResolvedPath};
 use super::state::{SentFile, State};
 use super::{NewImage, SyncNote};
 use vmbake_common::digest::Digest;
@@ -18,14 +18,14 @@ use vmbake_layer::Layer;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum SyncAction {
-    /// A directory that is missing above a file.
+    /// Create a missing parent directory.
     Directory {
         path: String,
         /// Mode and owner.
         #[serde(flatten)]
         ownership: Ownership,
     },
-    /// A file that is missing or differs.
+    /// Write a missing or different file.
     Write {
         path: String,
         /// Mode and owner.
@@ -35,45 +35,45 @@ pub enum SyncAction {
         #[serde(skip)]
         content: Vec<u8>,
     },
-    /// A link that is missing or leads elsewhere.
+    /// Create a missing or different link.
     Link { path: String, target: String, layer: String },
-    /// A file or link that sync had sent.
+    /// Remove a file or link that sync had sent.
     Remove {
         path: String,
         layer: String,
-        /// Its content, so that no other one is removed.
+        /// Its content, so that a changed one is not removed.
         #[serde(skip)]
         digest: Digest,
     },
-    /// A unit that gets its links.
+    /// Enable a unit.
     Enable {
         /// Its name.
         unit: String,
     },
-    /// A unit that loses its links.
+    /// Disable a unit.
     Disable {
         /// Its name.
         unit: String,
     },
-    /// A unit that cannot start.
+    /// Mask a unit.
     Mask {
         /// Its name.
         unit: String,
     },
 }
 
-/// What is done, what is not, and what the machine keeps of it.
+/// Actions, refusals, and the state for the machine.
 #[derive(Debug, Default)]
 pub(super) struct Actions {
     pub(super) list: Vec<SyncAction>,
     pub(super) new_image: Vec<NewImage>,
     pub(super) left: Vec<SyncNote>,
     pub(super) state: State,
-    /// Units that the first-boot program starts and restarts.
+    /// Units handled by the first-boot program.
     pub(super) planned: BTreeSet<String>,
 }
 
-/// Compares `desired` with the machine. `scope` are the layers whose files are sent, and `plan` is what the machine will have.
+/// Compares `desired` with the machine. `scope` are the layers whose files are sent, and `plan` is the new plan.
 pub(super) fn compare(
     desired: &BTreeMap<String, Desired>,
     scope: &[&Layer],
@@ -104,14 +104,14 @@ pub(super) fn compare(
     actions
 }
 
-/// Mode and owner of a directory that is missing above a file, as a bake would make it.
+/// Mode and owner of a missing parent directory, as a bake would create it.
 fn directory(path: &str, scope: &[&Layer]) -> Ownership {
     let rules = scope.iter().rev().filter_map(|layer| layer.schema.directories.get(path));
     rules.map(|rule| rule.ownership()).next().unwrap_or_else(|| owned_by_root(0o755))
 }
 
 impl Actions {
-    /// What is to be done for a path with the directories that are missing above it, or why it cannot be done.
+    /// Actions for a path with its missing parents, or why they are not possible.
     fn file(
         &mut self,
         path: &str,
@@ -119,7 +119,7 @@ impl Actions {
         installed: &Installed,
         found: &Found,
     ) -> Result<Option<(Vec<String>, SyncAction)>, String> {
-        let Landing { path, missing } = landing::resolve(path, found)?;
+        let ResolvedPath { path, missing } = resolve::resolve(path, found)?;
         let there = found.nodes.get(&path);
         let Desired { layer, ownership, node } = desired;
         let digest = node.digest();
@@ -168,7 +168,7 @@ impl Actions {
         Ok(Some((missing, action)))
     }
 
-    /// Files that were sent, and that their layers have no longer.
+    /// Sent files that are no longer in their layers.
     fn obsolete(
         &mut self,
         desired: &BTreeMap<String, Desired>,
@@ -176,8 +176,11 @@ impl Actions {
         installed: &Installed,
         found: &Found,
     ) {
-        let wanted: BTreeSet<String> =
-            desired.keys().filter_map(|path| landing::resolve(path, found).ok()).map(|landing| landing.path).collect();
+        let wanted: BTreeSet<String> = desired
+            .keys()
+            .filter_map(|path| resolve::resolve(path, found).ok())
+            .map(|resolved| resolved.path)
+            .collect();
         let gone = self.state.files.iter().filter(|(path, sent)| {
             !wanted.contains(*path)
                 && !installed.is_plan_file(path)
@@ -186,7 +189,7 @@ impl Actions {
         for (path, sent) in gone.map(|(path, sent)| (path.clone(), sent.clone())).collect::<Vec<_>>() {
             let there = found.nodes.get(&path);
             let is_ours = there.is_some_and(|there| there.digest() == Some(sent.digest));
-            let leads_there = landing::resolve(&path, found).is_ok_and(|landing| landing.path == path);
+            let leads_there = resolve::resolve(&path, found).is_ok_and(|resolved| resolved.path == path);
             let why = match there {
                 None => None,
                 Some(_) if !sent.created => {
@@ -208,7 +211,7 @@ impl Actions {
         }
     }
 
-    /// Files of the image that their layers have no longer.
+    /// Files of the image that are no longer in their layers.
     fn dropped(&mut self, desired: &BTreeMap<String, Desired>, scope: &[&Layer], installed: &Installed, found: &Found) {
         for path in scope.iter().flat_map(|layer| installed.own_files(&layer.schema)) {
             let is_wanted = desired.keys().any(|wanted| *wanted == path || format!("/usr{wanted}") == path);
@@ -220,7 +223,7 @@ impl Actions {
         }
     }
 
-    /// Units whose state is not what layers say. Those of the plan are handled by the machine.
+    /// Units whose state differs from layers. Those of the plan are handled on the machine.
     fn units(&mut self, scope: &[&Layer], found: &Found) {
         let Self { list, planned, .. } = self;
         let state = |unit: &String| found.units.get(unit).map_or("", String::as_str);
@@ -249,7 +252,7 @@ pub(super) fn is_of_systemd(path: &str) -> bool {
     UNITS.iter().any(|folder| path.starts_with(folder))
 }
 
-/// The unit that a file is, or that it is a drop-in of, unless it is one of many units, as in `service.d` and `web-.service.d`.
+/// The unit of a unit file or drop-in, except for drop-ins of many units, as in `service.d` and `web-.service.d`.
 pub(super) fn unit(path: &str) -> Option<&str> {
     let rest = UNITS.iter().find_map(|folder| path.strip_prefix(folder))?;
     let name = rest.split_once('/').map_or(Some(rest), |(folder, _)| folder.strip_suffix(".d"))?;
@@ -257,7 +260,7 @@ pub(super) fn unit(path: &str) -> Option<&str> {
     (TYPES.contains(&kind) && !stem.is_empty() && !stem.ends_with('-')).then_some(name)
 }
 
-/// The directory and name of what an action places.
+/// The directory and name of an action's path.
 pub(super) fn placed(path: &str) -> [&str; 2] {
     let (folder, name) = split(path);
     [folder, name]

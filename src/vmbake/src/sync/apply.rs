@@ -1,4 +1,4 @@
-//! Does what was decided: the files are sent to a directory of root, and a script of the machine puts them in their places.
+//! Applies the actions: sends files to a directory of root, where a script on the machine moves them into place.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,19 +12,19 @@ use super::{Destination, MachineState, SyncError, ssh};
 
 const FUNCTIONS: &str = include_str!("apply.sh");
 
-/// Sends the files, and has the machine use them.
+/// Sends and activates the files.
 pub(super) fn apply(to: &Destination, installed: &Installed, actions: &Actions) -> Result<MachineState, SyncError> {
     let folder = tempfile::Builder::new().prefix("vmbake-sync-").tempdir().map_err(SyncError::Stage)?;
-    // Letters and digits of tempfile.
+    // tempfile uses only letters and digits.
     let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let script = prepare(folder.path(), &name, installed, actions)?;
     ssh::send(to, installed.login, folder.path(), &name)?;
-    let answer = ssh::run(to, "put the files in their places", script)?;
+    let answer = ssh::run(to, "move files into place", script)?;
     let waits = answer.fields.iter().any(|field| field == b"waiting");
     Ok(if waits { MachineState::Waiting } else { MachineState::Configured })
 }
 
-/// Writes the files by their numbers, and the script that takes them from there.
+/// Writes numbered files, and the script that installs them.
 fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) -> Result<String, SyncError> {
     let mut number = 0;
     let mut stage = |content: &[u8]| -> Result<String, SyncError> {
@@ -34,7 +34,7 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
     };
     let mut script = Script::new(FUNCTIONS);
     script.call("begin", [name, &installed.state_hex]);
-    // First, so that a later run knows what an interrupted one may have sent, and what an earlier one had sent before.
+    // Recorded first, so that a later run knows which files an interrupted or earlier run sent.
     let mut pending = State { pending: true, ..actions.state.clone() };
     for (path, sent) in &installed.state.files {
         pending.files.entry(path.clone()).or_insert_with(|| sent.clone());
@@ -71,13 +71,13 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
     Ok(script.finish())
 }
 
-/// Has units and the first-boot program use what was sent.
+/// Activates the sent files in units and the first-boot program.
 fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
     let sent = actions.list.iter().filter_map(|action| match action {
         SyncAction::Write { path, .. } | SyncAction::Link { path, .. } | SyncAction::Remove { path, .. } => Some(path),
         _ => None,
     });
-    // What an interrupted run sent may not be in use yet.
+    // Files that an interrupted run sent may not be in use yet.
     let earlier = installed.state.files.keys().filter(|_| installed.state.pending);
     let paths: BTreeSet<&String> = sent.chain(earlier).collect();
     if paths.iter().any(|path| is_of_systemd(path)) {
@@ -104,7 +104,7 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
         }
     }
     script.call("restart", []);
-    // Those of the plan were just restarted, if they are to run. A template has no instance of its own.
+    // Enabled units of the plan were just restarted. A template unit cannot be restarted.
     let changed: BTreeSet<&str> = paths.iter().filter_map(|path| unit(path)).collect();
     for unit in changed.into_iter().filter(|unit| !actions.planned.contains(*unit) && !unit.contains("@.")) {
         script.call("restart_unit", [unit]);

@@ -1,4 +1,4 @@
-//! What layers want to be on a machine: layers in their order in, files and links by path out.
+//! The desired state of a machine: ordered layers in; files and links by path out.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) enum DesiredNode {
 }
 
 impl DesiredNode {
-    /// Of the content; of links, of the target.
+    /// Digest of the content, or of a link's target.
     pub(super) fn digest(&self) -> Digest {
         match self {
             Self::File(content) => Digest::of(content),
@@ -38,7 +38,7 @@ impl DesiredNode {
     }
 }
 
-/// What the layers bring themselves; what a later one brings wins.
+/// Files of the layers' directories; later layers take precedence.
 pub(super) fn files(layers: &[Layer], content: &Content) -> Result<BTreeMap<String, Desired>, SyncError> {
     let mut all = BTreeMap::new();
     for layer in layers {
@@ -88,13 +88,13 @@ pub(super) fn joined(layers: &[Layer], content: &Content) -> Result<Plan, SyncEr
     Ok(compile(layers, merge::multiarch(&content.os.arch)?)?.plan)
 }
 
-/// The paths of a plan whose links the machine has to resolve: of directories those of their parents, of files the whole.
+/// Paths of a plan to resolve on the machine: parents of directories, and whole paths of files.
 pub(super) fn linked(plan: &Plan) -> impl Iterator<Item = String> {
     let parents = plan.directories.keys().map(|path| split(path).0.to_owned());
     parents.chain(plan.modes.keys().cloned())
 }
 
-/// A plan with paths without links, which is what the first-boot program follows. What `layers` made before and the machine does not have was
+/// A plan with resolved paths, since the first-boot program does not follow links. Paths that `layers` created and that the machine lacks were
 /// removed by another layer.
 pub(super) fn without_links(plan: &mut Plan, found: &Found, installed: &Installed) {
     let resolve = |path: &String, last: bool| {
@@ -124,7 +124,7 @@ pub(super) fn without_links(plan: &mut Plan, found: &Found, installed: &Installe
     plan.modes = changed(&plan.modes, true);
 }
 
-/// Directory and name of a path; the directory of what is at the top is `/`.
+/// Directory and name of a path; the directory of a top-level name is `/`.
 pub(super) fn split(path: &str) -> (&str, &str) {
     match path.rsplit_once('/') {
         Some(("", name)) => ("/", name),

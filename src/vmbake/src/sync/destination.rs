@@ -1,4 +1,4 @@
-//! Where files are sent: a host as ssh names it, or the machine that `vmbake boot` runs from an image.
+//! The destination: an SSH host, or the machine that `vmbake boot` runs from an image.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,40 +10,40 @@ use super::{SyncError, options};
 /// The default user of Debian's cloud images.
 const IMAGE_USER: &str = "debian";
 
-/// Where the ports of `vmbake boot` are forwarded from.
+/// Host address of ports forwarded by `vmbake boot`.
 const LOOPBACK: &str = "127.0.0.1";
 
 /// Port of the machine that must be forwarded.
 const SSH: u16 = 22;
 
-/// A machine, and the arguments with which ssh reaches it.
+/// A machine with its SSH arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// As messages name it.
+    /// Name in messages.
     pub shown: String,
     /// Name or address, without user and port.
     pub(super) host: String,
-    /// Options of ssh. ssh takes the first of equal ones, so that those of the user come first.
+    /// SSH options. ssh uses the first of equal ones, so the user's come first.
     pub(super) options: Vec<OsString>,
 }
 
 impl Destination {
-    /// Finds the machine that `text` names: an existing file, or anything with a slash, is an image; all else is `[user@]host[:port]`.
+    /// Parses a destination: an existing file, or anything with a slash, is an image; all else is `[user@]host[:port]`.
     pub fn find(text: &str, ssh: &[OsString]) -> Result<Self, SyncError> {
         let image = Path::new(text);
         if !text.contains('/') && !image.is_file() {
             return Self::of_host(text, ssh);
         }
-        // So that words after `--` are refused first, also if nothing runs.
+        // Options after `--` are checked first, even if no machine runs.
         options::check(ssh, text, &[])?;
         let port = forwarded_port(image)?.to_string();
         let mut address = vec![("hostname", LOOPBACK.to_owned()), ("port", port.clone())];
-        // Of another host, or of a connection to one, this port is another machine's.
+        // On another host, this port belongs to another machine.
         address.extend(["proxyjump", "proxycommand", "controlpath"].map(|keyword| (keyword, "none".to_owned())));
         options::check(ssh, text, &address)?;
         let mut options = ssh.to_vec();
-        // Each boot of an image makes new host keys. The port is that of a process of this user, on the loopback interface. The configuration of
-        // the user may lead connections elsewhere.
+        // Each boot of an image creates new host keys. The port belongs to a process of this user on the loopback interface. The configuration of
+        // the user could redirect connections.
         for option in [
             "StrictHostKeyChecking=no",
             "UserKnownHostsFile=/dev/null",
@@ -67,7 +67,7 @@ impl Destination {
         let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((host, "")) => (host, None),
             Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(invalid)?)),
-            // An address of IPv6 without brackets has no port.
+            // An IPv6 address without brackets has no port.
             None if rest.matches(':').count() > 1 => (rest, None),
             None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
         };
@@ -93,14 +93,14 @@ impl Destination {
     }
 }
 
-/// The port of 127.0.0.1 that leads to ssh of the only machine that runs from an image.
+/// The forwarded SSH port of the only machine that runs from an image.
 fn forwarded_port(image: &Path) -> Result<u16, SyncError> {
     let read = |source| SyncError::Image { path: image.to_owned(), source };
     let wanted = fs::metadata(image).map_err(read)?;
     let mut machines = Vec::new();
     for entry in fs::read_dir("/proc").map_err(read)?.flatten() {
         let process = entry.path();
-        // Processes of other users, and those that have just ended, are not readable.
+        // Processes of other users and terminated ones are not readable.
         let Ok(arguments) = fs::read(process.join("cmdline")) else { continue };
         if let Some(port) = forward(&arguments)
             && has_open(&process, &wanted)
@@ -133,7 +133,7 @@ fn forward(arguments: &[u8]) -> Option<Option<u16>> {
     Some(network)
 }
 
-/// Whether a process has that file open.
+/// Whether a process has the file open.
 fn has_open(process: &Path, wanted: &fs::Metadata) -> bool {
     let Ok(files) = fs::read_dir(process.join("fd")) else { return false };
     files

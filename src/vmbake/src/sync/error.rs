@@ -1,4 +1,4 @@
-//! Why files are not sent, and what to do about it.
+//! Errors of `dev sync` and their hints.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +13,7 @@ use vmbake_layer::LayerError;
 use vmbake_layer::first_boot::Clash;
 use vmbake_manifest::ManifestError;
 
-/// Why files are not sent.
+/// Error of a sync.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
     #[error("{text:?}: expected an image or [user@]host[:port]")]
@@ -22,11 +22,11 @@ pub enum SyncError {
     Option { word: OsString },
     #[error("{target}: expected {keyword} {expected}, found the option {option:?} of ssh")]
     Contradiction {
-        /// The machine, as it was named.
+        /// The machine as given.
         target: String,
-        /// What the option sets, as ssh_config(5) names it.
+        /// Keyword of the option, as in ssh_config(5).
         keyword: String,
-        /// What the address says of it.
+        /// Value from the address.
         expected: String,
         option: String,
     },
@@ -47,10 +47,10 @@ pub enum SyncError {
         host: String,
         action: String,
         status: ExitStatus,
-        /// Its standard error on one line.
+        /// Its stderr on one line.
         said: String,
     },
-    #[error("{host}: expected {expected} in the machine's answer, found {found:?}")]
+    #[error("{host}: expected {expected} in the machine's response, found {found:?}")]
     Answer { host: String, expected: &'static str, found: String },
     #[error("{host}: {path} is missing")]
     NotBaked { host: String, path: &'static str },
@@ -65,7 +65,7 @@ pub enum SyncError {
     #[error("{host}: expected a machine of kind {expected}, found kind {found}")]
     Kind {
         host: String,
-        /// The kind that is asked for.
+        /// Required kind.
         expected: String,
         found: String,
     },
@@ -85,7 +85,7 @@ pub enum SyncError {
     Json(#[from] serde_json::Error),
 }
 
-/// What is said by programs, and what to do about it. The first that fits counts.
+/// Messages of programs, and hints. The first match counts.
 const ADVICE: &[(&[&str], &str)] = &[
     (
         &["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"],

@@ -1,4 +1,4 @@
-//! What a layer says that cannot be sent: a layer and the machine's documents in; what differs, and what cannot be compared, out.
+//! Keys of a layer that cannot be synced: a layer and the machine's documents in; different keys and incomparable keys out.
 
 use vmbake_firstboot::plan::Account as PlanAccount;
 
@@ -7,7 +7,7 @@ use super::machine::{Found, Installed};
 use vmbake_common::escape;
 use vmbake_layer::{Account, Install, Layer, LayerError, Schema};
 
-/// What counts of a user.
+/// Compared properties of a user.
 fn described<'a>(id: u32, home: &str, shell: &str, groups: impl Iterator<Item = &'a String>) -> String {
     let groups: Vec<&str> = groups.map(String::as_str).collect();
     let groups = if groups.is_empty() { "no other groups".to_owned() } else { format!("groups {}", groups.join(", ")) };
@@ -19,16 +19,16 @@ pub(super) struct Keys<'a> {
     layer: &'a Layer,
     installed: &'a Installed,
     pub(super) differs: Vec<NewImage>,
-    /// What a machine does not tell.
+    /// Keys that are not recorded on a machine.
     pub(super) unknown: Vec<NewImage>,
 }
 
 /// Compares all keys of a layer that are not sent.
 pub(super) fn compare<'a>(layer: &'a Layer, installed: &'a Installed, found: &Found) -> Result<Keys<'a>, LayerError> {
     let mut keys = Keys { layer, installed, differs: Vec::new(), unknown: Vec::new() };
-    // Every key is named, so that a new one cannot be forgotten.
+    // Destructured without `..`, so that new keys are not forgotten.
     let Schema {
-        // Of the record, or of the kind as a whole.
+        // Part of the record, or of the kind as a whole.
         name: _,
         bases: _,
         version: _,
@@ -47,7 +47,7 @@ pub(super) fn compare<'a>(layer: &'a Layer, installed: &'a Installed, found: &Fo
         hold: _,
         without: _,
         upgrade: _,
-        // No machine tells.
+        // Not recorded on the machine.
         scripts,
         debconf,
         capabilities,
@@ -61,7 +61,7 @@ pub(super) fn compare<'a>(layer: &'a Layer, installed: &'a Installed, found: &Fo
         alternatives,
         images,
         remove,
-        // Sent, as files, links, units, or in the plan.
+        // Synced as files, links, units, or in the plan.
         directories: _,
         files: _,
         expand: _,
@@ -79,7 +79,7 @@ pub(super) fn compare<'a>(layer: &'a Layer, installed: &'a Installed, found: &Fo
         ssh_authorized_keys: _,
         motd: _,
         first_boot: _,
-        // Rules for the bake alone.
+        // Only relevant to a bake.
         setuid: _,
         in_place: _,
         before_packages: _,
@@ -139,7 +139,7 @@ impl Keys<'_> {
         }
     }
 
-    /// The recorded origins of what is below `folder`, or there.
+    /// The recorded origins of `folder` and of paths below it.
     fn origins(&self, folder: &str) -> impl Iterator<Item = Option<&str>> {
         let exact = escape::path(folder.as_bytes());
         let below = format!("{}/", exact.trim_end_matches('/'));
@@ -149,7 +149,7 @@ impl Keys<'_> {
             .map(|(_, origin)| origin.artifact.as_deref())
     }
 
-    /// Packages and other artifacts: what was asked for, and where they went.
+    /// Packages and other artifacts: requests and destinations.
     fn artifacts(&mut self) -> Result<(), LayerError> {
         let (layer, content) = (self.layer, self.installed.manifest.content());
         let name = &layer.schema.name;

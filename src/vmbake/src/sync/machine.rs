@@ -1,4 +1,4 @@
-//! What a machine is: its documents in, what sync compares layers with out.
+//! The state of a machine: its documents in, state to compare layers with out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -48,12 +48,12 @@ const SHARED: [&str; 8] = [
 ];
 
 impl Installed {
-    /// Whether a file is made of the plan, which is sent only if it differs.
+    /// Whether a file is derived from the plan, which is sent only if it differs.
     pub(super) fn is_plan_file(&self, path: &str) -> bool {
         path == plan::PATH || self.plan.inputs.as_ref().is_some_and(|inputs| inputs.defaults == path)
     }
 
-    /// Paths of the image that the files of a layer were at, among them directories and links.
+    /// Paths of a layer in the image, including directories and links.
     pub(super) fn own_files(&self, schema: &Schema) -> impl Iterator<Item = String> {
         let made = self.plan.files.iter().map(|rule| rule.path.as_str());
         let defaults = self.plan.inputs.iter().map(|inputs| inputs.defaults.as_str());
@@ -71,10 +71,10 @@ impl Installed {
     }
 }
 
-/// What is at a path.
+/// File at a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FoundNode {
-    /// As find(1) names types: `f`, `d`, `l`.
+    /// Type as in find(1): `f`, `d`, `l`.
     pub(super) kind: String,
     /// Permissions, octal.
     pub(super) mode: u16,
@@ -82,29 +82,29 @@ pub(super) struct FoundNode {
     pub(super) group: String,
     /// Target of a link.
     pub(super) target: String,
-    /// Of a regular file.
+    /// Digest of a regular file.
     pub(super) digest: Option<Digest>,
 }
 
 impl FoundNode {
-    /// Of the content of a file, and of the target of a link.
+    /// Digest of a file's content or of a link's target.
     pub(super) fn digest(&self) -> Option<Digest> {
         if self.kind == "l" { Some(Digest::of(self.target.as_bytes())) } else { self.digest }
     }
 }
 
-/// What was asked about, and what is there.
+/// State of the queried paths and units.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
-    /// By path; what is missing is absent.
+    /// By path; missing ones are absent.
     pub(super) nodes: BTreeMap<String, FoundNode>,
-    /// Paths without links, and whether there is something.
+    /// Resolved paths, and whether they exist.
     pub(super) real: BTreeMap<String, (String, bool)>,
-    /// What systemd says of units: `enabled`, `disabled`, `masked` and others.
+    /// Unit file states of systemd: `enabled`, `disabled`, `masked` and others.
     pub(super) units: BTreeMap<String, String>,
 }
 
-/// What is asked about.
+/// Paths and units to query.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     pub(super) paths: BTreeSet<String>,
@@ -120,7 +120,7 @@ pub(super) fn installed(to: &Destination) -> Result<Installed, SyncError> {
     script.call("has", [PROGRAM]);
     let documents = [merge::RECORD, origin::RECORD, plan::PATH, state::PATH, "/etc/passwd", "/etc/group"];
     documents.iter().for_each(|path| script.call("text", [*path]));
-    let Answer { login, fields } = ssh::run(to, "ask the machine what it is", script.finish())?;
+    let Answer { login, fields } = ssh::run(to, "query the machine's kind", script.finish())?;
     let mut fields = fields.into_iter();
     let mut next = || fields.next().unwrap_or_default();
     let hostname = String::from_utf8_lossy(&next()).into_owned();
@@ -170,7 +170,7 @@ fn accounts(text: &[u8]) -> impl Iterator<Item = (String, String)> {
     text.lines().filter_map(account).collect::<Vec<_>>().into_iter()
 }
 
-/// Looks at paths and units of a machine.
+/// Queries paths and units of a machine.
 pub(super) fn look(to: &Destination, questions: &Questions) -> Result<Found, SyncError> {
     let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
     let (paths, real, units) = (list(&questions.paths), list(&questions.real), list(&questions.units));
@@ -184,7 +184,7 @@ pub(super) fn look(to: &Destination, questions: &Questions) -> Result<Found, Syn
     script.section();
     script.batches("states @@", &units);
     script.section();
-    let Answer { fields, .. } = ssh::run(to, "look at files of the machine", script.finish())?;
+    let Answer { fields, .. } = ssh::run(to, "examine files of the machine", script.finish())?;
     let mut sections = fields.split(|field| field == SECTION.as_bytes());
     let mut section = || sections.next().unwrap_or_default();
     let text = |field: &Vec<u8>| String::from_utf8_lossy(field).into_owned();

@@ -1,16 +1,16 @@
-//! Options of ssh that follow `--`: words in; what they say of the connection out, unless ssh would run no script, or reach another machine than
-//! the address names.
+//! SSH options after `--`: words in; connection settings out, unless they keep ssh from running the script, or connect to another machine than
+//! the given one.
 //!
-//! ssh takes the first of equal options. Those of the user come first, so that one that contradicts the address would win.
+//! ssh uses the first of several equal options. The user's options come first, so that one that contradicts the address would win.
 
 use std::ffi::OsString;
 
 use super::SyncError;
 
-/// Options without a value. Missing are those with which ssh runs no script, such as `-N` and `-V`.
+/// Options without a value, except those that keep ssh from running a script, such as `-N` and `-V`.
 const FLAGS: &str = "1246AaCgKkMqTtvXxYy";
 
-/// Options with one.
+/// Options with a value.
 const VALUED: &str = "BbcDEeFIiJLlmopPRSw";
 
 /// Keywords that also keep ssh from running a script, unless they have one of the values after them.
@@ -21,8 +21,8 @@ const IDLE: [(&str, &[&str]); 4] = [
     ("remotecommand", &["none"]),
 ];
 
-/// Refuses words that are not options with which ssh runs a script: it connects to the host that a bare word names, and runs the words after it. And options
-/// that contradict the address, whose parts have the keywords of ssh_config(5) in lower case.
+/// Refuses words that are not options, since ssh would use them as host and command, options that keep ssh from running a script, and options
+/// that contradict the address, whose parts are given with keywords of ssh_config(5) in lower case.
 pub(super) fn check(words: &[OsString], shown: &str, address: &[(&str, String)]) -> Result<(), SyncError> {
     for Setting { keyword, value, option } in settings(words)? {
         let is_idle =
@@ -66,7 +66,7 @@ fn settings(words: &[OsString]) -> Result<Vec<Setting>, SyncError> {
             if !VALUED.contains(letter) {
                 return Err(refused());
             }
-            // The value is the rest of the word, or the next one.
+            // The value is the rest of the word, or the next word.
             let (value, option) = match letters.as_str() {
                 "" => {
                     let next = words.next().and_then(|value| value.to_str()).ok_or_else(refused)?;
@@ -82,7 +82,7 @@ fn settings(words: &[OsString]) -> Result<Vec<Setting>, SyncError> {
     Ok(settings)
 }
 
-/// Keyword and value of an option; the keyword is empty if it is of no matter here.
+/// Keyword and value of an option; the keyword is empty if irrelevant.
 fn assigned(letter: char, value: &str) -> (String, String) {
     let keyword = match letter {
         'l' => "user",
@@ -94,7 +94,7 @@ fn assigned(letter: char, value: &str) -> (String, String) {
             let text = value.trim();
             let (keyword, value) = text.split_once(is_end).unwrap_or((text, ""));
             let value = value.trim_start();
-            // Of blanks and one `=`, keyword and value have any between them.
+            // Keyword and value are separated by blanks and at most one `=`.
             let value =
                 if text[keyword.len()..].starts_with('=') { value } else { value.strip_prefix('=').unwrap_or(value) };
             return (unquoted(keyword).to_lowercase(), unquoted(value.trim()).to_owned());
@@ -165,7 +165,7 @@ mod tests {
         ] {
             assert_eq!(refusal(words, &address), None, "{words}");
         }
-        // Each of them by ssh -G.
+        // Each verified with ssh -G.
         for option in [
             "-l other",
             "-lother",
@@ -190,7 +190,7 @@ mod tests {
         let image = [("proxyjump", "none".to_owned()), ("controlpath", "none".to_owned())];
         assert_eq!(refusal("-J|jump", &image), Some("contradiction: -J jump".to_owned()));
         assert_eq!(refusal("-S|none|-o|ProxyJump=none", &image), None);
-        // What the address does not say, options may.
+        // Options can set what the address does not.
         assert_eq!(refusal("-l|other|-p|23", &[("hostname", "web".to_owned())]), None);
     }
 }

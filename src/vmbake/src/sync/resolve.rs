@@ -1,20 +1,20 @@
-//! Where a path leads on a machine: the only links that are followed are those of the merged `/usr`.
+//! Resolves a path on a machine: only the links of the merged `/usr` are followed.
 
 use super::machine::Found;
 
 /// Directories that Debian merged into `/usr`.
 const MERGED: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Landing {
+pub(super) struct ResolvedPath {
     /// The path without links.
     pub(super) path: String,
-    /// Directories above it that are missing, the uppermost first.
+    /// Missing parents, uppermost first.
     pub(super) missing: Vec<String>,
 }
 
-/// Paths that decide where `path` leads: it, and all above it, also below `/usr`.
+/// Paths that determine the resolution of `path`: itself and all parents, also below `/usr`.
 pub(super) fn questions(path: &str) -> impl Iterator<Item = String> {
     let merged = merged(path).then(|| format!("/usr{path}"));
     [Some(path.to_owned()), merged].into_iter().flatten().flat_map(|path| {
@@ -23,8 +23,8 @@ pub(super) fn questions(path: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Where `path` leads, or what is in the way.
-pub(super) fn resolve(path: &str, found: &Found) -> Result<Landing, String> {
+/// Resolves `path`, or returns the obstacle.
+pub(super) fn resolve(path: &str, found: &Found) -> Result<ResolvedPath, String> {
     let top = format!("/{}", path.split('/').nth(1).unwrap_or_default());
     let is_link = found.nodes.get(&top).is_some_and(|node| node.kind == "l" && node.target == format!("usr{top}"));
     let path = if merged(path) && is_link { format!("/usr{path}") } else { path.to_owned() };
@@ -40,7 +40,7 @@ pub(super) fn resolve(path: &str, found: &Found) -> Result<Landing, String> {
             Some(_) => return Err(format!("{above} is not a directory on the machine")),
         }
     }
-    Ok(Landing { path, missing })
+    Ok(ResolvedPath { path, missing })
 }
 
 fn merged(path: &str) -> bool {
@@ -82,7 +82,7 @@ mod tests {
             ("/opt/file/a", Err("/opt/file is not a directory on the machine")),
             ("/sbin/a", Err("/sbin is a symbolic link to /evil on the machine")),
         ] {
-            let expected = expected.map_err(str::to_owned).map(|(path, missing)| Landing {
+            let expected = expected.map_err(str::to_owned).map(|(path, missing)| ResolvedPath {
                 path: path.to_owned(),
                 missing: missing.into_iter().map(str::to_owned).collect(),
             });

@@ -1,16 +1,16 @@
-//! Scripts for the machine's shell: what they print is divided by NUL, what they take is quoted.
+//! Scripts for the machine's shell: output is separated by NUL, arguments are quoted.
 //!
-//! Nothing of a script runs before all of it has arrived, and no command of it reads the connection.
+//! A script starts only after it has arrived completely, and its commands do not read the connection.
 
 use std::fmt::Write as _;
 
-/// Begins every answer; what a login shell prints before it is skipped.
+/// Start of every response; output of a login shell before it is skipped.
 pub(super) const ANSWER: &str = "vmbake-sync 1";
 
-/// Divides the sections of an answer. No path is equal to it.
+/// Separator of sections in a response. Differs from every path.
 pub(super) const SECTION: &str = "--";
 
-/// Paths of one call of a program: far below the limits of execve(2).
+/// Maximum number of paths per call of a program: far below the limits of execve(2).
 const BATCH: usize = 200;
 
 /// A script under construction.
@@ -24,7 +24,7 @@ impl Script {
         Self(format!("{head}{functions}main() {{\nprintf '{ANSWER}\\0%s\\0' \"$login\"\n"))
     }
 
-    /// Adds a command: words of ours, then words that are quoted.
+    /// Adds a command: trusted words, then quoted ones.
     pub(super) fn call<'a>(&mut self, command: &str, words: impl IntoIterator<Item = &'a str>) {
         self.0.push_str(command);
         words.into_iter().for_each(|word| {
@@ -34,7 +34,7 @@ impl Script {
         self.0.push('\n');
     }
 
-    /// Adds a command for as many words as there are, several at a time; `@@` stands for them.
+    /// Adds a command that is called with batches of words in place of `@@`.
     pub(super) fn batches(&mut self, command: &str, words: &[String]) {
         for batch in words.chunks(BATCH) {
             let words: Vec<String> = batch.iter().map(|word| quoted(word)).collect();
@@ -53,7 +53,7 @@ impl Script {
     }
 }
 
-/// A word as any POSIX shell reads it back.
+/// Quotes a word for a POSIX shell.
 pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -82,7 +82,7 @@ mod tests {
         let text = script.finish();
         let list = words.join("\0");
         assert_eq!(run(&text), format!("{ANSWER}\0root\0{list}\0--\0{list}\0"));
-        // Half a script does nothing.
+        // A truncated script has no effect.
         let half = &text[..text.len() - "main </dev/null; exit $?\n".len()];
         assert_eq!(run(half), "");
     }

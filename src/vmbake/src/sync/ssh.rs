@@ -1,4 +1,4 @@
-//! The programs ssh and rsync of this host: scripts and files enter, answers leave.
+//! Runs ssh and rsync on this host: scripts and files in, responses out.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -8,23 +8,23 @@ use std::process::{Command, Output, Stdio};
 use super::script::ANSWER;
 use super::{Destination, SyncError};
 
-/// Where files arrive, each sync in a directory of its own. Only root can change it.
+/// Directory for received files, with a subdirectory per sync. Only root can write to it.
 const STAGE: &str = "/var/lib/vmbake/sync";
 
-/// Runs the shell as root, and says how: the login decides. One line, and no shell finds anything to replace in it.
+/// Runs the shell as root, directly or by sudo, and reports which. A single line without expansions.
 const SHELL: &str = r#"exec /bin/sh -c 'test "$(id -u)" = 0 && exec /bin/sh -s root; exec sudo -n /bin/sh -s sudo'"#;
 
-/// Seconds until a host that does not answer counts as unreachable: when it is called, and while a script runs.
+/// Timeout in seconds for an unresponsive host, when connecting and while a script runs.
 const PATIENCE: [&str; 3] = ["ConnectTimeout=30", "ServerAliveInterval=15", "ServerAliveCountMax=8"];
 
-/// How the login of a machine becomes root.
+/// Method of becoming root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Login {
     Root,
     Sudo,
 }
 
-/// What a script printed, after its first line.
+/// Output of a script, after its first line.
 pub(super) struct Answer {
     pub(super) login: Login,
     pub(super) fields: Vec<Vec<u8>>,
@@ -37,7 +37,7 @@ pub(super) fn run(to: &Destination, action: &str, script: String) -> Result<Answ
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |source| SyncError::Program { program: "ssh", source };
     let mut child = command.spawn().map_err(failed)?;
-    // It may end before it has read everything: its exit status says more than the broken pipe.
+    // It can exit before it has read everything; its exit status is more useful than the broken pipe.
     let writer =
         child.stdin.take().map(|mut stdin| std::thread::spawn(move || stdin.write_all(script.as_bytes()).is_ok()));
     let output = child.wait_with_output().map_err(failed)?;
@@ -45,7 +45,7 @@ pub(super) fn run(to: &Destination, action: &str, script: String) -> Result<Answ
     answer(to, action, &output)
 }
 
-/// Sends the files of a directory, into one of that name.
+/// Sends the files of a directory to one with the same name.
 pub(super) fn send(to: &Destination, login: Login, folder: &Path, name: &str) -> Result<(), SyncError> {
     let sudo = match login {
         Login::Root => "",
@@ -72,7 +72,7 @@ fn options(to: &Destination) -> Vec<OsString> {
     to.options.iter().cloned().chain(["-T"].into_iter().chain(patience).map(OsString::from)).collect()
 }
 
-/// A word as rsync reads it in `--rsh`: it knows quotes, and a doubled one inside of them.
+/// Quotes a word for rsync's `--rsh`, which supports quotes with doubled quotes inside.
 fn rsync_word(word: &OsStr) -> OsString {
     let quote = OsStr::new("'");
     let text = word.to_string_lossy().replace('\'', "''");

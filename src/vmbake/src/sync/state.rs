@@ -1,4 +1,4 @@
-//! What sync has done to a machine, as the machine keeps it.
+//! Record of past syncs, kept on the machine.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use vmbake_common::digest::Digest;
 
-/// Where the machine keeps it. Only root can read and change the directory.
+/// Path on the machine. Only root can access the directory.
 pub(super) const PATH: &str = "/var/lib/vmbake/sync/state.json";
 
-/// What sync has done to a machine.
+/// Record of past syncs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
-    /// Whether files were sent, and the services do not use them yet.
+    /// Whether sent files are not activated yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) pending: bool,
-    /// Files and links that were sent, by path.
+    /// Sent files and links, by path.
     #[serde(default)]
     pub(super) files: BTreeMap<String, SentFile>,
 }
@@ -26,8 +26,8 @@ pub(super) struct State {
 #[serde(deny_unknown_fields)]
 pub(super) struct SentFile {
     pub(super) layer: String,
-    /// Digest of the content; of links, of the target.
+    /// Digest of the content, or of a link's target.
     pub(super) digest: Digest,
-    /// Whether there was nothing at its path before.
+    /// Whether its path did not exist before.
     pub(super) created: bool,
 }

@@ -1,4 +1,4 @@
-//! `vmbake verify apt` over repositories on disk, beside apt itself.
+//! `vmbake verify apt` with repositories on disk, compared with apt.
 
 use std::fs;
 use std::path::{Path, PathBuf};

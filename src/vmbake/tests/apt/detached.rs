@@ -1,4 +1,4 @@
-//! Detached signatures of real gpg over files, and what gpg says of the same ones.
+//! Detached signatures by real gpg, compared with gpg's verification.
 
 use vmbake_proof::openpgp::{Clearsigned, FileSignature, KeyState, Keyring};
 

@@ -1,4 +1,4 @@
-//! Indexes of packages: what is read of them, and what is refused.
+//! Package indexes: parsing and refusals.
 
 use std::io::{Read as _, Write as _};
 use std::process::Command;
@@ -30,7 +30,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a release would say of this index.
+/// The entry of this index in a release.
 fn index(bytes: &[u8], compression: Compression) -> PackagesIndex {
     PackagesIndex {
         path: "main/binary-amd64/Packages".to_owned(),
@@ -131,7 +131,7 @@ fn entries_are_refused_only_where_they_are_wanted() {
             good.clone() + &good.replace(HEX, &HEX.replace('6', "7")),
             "corrupt: a 1 is listed twice",
         ),
-        ("a line that is no field", good.replace("Size", "x\nSize"), "corrupt"),
+        ("a line that is not a field", good.replace("Size", "x\nSize"), "corrupt"),
     ];
     for (name, text, message) in cases {
         let error = read(&text).expect_err(name).to_string();
@@ -153,7 +153,7 @@ fn variants_of_entries_pass() {
         ("SHA-512 only", good.replace(&format!("SHA256: {HEX}"), &sha512), "amd64"),
         ("a dot in front", good.replace("pool/", "./pool/"), "amd64"),
         ("the name last", name_last, "amd64"),
-        ("beside one for another architecture", stanza("a", "2").replace("amd64", "arm64") + &good, "amd64"),
+        ("together with one for another architecture", stanza("a", "2").replace("amd64", "arm64") + &good, "amd64"),
     ] {
         let packages = read(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         let package = packages.newest("a").unwrap();

@@ -1,4 +1,4 @@
-//! Keys and signatures of real gpg, at times of our choice.
+//! Keys and signatures by real gpg, at chosen times.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

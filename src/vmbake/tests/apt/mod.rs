@@ -1,4 +1,4 @@
-//! The chain of an apt repository: repositories signed by gpg, a real archive, and what gpg and apt say of the same files; signatures over other files.
+//! The chain of trust of an apt repository: repositories signed by gpg and a real archive, compared with gpg and apt; detached signatures.
 
 mod command;
 mod detached;

@@ -1,4 +1,4 @@
-//! A real `InRelease` of Debian with the keys that are pinned in `trust/`.
+//! A real `InRelease` of Debian with the keys pinned in `trust/`.
 
 use jiff::Timestamp;
 use vmbake_proof::apt::{AptError, Compression, Expect, Release};

@@ -1,4 +1,4 @@
-//! What an `InRelease` must say, once its signature holds.
+//! Contents of a correctly signed `InRelease`.
 
 use jiff::Timestamp;
 use vmbake_proof::apt::{AptError, Compression, Expect, PackagesIndex, Release};

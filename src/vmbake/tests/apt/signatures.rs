@@ -1,4 +1,4 @@
-//! Which clearsigned messages are believed, and what gpg says of each.
+//! Accepted clearsigned messages, compared with gpg.
 
 use vmbake_proof::openpgp::{Clearsigned, Keyring, OpenPgpError};
 
@@ -6,20 +6,20 @@ use super::lab::{Lab, NOW, now};
 
 const TEXT: &str = "Suite: stable\nDate: Sat, 14 Nov 2026 08:00:00 UTC\n";
 
-/// What must come out: these signers, or an error that says so.
+/// Expected signers, or a part of the error.
 enum Expect<'a> {
     Signed(&'a [&'a str]),
     Refused(&'a str),
 }
 
-/// What gpg says of the same message and keys.
+/// gpg's result for the same message and keys.
 #[derive(PartialEq)]
 enum Gpg {
     /// As we do.
     Same,
-    /// It is content, for the reason given, where we are not.
+    /// Accepted only by gpg, for this reason.
     Lenient(&'static str),
-    /// It complains, for the reason given, where we do not.
+    /// Refused only by gpg, for this reason.
     Strict(&'static str),
 }
 
@@ -88,7 +88,7 @@ fn only_what_a_live_trusted_key_signed_is_believed() {
         ("text after", [&*good, b"Suite: evil\n"].concat(), Refused(": text after the signature"), Lenient("skips it")),
         ("another message after", [&*good, &*other].concat(), Refused(": text after the signature"), Same),
         (
-            "a header that is no Hash",
+            "a header other than Hash",
             edit(&good, "Hash: SHA256\n", "Hash: SHA256\nComment: x\n"),
             Refused("line 3: a header"),
             Same,
@@ -120,7 +120,7 @@ fn only_what_a_live_trusted_key_signed_is_believed() {
     }
 }
 
-/// Asks gpg, with a home that holds the trusted keys only.
+/// Runs gpg with a home that has only the trusted keys.
 fn judge(trusted: &[u8], name: &str, message: &[u8], ours: bool, expected: &Gpg) {
     let Some(judge) = Lab::with_keys(&[]) else { return };
     let time = NOW.replace(['-', ':', 'Z'], "");

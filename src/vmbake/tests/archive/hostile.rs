@@ -1,4 +1,4 @@
-//! Archives that somebody has changed, and a machine that gives out.
+//! Modified archives, and hosts without space.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -12,7 +12,7 @@ use vmbake_distribute::archive::verify::verify;
 
 use super::lab::{Lab, Member, blob, join, member, members, name, shell, stderr, text};
 
-/// A change of the members, what it is called, and what must be said of it.
+/// A modification of the members, its name, and the expected error.
 type Attack<'a> = (&'a str, &'a dyn Fn(&mut Vec<Member>), &'a str);
 
 /// Where a member of some sort may stand that is none.

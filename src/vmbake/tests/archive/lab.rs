@@ -1,4 +1,4 @@
-//! A small release, its archive, and the members of that.
+//! A small release, its archive, and the archive's members.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Lab {
 /// A member: its header and its content, with what fills its last block.
 pub type Member = (Vec<u8>, Vec<u8>);
 
-/// The members of an archive, as somebody else reads tar files.
+/// The members of an archive, as read by another tar implementation.
 pub fn members(archive: &[u8]) -> Vec<Member> {
     let (mut members, mut at) = (Vec::new(), 0);
     while archive[at] != 0 {
@@ -108,7 +108,7 @@ pub fn member(name: &str, content: &[u8], change: impl FnOnce(&mut tar::Header))
     (header.as_bytes().to_vec(), content)
 }
 
-/// A blob that nobody asked for.
+/// An unexpected blob.
 pub fn blob(content: &[u8]) -> Member {
     member(&format!("blobs/sha256/{}", Digest::of(content).hex()), content, |_| ())
 }

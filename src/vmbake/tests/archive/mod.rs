@@ -1,4 +1,4 @@
-//! `vmbake archive`: what a site without a network gets, and everything that somebody may put in its place.
+//! `vmbake archive`: archives for offline sites, and attacks on them.
 
 mod hostile;
 pub mod lab;

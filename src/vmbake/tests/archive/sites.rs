@@ -1,4 +1,4 @@
-//! What a site makes of an archive.
+//! Archives at an offline site.
 
 use std::fs;
 
@@ -86,7 +86,7 @@ fn what_a_site_has_is_left_out() {
     let next = lab.archive("b.tar", &["--since", text(&first)]);
     assert!(fs::metadata(&next).unwrap().len() < 40_000);
     let said = String::from_utf8(lab.run("verify", &next, &[]).stdout).unwrap();
-    assert!(said.contains(" that an earlier archive has"), "{said}");
+    assert!(said.contains(" in an earlier archive"), "{said}");
     let listed = String::from_utf8(lab.run("list", &next, &["--json"]).stdout).unwrap();
     assert!(listed.contains("\"since\": \"sha256:"), "{listed}");
     let [empty, site, inputs] = ["empty", "site", "inputs"].map(|name| lab.path(name));

@@ -1,4 +1,4 @@
-//! `archive apply` is atomic, also after errors and kills.
+//! `archive apply` is atomic, even after errors and kills.
 
 use std::collections::BTreeMap;
 use std::fs;

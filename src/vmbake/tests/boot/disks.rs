@@ -1,4 +1,4 @@
-//! The disk that takes what a machine writes.
+//! The overlay disk for a machine's writes.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn one_that_is_kept_is_used_again_on_that_image_only() {
     let lab = Lab::new();
     let machine = lab.machine(&["disk.raw", "--disk", "kept", "--size", "16M"]);
     let busy = lab.command(&["disk.raw", "--disk", "kept"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&busy.stderr).contains("kept: a running machine has this disk"), "{busy:?}");
+    assert!(String::from_utf8_lossy(&busy.stderr).contains("kept: in use by a running machine"), "{busy:?}");
     drop(machine);
     run("qemu-io", &["-c", "write -P 7 4M 1M", lab.path("kept").to_str().unwrap()]);
     for args in [&[][..], &["--size", "16M"], &["--size", "+8M"]] {
@@ -74,7 +74,7 @@ fn one_that_is_kept_is_used_again_on_that_image_only() {
         assert!(fs::read(machine.file("disk")).unwrap() == fs::read(lab.path("kept")).unwrap());
     }
     run("qemu-io", &["-c", "read -P 7 4M 1M", lab.path("kept").to_str().unwrap()]);
-    // Made by qemu-img, on top of a name beside it.
+    // Created by qemu-img, with a relative backing file.
     run("qemu-img", &["create", "-f", "qcow2", "-F", "raw", "-b", "disk.raw", lab.path("own").to_str().unwrap()]);
     drop(lab.machine(&["disk.raw", "--disk", "own"]));
 
@@ -84,17 +84,17 @@ fn one_that_is_kept_is_used_again_on_that_image_only() {
     std::os::unix::fs::symlink("disk.raw", lab.path("link")).unwrap();
     let before = state(&lab.path("disk.raw"));
     for (image, disk, size, expected) in [
-        ("disk.raw", "disk.raw", "8M", "disk.raw: is the image itself"),
-        ("disk.raw", "link", "8M", "link: is the image itself"),
-        ("disk.raw", "other.raw", "8M", "other.raw: not a disk that --disk made: it is not qcow2"),
-        ("disk.raw", "whole", "8M", "it is a whole image, on top of none"),
-        ("disk.raw", "short", "8M", "its qcow2 header is cut off"),
-        ("disk.raw", "tmp", "8M", "tmp: not a disk that --disk made: no regular file"),
+        ("disk.raw", "disk.raw", "8M", "disk.raw: refusing to write to the image itself"),
+        ("disk.raw", "link", "8M", "link: refusing to write to the image itself"),
+        ("disk.raw", "other.raw", "8M", "other.raw: not created by --disk: not qcow2"),
+        ("disk.raw", "whole", "8M", "a qcow2 image without a backing file"),
+        ("disk.raw", "short", "8M", "truncated qcow2 header"),
+        ("disk.raw", "tmp", "8M", "tmp: not created by --disk: not a regular file"),
         ("other.raw", "kept", "16M", "disk.raw, not of other.raw"),
-        ("disk.raw", "kept", "32M", "kept: has 16777216 bytes, asked for are 33554432"),
-        ("disk.raw", "new", "4M", "a disk of 4194304 bytes is smaller than the image, which has 8388608"),
-        ("disk.raw", "new", "9000001", "a disk of 9000001 bytes cannot be had: it is not made of whole sectors"),
-        ("disk.raw", "new", "2049T", "cannot be had: qcow2 ends at 2 PiB"),
+        ("disk.raw", "kept", "32M", "kept: expected 33554432 bytes, found 16777216"),
+        ("disk.raw", "new", "4M", "disk size 4194304 is smaller than the image, which has 8388608 bytes"),
+        ("disk.raw", "new", "9000001", "invalid disk size 9000001: not a multiple of 512"),
+        ("disk.raw", "new", "2049T", "more than 2 PiB"),
         ("disk.raw", "nowhere/in/new", "9M", ""),
     ] {
         let output = lab.command(&[image, "--disk", disk, "--size", size, "--", "--version"]).output().unwrap();
@@ -107,5 +107,5 @@ fn one_that_is_kept_is_used_again_on_that_image_only() {
     // An image that was baked again is another one, though it has the same name.
     File::options().append(true).open(lab.path("disk.raw")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let changed = lab.command(&["disk.raw", "--disk", "kept"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&changed.stderr).contains("disk.raw was changed after this disk was begun"));
+    assert!(String::from_utf8_lossy(&changed.stderr).contains("disk.raw has changed"));
 }

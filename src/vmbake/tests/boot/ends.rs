@@ -1,4 +1,4 @@
-//! How a machine ends, and that nothing is left then.
+//! The end of a machine leaves nothing behind.
 
 use super::*;
 

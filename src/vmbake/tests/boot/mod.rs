@@ -1,5 +1,5 @@
-//! `vmbake boot`: what it hands to qemu, judged by fsck.vfat, mtools and qemu-img while a real qemu has it; what it refuses, and
-//! what it leaves behind. The machines of these tests never run (`-S`), but the one that boots up to its kernel's first words.
+//! `vmbake boot`: QEMU's inputs, checked with fsck.vfat, mtools and qemu-img while a real QEMU has them open; refusals, and
+//! remains. The machines of these tests never run (`-S`), except one that boots up to its kernel's first output.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -131,7 +131,7 @@ impl Drop for Machine {
     }
 }
 
-/// Runs a program that must succeed; gives what it said.
+/// Runs a program that must succeed; returns its output.
 fn run(program: &str, args: &[&str]) -> String {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let output = Command::new(program).args(args).env("PATH", path).output().unwrap();

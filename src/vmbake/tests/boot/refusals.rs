@@ -1,4 +1,4 @@
-//! What is not booted, and why.
+//! Images that are refused.
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
@@ -24,12 +24,12 @@ fn a_bad_image_is_told_before_qemu_is_looked_for() {
         ("absent", "absent: cannot open the image", ""),
         ("tmp", "tmp: is a directory, not a disk image", "name the image file"),
         ("text", "text: is a text file", "`head text` shows it"),
-        ("zeros", "zeros: not the image of a disk that boots", "raw or qcow2"),
-        ("half.raw", "half.raw: not the image of a disk that boots", "raw or qcow2"),
-        ("half.qcow2", "half.qcow2: corrupt qcow2 image", "damaged or incomplete"),
+        ("zeros", "zeros: not an image of a bootable disk", "raw or qcow2"),
+        ("half.raw", "half.raw: not an image of a bootable disk", "raw or qcow2"),
+        ("half.qcow2", "half.qcow2: corrupt qcow2 image", "corrupt or incomplete"),
         ("top.qcow2", "backing file", ""),
-        ("esp.raw", "esp.raw: its architecture is not known", "sgdisk --typecode=1:8304"),
-        ("linux.raw", "linux.raw: its architecture is not known", "sgdisk --typecode=1:8304"),
+        ("esp.raw", "esp.raw: unknown architecture", "sgdisk --typecode=1:8304"),
+        ("linux.raw", "linux.raw: unknown architecture", "sgdisk --typecode=1:8304"),
     ] {
         let said = lab.refused(&[image]);
         assert!(said.starts_with("error: ") && said.contains(reason), "{said}");
@@ -59,14 +59,14 @@ fn what_is_missing_is_named_with_its_package() {
         ],
     );
     for (image, program, package) in [
-        ("disk.raw", "qemu-system-x86_64 is not on PATH", "hint: apt-get install qemu-system-x86\n"),
-        ("arm.raw", "qemu-system-aarch64 is not on PATH", "hint: apt-get install qemu-system-arm\n"),
+        ("disk.raw", "qemu-system-x86_64 not found in PATH", "hint: run `apt-get install qemu-system-x86`\n"),
+        ("arm.raw", "qemu-system-aarch64 not found in PATH", "hint: run `apt-get install qemu-system-arm`\n"),
     ] {
         let said = lab.refused(&[image]);
         assert!(said.contains(program) && said.ends_with(package), "{said}");
     }
     for (args, expected) in [
-        (&["arm.raw", "--firmware", "bios"][..], "no BIOS for arm64 exists"),
+        (&["arm.raw", "--firmware", "bios"][..], "there is no BIOS for arm64"),
         (&["arm.raw", "--accel", "kvm", "--firmware", "direct"], "cannot read the image"),
         (&["disk.raw", "--firmware", "direct"], "cannot read the image"),
         (&["two.raw", "--firmware", "direct"], "several partitions can be the root file system: 1 ("),
@@ -92,8 +92,8 @@ fn a_port_that_is_taken_is_told_before_the_start() {
         let output = lab.command(&["disk.raw", "--forward", &format!("{name}:{port}:22")]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
-        assert!(said.contains(&format!("error: port {port} of 127.0.0.1 ({name}) cannot be forwarded")), "{said}");
-        assert!(said.contains("hint: something on this host listens there"), "{said}");
+        assert!(said.contains(&format!("error: cannot forward port {port} of 127.0.0.1 ({name})")), "{said}");
+        assert!(said.contains("hint: the port is in use on this host"), "{said}");
     }
 }
 

@@ -42,7 +42,7 @@ fn cloud_init_gets_the_files_of_any_size() {
     lab.write("user", [b"#!".as_slice(), &[b'x'; (16 << 20) - 1]].concat());
     let said = lab.command(&["disk.raw", "--user-data", "user"]).output().unwrap().stderr;
     let said = String::from_utf8(said).unwrap();
-    assert!(said.starts_with("error: user: has 16777217 bytes, cloud-init's volume takes 16777216"), "{said}");
+    assert!(said.starts_with("error: user: has 16777217 bytes, the limit is 16777216"), "{said}");
 }
 
 #[test]
@@ -72,5 +72,5 @@ fn the_instance_is_what_its_data_are() {
     lab.write("text", "hostname: a\n");
     let said = lab.command(&["disk.raw", "--user-data", "text"]).output().unwrap();
     let said = String::from_utf8(said.stderr).unwrap();
-    assert!(said.contains("begin with \"hostname: a\"") && said.contains("hint: the first line"), "{said}");
+    assert!(said.contains("start with \"hostname: a\"") && said.contains("hint: the first line"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! Bundles that do not go together with an image or with each other: told before anything of them is fetched, and each side is named.
+//! Conflicts of bundles with an image or with each other: reported with both sides before anything is fetched.
 
 use std::fs;
 
@@ -137,7 +137,7 @@ fn conflicts_name_both_sides_before_anything_is_fetched() {
 
 /// What two bundles that do not go together are like.
 struct Pair {
-    /// What the first asks for beside its paths, and does.
+    /// Other requests of the first one, and its keys.
     first: (&'static str, &'static str),
     /// The same of the second.
     second: (&'static str, &'static str),
@@ -210,7 +210,7 @@ const PAIRS: &[Pair] = &[
     ),
 ];
 
-/// Packs `beta.probe`, signed and trusted by a key of its own.
+/// Packs `beta.probe`, signed and trusted with a separate key.
 pub fn probe(shop: &Shop, asks: &str, more: &str, keys: &str) {
     let text = format!(
         r#"{{"schema": 1, "publisher": "beta", "name": "probe", "version": "1", "description": "d", "os": ["o"], "arch": ["amd64"],

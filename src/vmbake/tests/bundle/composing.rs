@@ -1,4 +1,4 @@
-//! Bundles on images: baked with `--with` or by the word of a kind, locked, and refused where they do not go together.
+//! Bundles on images: added with `--with` or by a kind's layers, locked, and refused on conflicts.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub fn refused(shop: &Shop, more: &[&str]) -> String {
     let before = files(&shop.path("."));
     let (ok, said) = bake(shop, more);
     assert!(!ok, "{more:?}: {said}");
-    // An empty store is made by whoever opens it.
+    // Opening creates an empty store.
     let is_blob = |path: &Path| !path.starts_with("store") || path.starts_with("store/blobs");
     let written: Vec<_> = files(&shop.path(".")).into_iter().filter(|(path, _)| is_blob(path)).collect();
     assert!(written == before, "{more:?}: something was written: {said}");

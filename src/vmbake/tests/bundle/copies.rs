@@ -1,4 +1,4 @@
-//! Layouts as programs leave them that copy bundles: they list the same documents in other ways.
+//! Layouts written by programs that copy bundles, which list the same documents differently.
 
 use std::fs;
 use std::path::Path;

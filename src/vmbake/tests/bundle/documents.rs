@@ -1,4 +1,4 @@
-//! `bundle.json`: what is read, and what is refused with the place of the fault.
+//! `bundle.json`: parsing, and errors with positions.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The finished image: what archives bring in spite of what was asked for, and what a bundle needs of it.
+//! Checks of the finished image: contents of archives beyond the grants, and requirements of bundles.
 
 use std::time::Duration;
 

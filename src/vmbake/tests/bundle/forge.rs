@@ -1,4 +1,4 @@
-//! Layouts that nobody has packed: the parts of a sound one, changed, with digests that fit again.
+//! Forged layouts: modified parts of a valid one, with recomputed digests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ impl Forge {
         fs::write(path, listing.to_string()).unwrap();
     }
 
-    /// Signs what was written, as whoever has the key can; earlier signatures are of something else.
+    /// Signs the forged layout with the key; earlier signatures do not match.
     pub fn sign(&self, key: &Path) {
         let key = PrivateKey::from_pem(&fs::read(key).unwrap(), || None).unwrap();
         let path = self.folder.join("index.json");

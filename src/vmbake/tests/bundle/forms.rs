@@ -1,4 +1,4 @@
-//! Extensions in each form: what others read in them, what verifies them, and what is not replaced.
+//! Extensions in each format: contents as read by other tools, verification, and overwrite protection.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -26,7 +26,7 @@ fn tool(program: &str, args: &[&str], folder: &Path) -> Output {
     Command::new(program).args(args).env("PATH", path).current_dir(folder).output().unwrap()
 }
 
-/// What veritysetup says of an image and what is beside it.
+/// Output of veritysetup for an image and its sidecars.
 fn verified(shop: &Shop, name: &str) -> bool {
     let root = fs::read_to_string(shop.path(&format!("{name}.roothash"))).unwrap();
     let [image, tree] = ["raw", "verity"].map(|end| format!("{name}.{end}"));
@@ -91,7 +91,10 @@ fn what_verifies_an_image_goes_with_it() {
     made(&shop, &["-o", "agent.raw", "--force"]);
     assert!(!shop.path("agent.roothash").exists() && !shop.path("agent.verity").exists());
     let (ok, said) = sysext(&shop, &["-o", "agent", "--format=dir", "--verity"]);
-    assert!(!ok && said.contains("a directory has no blocks") && said.contains("hint: --format squashfs"), "{said}");
+    assert!(
+        !ok && said.contains("a directory cannot have a hash tree") && said.contains("hint: use --format squashfs"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -128,9 +131,15 @@ fn only_an_extension_of_that_name_is_replaced() {
     fs::rename(shop.path("folder/agent"), shop.path("renamed")).unwrap();
     for name in ["mine", "file", "link", "renamed"] {
         let (ok, said) = sysext(&shop, &["--format=dir", "-o", name, "--force"]);
-        assert!(!ok && said.contains(&format!("{name}: is not that extension")), "{name}: {said}");
+        assert!(
+            !ok && said.contains(&format!("{name}: not replacing a directory that is not this extension")),
+            "{name}: {said}"
+        );
     }
     assert_eq!(fs::read_to_string(shop.path("link/precious")).unwrap(), "precious");
     let (ok, said) = sysext(&shop, &["--format=dir", "-o", "agent.raw"]);
-    assert!(!ok && said.contains("and not with .raw at its end") && said.contains("hint: -o acme-agent"), "{said}");
+    assert!(
+        !ok && said.contains("does not end in .raw") && said.contains("hint: use a name such as -o acme-agent"),
+        "{said}"
+    );
 }

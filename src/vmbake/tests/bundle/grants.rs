@@ -1,4 +1,4 @@
-//! Bundles that a bake refuses though their signature holds, or since it does not: nothing of them is taken, and nothing is written.
+//! Bundles that a bake refuses because of missing grants or signatures: nothing is fetched or written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ fn who_signs_for_one_publisher_does_not_sign_for_another() {
     forge.sign(&shop.path("beta.key"));
     let said = refused(&shop, &["--with=other.oci"]);
     assert!(said.contains("other.oci: publisher beta: acme.agent does not begin with \"beta.\""), "{said}");
-    // Somebody's key does not stand for an identity.
+    // A key does not replace an identity.
     let mut known = granted;
     known.as_object_mut().unwrap().remove("key");
     (known["identity"], known["issuer"]) = (json!("release@acme.example"), json!("https://issuer.example"));
@@ -124,7 +124,7 @@ fn set(forge: &mut Forge, key: &str, value: Value) {
     forge.config = document.to_string().into_bytes();
 }
 
-/// What somebody with the publisher's key changed, and what is said of it.
+/// Changes with the publisher's key, and the expected message.
 type Change = (fn(&mut Forge), &'static str);
 
 /// `acme.agent/files/z` sorts behind all that a layer has.

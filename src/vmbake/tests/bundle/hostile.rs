@@ -1,4 +1,4 @@
-//! Bundles that somebody made to do harm: refused with the reason, and nothing is written.
+//! Malicious bundles: refused with the reason, and nothing is written.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -119,7 +119,7 @@ fn foreign_blobs_are_refused() {
         forge.manifests[1]["layers"].as_array_mut().unwrap().push(foreign);
     });
     assert!(said.contains("is foreign: bundle.json does not name it"), "{said}");
-    // What only another architecture has, nobody would read.
+    // Data of another architecture would be unchecked.
     let said = judged(&shop, |forge| {
         let foreign = blob(forge.put(b"{}"), "application/vnd.vmbake.sources.v1+json");
         forge.manifests[1]["layers"].as_array_mut().unwrap().push(foreign);

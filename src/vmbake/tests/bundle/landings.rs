@@ -1,4 +1,4 @@
-//! Attacks of a bundle through links: no key of a layer changes anything outside its grants.
+//! Attacks through links: no key of a bundle's layer changes anything outside of its grants.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Bundles: components that others publish, from a folder to an image.
+//! Bundles of third-party components, from a directory to an image.
 
 mod clashes;
 mod composing;

@@ -1,4 +1,4 @@
-//! Bundles by the name of a repository alone: the lock says which version a bake takes, and an upgrade looks for the newest one.
+//! Bundles by repository name only: a bake uses the locked version, and an upgrade looks for the newest one.
 
 use std::fs;
 
@@ -58,14 +58,14 @@ fn a_name_without_a_tag_is_what_is_locked() {
         "{output:?}"
     );
 
-    // A newer one is there, and counts only when somebody asks for it.
+    // A newer one exists, and is used only if requested.
     changed(&shop, "newer.oci", ("1.0.0+a1", "1.1.0"), ("port = 1", "port = 4"));
     assert!(shop.said(&["push", "newer.oci", &place]).0);
     assert!(online(&[]).1.contains("unchanged"));
     let (ok, said) = upgrade(&shop, &["acme.agent", "--dry-run"]);
     assert!(ok && said.contains("acme.agent 1.0.0+a2 -> 1.1.0") && said.contains("unchanged  m/"), "{said}");
     let (ok, said) = upgrade(&shop, &["acme.other"]);
-    assert!(!ok && said.contains("bundle acme.other: no layer of box names it"), "{said}");
+    assert!(!ok && said.contains("bundle acme.other: not required by a layer of box"), "{said}");
     let (ok, said) = upgrade(&shop, &[]);
     assert!(ok && said.contains("acme.agent 1.0.0+a2 -> 1.1.0") && said.contains("wrote  m/"), "{said}");
     assert!(online(&[]).0);

@@ -1,4 +1,4 @@
-//! Where things of a baked image come from: the path goes on from a layer to its bundle, publisher and signer.
+//! Origins of paths in an image with bundles: from a layer to its bundle, publisher and signer.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::shop::Shop;
 use crate::registry::start;
 use crate::tools::have;
 
-fn beside(shop: &Shop, end: &str) -> Value {
+fn sidecar(shop: &Shop, end: &str) -> Value {
     serde_json::from_slice(&fs::read(shop.path(&format!("dist/box.o.amd64.{end}"))).unwrap()).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn a_path_leads_to_whoever_published_and_signed_its_bundle() {
     let Some(shop) = shop() else { return };
     assert!(bake(&shop, &["--with=agent.oci"]).0);
     let digest = lock(&shop)["bundles"]["acme.agent"]["digest"].as_str().unwrap().to_owned();
-    let bundle = beside(&shop, "json")["vmconfig"]["bundles"]["acme.agent"].clone();
+    let bundle = sidecar(&shop, "json")["vmconfig"]["bundles"]["acme.agent"].clone();
     let signer = bundle["signer"].as_str().unwrap().to_owned();
     assert!(signer.starts_with("key sha256:") && signer.len() == 75, "{signer}");
     let expected = json!({"version": "1.0.0+a1", "digest": digest, "publisher": "acme", "signer": signer, "layers": ["acme.agent"]});
@@ -39,7 +39,7 @@ fn a_path_leads_to_whoever_published_and_signed_its_bundle() {
         let said = shop.yard.ask("explain", path);
         assert!(said.contains("layer     acme.agent 1, ") && said.contains(&lines), "{said}");
     }
-    // What the image has of its own has no bundle.
+    // The image's other layers have no bundle.
     let said = shop.yard.ask("explain", "/etc/os-release");
     assert!(said.contains("layer     hygiene 1, ") && !said.contains("bundle"), "{said}");
     let args = ["explain", "dist/box.o.amd64.raw", "/opt/tool/bin/tool", "--json"];
@@ -65,7 +65,7 @@ fn bills_of_materials_and_provenance_name_bundles() {
     let digest = lock(&shop)["bundles"]["acme.agent"]["digest"].as_str().unwrap().to_owned();
     let hex = digest.strip_prefix("sha256:").unwrap();
 
-    let spdx = beside(&shop, "spdx.json");
+    let spdx = sidecar(&shop, "spdx.json");
     let bundle = named(&spdx["packages"], "acme.agent");
     assert_eq!(bundle["checksums"], json!([{"algorithm": "SHA256", "checksumValue": hex}]));
     assert_eq!(bundle["versionInfo"], "1.0.0+a1");
@@ -78,7 +78,7 @@ fn bills_of_materials_and_provenance_name_bundles() {
     let relation = json!({"spdxElementId": bundle["SPDXID"], "relationshipType": "CONTAINS", "relatedSpdxElement": tool["SPDXID"]});
     assert!(spdx["relationships"].as_array().unwrap().contains(&relation), "{relation}");
 
-    let bom = beside(&shop, "cdx.json");
+    let bom = sidecar(&shop, "cdx.json");
     let (bundle, tool) = (named(&bom["components"], "acme.agent"), named(&bom["components"], "acme.tool"));
     assert_eq!(bundle["hashes"], json!([{"alg": "SHA-256", "content": hex}]));
     assert_eq!(named(&bundle["properties"], "vmbake:publisher")["value"], "acme");
@@ -86,7 +86,7 @@ fn bills_of_materials_and_provenance_name_bundles() {
     let of_bundle = dependencies.iter().find(|one| one["ref"] == bundle["bom-ref"]).unwrap();
     assert_eq!(of_bundle["dependsOn"], json!([tool["bom-ref"]]));
 
-    let materials = beside(&shop, "provenance.json")["predicate"]["buildDefinition"]["resolvedDependencies"].clone();
+    let materials = sidecar(&shop, "provenance.json")["predicate"]["buildDefinition"]["resolvedDependencies"].clone();
     let bundle = named(&materials, "bundle/acme.agent");
     assert_eq!(bundle["digest"], json!({"sha256": hex}));
     assert_eq!(
@@ -118,8 +118,8 @@ fn where_a_bundle_was_is_told_and_changes_no_byte() {
     let locked = lock(&shop)["bundles"]["acme.agent"].clone();
     assert_eq!(locked["repository"], json!(place));
     let reference = format!("oci://{place}@{}", locked["digest"].as_str().unwrap());
-    assert_eq!(beside(&shop, "inputs.json")["bundles"], json!({"acme.agent": reference}));
-    let materials = beside(&shop, "provenance.json")["predicate"]["buildDefinition"]["resolvedDependencies"].clone();
+    assert_eq!(sidecar(&shop, "inputs.json")["bundles"], json!({"acme.agent": reference}));
+    let materials = sidecar(&shop, "provenance.json")["predicate"]["buildDefinition"]["resolvedDependencies"].clone();
     assert_eq!(named(&materials, "bundle/acme.agent")["uri"], json!(reference));
 
     let args =

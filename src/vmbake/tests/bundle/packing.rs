@@ -1,4 +1,4 @@
-//! From a folder to a layout: artifacts are pinned and proven, and the same folder gives the same bytes.
+//! Packing a directory into a layout: artifacts are pinned and verified, and the result is reproducible.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Whom bundles are taken from: keys that the consumer has, and what he grants.
+//! Trusted publishers of bundles: keys and grants of the consumer.
 
 use std::fs;
 
@@ -45,9 +45,9 @@ fn a_publisher_does_what_he_was_granted() {
             && said.contains("`vmbake bundle trust"),
         "{said}"
     );
-    // Nobody is there who could be asked.
+    // Without a terminal.
     let (ok, said) = shop.said(&["trust", "agent.oci", "--key", "acme.pub"]);
-    assert!(!ok && said.contains("asks      paths: ") && said.contains("nobody can be asked here"), "{said}");
+    assert!(!ok && said.contains("asks      paths: ") && said.contains("stdin is not a terminal"), "{said}");
     let (ok, said) = shop.said(&["trust", "agent.oci", "--yes"]);
     assert!(!ok && said.contains("nothing says who must have signed it"), "{said}");
     let (ok, said) = shop.said(&["trust", "agent.oci", "--key", "other.pub", "--yes"]);
@@ -119,7 +119,7 @@ fn a_registry_keeps_bundles_and_signatures() {
     let (ok, said) = shop.said(&["verify", &format!("{elsewhere}:1.0.0_a1"), "--publisher", "acme"]);
     assert!(!ok && said.contains(&format!("{elsewhere} is not below {place}")), "{said}");
 
-    // A tag stays, unless somebody insists.
+    // A tag is not moved without --force.
     shop.write("", r#", "directories": {"/etc/agent/more": {"mode": "0755"}}"#);
     shop.packed("changed.oci", &["--key=acme.key"]);
     let (ok, said) = shop.said(&["push", "changed.oci", &place]);

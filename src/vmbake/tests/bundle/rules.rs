@@ -1,4 +1,4 @@
-//! What a bundle may not do: each rule has a bundle that breaks it alone.
+//! Rules for bundles: each has a bundle that violates only this rule.
 
 use super::shop::{Shop, document};
 

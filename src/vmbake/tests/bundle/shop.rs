@@ -1,4 +1,4 @@
-//! A publisher's workshop: a site with files, a folder of a bundle, and the program.
+//! A publisher's workshop: a site with files, a bundle directory, and the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub fn layer(more: &str) -> String {
 }
 
 impl Shop {
-    /// Nothing where a tool is missing.
+    /// `None` if a tool is missing.
     pub fn new() -> Option<Self> {
         let shop = Self { yard: Yard::new()? };
         shop.yard.layer("settings", SETTINGS);
@@ -91,7 +91,7 @@ impl Shop {
         command.env("DOCKER_CONFIG", self.path("config")).output().unwrap()
     }
 
-    /// The same; whether it succeeded, and what was said.
+    /// The same; whether it succeeded, and its stderr.
     pub fn said(&self, args: &[&str]) -> (bool, String) {
         let Output { status, stdout, stderr } = self.run(args);
         (status.success(), String::from_utf8(stderr).unwrap() + &String::from_utf8(stdout).unwrap())

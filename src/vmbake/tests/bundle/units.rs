@@ -1,4 +1,4 @@
-//! Units of the base and of other layers: a grant of a directory of units does not let a bundle enable, replace, extend or remove them.
+//! Units of the base and of other layers: a grant of a unit directory does not let a bundle enable, replace, extend or remove them.
 
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 

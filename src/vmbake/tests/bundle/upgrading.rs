@@ -1,4 +1,4 @@
-//! `vmbake bundle upgrade`: the lock gets a newer version if a bake would take it, and users see what changes.
+//! `vmbake bundle upgrade`: locks newer versions that a bake would accept, and shows the changes.
 
 use std::fs;
 
@@ -67,7 +67,7 @@ fn an_upgrade_tells_what_changes_and_the_next_bake_takes_it() {
          added: AGENT_ZONE\nvariable  other default: AGENT_LEVEL\nstate     newly declared: /var/lib/agents\nstate     dropped: /var/lib/agent\n"
     );
     assert!(ok && said.contains(&table), "{said}\n{table}");
-    assert!(said.contains("warning: bundle acme.agent 1.1.0 keeps no state in /var/lib/agent any more"), "{said}");
+    assert!(said.contains("warning: bundle acme.agent 1.1.0 no longer keeps state in /var/lib/agent"), "{said}");
     assert!(files(&shop.path(".")) == before, "a dry run writes");
 
     let (ok, said) = upgrade(&shop, &["--with=next.oci"]);
@@ -200,9 +200,9 @@ fn names_say_what_may_change() {
     let Some(shop) = locked_shop() else { return };
     changed(&shop, "next.oci", ("1.0.0+a1", "1.1.0"), ("", ""));
     let (ok, said) = upgrade(&shop, &[]);
-    assert!(!ok && said.contains("no layer of box names a bundle: --with names one"), "{said}");
-    refused(&shop, &["acme.agent"], "bundle acme.agent: came from a file, so that nothing says where");
-    refused(&shop, &["acme.ghost"], "bundle acme.ghost: no layer of box names it, and the lock has acme.agent");
+    assert!(!ok && said.contains("no layer of box requires a bundle: add one with --with"), "{said}");
+    refused(&shop, &["acme.agent"], "bundle acme.agent: came from a file, so the location");
+    refused(&shop, &["acme.ghost"], "bundle acme.ghost: not required by a layer of box; the lock file has acme.agent");
     // What the layer fixes, the next bake would take.
     shop.yard.layer("box", r#", "bundles": ["agent.oci"]"#);
     refused(&shop, &["--with=next.oci"], "layer box: names agent.oci, and next.oci is another bundle acme.agent");

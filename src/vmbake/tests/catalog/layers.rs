@@ -1,4 +1,4 @@
-//! Layers of several roots, versions that are required, and versions that were released.
+//! Layers of several roots, required versions and released versions.
 
 use std::fs;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn a_released_version_never_changes() {
     assert!(ok && text.starts_with("own 1: released, sha256:"), "{text}");
     let list = || fs::read_to_string(root.join("released.json")).unwrap();
     let first = list();
-    assert!(run(&["layer", "release", "own"]).1.starts_with("own 1: was released already, sha256:"));
+    assert!(run(&["layer", "release", "own"]).1.starts_with("own 1: already released, sha256:"));
     assert_eq!(list(), first);
 
     fs::create_dir(root.join("own/files")).unwrap();

@@ -1,4 +1,4 @@
-//! Several roots of layers, sources and trust anchors: equal entries are one, others are refused unless they are overridden.
+//! Several roots of layers, sources and trust anchors: equal entries are merged, others are refused unless overridden.
 
 use std::fs;
 use std::path::Path;
@@ -126,7 +126,7 @@ fn an_override_names_an_entry_by_its_sort() {
     for wrong in ["vm", "layer/vm", "layers/", "/vm"] {
         let refused = vmbake(dir.path(), &["layer", "list", "--override", wrong]);
         assert_eq!(refused.status.code(), Some(2), "{wrong}");
-        let expected = "not SORT/NAME, where SORT is one of archives, dependencies, images, layers, systems, trust";
+        let expected = "expected TYPE/NAME, with TYPE one of archives, dependencies, images, layers, systems, trust";
         assert!(said(&refused).contains(expected), "{}", said(&refused));
     }
 }

@@ -1,4 +1,4 @@
-//! Sources of several files: what they say together, and every way in which one may not demand less than another.
+//! Sources from several files: merging, and refusal of weaker requirements.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A small archive that gpg has signed, on loopback, a base image, and a layer that asks for packages.
+//! A small archive signed by gpg on loopback, a base image, and a layer with packages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,7 +57,7 @@ fn package(name: &str, version: &str, arch: &str, more: &str) -> (String, Vec<u8
 }
 
 impl Workshop {
-    /// Nothing where a tool is missing.
+    /// `None` if a tool is missing.
     pub fn new() -> Option<Self> {
         if !have(&TOOLS) {
             return None;
@@ -252,7 +252,7 @@ fn for_amd64() -> Vec<(String, Vec<u8>)> {
     ]
 }
 
-/// What a command said.
+/// Output of a command.
 pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

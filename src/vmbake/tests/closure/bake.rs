@@ -1,4 +1,4 @@
-//! From `packages` in a layer to an image that has them: a layer that no source lists, without one artifact.
+//! From `packages` in a layer to an image with them, without any source entry.
 
 use std::fs;
 
@@ -113,7 +113,7 @@ fn a_bake_wants_the_packages_that_its_layers_ask_for() {
         );
         assert!(text.contains("hint: `vmbake update KIND` chooses the packages again"), "{text}");
     }
-    // What nobody asks for any more goes.
+    // Packages that are no longer requested are removed.
     assert!(workshop.update(&[]).status.success());
     assert!(!workshop.manifest().contains("tool"));
     assert!(workshop.bake().status.success());

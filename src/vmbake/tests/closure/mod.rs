@@ -1,4 +1,4 @@
-//! Packages that layers ask for: which are chosen beside what the base has, how they are pinned and installed, and what is refused.
+//! Packages of layers: selection in addition to the base image, pinning, installation and refusals.
 
 mod archive;
 mod bake;

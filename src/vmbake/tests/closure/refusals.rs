@@ -1,4 +1,4 @@
-//! What cannot be had, at the front door: each error names the layer and the package, and says what to do.
+//! Unsatisfiable requests: each error names the layer and the package, and has a hint.
 
 use super::archive::{Workshop, said};
 use crate::fixtures as parts;
@@ -63,15 +63,12 @@ fn a_kind_is_a_layer_or_there_is_none() {
     let Some(workshop) = Workshop::new() else { return };
     workshop.layer("web", "");
     for (args, expected) in [
-        (&["update", "wbe", "--layers=layers"][..], "error: there is no kind wbe: known are \n"),
+        (&["update", "wbe", "--layers=layers"][..], "error: unknown kind wbe, expected one of: \n"),
         (
             &["update", "web", "--layers=layers", "--arch=riscv64"],
-            "error: nothing is made for web riscv64: known are web.o.amd64, web.o.arm64\n",
+            "error: no source for web riscv64, expected one of: web.o.amd64, web.o.arm64\n",
         ),
-        (
-            &["bake", "web", "--os=o", "--layers=layers"],
-            "error: manifests/web.o.amd64.json: there is no such manifest\n",
-        ),
+        (&["bake", "web", "--os=o", "--layers=layers"], "error: manifests/web.o.amd64.json: manifest not found\n"),
         (
             &["update", "web", "--layers=layers", "--only=app", "--manifests=m"],
             "error: no entry app in the sources of web.o.amd64\n",

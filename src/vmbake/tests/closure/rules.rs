@@ -1,4 +1,4 @@
-//! Which packages are chosen: small archives, and what apt would install from them.
+//! Dependency resolution: small archives, compared with apt.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -288,7 +288,7 @@ fn what_does_not_go_together_is_refused_with_its_chains() {
         let requests = vec![("web".to_owned(), request(asked))];
         let error = rehearse(&[("main", &archive)], &base, &requests).unwrap_err();
         assert_eq!(vmbake_common::escape::chain(&error), *expected, "{asked}");
-        assert!(vmbake::cli::advice::hint(&error).is_some(), "{asked}: no hint");
+        assert!(vmbake::cli::error_report::hint(&error).is_some(), "{asked}: no hint");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Packages as of a past time: where they are requested, what the manifest records, and what is refused.
+//! Packages as of a past time: requests to snapshots, records in the manifest, and refusals.
 
 use super::archive::{Workshop, said};
 
@@ -12,7 +12,7 @@ fn a_past_time_pins_the_last_state_until_then() {
     assert!(output.status.success(), "{}", said(&output));
     let newest = workshop.manifest();
     for (at, copied, until, release) in [
-        // By redirect, from the list, and exact. A newer index was seen before, which is no error here.
+        // By redirect, from the list, and exact. A newer index was seen before, which is not an error here.
         ("2024-06-02", "20240601T100000Z", "2024-06-08", "InRelease"),
         ("2024-05-20", "20240501T060000Z", "2024-05-08", "InRelease"),
         ("2024-05-01T06:00:00Z", "20240501T060000Z", "2024-05-08", "InRelease"),
@@ -51,7 +51,7 @@ fn what_is_not_of_that_time_is_refused() {
         ("2024-05-03", "which is later than 2024-05-03T00:00:00Z"),
         ("2024-03-01", "404"),
         ("2999-01-01", "is in the future"),
-        ("yesterday", "not a day such as 2026-09-01"),
+        ("yesterday", "expected a date such as 2026-09-01"),
     ] {
         let output = workshop.update_at(at);
         assert!(!output.status.success() && said(&output).contains(expected), "{at}: {}", said(&output));

@@ -1,4 +1,4 @@
-//! A swap file, judged by mkswap, swaplabel and debugfs.
+//! A swap file, checked with mkswap, swaplabel and debugfs.
 
 use std::fs;
 use std::process::Command;

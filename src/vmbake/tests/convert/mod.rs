@@ -1,4 +1,4 @@
-//! `vmbake convert`: disks in forms for clouds, which GNU tar and qemu-img read, and what is refused.
+//! `vmbake convert`: disks in formats of clouds, as read by GNU tar and qemu-img, and refusals.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

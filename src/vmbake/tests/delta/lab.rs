@@ -1,4 +1,4 @@
-//! Two small disks as raw and qcow2, two keys, and the two commands.
+//! Two small disks as raw and qcow2, two keys, and helpers for the two commands.
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -111,7 +111,7 @@ impl Lab {
         names
     }
 
-    /// Changes the bytes of a delta, and states it as it is then, as somebody would who has no key.
+    /// Modifies a delta and its statement consistently, as an attacker without a key would.
     pub fn forge(&self, delta: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         let mut content = fs::read(delta).unwrap();
         change(&mut content);
@@ -132,7 +132,7 @@ impl Lab {
     }
 }
 
-/// The statement beside a delta.
+/// The statement of a delta.
 pub fn statement_of(delta: &Path) -> PathBuf {
     PathBuf::from(format!("{}.json", delta.display()))
 }

@@ -1,4 +1,4 @@
-//! `vmbake delta` and `vmbake apply`: two disks, what lies between them, and everything that somebody may put in its place.
+//! `vmbake delta` and `vmbake apply`: two disks, the delta between them, and attacks on it.
 
 mod hostile;
 mod lab;

@@ -1,4 +1,4 @@
-//! What bakes have noted saves work, and changes nothing.
+//! Bake records speed up deltas without changing them.
 
 use std::fs;
 

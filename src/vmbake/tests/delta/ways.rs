@@ -1,4 +1,4 @@
-//! Each pair of formats, with vmbake and without it.
+//! Each pair of formats, with and without vmbake.
 
 use std::fs;
 

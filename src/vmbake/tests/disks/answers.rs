@@ -1,4 +1,4 @@
-//! One answer for each input: all commands are asked about the same images, with little memory.
+//! Consistent results: all commands run on the same images, with little memory.
 
 use super::damaged::{Case, EXT4, FAT, GPT, QCOW2, Seen};
 use super::*;
@@ -10,7 +10,7 @@ const MEMORY: u32 = 600_000;
 /// Nothing is wrong.
 const NONE: [&str; 0] = [];
 
-/// What a command says of an image.
+/// Result of a command for an image.
 #[derive(Debug)]
 struct Answer {
     /// By itself, not for want of memory.
@@ -97,7 +97,7 @@ impl Case {
         let right = match () {
             () if self.reason.is_empty() => answer.accepted,
             () if sees >= self.seen => !answer.accepted && told,
-            // It may be that the damage is where nobody looked.
+            // The corruption can be in a part that is not read.
             () if self.seen == Seen::Whole => answer.accepted || told,
             // What is damaged is still a part of a disk, or a row of bytes: the reason is noted, if it is not refused.
             () => told,
@@ -117,7 +117,7 @@ fn of_every_command_are_the_same_for_tables() {
 #[test]
 fn of_every_command_are_the_same_for_ext4() {
     if can_bake() {
-        // A volume without an operating system is no base; what is damaged is told before that.
+        // A volume without an operating system is not a base; corruption is reported first.
         assert_eq!(check(&EXT4[..1], false), NONE);
         assert_eq!(check(&EXT4[1..], true), NONE);
     }

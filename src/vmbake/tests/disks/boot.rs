@@ -1,4 +1,4 @@
-//! Where the kernel is, when `/boot` is a partition of its own.
+//! The kernel on a separate `/boot` partition.
 
 use vmbake_image::grub;
 
@@ -57,7 +57,7 @@ fn the_root_has_its_own_menu() {
     let disk = lab.gpt("disk.raw", &[("8304", &root), ("8300", &other)]);
     let found = grub::read(&disk, None).unwrap();
     assert_eq!((found.kernel.partition, found.kernel.path.as_str()), (1, "/boot/vmlinuz-6.1"));
-    // Of two others with a menu, nobody can tell which is meant.
+    // Two other partitions with a menu are ambiguous.
     let disk = lab.gpt("none.raw", &[("8304", &lab.ext4("root", &[])), ("8300", &other), ("8300", &other)]);
     let error = grub::read(&disk, None).unwrap_err().to_string();
     assert_eq!(error, format!("{}: cannot read /boot/grub/grub.cfg", disk.display()));

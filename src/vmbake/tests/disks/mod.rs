@@ -1,4 +1,4 @@
-//! What the queries say of disks that vmbake did not make: disks of the real tools enter, the program is asked.
+//! Queries on disks that were created by other tools.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

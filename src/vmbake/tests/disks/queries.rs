@@ -1,4 +1,4 @@
-//! What is not read is called by its name, and the rest is told.
+//! Unreadable parts are named, and the rest is shown.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Partition tables of all kinds, and none.
+//! Partition tables of all types, and none.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Releases that somebody has made up: each part of their documents says what it should not, and nothing of them gets a name.
+//! Forged releases: each invalid part of their documents is refused, and no output is written.
 
 use serde_json::{Value, json};
 use vmbake_common::digest::Digest;

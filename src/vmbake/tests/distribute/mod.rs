@@ -1,4 +1,4 @@
-//! Releases on their way: pushed to a real registry and pulled from it, once, again, halfway, and by those who lie.
+//! Releases in a real registry: pushed and pulled, once, again, interrupted, and forged.
 
 mod yard;
 mod ways;

@@ -1,4 +1,4 @@
-//! Who must have signed, and whose signatures do not count.
+//! Required signers, and signatures that do not count.
 
 use serde_json::json;
 use vmbake_common::digest::Digest;
@@ -64,7 +64,7 @@ fn only_the_right_signature_of_this_index_counts() {
     unsigned_stays(&yard);
 }
 
-/// Without a word about signers nothing is pulled.
+/// Without required signers nothing is pulled.
 fn unsigned_stays(yard: &Yard) {
     let name = yard.name(":signed").to_string();
     let (out, store) = (yard.lab.path("none"), yard.lab.path("pulled-store"));

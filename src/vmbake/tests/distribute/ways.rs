@@ -1,4 +1,4 @@
-//! There and back: what is sent, what is not sent again, and what comes.
+//! Round trips: uploads, skipped uploads and downloads.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ fn a_release_comes_back_as_it_was_and_is_sent_once() {
     let [key, public] = yard.lab.key();
     let image = yard.lab.path("raw").join(&raw);
     assert_eq!(yard.lab.verify(&image, &[&key, &public]), (0, vec![]));
-    // The other format beside it makes the release whole.
+    // The other format completes the release.
     yard.pull(":2", "raw", &How { format: Some(Format::Qcow2), key: Some("one"), ..How::default() }).unwrap();
     assert_eq!(yard.lab.verify(&yard.lab.path("raw"), &[&key, &public]), (0, vec![]));
     let mut expected: Vec<String> = fs::read_dir(yard.lab.path("signed"))
@@ -121,7 +121,7 @@ fn what_a_registry_has_lost_or_damaged_is_noticed_and_the_rest_kept() {
         }
         assert_eq!(yard.visible("out"), [""; 0], "{what}");
     }
-    // Whatever somebody else puts into the file without a name does not count.
+    // Foreign writes to the unnamed file have no effect.
     let part = yard.lab.path("out").join(format!(".{NAME}.raw.part"));
     let mut bytes = fs::read(&part).unwrap();
     let len = bytes.len();

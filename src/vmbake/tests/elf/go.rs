@@ -1,4 +1,4 @@
-//! What Go's linker noted in programs, and which programs that lets pass: made ones, damaged ones, and those of Go itself.
+//! Go build information: synthetic, malformed and real programs.
 
 use std::error::Error;
 use std::fs::{self, File};

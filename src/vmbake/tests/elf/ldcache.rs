@@ -1,4 +1,4 @@
-//! The dynamic linker's cache and the links beside libraries, judged by ldconfig: the same bytes, the same names.
+//! The dynamic linker's cache and links of libraries, compared with ldconfig: same bytes, same names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,7 +86,7 @@ fn fill(root: &Path, triplet: &str) {
     link(root, "opt/linked", "/opt/real");
     let own = |name: &str| format!("usr/lib/{triplet}/{name}");
     for (path, soname) in [
-        // Without a link; with an older version beside it; with a link to that one.
+        // Without a link; with an older version; with a link to that one.
         (own("libone.so.1.2.3"), Some("libone.so.1")),
         (own("libtwo.so.2.9"), Some("libtwo.so.2")),
         (own("libtwo.so.2.10"), Some("libtwo.so.2")),

@@ -1,4 +1,4 @@
-//! Compiles programs and libraries and asks the dynamic linker of this machine which of them it can load.
+//! Compiles programs and libraries, and compares with this host's dynamic linker which of them can be loaded.
 
 use std::collections::BTreeSet;
 use std::fs;

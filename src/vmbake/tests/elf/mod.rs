@@ -1,4 +1,4 @@
-//! ELF files: reading them, checking those of an image, and the dynamic linker's cache, with binutils and glibc as judges.
+//! ELF files: parsing, checks of an image, and the dynamic linker's cache, compared with binutils and glibc.
 
 pub mod parts;
 mod reader;

@@ -1,4 +1,4 @@
-//! Makes ELF files and small trees.
+//! Creates ELF files and small trees.
 
 use std::fs;
 use std::io;

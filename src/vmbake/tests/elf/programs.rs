@@ -1,4 +1,4 @@
-//! Checking what layers brought: what cannot run stops the bake, with both sides named.
+//! Checks of programs in layers: a program that cannot run stops the bake, with both sides named.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -61,7 +61,7 @@ fn what_can_run_is_taken() {
         ("a script that is data", base().file("/opt/s", 0o644, "#!/usr/bin/ruby\n")),
         ("no script", base().file("/opt/s", 0o755, "#!\n").file("/opt/t", 0o755, "")),
         (
-            "a library beside the program",
+            "a library next to the program",
             base().file("/opt/bin/p", 0o755, with_runpath("/none:$ORIGIN/../lib", &["liba.so"])).file(
                 "/opt/lib/liba.so",
                 0o644,

@@ -1,4 +1,4 @@
-//! Reading ELF files: made ones of both classes and byte orders, damaged ones, and all of this machine.
+//! Parsing ELF files: synthetic ones of both classes and byte orders, malformed ones, and all of this host.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

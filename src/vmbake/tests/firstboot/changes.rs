@@ -1,4 +1,4 @@
-//! Settings that differ from what the machine finds out, and settings that change while it runs.
+//! Settings that override detected values, and settings that change on a running machine.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn user_data_wins_over_what_is_detected() {
         ("INSTANCE_FQDN", "name.example"),
     ];
     user_data.extend(said.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    // The kind is that of the image, whatever anybody says.
+    // The kind is always that of the image.
     user_data.insert("VMCONFIG_KIND".to_owned(), "knc".to_owned());
     let machine = Machine::new(work.path().join("0"), &Image::new("knd"), "amd64", &user_data);
     machine.succeed(&["configure"]);

@@ -1,4 +1,4 @@
-//! Values that would mean something to a shell, a template or a file format stay what they are.
+//! Values that are special to a shell, a template or a file format are preserved.
 
 use super::image::Image;
 use super::machine::{Machine, as_root, scratch};

@@ -1,4 +1,4 @@
-//! A baked image as far as the first boot looks at it: plan, templates, accounts and the record of the bake.
+//! A baked image as far as the first boot needs it: plan, templates, accounts and the record of the bake.
 
 use std::fmt::Write as _;
 use std::fs;

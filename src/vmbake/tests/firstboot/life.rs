@@ -1,5 +1,5 @@
-//! The life of a node of a cluster whose command line writes bare user data: first boot, a delivery of everything else, another one
-//! that takes most of it away, all of it once more, and a boot after the servers of the cluster went to other ports. What each stage leaves is compared with a snapshot, and with what Jinja and parsers of the formats make
+//! The life of a node of a cluster whose command line writes minimal user data: first boot, a delivery of everything else, another one
+//! that removes most of it, all of it once more, and a boot after the servers of the cluster moved to other ports. The result of each stage is compared with a snapshot, and with results of Jinja and parsers
 //! of it.
 
 use std::collections::BTreeMap;

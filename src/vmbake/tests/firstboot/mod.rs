@@ -1,6 +1,6 @@
-//! What the first boot makes of a node: the static program is run on prepared machines of each kind, provider and choice of
-//! settings, and what it leaves is compared with a snapshot, with a second run, with the other architecture, and with what
-//! Jinja and parsers of the formats make of the same plan.
+//! Results of the first boot: the static program runs on prepared machines of each kind, provider and combination of
+//! settings, and the results are compared with a snapshot, with a second run, with the other architecture, and with
+//! Jinja and parsers of the formats.
 
 mod image;
 mod machine;

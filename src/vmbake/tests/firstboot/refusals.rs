@@ -1,4 +1,4 @@
-//! What stops the first boot: with a message that says what is wrong, and before a service is told anything.
+//! Failures of the first boot: with a clear message, and before any service is started.
 
 use std::fs;
 use std::net::TcpListener;
@@ -111,7 +111,7 @@ fn machines_that_are_not_ready() {
     user_data.remove("NSTANCE_CA_CERT");
     let machine = Machine::new(work.path().join("no-ca"), &image, "amd64", &user_data);
     refused(&machine, 1, "ca.crt", false);
-    // Somebody else may bring it.
+    // It can be delivered in another way.
     fs::write(machine.root.join("opt/nstance-agent/identity/ca.crt"), "CA").unwrap();
     machine.succeed(&["configure"]);
 }

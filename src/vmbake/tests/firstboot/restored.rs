@@ -1,4 +1,4 @@
-//! What somebody took from a machine, and `permissions` gives back.
+//! State that was removed from a machine, and that `permissions` restores.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Choices of settings: what user data says, and what the kernel and the cloud say beside it.
+//! Precedence of settings: user data, the kernel and the cloud.
 
 use std::collections::BTreeMap;
 use std::fmt;

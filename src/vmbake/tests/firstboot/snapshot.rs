@@ -1,4 +1,4 @@
-//! What is in a tree, and the versions of each path over many trees as a text that people can read.
+//! Readable snapshots of a tree, and of the versions of each path over many trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ pub fn tree(root: &Path) -> Tree {
                 text += "/\n";
                 directories.push(path);
             } else {
-                assert!(found.is_file(), "{shown} is no file");
+                assert!(found.is_file(), "{shown} is not a file");
                 text += "\n";
                 text += &content(&path);
             }

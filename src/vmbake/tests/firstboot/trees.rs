@@ -1,4 +1,4 @@
-//! Every choice of settings on machines of both kinds.
+//! All combinations of settings on machines of both kinds.
 
 use std::collections::BTreeMap;
 use std::fs;

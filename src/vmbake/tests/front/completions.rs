@@ -1,4 +1,4 @@
-//! What `vmbake completions` prints is a script that the shell takes and completes with.
+//! Completion scripts work in their shells.
 
 use std::io::Write;
 use std::process::{Command, Output};

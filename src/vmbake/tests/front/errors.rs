@@ -1,4 +1,4 @@
-//! What a newcomer comes upon in the first hour: each error names its subject and says what to do next.
+//! Errors that newcomers meet first: each names its subject and has a hint.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -12,8 +12,8 @@ use vmbake::cli::Cli;
 
 use super::sections::{built, leaves};
 
-/// Whoever runs the tests as root meets the errors as this user, from whom files can be kept.
-const NOBODY: u32 = 65534;
+/// Tests as root run the program as this user, for which files can be inaccessible.
+const UNPRIVILEGED: u32 = 65534;
 
 /// A folder with nothing but the program, and files of the wrong sorts; there is no store, no base image and one manifest.
 pub struct Home {
@@ -25,7 +25,7 @@ impl Home {
         let dir = tempfile::tempdir().unwrap();
         let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests");
         let home = Self { dir };
-        // Not by this process: what another test forks meanwhile would hold it open, and nobody can run what is open for writing.
+        // Not by this process: a concurrent fork of another test would keep it open, and a file that is open for writing cannot be executed.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_vmbake")).arg(home.path("vmbake")).status();
         assert!(copied.unwrap().success());
         for folder in ["folder", "pins"] {
@@ -47,7 +47,7 @@ impl Home {
         fs::set_permissions(home.path("secret.raw"), Permissions::from_mode(0o0)).unwrap();
         fs::set_permissions(home.dir.path(), Permissions::from_mode(0o755)).unwrap();
         if geteuid().is_root() {
-            chown(home.dir.path(), Some(NOBODY), None).unwrap();
+            chown(home.dir.path(), Some(UNPRIVILEGED), None).unwrap();
         }
         home
     }
@@ -60,10 +60,10 @@ impl Home {
         let mut command = Command::new(self.path("vmbake"));
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.dir.path());
-        // Nobody is asked for credentials.
+        // No credentials.
         command.env("AWS_EC2_METADATA_DISABLED", "true");
         if geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         }
         command
     }
@@ -77,13 +77,13 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What is refused, what the error must name, and what the hint must say.
+/// Command, part of the error, part of the hint.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("update nod --manifests new", "no kind nod: known are knc, knd, node", "did you mean `node`?"),
-    ("update --os debian-14", "no operating system debian-14", "`debian-13`"),
-    ("update --arch riscv64", "no architecture riscv64: known are amd64, arm64", "--sources"),
-    ("update knd --os debian-12", "knd debian-12: known are knc.debian-13.amd64", "--os"),
-    ("update node --manifests text", "text: is not a directory of manifests", "--manifests names a directory"),
+    ("update nod --manifests new", "unknown kind nod, expected one of: knc, knd, node", "did you mean `node`?"),
+    ("update --os debian-14", "unknown operating system debian-14", "`debian-13`"),
+    ("update --arch riscv64", "unknown architecture riscv64, expected one of: amd64, arm64", "--sources"),
+    ("update knd --os debian-12", "knd debian-12, expected one of: knc.debian-13.amd64", "--os"),
+    ("update node --manifests text", "text: not a directory of manifests", "--manifests takes a directory"),
     ("update node --store text", "text: cannot be used as a store: not a directory", "--store"),
     ("update node --sources none", "none: cannot read", "without --sources"),
     ("update node --only runk", "no entry runk in", "`vmbake manifest show FILE`"),
@@ -97,33 +97,37 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("manifest show blank.json", "blank.json:1:2: invalid manifest", "`vmbake update` writes manifests"),
     ("manifest show text", "text:1:1: invalid manifest", "`vmbake update` writes manifests"),
     ("manifest show pins/node.debian-13.amd64.json", "is not proven", "`vmbake fetch`"),
-    ("fetch nod", "no kind nod", "did you mean `node`?"),
+    ("fetch nod", "unknown kind nod", "did you mean `node`?"),
     (
         "fetch node",
-        "manifests/node.debian-13.amd64.json: there is no such",
+        "manifests/node.debian-13.amd64.json: manifest not found",
         "`vmbake update node --os debian-13 --arch amd64`",
     ),
-    ("fetch node --manifests text", "text: is not a directory of manifests", "--manifest"),
+    ("fetch node --manifests text", "text: not a directory of manifests", "--manifest"),
     ("fetch node --manifest secret.raw", "secret.raw: cannot read the manifest", "`ls -l`"),
     ("publish aws none", "none: cannot open the image", "`vmbake bake` writes such files"),
     ("publish aws text", "text: is a text file", "get the image again"),
     ("publish aws noise.raw", "no AWS credentials", "--profile"),
-    ("publish aws noise.raw --launch-permission public", "the image becomes public, but nobody can be asked", "--yes"),
-    ("publish aws noise.raw --tag a=1 --tag a=2", "--tag a: is there twice", "leave one out"),
+    (
+        "publish aws noise.raw --launch-permission public",
+        "the image becomes public; not confirmed, since stdin is not a terminal",
+        "--yes",
+    ),
+    ("publish aws noise.raw --tag a=1 --tag a=2", "--tag a: duplicate tag", "remove one tag"),
     ("publish aws gc --family node --keep 1", "no AWS credentials", "--profile"),
-    ("plan nod", "no kind nod", "did you mean `node`?"),
+    ("plan nod", "unknown kind nod", "did you mean `node`?"),
     ("plan node --manifests pins --base none", "none: cannot open the base image", "--base takes a disk image"),
-    ("bake nod", "no kind nod", "did you mean `node`?"),
+    ("bake nod", "unknown kind nod", "did you mean `node`?"),
     (
         "bake node",
-        "manifests/node.debian-13.amd64.json: there is no such",
+        "manifests/node.debian-13.amd64.json: manifest not found",
         "`vmbake update node --os debian-13 --arch amd64`",
     ),
-    ("bake node --manifests new", "new/node.debian-13.amd64.json", "--manifests new` makes it"),
-    ("bake node --manifest none.json", "none.json", "--manifests .` makes node.debian-13.amd64.json"),
+    ("bake node --manifests new", "new/node.debian-13.amd64.json", "--manifests new` creates it"),
+    ("bake node --manifest none.json", "none.json", "--manifests .` creates node.debian-13.amd64.json"),
     ("bake node --manifest folder", "folder: cannot read the manifest", "name a manifest in it"),
     ("bake knd --manifest pins/node.debian-13.amd64.json", "is for node.debian-13.amd64, not for knd", "KIND"),
-    ("bake node --os debian-14", "no operating system debian-14", "`debian-13`"),
+    ("bake node --os debian-14", "unknown operating system debian-14", "`debian-13`"),
     ("bake knd --os debian-12", "knd debian-12 amd64", "--os"),
     ("bake node --manifests pins --offline", "busybox-static: verification failed", "`vmbake fetch`"),
     ("bake node --manifests pins --offline --store text", "text: is not a directory", "--store"),
@@ -160,10 +164,10 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("bundle push none localhost:9/x", "none: cannot read", "--help"),
     ("bundle verify none --key text", "none: cannot read", "--help"),
     ("bundle trust none --key text", "none: cannot read", "--help"),
-    ("bundle plan nod --with none", "no kind nod", "did you mean `node`?"),
+    ("bundle plan nod --with none", "unknown kind nod", "did you mean `node`?"),
     ("bundle sysext none -o x.raw", "none: cannot read", "--help"),
-    ("bundle sysext none -o x", "x: an extension has the name of its file", "-o acme-agent.raw"),
-    ("bundle upgrade nod --with none", "no kind nod", "did you mean `node`?"),
+    ("bundle sysext none -o x", "x: expected a file name", "-o acme-agent.raw"),
+    ("bundle upgrade nod --with none", "unknown kind nod", "did you mean `node`?"),
     ("push text localhost:9/x:1", "text: file name is not NAME.raw or NAME.qcow2", "`vmbake bake` wrote"),
     ("push noise.raw localhost:9/x:1", "noise.raw: neither SHA256SUMS nor", "`vmbake bake` wrote"),
     ("pull localhost:9/x --allow-unsigned", "localhost:9/x: neither tag nor digest given", "HOST/NAME@DIGEST"),
@@ -173,7 +177,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("boot none", "none: cannot open the image", "`vmbake bake` writes"),
     ("boot folder", "folder: is a directory", "name the image file in it"),
     ("boot text", "text: is a text file", "`head text`"),
-    ("boot noise.raw", "noise.raw: not the image of a disk that boots", "`vmbake inspect`"),
+    ("boot noise.raw", "noise.raw: not an image of a bootable disk", "`vmbake inspect`"),
     ("inspect none", "none: cannot open the image", "`vmbake bake` writes"),
     ("inspect nose.raw", "nose.raw: cannot open the image", "did you mean `noise.raw`?"),
     ("inspect folder", "folder: is a directory", "name the image file in it"),
@@ -234,7 +238,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     ("dev sync host --layers folder", "found no layer.json in any directory of --layers", "--layers DIR"),
     ("trust show --trust text", "text: cannot read the trust anchor", "--trust"),
-    ("trust update --only x", "no trust anchor x: known are", "--sources"),
+    ("trust update --only x", "unknown trust anchor x, expected one of:", "--sources"),
     ("verify image none", "none: cannot read", "--help"),
     ("verify image text", "text: cannot be used", "--help"),
     ("verify image folder --key text", "text: cannot be used", "--help"),

@@ -1,4 +1,4 @@
-//! Every command has examples, and every example is one of this program.
+//! Every command has examples, and every example is valid.
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ fn of_each_command_are_understood() {
         let expected = lines.iter().filter(|line| line.starts_with("vmbake ")).count();
         assert_eq!(commands.len(), expected, "{lines:?}");
         for words in commands {
-            assert!(words.join(" ").starts_with(name), "{words:?} is no example of {name}");
+            assert!(words.join(" ").starts_with(name), "{words:?} is not an example of {name}");
             if let Err(error) = Cli::try_parse_from(&words) {
                 panic!("{words:?}: {error}");
             }

@@ -1,4 +1,4 @@
-//! The command line as somebody meets it who has nothing but the program: help, examples, reference, completions, and what it says
+//! The command line with nothing but the program: help, examples, reference, completions, and its output
 //! when something is missing.
 
 #[path = "../../examples/reference/sections.rs"]

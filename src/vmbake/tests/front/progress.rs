@@ -1,4 +1,4 @@
-//! What stderr says: lines for people or objects for programs, of the same events.
+//! Progress on stderr: the same events as text or JSON.
 
 use std::fs;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn line(event: &Value) -> String {
         "merged" => format!("{} files", event["files"]),
         "authored" => format!("{} of {}", bytes("bytes"), bytes("disk_bytes")),
         "wrote" | "unchanged" => format!("{}, {}", text("path"), bytes("bytes")),
-        other => panic!("{other} is no step of this bake"),
+        other => panic!("{other} is not a step of this bake"),
     };
     format!("{:>9}  {detail}\n", event["event"].as_str().unwrap())
 }
@@ -91,7 +91,7 @@ fn a_bake_tells_the_same_as_lines_and_as_json() {
 fn an_error_is_an_object_too() {
     let home = Home::new();
     let hint = "did you mean `node`?";
-    let expected = json!({"event": "error", "message": "there is no kind nod: known are knc, knd, node", "causes": [], "hint": hint});
+    let expected = json!({"event": "error", "message": "unknown kind nod, expected one of: knc, knd, node", "causes": [], "hint": hint});
     for args in [["--progress", "json", "bake", "nod"], ["bake", "nod", "--progress", "json"]] {
         let output = home.vmbake(&args);
         assert_eq!((output.status.code(), events(&output)), (Some(1), vec![expected.clone()]), "{args:?}");

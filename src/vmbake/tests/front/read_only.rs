@@ -1,4 +1,4 @@
-//! A store that somebody else keeps: what is complete in it is used, and nothing else.
+//! A read-only store: only complete blobs in it are used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

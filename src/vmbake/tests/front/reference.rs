@@ -1,4 +1,4 @@
-//! `docs/cli.md` is what `make reference` writes, and man pages are what groff expects.
+//! `docs/cli.md` is up to date with `make reference`, and man pages are valid groff.
 
 use std::path::Path;
 use std::process::Command;

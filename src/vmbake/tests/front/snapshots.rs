@@ -1,4 +1,4 @@
-//! What commands print, as whole texts in `snapshots/`. `INSTA_UPDATE=always cargo test` writes them anew.
+//! Snapshots of command output in `snapshots/`. `INSTA_UPDATE=always cargo test` updates them.
 
 use std::process::Command;
 

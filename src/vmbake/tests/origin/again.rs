@@ -1,5 +1,4 @@
-//! Baking again to the same place: what has not changed stays, what has is the same as from nothing, and nothing that was
-//! touched is believed.
+//! Baking again to the same directory: unchanged outputs stay, changed ones equal a clean bake, and modified caches are not trusted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -17,7 +16,7 @@ use super::bakery::{TOOL, bake, can_bake, pack, qcow2_base, request};
 
 const RAW: &str = "tools.o.amd64.raw";
 const QCOW2: &str = "tools.o.amd64.qcow2";
-const BESIDE: [&str; 4] =
+const SIDECARS: [&str; 4] =
     ["tools.o.amd64.json", "tools.o.amd64.origin.json", "tools.o.amd64.inputs.json", "tools.o.amd64.provenance.json"];
 const SUMS: [&str; 2] = ["SHA256SUMS", "FSVERITYSUMS"];
 
@@ -67,7 +66,7 @@ fn assert_as_from_nothing(request: &BakeRequest, what: &str) {
 
 /// The same for what another program than this one bakes.
 fn assert_same_by(request: &BakeRequest, what: &str, bake: impl FnOnce(&BakeRequest)) {
-    // Nobody has baked to that place, nor from that store.
+    // No earlier bake to that directory, or from that store.
     let elsewhere = tempfile::tempdir_in(request.out.parent().unwrap()).unwrap();
     let store = blobs_of(request, &elsewhere.path().join("store"));
     let cold = BakeRequest { out: elsewhere.path().join("out"), store, ..request.clone() };
@@ -228,7 +227,7 @@ fn what_was_touched_is_baked_again() {
             assert_as_from_nothing(&request, &format!("{name}: {what}"));
         }
     }
-    for name in BESIDE {
+    for name in SIDECARS {
         fs::write(request.out.join(name), "{}").unwrap();
         run(&request);
         assert_as_from_nothing(&request, name);
@@ -347,5 +346,5 @@ fn kinds_that_are_baked_by_one_command_are_as_from_nothing() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--manifests"), "{refused:?}");
     let refused = vmbake(&request, "unlimited", &["tools", "--arch", "amd64,arm64"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--base is of one architecture"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--base needs a single architecture"), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! What somebody else can change on the same machine: it is not believed, or refused, and never gets into an image as something that was
+//! Changes by others on the same machine: they are ignored or refused, and never get into an image as something that was
 //! proven.
 
 use std::fs::{self, File, Permissions};
@@ -75,7 +75,7 @@ fn a_base_that_is_changed_through_a_mapping_is_refused() {
     set(&base, 0o666);
     let first = request(dir.path(), base.clone(), "first", 2);
     let mut mapping = Mapping::new(&base);
-    // Of a file that was just written nobody believes the times.
+    // Times of a file that was just written are not trusted.
     std::thread::sleep(Duration::from_secs(6));
     bake(&first).unwrap();
     let times = |path: &Path| path.metadata().map(|meta| (meta.mtime_nsec(), meta.ctime_nsec())).unwrap();
@@ -158,7 +158,7 @@ fn a_store_that_others_can_write_to_is_refused() {
     let refused = |what: &str| {
         let error = Store::open(Some(root.clone())).unwrap_err();
         assert!(matches!(error, StoreError::Exposed { .. }), "{what}: {error}");
-        (error.to_string(), vmbake::cli::advice::hint(&error).unwrap())
+        (error.to_string(), vmbake::cli::error_report::hint(&error).unwrap())
     };
     for (folder, mode) in
         [("", 0o777), ("", 0o775), ("", 0o1777), ("blobs", 0o775), ("blobs/sha256", 0o757), ("partial", 0o777)]
@@ -230,7 +230,7 @@ fn a_store_of_somebody_else_has_nothing_but_blobs() {
     let dir = tempfile::tempdir().unwrap();
     set(dir.path(), 0o755);
     let vmbake = dir.path().join("vmbake");
-    // Not by this process: what another test forks meanwhile would hold it open, and nobody can run what is open for writing.
+    // Not by this process: a concurrent fork of another test would keep it open, and a file that is open for writing cannot be executed.
     assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_vmbake")).arg(&vmbake).status().unwrap().success());
     let request = request(dir.path(), qcow2_base(dir.path()), "out", 2);
     let image = fs::read(&bake(&request).unwrap().outputs[0].path).unwrap();
@@ -245,23 +245,23 @@ fn a_store_of_somebody_else_has_nothing_but_blobs() {
     // What root has proven is believed.
     let (out, output) = as_other("root's");
     assert!(output.status.success() && fs::read(out.join(name)).unwrap() == image, "{output:?}");
-    assert!(!said(&output).contains("nothing is taken"), "{output:?}");
+    assert!(!said(&output).contains("caches of earlier bakes"), "{output:?}");
 
-    // Whoever owns a store could have poisoned it.
+    // The owner of a store could have poisoned it.
     let give = |user: &str| {
         assert!(Command::new("chown").args(["-R", user]).arg(dir.path().join("store")).status().unwrap().success())
     };
     give("65534");
     let (out, output) = as_other("stranger's");
     assert!(output.status.success() && fs::read(out.join(name)).unwrap() == image, "{output:?}");
-    assert!(said(&output).contains("nothing is taken from an earlier bake: "), "{output:?}");
+    assert!(said(&output).contains("caches of earlier bakes are not used: "), "{output:?}");
     assert!(said(&output).contains("belongs to user 65534, not to user 65533 or root"), "{output:?}");
     poison_blob(&request.store, TOOL);
     let (_, output) = as_other("poisoned");
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("tool has digest"), "{output:?}");
 
-    // A base of somebody else is copied.
+    // A base of another user is copied.
     give("0");
     request.store.insert(TOOL).unwrap();
     chown(request.base.as_ref().unwrap(), Some(65534), None).unwrap();
@@ -328,7 +328,7 @@ fn what_somebody_has_planted_in_a_store_is_told_and_not_written_to() {
             let cause = std::error::Error::source(&error).unwrap().to_string();
             assert!(cause.contains(expected), "{name}: {cause}");
             assert!(
-                vmbake::cli::advice::hint(&error).is_some_and(|hint| hint.contains(root.to_str().unwrap())),
+                vmbake::cli::error_report::hint(&error).is_some_and(|hint| hint.contains(root.to_str().unwrap())),
                 "{name}"
             );
             let found = fs::read(&elsewhere).ok();

@@ -1,4 +1,4 @@
-//! Bakes a small image by the whole path: a base disk, two layers, a program, an archive, and the first-boot program.
+//! A complete bake of a small image: a base disk, two layers, a program, an archive, and the first-boot program.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -19,7 +19,7 @@ use vmbake_store::store::Store;
 use super::image::{self, TOOLS, file, link};
 use crate::tools::have;
 
-/// What must prove the tool; the pack was pinned manually.
+/// Required proof of the tool; the pack was pinned manually.
 const SOURCES: &str = r#"{
   "archives": {},
   "systems": {"o": {"codename": "o", "kinds": ["more", "other", "tools"], "arches": ["amd64"],

@@ -1,10 +1,10 @@
-//! Bases that are divided in another way than Debian's cloud images: baked, or refused in one sentence.
+//! Bases with other partitions than Debian's cloud images: baked, or refused with a clear error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use vmbake::cli::advice::hint;
+use vmbake::cli::error_report::hint;
 use vmbake_bake::{BakeError, BakeRequest, Baked};
 use vmbake_disk::gpt;
 

@@ -1,5 +1,5 @@
-//! What a bake leaves decoded in the store, and what becomes of it: touched, cut, copied or half made, it is made again,
-//! and the image is the same to the byte.
+//! Decoded artifacts in the store: modified, truncated, copied or incomplete ones are decoded again,
+//! and the image is identical.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -167,7 +167,7 @@ fn maintenance_knows_decoded_forms() {
         store.collect_garbage(keep, vmbake_bake::incremental::record::stale, dry_run).unwrap().files
     };
     let all = [forms[0].0, forms[1].0, Digest::of(super::bakery::TOOL), super::bakery::sums().0];
-    // The image is not there any more, so nobody needs what is known of it.
+    // The image was removed, so its records are garbage.
     let records = fs::read_dir(store.root().join("bakes")).unwrap().map(|entry| entry.unwrap().path());
     let records: Vec<_> = records.collect();
     assert_eq!((records.len(), collect(&all, false)), (1, records));

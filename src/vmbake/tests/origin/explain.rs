@@ -1,4 +1,4 @@
-//! The record of a baked image, what is explained by it, and what happens when somebody changed the one or the other.
+//! The record of a baked image, explanations by it, and modifications of either.
 
 use std::fs;
 use std::path::Path;
@@ -22,20 +22,20 @@ fn a_record_is_made_inside_and_beside_the_image() {
     let dir = tempfile::tempdir().unwrap();
     let (first, out) = baked(dir.path(), 1);
     let (second, other) = baked(dir.path(), 2);
-    let beside = fs::read(out.join("tools.o.amd64.origin.json")).unwrap();
-    assert_eq!(fs::read(other.join("tools.o.amd64.origin.json")).unwrap(), beside);
+    let sidecar = fs::read(out.join("tools.o.amd64.origin.json")).unwrap();
+    assert_eq!(fs::read(other.join("tools.o.amd64.origin.json")).unwrap(), sidecar);
     for baked in [&first, &second] {
-        assert_eq!(baked.sidecars[&Sidecar::Origins], Digest::of(&beside));
+        assert_eq!(baked.sidecars[&Sidecar::Origins], Digest::of(&sidecar));
     }
     let sums = fs::read_to_string(out.join("SHA256SUMS")).unwrap();
-    assert!(sums.contains(&format!("{}  tools.o.amd64.origin.json\n", Digest::of(&beside).hex())), "{sums}");
+    assert!(sums.contains(&format!("{}  tools.o.amd64.origin.json\n", Digest::of(&sidecar).hex())), "{sums}");
 
     let tree = open_tree(&out.join("tools.o.amd64.raw"), None).unwrap();
-    assert_eq!(tree.read(RECORD.as_bytes(), 1 << 20).unwrap(), beside);
+    assert_eq!(tree.read(RECORD.as_bytes(), 1 << 20).unwrap(), sidecar);
     let inode = tree.inode(tree.resolve(RECORD.as_bytes()).unwrap());
     assert_eq!((inode.meta.mode, inode.meta.uid, inode.meta.gid), (0o644, 0, 0));
 
-    let record = Record::parse("beside", &beside).unwrap();
+    let record = Record::parse("sidecar", &sidecar).unwrap();
     assert_eq!(record.manifest, first.sidecars[&Sidecar::Manifest]);
     assert_eq!(record.base.unwrap().version, "base-1");
     assert_eq!(record.layers.keys().collect::<Vec<_>>(), ["hygiene", "tools"]);
@@ -96,7 +96,7 @@ fn paths_are_explained_to_the_signer() {
         ("/opt/pack/data", &[layer, "artifact  pack 3.4\n", "  proof   unknown: the manifest"]),
         ("/etc/tool.conf", &["path      /etc/tool.conf\ntype", layer, "package   none\n"]),
         ("/etc/os-release", &["layer     hygiene 7, "]),
-        ("/opt/podplane/bin/firstboot", &["proof   none: part of the vmbake", "content   matches"]),
+        ("/opt/podplane/bin/firstboot", &["proof   none: built into the vmbake", "content   matches"]),
         (RECORD, &[layer]),
         (
             "/bin/sh",
@@ -163,8 +163,8 @@ fn changed_images_and_records_are_told() {
             record.replace("\"firstboot\"", "\"firstboots\""),
             "artifact firstboots: in the record of origins, but not in the manifest",
         ),
-        (MANIFEST, manifest.replace("dev", "1.0"), "the record of origins is of manifest sha256:"),
-        (MANIFEST, "{}".to_owned(), "the manifest inside the image is not usable"),
+        (MANIFEST, manifest.replace("dev", "1.0"), "the record of origins is for manifest sha256:"),
+        (MANIFEST, "{}".to_owned(), "the manifest in the image is not usable"),
     ]
     .into_iter()
     .enumerate()
@@ -178,7 +178,7 @@ fn changed_images_and_records_are_told() {
         if expected.is_empty() {
             assert_eq!(result.unwrap().content, Some(ContentOrigin::Matches), "another file does not matter");
             let error = explain(&changed, None, path.as_bytes(), None).unwrap_err().to_string();
-            assert!(error.contains("but artifact firstboot is sha256:"), "{error}");
+            assert!(error.contains("of artifact firstboot, found sha256:"), "{error}");
         } else {
             let error = result.unwrap_err().to_string();
             assert!(error.contains(expected), "{expected}: {error}");
@@ -195,18 +195,18 @@ fn a_record_beside_the_image_is_used_or_compared() {
     let dir = tempfile::tempdir().unwrap();
     let (_, out) = baked(dir.path(), 1);
     let image = out.join("tools.o.amd64.raw");
-    let beside = out.join("tools.o.amd64.origin.json");
+    let sidecar = out.join("tools.o.amd64.origin.json");
     let bare = dir.path().join("bare.raw");
     change(&image, &bare, |tree| assert!(tree.remove(RECORD.as_bytes()).unwrap()));
     let asked = |image: &Path, record| explain(image, None, b"/usr/bin/tool", record);
 
     let unknown = asked(&bare, None).unwrap();
     assert!((!unknown.recorded, unknown.layer.is_none(), unknown.base.is_none()) == (true, true, true));
-    assert!(unknown.to_string().contains("layer     unknown: there is no record of origins in the image\n"));
-    let named = asked(&bare, Some(&beside)).unwrap();
+    assert!(unknown.to_string().contains("layer     unknown: the image has no record of origins\n"));
+    let named = asked(&bare, Some(&sidecar)).unwrap();
     assert_eq!((named.layer.unwrap().name, named.content), ("tools".to_owned(), Some(ContentOrigin::Matches)));
 
-    // As `sbom` and `verify` do: what lies beside an image that has nothing inside.
+    // As in `sbom` and `verify`: the document next to an image without an embedded one.
     for end in ["origin.json", "json"] {
         fs::copy(image.with_extension(end), bare.with_extension(end)).unwrap();
     }
@@ -226,20 +226,23 @@ fn a_record_beside_the_image_is_used_or_compared() {
     fs::write(bare.with_extension("origin.json"), "{}").unwrap();
     assert!(asked(&bare, None).unwrap_err().to_string().contains("not a valid record of origins"));
 
-    let good = fs::read_to_string(&beside).unwrap();
-    fs::write(&beside, good.replace("{\"layer\":\"hygiene\"}", "{\"layer\":\"tools\"}")).unwrap();
+    let good = fs::read_to_string(&sidecar).unwrap();
+    fs::write(&sidecar, good.replace("{\"layer\":\"hygiene\"}", "{\"layer\":\"tools\"}")).unwrap();
     let error = asked(&image, None).unwrap_err().to_string();
-    assert!(error.ends_with("out-1/tools.o.amd64.raw") && error.contains("is not the record of origins"), "{error}");
+    assert!(
+        error.ends_with("out-1/tools.o.amd64.raw") && error.contains("differs from the record of origins"),
+        "{error}"
+    );
     let said = vmbake(&["explain", image.to_str().unwrap(), "/etc/os-release"]);
     assert_eq!(said.status.code(), Some(1));
     assert!(text(&said.stderr).contains("hint: --record"), "{}", text(&said.stderr));
-    let by_choice = explain(&image, None, b"/etc/os-release", Some(&beside)).unwrap();
+    let by_choice = explain(&image, None, b"/etc/os-release", Some(&sidecar)).unwrap();
     assert_eq!(by_choice.layer.unwrap().name, "tools");
 
-    fs::write(&beside, "{}").unwrap();
-    assert!(asked(&bare, Some(&beside)).unwrap_err().to_string().contains("not a valid record of origins"));
-    fs::File::create(&beside).unwrap().set_len(1 << 40).unwrap();
-    assert!(asked(&bare, Some(&beside)).unwrap_err().to_string().contains("more than the 33554432 bytes"));
+    fs::write(&sidecar, "{}").unwrap();
+    assert!(asked(&bare, Some(&sidecar)).unwrap_err().to_string().contains("not a valid record of origins"));
+    fs::File::create(&sidecar).unwrap().set_len(1 << 40).unwrap();
+    assert!(asked(&bare, Some(&sidecar)).unwrap_err().to_string().contains("more than the 33554432 bytes"));
     let missing = dir.path().join("missing.json");
     assert!(asked(&bare, Some(&missing)).unwrap_err().to_string().ends_with("cannot read the record of origins"));
 }

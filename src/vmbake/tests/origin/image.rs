@@ -1,4 +1,4 @@
-//! Disk images around trees that a test makes or changes.
+//! Disk images of trees that a test creates or changes.
 
 use std::fs;
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! The record of inputs beside an image: what is in it, and that a change of any input is a change.
+//! The record of inputs next to an image: its contents, and its dependence on every input.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

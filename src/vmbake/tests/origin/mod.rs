@@ -1,5 +1,5 @@
-//! Where the paths of an image came from, how two images differ, and what a store keeps for the next one: small images are
-//! baked, changed and asked, as an ordinary user.
+//! Origins of paths, differences between images, and caches in the store: small images are
+//! baked, changed and queried as an ordinary user.
 
 pub mod image;
 pub mod bakery;

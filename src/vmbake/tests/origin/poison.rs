@@ -1,4 +1,4 @@
-//! What an own store says wrongly: `--no-cache` does not ask it, and after `store verify` it says it no more.
+//! A poisoned store: `--no-cache` does not use it, and `store verify` repairs it.
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -32,7 +32,7 @@ fn poison(path: &Path) {
     assert!(places.map(|(at, _)| file.write_all_at(POISON, at as u64).unwrap()).count() > 0);
 }
 
-/// What is noted of a file that nobody has touched.
+/// The cache entry of an unmodified file.
 fn stamp(path: &Path) -> Value {
     let meta = path.metadata().unwrap();
     json!({
@@ -77,7 +77,7 @@ fn decoded_forms_are_made_again() {
     let form = request.store.form(&Digest::of(&fs::read(&base).unwrap()), DecodedForm::Disk);
     poison(&form);
     fs::write(format!("{}.json", form.display()), stamp(&form).to_string()).unwrap();
-    assert!(image(&request, "poisoned") != right, "whoever owns a store can do that");
+    assert!(image(&request, "poisoned") != right, "the owner of a store can do that");
     let uncached = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
     assert!(image(&uncached, "uncached") == right);
     assert!(image(&request, "poisoned again") != right, "nothing was kept");
@@ -137,7 +137,7 @@ fn records_of_bakes_go() {
         text.extend(sum);
         fs::write(&path, text).unwrap();
     }
-    assert_ne!(report(&request), right, "whoever owns a store can do that");
+    assert_ne!(report(&request), right, "the owner of a store can do that");
     let uncached = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
     assert_eq!(report(&uncached), right);
     assert!(sums() == listed);

@@ -1,9 +1,9 @@
-//! Bases that are not plain: an image that vmbake baked, and one that has a package of the manifest already.
+//! Unusual bases: an image that vmbake baked, and one that already has a package of the manifest.
 
 use std::fs;
 use std::path::Path;
 
-use vmbake::cli::advice::hint;
+use vmbake::cli::error_report::hint;
 use vmbake_bake::{BakeError, BakeRequest};
 use vmbake_common::digest::Digest;
 use vmbake_compose::origin::{OriginError, RECORD, Record};
@@ -59,7 +59,7 @@ fn a_baked_image_is_a_base() {
     let (before, after) = (record(&first), record(&second));
     assert!(after.removed.is_empty() && !before.removed.is_empty());
     let gone: Vec<_> = before.paths.keys().filter(|path| !after.paths.contains_key(*path)).collect();
-    // Directories that were there are nobody's but the base's.
+    // Existing directories belong to the base.
     assert_eq!(gone, ["/opt", "/opt/pack", "/opt/podplane", "/opt/podplane/bin", "/opt/podplane/share"]);
 }
 
@@ -93,7 +93,7 @@ fn what_a_base_left_to_the_first_boot_is_not_lost() {
     assert_eq!(error.to_string(), expected);
     assert!(hint(&error).unwrap().contains("a layer that requires tools"));
 
-    // A record that cannot be read stops a bake as well: nobody knows what would be lost.
+    // A record that cannot be read stops a bake as well, since losses would be unknown.
     let damaged = dir.path().join("damaged.raw");
     change(&first, &damaged, |tree| {
         let kind = content(tree, b"{}");
@@ -149,7 +149,7 @@ fn a_package_that_the_base_has_is_recorded_as_its() {
     let told = explain(&image, None, b"/usr/bin/sh", None).unwrap();
     assert_eq!(told.kept.as_ref().map(|kept| (kept.name.as_str(), kept.layer.as_str())), Some(("shell", "tools")));
     assert!(told.layer.is_none() && told.artifact.is_none() && told.base.is_some());
-    let line = "kept      artifact shell 0.5.12-12: the base had it, layer tools brought nothing\n";
+    let line = "kept      artifact shell 0.5.12-12: already in the base image, not installed by layer tools\n";
     assert!(told.to_string().contains(line), "{told}");
     assert!(explain(&image, None, b"/usr/bin/tool", None).unwrap().kept.is_none());
     let json = vmbake(&["explain", "--json", image.to_str().unwrap(), "/usr/bin/tool"]);

@@ -1,4 +1,4 @@
-//! `vmbake preflight aws`: a small disk that passes, and for each check disks that lack one thing, which that check alone must notice.
+//! `vmbake preflight aws`: a small valid disk, and for each check disks with one flaw that only this check must detect.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -212,8 +212,8 @@ type Form = (fn(&mut Disk), &'static str, &'static str);
 type Case = (&'static str, fn(&mut Disk), &'static str);
 
 const CASES: &[Case] = &[
-    ("partition-table", |disk| disk.damage = Some(512), "the first GUID partition table is damaged"),
-    ("partition-table", |disk| disk.damage = Some(-512), "the second GUID partition table is damaged"),
+    ("partition-table", |disk| disk.damage = Some(512), "the primary GPT is corrupt"),
+    ("partition-table", |disk| disk.damage = Some(-512), "the backup GPT is corrupt"),
     (
         "boot-mode",
         |disk| {
@@ -233,7 +233,7 @@ const CASES: &[Case] = &[
         |disk| disk.root_type = "8305",
         "the kernel is for x86_64, the type of the root partition for arm64",
     ),
-    ("architecture", |disk| disk.remove("bin/sh"), "is a program of a known architecture"),
+    ("architecture", |disk| disk.remove("bin/sh"), "expected a program of a known architecture"),
     (
         "nvme",
         |disk| disk.put("boot/initrd.img-6.1", cpio(&["a/xen-blkfront.ko", "a/nvme-core.ko"])),
@@ -241,12 +241,8 @@ const CASES: &[Case] = &[
     ),
     ("ext4", |disk| disk.replace("lib/modules/6.1/modules.builtin", "ext4.ko", "ext2.ko"), "nor in the initramfs"),
     ("ena", |disk| disk.remove("lib/modules/6.1/kernel/ena/ena.ko.xz"), "neither built in nor in /lib/modules/6.1"),
-    ("xen-blkfront", |disk| disk.put("boot/initrd.img-6.1", cpio(&["lib/nvme.ko"])), "instances with Xen do not boot"),
-    (
-        "fstab",
-        |disk| disk.replace("etc/fstab", "LABEL=EFI", "/dev/vda3"),
-        "/boot/efi is /dev/vda3, the name of a device",
-    ),
+    ("xen-blkfront", |disk| disk.put("boot/initrd.img-6.1", cpio(&["lib/nvme.ko"])), "Xen instances do not boot"),
+    ("fstab", |disk| disk.replace("etc/fstab", "LABEL=EFI", "/dev/vda3"), "/boot/efi is /dev/vda3, a device name"),
     (
         "fstab",
         |disk| disk.replace("etc/fstab", "LABEL=EFI", "LABEL=DATA"),
@@ -264,12 +260,12 @@ const CASES: &[Case] = &[
     ),
     ("root-argument", |disk| disk.put("boot/grub/grub.cfg", menu("console=ttyS0")), "no root="),
     ("cloud-init", |disk| disk.remove("usr/bin/cloud-init"), "/usr/bin/cloud-init is missing"),
-    ("cloud-init", |disk| disk.put("etc/cloud/cloud-init.disabled", ""), "turns it off"),
+    ("cloud-init", |disk| disk.put("etc/cloud/cloud-init.disabled", ""), "disabled by"),
     ("cloud-init", |disk| disk.replace("boot/grub/grub.cfg", " ro ", " cloud-init=disabled "), "cloud-init=disabled"),
     (
         "datasource",
         |disk| disk.put("etc/cloud/cloud.cfg.d/90.cfg", "datasource_list: [NoCloud, None]\n"),
-        "/etc/cloud/cloud.cfg.d/90.cfg has no Ec2, but NoCloud, None",
+        "/etc/cloud/cloud.cfg.d/90.cfg: expected Ec2, found NoCloud, None",
     ),
     (
         "network",
@@ -287,10 +283,10 @@ const CASES: &[Case] = &[
             disk.remove("etc/systemd/network/50-all.network");
             disk.put("etc/cloud/cloud.cfg.d/99.cfg", "network: {config: disabled}\n");
         },
-        "nothing asks for DHCP",
+        "DHCP is not enabled",
     ),
     ("console", |disk| disk.replace("boot/grub/grub.cfg", "ttyS0", "ttyS1"), "no console=ttyS0"),
-    ("grow-root", |disk| disk.remove("usr/bin/growpart"), "nothing grows the root"),
+    ("grow-root", |disk| disk.remove("usr/bin/growpart"), "the root partition does not grow"),
     ("lint", |disk| disk.put("etc/ssh/ssh_host_rsa_key", "secret"), "ssh-host-keys: /etc/ssh/ssh_host_rsa_key"),
     ("image-name", |disk| disk.replace("etc/os-release", "IMAGE_ID=a\n", ""), "needs --family and --name"),
 ];

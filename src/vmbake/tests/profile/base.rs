@@ -1,4 +1,4 @@
-//! Imports over a base image: what scripts find there is known, apart from what machines change before they run.
+//! Imports over a base image, whose files are known to scripts, except for changes by machines before they run.
 
 use serde_json::json;
 use vmbake_common::digest::Digest;

@@ -1,4 +1,4 @@
-//! Damaged profiles and deployments: refused, or rendered as they are.
+//! Malformed profiles and deployments: refused, or rendered as they are.
 
 use proptest::prelude::*;
 use vmbake_profile::{ControllerOptions, Deployment, MachinePhase, OperatingSystemConfig, Profile};

@@ -1,4 +1,4 @@
-//! Downloads, archives, apt and sudo of profiles: as the real programs do, or refused.
+//! Downloads, archives, apt and sudo in profiles: like the real programs, or refused.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! What the operating-system-manager expects of itself: its tests' inputs are in `data/profile`, the results stay in its repository or a
-//! folder of files from there, which `VMBAKE_VECTORS` names.
+//! Test vectors of the operating-system-manager: inputs are in `data/profile`, expected results in its repository or a
+//! directory given by `VMBAKE_VECTORS`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

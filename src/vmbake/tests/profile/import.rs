@@ -1,15 +1,15 @@
-//! Profiles as layers: what commands of scripts come to, and what stops an import.
+//! Profiles as layers: effects of script commands, and refusals.
 
 use std::fs;
 
 use serde_json::{Value, json};
-use vmbake::cli::advice;
+use vmbake::cli::error_report;
 use vmbake_profile::import::{ImportError, ImportRequest, ImportedProfile, Lock, Rules, StatementClass, import};
 use vmbake_profile::{ControllerOptions, Deployment, Profile};
 
 use super::Desk;
 
-/// A profile whose machines run `script` as `/usr/local/sbin/setup`, beside `files`, each a path with its content.
+/// A profile whose machines run `script` as `/usr/local/sbin/setup`, with `files`, each a path with its content.
 fn profile(script: &str, files: &[(&str, &str)]) -> String {
     let file = |(path, content): (&str, &str)| {
         let lines: String = content.lines().map(|line| format!("            {line}\n")).collect();
@@ -314,7 +314,9 @@ fn what_is_not_known_stops_an_import() {
         assert!(text.contains(expected), "{script}\n{text}");
     }
     let error = run("frobnicate 'x y'", &[], &json!({})).unwrap_err();
-    assert!(advice::hint(&error).is_some_and(|hint| hint.contains(r#"{"command": "frobnicate x y", "drop": "why"}"#)));
+    assert!(
+        error_report::hint(&error).is_some_and(|hint| hint.contains(r#"{"command": "frobnicate x y", "drop": "why"}"#))
+    );
 }
 
 #[test]
@@ -427,7 +429,10 @@ fn systems_and_providers_are_those_of_the_table() {
     };
     let error = import(request).unwrap_err();
     assert!(matches!(error, ImportError::Untested { .. }), "{error}");
-    assert!(advice::hint(&error).is_some_and(|hint| hint.contains("the nearest that is: debian-13 at")), "{error}");
+    assert!(
+        error_report::hint(&error).is_some_and(|hint| hint.contains("the nearest that is: debian-13 at")),
+        "{error}"
+    );
 }
 
 #[test]

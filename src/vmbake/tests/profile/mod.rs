@@ -1,4 +1,4 @@
-//! Profiles: YAML in; what the operating-system-manager would make of it out, or every reason why not.
+//! Profiles: YAML in; the operating-system-manager's rendering out, or all errors.
 
 mod base;
 mod damaged;
@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use vmbake::cli::advice;
+use vmbake::cli::error_report;
 use vmbake_profile::{ControllerOptions, Deployment, MachinePhase, OperatingSystemConfig, Profile, ProfileError};
 
 /// A profile and a deployment that fit each other, in a folder.
@@ -106,7 +106,7 @@ impl Desk {
         let result = self.render().and_then(|config| config.user_data(MachinePhase::Bootstrap).map(drop));
         let error = result.expect_err("nothing is said against it");
         let folder = format!("{}/", self.dir.path().display());
-        (error.to_string().replace(&folder, ""), advice::hint(&error).unwrap_or_default())
+        (error.to_string().replace(&folder, ""), error_report::hint(&error).unwrap_or_default())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Paths in scripts of profiles compared with Linux: the same trees are made on disk, and openat2(2) goes the same paths inside of them.
+//! Path resolution in scripts of profiles, compared with openat2(2) on the same trees on disk.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

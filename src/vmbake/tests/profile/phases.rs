@@ -1,4 +1,4 @@
-//! The two phases of a profile in the order of cloud-init, and scripts that only the first boot can run.
+//! The two phases of a profile in cloud-init's order, and scripts that only the first boot can run.
 
 use serde_json::json;
 use vmbake_profile::import::{ImportError, ImportedProfile};

@@ -1,4 +1,4 @@
-//! What is no profile, no deployment, or cannot become an image of Debian: refused with its place, and with what to do.
+//! Invalid profiles and deployments, and ones that cannot become a Debian image: refused with position and hint.
 
 use std::fs;
 

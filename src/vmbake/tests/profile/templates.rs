@@ -1,4 +1,4 @@
-//! Templates: those with known results, and hostile ones. `tests/templates.py` asks Go itself about many more.
+//! Templates: with known results, and malicious ones. `tests/templates.py` compares many more with Go.
 
 use super::Desk;
 

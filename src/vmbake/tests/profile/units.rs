@@ -1,4 +1,4 @@
-//! Units of profiles: what their start does when the image is made, as systemd does it, and what is refused.
+//! Units of profiles: effects of starting them at build time, as in systemd, and refusals.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn service(text: &str) -> String {
     format!("[Service]\n{text}")
 }
 
-/// Imports a script with files besides `/opt/s`.
+/// Imports a script with files in addition to `/opt/s`.
 fn with(script: &str, files: &[(&str, &str)]) -> Result<vmbake_profile::import::ImportedProfile, String> {
     let files: Vec<(&str, &str)> = files.iter().copied().chain([SCRIPT]).collect();
     run(script, &files, &json!({})).map_err(|error| error.to_string())

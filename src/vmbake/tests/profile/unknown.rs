@@ -1,7 +1,7 @@
-//! What an import knows of the base, and that a script whose result depends on anything else stops it.
+//! Known state of the base during an import: a script that depends on anything else is refused.
 
 use serde_json::json;
-use vmbake::cli::advice;
+use vmbake::cli::error_report;
 
 use super::import::{content, document, layer, run};
 
@@ -244,7 +244,7 @@ fn nothing_is_guessed_about_the_base() {
             Err(error) => {
                 let text = error.to_string();
                 let names = ["/usr/local/sbin/setup:", "/usr/bin/sudo:", "/opt/s:"];
-                let has_place = names.iter().any(|name| text.starts_with(name)) && advice::hint(&error).is_some();
+                let has_place = names.iter().any(|name| text.starts_with(name)) && error_report::hint(&error).is_some();
                 if !text.contains(expected) || !(has_place || text.contains("made of files")) {
                     wrong.push(format!("{script}\n    {text}"));
                 }

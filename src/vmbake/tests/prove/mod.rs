@@ -1,4 +1,4 @@
-//! Proofs that are replayed: what somebody wrote into a manifest counts for nothing.
+//! Replayed proofs: claims in a manifest have no effect.
 
 use serde_json::{Value, json};
 use vmbake_common::digest::Digest;

@@ -1,4 +1,4 @@
-//! An archive with a package and a site with a program, and the manifest that pins both.
+//! An archive with a package, a site with a program, and a manifest that pins both.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Nothing where gpg is missing.
+    /// `None` if gpg is missing.
     pub fn signed_by(lab: &Lab, key: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("trust")).unwrap();
@@ -111,7 +111,7 @@ impl Site {
         use_it(Prover::new(&self.store, &self.sources, &anchors, None))
     }
 
-    /// Looks for the base image, as a bake does to which nobody names one.
+    /// Looks for the base image, as a bake without --base does.
     pub fn base(&self, manifest: &Value) -> Result<(), String> {
         let anchors = Anchors::load(&Catalog::only(self.folder.path().join("trust"))).unwrap();
         let (store, sources, threads) = (&self.store, &self.sources, std::num::NonZeroUsize::MIN);

@@ -1,4 +1,4 @@
-//! Blocks of a snapshot: which count, what a parent saves, and that all others may hold anything.
+//! Blocks of a snapshot: required blocks, savings by a parent, and arbitrary content of all others.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -149,7 +149,7 @@ fn free_blocks_are_left_out_and_others_are_not() {
     assert!(!counts(&before, free) && !counts(&before, gap), "zeros");
     lab.write(free, b"deleted");
     assert_eq!(blocks(&lab.disk()), before, "data in free blocks");
-    lab.write(gap, b"boot code of somebody");
+    lab.write(gap, b"foreign boot code");
     let after = blocks(&lab.disk());
     assert!(counts(&after, gap), "data outside of partitions");
     assert_eq!(after.beyond(&before).map(|(index, _)| index).collect::<Vec<_>>(), [gap / BLOCK]);

@@ -1,4 +1,4 @@
-//! Credentials: which a registry gets, and that nobody else gets any.
+//! Credentials are sent to their registry only.
 
 use std::path::Path;
 use std::time::Duration;

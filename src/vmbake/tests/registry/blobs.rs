@@ -1,4 +1,4 @@
-//! Blobs and manifests in both directions: what is sent once, what is sent again, and what is refused.
+//! Upload and download of blobs and manifests: single and repeated transfers, and refusals.
 
 use std::io::Write;
 
@@ -93,7 +93,7 @@ fn what_will_not_pass_is_not_asked_again() {
     let server = uploads(|_, seen| (seen.method == "POST").then(|| reply(202, "")));
     let error = repository(&server.address, "a").put_blob(&Digest::of(b""), Payload::Bytes(b""), None).unwrap_err();
     assert!(matches!(error, RegistryError::Answer { .. }), "{error}");
-    // A mount that nobody asked for is no upload.
+    // An unrequested mount is not an upload.
     let server = uploads(|_, seen| (seen.method == "POST").then(|| reply(201, "")));
     let error = repository(&server.address, "a").put_blob(&Digest::of(b""), Payload::Bytes(b""), None).unwrap_err();
     assert!(matches!(error, RegistryError::Answer { .. }), "{error}");

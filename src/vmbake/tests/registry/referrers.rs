@@ -1,4 +1,4 @@
-//! What is attached to a manifest, in registries that list it and in those that do not.
+//! Referrers of a manifest, in registries with and without the referrers API.
 
 use std::sync::Mutex;
 
@@ -106,7 +106,7 @@ fn a_list_is_read_to_its_end_and_not_elsewhere() {
 
 #[test]
 fn what_others_add_at_the_same_time_stays() {
-    // The first list that is written is lost to that of somebody else.
+    // The first written list loses an update race.
     let tagged = Mutex::new((0, String::new()));
     let server = serve(move |_, seen, _| {
         let mut tagged = tagged.lock().unwrap();

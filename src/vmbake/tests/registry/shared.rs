@@ -1,4 +1,4 @@
-//! A store that machines share through a registry: what it spares, and that it can do no harm.
+//! A shared store in a registry: saved downloads, and harmless failures.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ fn two_machines_ask_an_upstream_once() {
         let reader = machine(dir.path(), &name("reader"), &registry.address, false);
         assert_eq!(get(&reader, &site, digest).unwrap(), CONTENT.len() as u64);
         let before = asked.load(Ordering::Relaxed);
-        // Whoever only reads leaves nothing there.
+        // Readers do not write.
         let writer = machine(dir.path(), &name("writer"), &registry.address, true);
         get(&writer, &site, digest).unwrap();
         assert_eq!(asked.load(Ordering::Relaxed), before + 1, "{digest}");
@@ -140,7 +140,7 @@ fn a_shared_store_that_fails_is_left_out() {
         assert!([left_out, full_up].iter().all(|text| is_told(text) <= 1), "{name}: told once: {said:?}");
         assert!(!said.iter().any(|line| line.contains(left_out)) || expected.contains(&left_out), "{name}: {said:?}");
     }
-    // Nobody listens.
+    // Nothing listens.
     let dir = tempfile::tempdir().unwrap();
     let (site, _) = upstream();
     let store = machine(dir.path(), "store", "127.0.0.1:9", true);

@@ -1,4 +1,4 @@
-//! A server that answers as a test says, and keeps what it was asked.
+//! A scripted server that records requests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -85,7 +85,7 @@ pub fn serve(answer: impl Fn(usize, &Seen, &str) -> Reply + Send + Sync + 'stati
                     }
                     head.push_str("\r\n");
                     let body = if request.method == "HEAD" { &[][..] } else { &body };
-                    // Whoever hangs up early is no failure of the server.
+                    // A client that disconnects early is not an error.
                     if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).is_err() {
                         return;
                     }

@@ -1,4 +1,4 @@
-//! Lists of tags, as registries give them page by page.
+//! Paginated tag lists of registries.
 
 use vmbake_store::registry::{Access, Credentials, RegistryError, Repository};
 
@@ -17,7 +17,7 @@ fn all_pages_are_read() {
             .header("link", "</v2/a/tags/list?last=1.0>; rel=\"next\""),
         _ => reply(200, r#"{"name": "a", "tags": ["1.1_b2"]}"#),
     });
-    // What is no tag leads nowhere.
+    // An invalid tag does not resolve.
     assert_eq!(tags(&server).unwrap(), ["1.0", "1.1_b2"]);
     assert_eq!(server.lines(), ["GET /v2/a/tags/list", "GET /v2/a/tags/list?last=1.0"]);
     let server = serve(|_, _, _| reply(200, r#"{"name": "a", "tags": null}"#));

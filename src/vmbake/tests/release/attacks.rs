@@ -1,4 +1,4 @@
-//! What somebody may change in a release, and which check notices.
+//! Modifications of a release, and the check that detects each.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use vmbake_bake::BakeRequest;
 use super::lab::{Lab, NAME, both, edit, relist};
 use crate::origin::bakery::{TOOL, bake, can_bake};
 
-/// A change, what it is called, and what must be said of the release then.
+/// A modification, its name, and the expected report.
 type Attack<'a> = (&'static str, &'a dyn Fn(&Path), &'a [&'a str]);
 
 fn file(end: &str) -> String {
@@ -117,7 +117,7 @@ fn every_change_is_named() {
             ],
         ),
         (
-            "a subject that is no output",
+            "a subject that is not an output",
             &|out| changed(out, &provenance, &|text| text.replacen(&raw, "other.raw", 1)),
             &["failed provenance tools.o.amd64.provenance.json: tools.o.amd64.raw is missing in its subjects"],
         ),

@@ -1,4 +1,4 @@
-//! What whoever verifies may demand: keys, how many of them, builders, sources, ages; and what is said without any demand.
+//! Requirements of a verification: keys, thresholds, builders, sources, ages; and the report without any.
 
 use std::fs;
 use std::path::Path;
@@ -116,7 +116,7 @@ fn keys_of_another_kind_are_refused_by_name() {
     let key = lab.path("one.pub");
     let signed = lab.path("signed");
     let twice = ["verify", "image", text(&signed), "--key", text(&key), "--key", text(&key)];
-    assert!(stderr(&vmbake(&twice, &[])).contains("is the same key"));
+    assert!(stderr(&vmbake(&twice, &[])).contains("same key as"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A small signed release, and what `vmbake verify image` says of it.
+//! A small signed release, and the output of `vmbake verify image`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ pub fn both(dir: &Path, out: &str) -> BakeRequest {
     BakeRequest { formats: vec![Format::Raw, Format::Qcow2], ..request(dir, base, out, 2) }
 }
 
-/// Lists a changed file as it is now, as somebody would who can write to the folder.
+/// Updates the checksum lists for a modified file, as an attacker with write access would.
 pub fn relist(out: &Path, file: &str) {
     let path = out.join(file);
     let (list, before, hex, between) = match file.ends_with(".raw") {

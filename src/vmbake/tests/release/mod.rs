@@ -1,4 +1,4 @@
-//! Releases: the provenance that a bake writes, the keys that sign, and everything that somebody may change in what was signed.
+//! Releases: provenance, signing keys, and modifications of signed outputs.
 
 pub mod lab;
 mod provenance;

@@ -1,4 +1,4 @@
-//! The statement beside an image: what is in it, and on what it depends.
+//! The provenance of an image: its contents and dependencies.
 
 use std::fs;
 

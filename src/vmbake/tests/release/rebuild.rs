@@ -1,4 +1,4 @@
-//! Baking a release again: what shows that its bytes are what its inputs lead to, and what does not.
+//! Rebuilding a release: proof that its bytes follow from its inputs, and failures.
 
 use std::fs;
 use std::io::Write;
@@ -81,7 +81,7 @@ fn a_release_is_baked_again_to_the_same_bytes() {
     let (code, said, differences) = baked.again(vmbake, "layers");
     assert_eq!((code, differences.as_str()), (0, ""), "{said:?}");
     for end in ["inputs.json", "json", "origin.json", "qcow2", "raw"] {
-        assert!(said.contains(&format!("ok {NAME}.{end}: the same")), "{end}: {said:?}");
+        assert!(said.contains(&format!("ok {NAME}.{end}: identical")), "{end}: {said:?}");
     }
 
     let copied = Command::new("cp").arg("-r").args([baked.path("layers"), baked.path("other")]).status();
@@ -103,7 +103,7 @@ fn a_release_is_baked_again_to_the_same_bytes() {
     );
 }
 
-/// Whoever bakes a release again may say so with a key and a name of its own, and is believed by those.
+/// A rebuilder can attest a release with a separate key and builder ID, and is trusted by those.
 #[test]
 fn a_rebuilder_signs_what_it_has_baked_again() {
     if !can_bake() {
@@ -142,7 +142,7 @@ fn a_rebuilder_signs_what_it_has_baked_again() {
     let demand = ["--rebuild", "--key", text(&public), "--policy", text(&policy)];
     let done = baked.run(vmbake, &[verify.as_slice(), &demand].concat(), "layers");
     assert!(done.status.success(), "{}", stderr(&done));
-    // Whoever does not believe that builder does not believe its statement.
+    // Statements of an untrusted builder do not count.
     fs::write(&policy, r#"{"format": 1, "builders": ["urn:vmbake:builder"]}"#).unwrap();
     let done = baked.run(vmbake, &[verify.as_slice(), &demand].concat(), "layers");
     assert_eq!(done.status.code(), Some(1));
@@ -163,9 +163,9 @@ fn what_the_inputs_do_not_lead_to_is_named() {
     relist(&baked.path("out"), &format!("{NAME}.raw"));
     let (code, said, differences) = baked.again(Path::new(env!("CARGO_BIN_EXE_vmbake")), "layers");
     assert_eq!(code, 1);
-    let listed = format!("failed {NAME}.raw: it is listed with fsverity:sha256:");
-    assert!(said.iter().any(|line| line.starts_with(&listed) && line.contains("baked again it is")), "{said:?}");
-    let same = said.iter().filter(|line| line.ends_with(": the same")).count();
+    let listed = format!("failed {NAME}.raw: listed with fsverity:sha256:");
+    assert!(said.iter().any(|line| line.starts_with(&listed) && line.contains("the rebuild has")), "{said:?}");
+    let same = said.iter().filter(|line| line.ends_with(": identical")).count();
     assert!(same >= 4 && same == said.len() - 1, "{said:?}");
     assert!(differences.contains("/tool") && differences.contains(&format!("{NAME}.raw: ")), "{differences}");
 }

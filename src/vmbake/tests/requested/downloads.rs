@@ -1,4 +1,4 @@
-//! Files from addresses that a layer states: pinned, proven anew, installed, and bound to the words of the layer.
+//! Downloads of a layer by URL: pinned, verified again, installed, and bound to the layer's text.
 
 use serde_json::{Value, json};
 use vmbake_common::digest::Digest;
@@ -121,7 +121,7 @@ fn a_manifest_is_of_the_words_that_it_was_made_for() {
     yard.layer("box", &stated().replace("-{arch}", "-{os}").replace(&sha256("amd64"), &sha256("none")));
     let (ok, said) = yard.update(&[]);
     assert!(!ok && said.contains("404") && yard.text() == text, "{said}");
-    // What nobody asks for any more goes, and what comes is brought.
+    // Removed requests are dropped, and new ones are fetched.
     yard.layer("box", &stated().replace("\"tool\": {", "\"tools\": {"));
     let (ok, said) = yard.update(&["--check"]);
     assert!(!ok && said.contains("tools  - -> 1.0"), "{said}");
@@ -160,7 +160,7 @@ fn a_forged_manifest_is_refused() {
             assert!(!ok && said.contains(expected), "{pointer}: {said}");
         }
     }
-    // Both places together are believed by nobody who knows the layer.
+    // A consistent change in both places is detected by the layer.
     let mut forged = good.clone();
     forged["dependencies"]["tool"]["digest"] = json!(other);
     forged["requests"]["box"]["downloads"]["tool"]["proof"] = json!({"stated": other});

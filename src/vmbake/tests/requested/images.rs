@@ -1,4 +1,4 @@
-//! Container images that a layer asks for: pinned by digest, and laid out where `images` of any layer says.
+//! Container images of a layer: pinned by digest, and stored where `images` of any layer specifies.
 
 use serde_json::{Value, json};
 

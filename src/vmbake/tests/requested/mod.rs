@@ -1,4 +1,4 @@
-//! What layers ask of upstreams themselves: downloads and container images, from `layer.json` to an image that has them.
+//! Downloads and container images of layers, from `layer.json` to an image with them.
 
 mod downloads;
 mod images;

@@ -1,4 +1,4 @@
-//! What layers may not ask of upstreams, as an update tells it.
+//! Refused downloads of layers, as reported by an update.
 
 use std::process::Command;
 

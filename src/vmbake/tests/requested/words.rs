@@ -1,11 +1,11 @@
-//! What `layer check` finds in `downloads` and `container_images`.
+//! Errors of `layer check` in `downloads` and `container_images`.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::layers::are_found;
 
-/// What stands for the words in capitals below.
+/// Values of the capitalized placeholders below.
 const WORDS: [(&str, &str); 3] = [
     ("TOOL", r#"{"url": "https://a/x", "version": "1", STATED, FILE}"#),
     ("STATED", r#""sha256": "0000000000000000000000000000000000000000000000000000000000000000""#),

@@ -1,4 +1,4 @@
-//! A site with files and container images on loopback, a base image, and a layer `box` that asks for some of them.
+//! A site with files and container images on loopback, a base image, and a layer `box` with some of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -100,7 +100,7 @@ pub fn next_site() -> Site {
 }
 
 impl Yard {
-    /// Nothing where a tool is missing.
+    /// `None` if a tool is missing.
     pub fn new() -> Option<Self> {
         if !have(&TOOLS) {
             return None;

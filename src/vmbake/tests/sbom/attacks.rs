@@ -1,4 +1,4 @@
-//! Trees of people who want that a reader stops, lies or prints what a terminal obeys.
+//! Malicious trees: against crashes, wrong results and terminal escapes.
 
 use std::collections::BTreeSet;
 
@@ -68,14 +68,14 @@ fn damaged_status_files_are_refused() {
     for (status, expected) in [
         (
             "Package: a\nStatus: a b installed\n",
-            "/var/lib/dpkg/status: stanza 1 is damaged: control file: has no field Version",
+            "/var/lib/dpkg/status: stanza 1 is malformed: control file: has no field Version",
         ),
         (
             "Package: a\n\nStatus: a b installed\nVersion: 1\n",
-            "/var/lib/dpkg/status: stanza 2 is damaged: control file: has no field Package",
+            "/var/lib/dpkg/status: stanza 2 is malformed: control file: has no field Package",
         ),
-        (" x\n", "/var/lib/dpkg/status: stanza 1 is damaged: control file: starts with a continuation line"),
-        ("nothing\n", "/var/lib/dpkg/status: stanza 1 is damaged: control file: line \"nothing\" is no field"),
+        (" x\n", "/var/lib/dpkg/status: stanza 1 is malformed: control file: starts with a continuation line"),
+        ("nothing\n", "/var/lib/dpkg/status: stanza 1 is malformed: control file: line \"nothing\" is no field"),
     ] {
         assert_eq!(failure(&debian(status)), expected);
     }
@@ -89,7 +89,7 @@ fn images_without_packages_say_so() {
     let tree = empty();
     let [spdx, cdx] = texts(&tree);
     for text in [spdx, cdx] {
-        assert!(text.contains("no database of dpkg") && text.contains("no os-release"), "{text}");
+        assert!(text.contains("no dpkg database") && text.contains("no os-release"), "{text}");
     }
 }
 
@@ -135,10 +135,10 @@ fn damaged_programs_of_go_are_noted() {
     let noted: Vec<&String> = inventory.notes.iter().filter(|note| note.starts_with('/')).collect();
     assert_eq!(noted.len(), 2, "{noted:?}");
     assert!(
-        noted[0].starts_with("/b-\\x1bcut: it is not known whether Go made it: Go build information:"),
+        noted[0].starts_with("/b-\\x1bcut: unknown whether it is a Go program: Go build information:"),
         "{noted:?}"
     );
-    assert!(noted[1].starts_with("/c-outside: it is not known whether Go made it: the section headers"), "{noted:?}");
+    assert!(noted[1].starts_with("/c-outside: unknown whether it is a Go program: the section headers"), "{noted:?}");
 }
 
 #[test]
@@ -150,5 +150,5 @@ fn programs_with_countless_modules_are_noted() {
     }
     let notes = inventory(&tree).notes;
     let noted: Vec<&String> = notes.iter().filter(|note| note.starts_with('/')).collect();
-    assert_eq!(noted, ["/6: not listed, as all programs of Go together have more than 500000 modules"]);
+    assert_eq!(noted, ["/6: not listed, since all Go programs together have more than 500000 modules"]);
 }

@@ -1,4 +1,4 @@
-//! What is beside a baked image, and what `vmbake sbom` prints of it later.
+//! SBOMs next to a baked image, and later output of `vmbake sbom`.
 
 use std::fs;
 
@@ -15,9 +15,9 @@ fn a_bake_writes_what_the_image_says_later() {
     let image = out.join("tools.o.amd64.raw");
     let sums = fs::read_to_string(out.join("SHA256SUMS")).unwrap();
     for (end, form) in [("spdx", "spdx-2.3"), ("cdx", "cyclonedx-1.6")] {
-        let beside = fs::read_to_string(out.join(format!("tools.o.amd64.{end}.json"))).unwrap();
+        let sidecar = fs::read_to_string(out.join(format!("tools.o.amd64.{end}.json"))).unwrap();
         let said = vmbake(&["sbom", image.to_str().unwrap(), "--format", form]);
-        assert_eq!(text(&said.stdout), beside);
+        assert_eq!(text(&said.stdout), sidecar);
         assert!(said.status.success() && sums.contains(&format!("tools.o.amd64.{end}.json\n")), "{sums}");
     }
     let spdx = fs::read_to_string(out.join("tools.o.amd64.spdx.json")).unwrap();
@@ -26,7 +26,7 @@ fn a_bake_writes_what_the_image_says_later() {
     assert_eq!(found["tool"]["versionInfo"], "1.2");
     assert_eq!(found["tool"]["downloadLocation"], "https://example.org/1.2");
     assert_eq!(found["tool"]["comment"], "layer: tools\nproof: checksum file https://example.org/1.2.sha256");
-    assert_eq!(found["firstboot"]["comment"], "layer: tools\nproof: none: part of the vmbake that baked the image");
+    assert_eq!(found["firstboot"]["comment"], "layer: tools\nproof: none: built into the vmbake that baked the image");
     let digest = vmbake_common::digest::Digest::of(crate::origin::bakery::TOOL).hex();
     assert_eq!(found["tool"]["checksums"][0]["checksumValue"], digest);
     assert!(found["dash"].get("checksums").is_none());
@@ -55,5 +55,5 @@ fn a_record_that_lies_is_refused() {
     });
     let said = vmbake(&["sbom", changed.to_str().unwrap()]);
     assert_eq!((said.status.code(), text(&said.stdout)), (Some(1), ""));
-    assert!(text(&said.stderr).contains("the record of origins is of manifest "), "{}", text(&said.stderr));
+    assert!(text(&said.stderr).contains("the record of origins is for manifest "), "{}", text(&said.stderr));
 }

@@ -1,4 +1,4 @@
-//! Bills of materials: what they say of made trees, of damaged ones, and of images that were just baked.
+//! SBOMs of synthetic trees, of corrupt ones, and of freshly baked images.
 
 mod attacks;
 mod images;

@@ -1,4 +1,4 @@
-//! Bundles: their form, which of several counts, when they were signed, and by whom.
+//! Sigstore bundles: format, selection from several, time and identity.
 
 use serde_json::{Value, json};
 use vmbake_common::digest::Digest;

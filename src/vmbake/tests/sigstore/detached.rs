@@ -1,4 +1,4 @@
-//! `.sig` and `.cert`, and the answers of the log that make a bundle of them.
+//! `.sig` and `.cert`, and log responses that complete them to a bundle.
 
 use serde_json::{Value, json};
 use vmbake_common::digest::Digest;
@@ -84,7 +84,7 @@ fn the_entry_of_this_signature_is_found_among_others() {
         assert!(matches!(verify(&wrong), Err(CosignError::OtherEntry)), "{wrong}");
         assert!(detached("k8s").find(wrong.to_string().as_bytes()).unwrap().is_none());
     }
-    // Whoever logs another kind of entry, or nonsense, under the same digest must not stand in the way.
+    // Log entries of another type, or malformed ones, under the same digest are ignored.
     for body in [
         "{}",
         "x",

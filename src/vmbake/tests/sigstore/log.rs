@@ -1,5 +1,4 @@
-//! A signer with a key and a transparency log with one entry, so that what is wrong with a bundle is nothing but what a
-//! test made wrong.
+//! A signer with a key and a transparency log with one entry, so that a bundle has only the flaws that a test introduces.
 
 use serde_json::{Value, json};
 use sigstore_verify::crypto::{KeyPair, sha256};

@@ -1,4 +1,4 @@
-//! Signatures of sigstore and cosign: real ones, the ones of sigstore's conformance suite, and forged ones.
+//! Sigstore and cosign signatures: real ones, those of sigstore's conformance suite, and forged ones.
 
 use std::path::{Path, PathBuf};
 

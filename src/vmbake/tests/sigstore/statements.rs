@@ -1,4 +1,4 @@
-//! Statements that are signed and logged as they should be: what they say decides.
+//! Correctly signed and logged statements, whose contents decide.
 
 use serde_json::{Value, json};
 use vmbake_common::digest::Digest;

@@ -1,4 +1,4 @@
-//! The programs that tests ask for a second opinion.
+//! External tools that tests compare with.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! User data: settings and files in; a document that every reader of YAML reads alike out, or every reason why not.
+//! User data: settings and files in; a document that all YAML parsers read alike out, or all errors.
 
 mod command;
 mod readers;
@@ -146,13 +146,13 @@ fn a_machine_without_settings_takes_keys_for_its_default_user_alone() {
     request.ssh_keys = Some(files.put("keys", KEY));
     assert_eq!(try_render(&request).unwrap().user_data, format!("#cloud-config\nssh_authorized_keys:\n- \"{KEY}\"\n"));
     request.nonce = Some(files.put("nonce", TOKEN));
-    assert_eq!(refusal(&request), "--nonce means nothing to kind node");
+    assert_eq!(refusal(&request), "--nonce is not supported by kind node");
     request.nonce = None;
     request.authority = Some(files.put("ca.pem", CERTIFICATE));
-    assert_eq!(refusal(&request), "--ca means nothing to kind node");
+    assert_eq!(refusal(&request), "--ca is not supported by kind node");
     request.authority = None;
     request.settings = vec![(Origin::Option("--set"), with(&[]))];
-    assert!(refusal(&request).contains("\n  CLUSTER_ID means nothing to this kind\n"));
+    assert!(refusal(&request).contains("\n  CLUSTER_ID: unknown setting of this kind\n"));
 
     // A machine that waits for settings goes on without any, if none is required.
     let (plan, layers) = &KINDS["knd"];
@@ -171,7 +171,7 @@ fn a_machine_without_settings_takes_keys_for_its_default_user_alone() {
 
 #[test]
 fn all_that_is_missing_is_named_at_once() {
-    let expected = "these settings cannot configure a machine of kind knc:
+    let expected = "invalid settings for kind knc:
   PROVIDER_KIND: expected a value, found \"\"
   NSTANCE_SERVER_REGISTRATION_ADDR is empty
   NSTANCE_SERVER_AGENT_ADDR is empty
@@ -210,12 +210,16 @@ fn what_a_machine_would_refuse_is_refused_here() {
             "{{ NSTANCE_SERVER_AGENT_ADDR }}: expected host:port or [address]:port",
         ),
         ("NSTANCE_SERVER_AGENT_ADDR", "a b:1", "{{ NSTANCE_SERVER_AGENT_ADDR }}: expected host:port or [address]:port"),
-        ("KUBE_APIPORT", "1", "KUBE_APIPORT means nothing to this kind; there is KUBE_API_PORT"),
-        ("netsy_bucket", "1", "netsy_bucket means nothing to this kind; there is NETSY_BUCKET, REGISTRY_BUCKET"),
-        ("HOME", "1", "HOME means nothing to this kind"),
+        ("KUBE_APIPORT", "1", "KUBE_APIPORT: unknown setting of this kind; did you mean KUBE_API_PORT?"),
+        (
+            "netsy_bucket",
+            "1",
+            "netsy_bucket: unknown setting of this kind; did you mean NETSY_BUCKET, REGISTRY_BUCKET?",
+        ),
+        ("HOME", "1", "HOME: unknown setting of this kind"),
     ] {
         let said = refusal(&request(with(&[(name, value)])));
-        assert_eq!(said, format!("these settings cannot configure a machine of kind knc:\n  {expected}"), "{name}");
+        assert_eq!(said, format!("invalid settings for kind knc:\n  {expected}"), "{name}");
     }
     // One wrong setting hides no other.
     let said = refusal(&request(with(&[("KUBE_API_PORT", "0"), ("CLUSTER_ID", ""), ("HOME", "")])));
@@ -326,20 +330,20 @@ fn files_that_are_something_else_are_refused_and_not_shown() {
         ("s3cret", "certificates (PEM), found none"),
         (private, "certificates (PEM), found something else in PEM, perhaps a private key"),
         (&format!("{CERTIFICATE}{private}"), "certificates (PEM), found something else in PEM, perhaps a private key"),
-        (&cut, "certificates (PEM), found a damaged one"),
-        (&endless, "certificates (PEM), found one that does not end"),
-        (&format!("{endless}{CERTIFICATE}"), "certificates (PEM), found one that does not end"),
+        (&cut, "certificates (PEM), found a malformed one"),
+        (&endless, "certificates (PEM), found an unterminated one"),
+        (&format!("{endless}{CERTIFICATE}"), "certificates (PEM), found an unterminated one"),
     ] {
         let authority = Some(files.put("ca.pem", content));
         refused(&UserDataRequest { authority, ..request(with(&[])) }, expected);
     }
     for content in ["", "\n", "two words", "two\nlines\n", "s3cret\r\n", "\u{e9}"] {
         let nonce = Some(files.put("nonce", content));
-        refused(&UserDataRequest { nonce, ..request(with(&[])) }, "a token in one line and nothing else");
+        refused(&UserDataRequest { nonce, ..request(with(&[])) }, "a token in a single line");
     }
     for content in ["", "# none", private, "ssh-ed25519", "ssh-ed25519 !", "s3cret AAAA", "ssh-rsa AAAA \u{1b}"] {
         let ssh_keys = Some(files.put("keys", content));
-        refused(&UserDataRequest { ssh_keys, ..request(with(&[])) }, "public keys of SSH, one a line");
+        refused(&UserDataRequest { ssh_keys, ..request(with(&[])) }, "SSH public keys, one per line");
     }
     let nonce = Some(files.put("nonce", [0xff, 0xfe]));
     refused(&UserDataRequest { nonce, ..request(with(&[])) }, "found no UTF-8");
@@ -391,11 +395,8 @@ fn a_provider_takes_what_it_takes_and_not_a_byte_more() {
         assert_eq!(full.user_data.len(), limit);
         full.check_size().unwrap();
         let over = try_render(&request(&"x".repeat(limit - empty + 1))).unwrap().check_size().unwrap_err().to_string();
-        let expected = format!(
-            "the user data has {} bytes, which is more than the {limit} that {} takes",
-            limit + 1,
-            provider.name()
-        );
+        let expected =
+            format!("the user data has {} bytes, more than the limit of {limit} of {}", limit + 1, provider.name());
         assert_eq!(over, expected);
     }
 }
@@ -406,14 +407,11 @@ fn a_machine_reads_no_larger_file() {
         ["NETSY_ACCESS_KEY_ID", "NETSY_ENDPOINT", "NETSY_KEY_PREFIX", "NETSY_REGION", "NETSY_SECRET_ACCESS_KEY"];
     let more = ["OIDC_ISSUER", "REGISTRY_BUCKET", "REGISTRY_REGION", "REGISTRY_ENDPOINT", "REGISTRY_ACCESS_KEY_ID"];
     let long = "x".repeat(120 << 10);
-    // What a delivery may change is also kept in a file of its own: the first of these stays below its limit.
+    // Mutable variables are also kept in a separate file: the first of these stays below its limit.
     let mut all: Vec<_> = names.iter().chain(&more).take(8).map(|name| (*name, long.as_str())).collect();
     all.push(("IMMUTABLE_SSH_AUTHORIZED_KEYS", &long));
     let said = refusal(&request(with(&all)));
-    assert!(
-        said.starts_with("the settings take 11") && said.ends_with("more than the 1048576 that a machine reads"),
-        "{said}"
-    );
+    assert!(said.starts_with("the settings have 11") && said.ends_with("more than the limit of 1048576"), "{said}");
     // Samples would fit, the longest values do not.
     all.pop();
     let rest = "x".repeat(60 << 10) + "{{ .Vars.A }}";
@@ -422,7 +420,7 @@ fn a_machine_reads_no_larger_file() {
     try_render(&settings).unwrap();
     let template = Some(vmbake_user_data::UserDataTemplate::Nstance);
     let said = refusal(&UserDataRequest { template, ..settings });
-    assert!(said.starts_with("the settings take up to 10"), "{said}");
+    assert!(said.starts_with("the settings have up to 10"), "{said}");
 }
 
 #[test]
@@ -436,6 +434,6 @@ fn user_data_is_smaller_than_a_script_that_downloads() {
     let ours = try_render(&UserDataRequest { nonce, ..request(settings.clone()) }).unwrap().sizes;
     let own = |total: usize| total - ours.settings - ours.nonce;
     println!("user data {} bytes, script {} bytes", ours.total, script.len());
-    println!("beside settings and nonce: user data {} bytes, script {} bytes", own(ours.total), own(script.len()));
+    println!("without settings and nonce: user data {} bytes, script {} bytes", own(ours.total), own(script.len()));
     assert!(own(ours.total) * 5 < own(script.len()));
 }

@@ -1,4 +1,4 @@
-//! Documents with hostile values, read by those who read them: PyYAML, libyaml, a parser of YAML 1.2, the first-boot program.
+//! Documents with malicious values, as read by PyYAML, libyaml, a YAML 1.2 parser and the first-boot program.
 
 use super::*;
 

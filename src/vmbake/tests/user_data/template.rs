@@ -1,5 +1,5 @@
-//! Templates that a server fills: which placeholders there are, what is checked, and how long the longest values are. Go's
-//! text/template fills them in `tests/harness/fleet.py`.
+//! Templates that a server renders: placeholders, checks and maximum lengths. Go's
+//! text/template renders them in `tests/harness/fleet.py`.
 
 use super::*;
 use vmbake_common::hint::Hint;
@@ -65,7 +65,7 @@ fn settings_and_files_that_are_given_take_the_place_of_placeholders() {
     assert!(!text.contains(".CACert"), "{text}");
     // A token is of one machine.
     request.nonce = Some(files.put("nonce", TOKEN));
-    assert_eq!(refusal(&request), "a template takes no nonce: the server fills in one for each machine");
+    assert_eq!(refusal(&request), "a template cannot have a nonce: the server sets one for each machine");
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn other_settings_are_checked_as_without_a_template() {
             "{{ .Vars.X }}",
             "PROVIDER_KIND: expected --provider, which decides the size limit and the checks",
         ),
-        ("CLUSTER_ID", "{{ .Cluster.Id }}", "CLUSTER_ID: unknown placeholder; there is .Cluster.ID"),
+        ("CLUSTER_ID", "{{ .Cluster.Id }}", "CLUSTER_ID: unknown placeholder; did you mean .Cluster.ID?"),
         ("CLUSTER_ID", "s3cret{{ html .Nonce }}", "CLUSTER_ID: unknown placeholder"),
         ("CLUSTER_ID", "s3cret{{", "CLUSTER_ID: unknown placeholder"),
-        ("KUBE_APIPORT", "1", "KUBE_APIPORT means nothing to this kind; there is KUBE_API_PORT"),
+        ("KUBE_APIPORT", "1", "KUBE_APIPORT: unknown setting of this kind; did you mean KUBE_API_PORT?"),
         ("KUBE_API_PORT", "{{ .Cluster.ID }}", "KUBE_API_PORT: expected a port from 1 to 65535, found \"cluster\""),
         (
             "KUBE_SERVICE_ACCOUNT_ISSUER",
@@ -150,7 +150,7 @@ fn other_settings_are_checked_as_without_a_template() {
         ("NSTANCE_SERVER_AGENT_ADDR", "", "NSTANCE_SERVER_AGENT_ADDR is empty"),
     ] {
         let said = refusal(&template(&[(name, value)]));
-        assert_eq!(said, format!("these settings cannot configure a machine of kind knc:\n  {expected}"), "{name}");
+        assert_eq!(said, format!("invalid settings for kind knc:\n  {expected}"), "{name}");
     }
     // Variables of the server take a form that fits.
     let names =
@@ -161,7 +161,10 @@ fn other_settings_are_checked_as_without_a_template() {
     assert_eq!(try_render(&request).unwrap().sizes.provider, Some(Provider::Aws));
     // Machines of this kind wait for no settings.
     request.kind = "node".to_owned();
-    assert_eq!(refusal(&UserDataRequest { settings: Vec::new(), ..request }), "--template means nothing to kind node");
+    assert_eq!(
+        refusal(&UserDataRequest { settings: Vec::new(), ..request }),
+        "--template is not supported by kind node"
+    );
 }
 
 #[test]
@@ -175,10 +178,11 @@ fn the_longest_values_count() {
     let large = try_render(&template(&names.map(|name| (name, "{{ .Vars.ANY }}")))).unwrap();
     // The limits of the first boot hold for the longest values, too.
     let almost = "x".repeat((128 << 10) - 4095) + "{{ .Vars.ANY }}";
-    let expected = "NETSY_BUCKET: expected a value of at most 128 KiB, found one that may have 131073 bytes once its placeholders are filled";
+    let expected =
+        "NETSY_BUCKET: expected a value of at most 128 KiB, found one of up to 131073 bytes with filled placeholders";
     assert!(refusal(&template(&[("NETSY_BUCKET", &almost)])).ends_with(expected));
     try_render(&template(&[("NETSY_BUCKET", &almost[1..])])).unwrap();
     let total = sizes.total + names.iter().map(|name| 4096 + name.len() + "    =''\\n\\\n".len()).sum::<usize>();
-    let expected = format!("the user data has up to {total} bytes, which is more than the 16384 that aws takes");
+    let expected = format!("the user data has up to {total} bytes, more than the limit of 16384 of aws");
     assert_eq!(large.check_size().unwrap_err().to_string(), expected);
 }

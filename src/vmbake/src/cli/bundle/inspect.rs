@@ -1,4 +1,4 @@
-//! `vmbake bundle inspect` and `check`: bundles of a folder, a layout or a registry.
+//! `vmbake bundle inspect` and `check`, and loading bundles from a directory, a layout or a registry.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use vmbake_distribute::bundle::rules::complaints;
 use vmbake_oci::RemoteName;
 use vmbake_store::registry::{Access, Repository};
 
-/// How names in a registry begin, where they could be taken for paths.
+/// Prefix of registry references, which distinguishes them from paths.
 const SCHEME: &str = "oci://";
 
 const INSPECT_EXAMPLES: &str = "\
@@ -29,7 +29,7 @@ Examples:
 #[command(after_help = INSPECT_EXAMPLES)]
 pub(in super::super) struct InspectArgs {
     #[command(flatten)]
-    from: PlaceArgs,
+    from: LocationArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -48,61 +48,61 @@ Examples:
 #[command(after_help = CHECK_EXAMPLES)]
 pub(in super::super) struct CheckArgs {
     #[command(flatten)]
-    from: PlaceArgs,
+    from: LocationArgs,
     #[command(flatten)]
     layers: LayersArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
 }
 
-/// Where a bundle is.
+/// Location of a bundle.
 #[derive(Debug, Args)]
-pub(super) struct PlaceArgs {
-    /// Folder of a bundle, what `vmbake bundle pack` wrote, or HOST/NAME:TAG of a registry, perhaps with oci:// before it
+pub(super) struct LocationArgs {
+    /// Bundle: source directory, packed bundle, or [oci://]HOST/NAME:TAG in a registry
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
     #[command(flatten)]
     registry: RegistryArgs,
 }
 
-/// A bundle that is named on the command line.
+/// A bundle that was given on the command line.
 pub(super) enum Named {
     Folder(PathBuf, Box<BundleContents>),
     Packed(Box<PackedContents>),
 }
 
-impl PlaceArgs {
-    /// Where a packed bundle is.
-    pub(super) fn place(&self) -> Result<BundlePlace, Failure> {
-        place(&self.bundle, |name| Ok((self.registry.repository(&name.repository, Access::Pull)?, name)))
+impl LocationArgs {
+    /// Location of a packed bundle.
+    pub(super) fn location(&self) -> Result<BundlePlace, Failure> {
+        locate(&self.bundle, |name| Ok((self.registry.repository(&name.repository, Access::Pull)?, name)))
     }
 
-    /// The bundle, whose layers may require those of `catalog`.
+    /// Loads the bundle. Its layers may require layers of `catalog`.
     pub(super) fn read(&self, catalog: &Catalog) -> Result<Named, Failure> {
         if self.bundle.join(DOCUMENT).exists() {
             let contents = BundleContents::of_folder(&self.bundle, catalog)?;
             return Ok(Named::Folder(self.bundle.clone(), Box::new(contents)));
         }
-        Ok(Named::Packed(Box::new(PackedContents::read(self.place()?, catalog, None)?)))
+        Ok(Named::Packed(Box::new(PackedContents::read(self.location()?, catalog, None)?)))
     }
 }
 
-/// The layout at a path, or what a name in a registry stands for: `locate` gives its repository, and the name with a tag or a digest.
-pub(in super::super) fn place(
+/// The layout at a path, or the remote bundle: `open` returns its repository, and the name with a tag or digest.
+pub(in super::super) fn locate(
     bundle: &Path,
-    locate: impl FnOnce(RemoteName) -> Result<(Repository, RemoteName), Failure>,
+    open: impl FnOnce(RemoteName) -> Result<(Repository, RemoteName), Failure>,
 ) -> Result<BundlePlace, Failure> {
     let Some(name) = remote_name(bundle)? else { return Ok(BundlePlace::open(bundle)?) };
-    let (repository, name) = locate(name)?;
+    let (repository, name) = open(name)?;
     Ok(BundlePlace::Registry { repository: Box::new(repository), name })
 }
 
-/// The name of a bundle in a registry; `None` of a path.
+/// The registry reference of a bundle; `None` for a path.
 pub(super) fn remote_name(bundle: &Path) -> Result<Option<RemoteName>, Failure> {
     let text = bundle.to_string_lossy();
     Ok(match text.strip_prefix(SCHEME) {
         Some(name) => Some(name.parse()?),
-        // A file that is not there may be a name.
+        // A missing file can be a registry reference.
         None if bundle.symlink_metadata().is_err() => text.parse().ok(),
         None => None,
     })

@@ -1,4 +1,4 @@
-//! `vmbake bundle push`, `verify` and `trust`: from a publisher to whoever believes him.
+//! `vmbake bundle push`, `verify` and `trust`: publishes bundles, and trusts their publishers.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::network::RegistryArgs;
 use super::super::verify::signers::{RootArgs, SignerArgs};
 use super::super::{Failure, Outcome, files};
-use super::look::PlaceArgs;
+use super::inspect::LocationArgs;
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::escape;
 use vmbake_common::progress::{counted, remark};
@@ -30,13 +30,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = PUSH_EXAMPLES)]
 pub(in super::super) struct PushArgs {
-    /// What `vmbake bundle pack` wrote
+    /// Packed bundle
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Where to: HOST/NAME, or HOST/NAME:TAG for another tag than the version; perhaps with oci:// before it
+    /// Destination: [oci://]HOST/NAME[:TAG] [default tag: the bundle's version]
     #[arg(value_name = "REF")]
     reference: String,
-    /// Move a tag that stands for something else
+    /// Move an existing tag
     #[arg(long)]
     force: bool,
     /// Print JSON
@@ -59,13 +59,13 @@ Examples:
 #[command(after_help = VERIFY_EXAMPLES)]
 pub(in super::super) struct VerifyArgs {
     #[command(flatten)]
-    from: PlaceArgs,
+    from: LocationArgs,
     #[command(flatten)]
     signers: SignerArgs,
-    /// Publisher that must have signed, and may publish such a bundle
+    /// Publisher that must have signed the bundle
     #[arg(long, value_name = "NAME", conflicts_with_all = ["key", "certificate_identity"])]
     publisher: Option<String>,
-    /// Folder with what is known of publishers
+    /// Directory of trusted publishers
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     publishers: PathBuf,
     /// Print JSON
@@ -89,13 +89,13 @@ Examples:
 #[command(after_help = TRUST_EXAMPLES)]
 pub(in super::super) struct TrustBundleArgs {
     #[command(flatten)]
-    from: PlaceArgs,
+    from: LocationArgs,
     #[command(flatten)]
     signers: SignerArgs,
-    /// Folder with what is known of publishers
+    /// Directory of trusted publishers
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     publishers: PathBuf,
-    /// Do not ask
+    /// Do not prompt for confirmation
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -112,7 +112,7 @@ pub(super) fn push_bundle(args: &PushArgs) -> Result<Outcome, Failure> {
     let text = args.reference.strip_prefix("oci://").unwrap_or(&args.reference);
     let RemoteName { repository, tag, digest } = text.parse()?;
     if digest.is_some() {
-        return Err("a digest cannot be chosen: name HOST/NAME or HOST/NAME:TAG".into());
+        return Err("the destination must not have a digest: use HOST/NAME or HOST/NAME:TAG".into());
     }
     let from = BundlePlace::open(&args.path)?;
     let packed = PackedContents::read(from, &args.layers.catalog(&args.catalog), None)?;
@@ -125,12 +125,16 @@ pub(super) fn push_bundle(args: &PushArgs) -> Result<Outcome, Failure> {
     }
     let BundlePushReport { digest, tag, sent, reused, signatures } = report;
     let signatures = counted(signatures, "signature");
-    remark(&format!("sent {}; {}, were there; attached {signatures}", counted(sent, "blob"), counted(reused, "blob")));
+    remark(&format!(
+        "sent {}; {} already there; attached {signatures}",
+        counted(sent, "blob"),
+        counted(reused, "blob")
+    ));
     files::show(&format!("{repository}:{tag}@{digest}\n"))
 }
 
 pub(super) fn verify(args: &VerifyArgs) -> Result<Outcome, Failure> {
-    let place = args.from.place()?;
+    let place = args.from.location()?;
     let root = args.root.load(&args.trust.load(&args.catalog)?)?;
     let publisher = args.publisher.as_ref().map(|name| Publisher::load(&args.publishers, name)).transpose()?;
     let mut signers = args.signers.named()?;
@@ -158,7 +162,7 @@ pub(super) fn verify(args: &VerifyArgs) -> Result<Outcome, Failure> {
 }
 
 pub(super) fn trust(args: &TrustBundleArgs) -> Result<Outcome, Failure> {
-    let place = args.from.place()?;
+    let place = args.from.location()?;
     let root = args.root.load(&args.trust.load(&args.catalog)?)?;
     let signers = args.signers.named()?;
     let ([_], Some((key, certificate))) = (&signers[..], args.signers.only()?) else {
@@ -178,8 +182,8 @@ pub(super) fn trust(args: &TrustBundleArgs) -> Result<Outcome, Failure> {
         publisher.widen(&Publisher::load(&args.publishers, &document.publisher)?, &path)?;
     }
     files::show(&BundleSummary::of_packed(&packed, signers.len()).to_text())?;
-    if !args.yes && !ask(&document.publisher, &path)? {
-        remark("nothing was written");
+    if !args.yes && !confirm(&document.publisher, &path)? {
+        remark("not confirmed: nothing was written");
         return Ok(Outcome::Findings);
     }
     write_file(&path, &publisher.to_text()?, true)?;
@@ -187,15 +191,15 @@ pub(super) fn trust(args: &TrustBundleArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Clean)
 }
 
-/// Asks on the terminal. Silence is no consent.
-fn ask(name: &str, path: &Path) -> Result<bool, Failure> {
+/// Prompts on the terminal. An empty answer means no.
+fn confirm(name: &str, path: &Path) -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(BundleError::Unattended { name: name.to_owned() }.into());
     }
     let mut stderr = std::io::stderr();
     let path = escape::line(path.display().to_string());
-    write!(stderr, "Grant all that it asks for to bundles of {name}, in {path}? [y/N] ")?;
+    write!(stderr, "Grant these permissions to bundles of {name}, in {path}? [y/N] ")?;
     stderr.flush()?;
     let mut answer = String::new();
     stdin.read_line(&mut answer)?;

@@ -1,4 +1,4 @@
-//! Bundles of an image: those that `--with` names, and those that layers of its kind name; `vmbake bundle plan` shows what they do.
+//! Bundles of an image, from `--with` and from the layers of its kind; `vmbake bundle plan` shows their effects.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::network::NetworkArgs;
 use super::super::pinned::{Pinned, PinnedArgs};
 use super::super::{Failure, Outcome, catalog, files};
-use super::look::place;
+use super::inspect::locate;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
 use vmbake_distribute::bundle::BundleError;
@@ -24,16 +24,16 @@ use vmbake_proof::sigstore::{self, SigstoreRoot};
 
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct WithArgs {
-    /// Bundle that the image gets, too: what `vmbake bundle pack` wrote, or HOST/NAME:TAG; may be repeated
+    /// Add a bundle to the image: packed bundle, or HOST/NAME:TAG in a registry; may be repeated
     #[arg(long = "with", value_name = "BUNDLE")]
     with: Vec<PathBuf>,
-    /// Folder with what is known of publishers of bundles
+    /// Directory of trusted publishers of bundles
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     publishers: PathBuf,
-    /// Take another version of a bundle than the one in bundles.lock.json
+    /// Allow a version of a bundle that differs from bundles.lock.json
     #[arg(long)]
     upgrade_bundles: bool,
-    /// Even a lower one
+    /// Allow downgrading a bundle
     #[arg(long, requires = "upgrade_bundles")]
     allow_downgrade: bool,
 }
@@ -63,7 +63,7 @@ pub(in super::super) struct PlanArgs {
     catalog: catalog::CatalogArgs,
 }
 
-/// With what bundles are read.
+/// Context for loading bundles.
 pub(in super::super) struct Reader<'a> {
     pub(in super::super) network: &'a NetworkArgs,
     pub(in super::super) layers: &'a Catalog,
@@ -72,8 +72,8 @@ pub(in super::super) struct Reader<'a> {
 }
 
 impl WithArgs {
-    /// The bundles of an image, if it has any. They are trusted and admitted by the lock and the image `before`, but may not go together with
-    /// the image.
+    /// The bundles of an image, if any. They are trusted, and compatible with the lock file and the image `before`; whether they are compatible
+    /// with the image is not checked here.
     pub(in super::super) fn compose(
         &self,
         target: &Target,
@@ -90,7 +90,7 @@ impl WithArgs {
         let manifests = manifest.parent().unwrap_or(Path::new("."));
         let lock = before.map_or_else(|| BundleLock::load(manifests), |before| Ok(before.lock().clone()))?;
         let open = |bundle: &PathBuf| {
-            place(bundle, |name| {
+            locate(bundle, |name| {
                 if reader.is_offline {
                     return Err(BundleError::Remote { name: name.to_string() }.into());
                 }

@@ -1,4 +1,4 @@
-//! `vmbake bundle sysext`: a bundle becomes an extension, which systemd merges into machines that run.
+//! `vmbake bundle sysext`: writes a bundle as a system extension for running machines.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::network::NetworkArgs;
 use super::super::{Failure, Outcome};
-use super::look::place;
+use super::inspect::locate;
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, human_bytes, remark};
 use vmbake_distribute::bundle::BundleError;
@@ -31,19 +31,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in super::super) struct SysextArgs {
-    /// What `vmbake bundle pack` wrote, or HOST/NAME:TAG of a registry
+    /// Packed bundle, or HOST/NAME:TAG in a registry
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
-    /// The extension, NAME.raw, or NAME for a directory. systemd knows the extension by that name
+    /// Extension to write: NAME.raw, or NAME for a directory; systemd uses this name
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: PathBuf,
-    /// Form of the extension
+    /// Format of the extension
     #[arg(long, default_value = "ext4")]
     format: ExtensionFormat,
-    /// Also write the hash tree NAME.verity and its root NAME.roothash, by which Linux verifies what it reads
+    /// Also write the dm-verity hash tree NAME.verity and root hash NAME.roothash
     #[arg(long)]
     verity: bool,
-    /// Extend /etc, for systemd-confext, instead of /usr
+    /// Write a configuration extension of /etc (systemd-confext) instead of /usr
     #[arg(long)]
     confext: bool,
     /// Operating system of the machines
@@ -52,19 +52,19 @@ pub(in super::super) struct SysextArgs {
     /// Architecture of the machines, as Debian names it
     #[arg(long, default_value = "amd64", value_parser = ["amd64", "arm64"])]
     arch: String,
-    /// Folder with what is known of publishers of bundles
+    /// Directory of trusted publishers of bundles
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     publishers: PathBuf,
-    /// Directory of bundles.lock.json: no version in it is taken with another digest
+    /// Directory of bundles.lock.json, which pins versions to digests
     #[arg(long, value_name = "DIR", default_value = "manifests")]
     manifests: PathBuf,
-    /// Open no socket: the bundle has to be a file
+    /// Do not use the network: the bundle must be a file
     #[arg(long)]
     offline: bool,
-    /// Replace what is there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
-    /// Downloads at the same time
+    /// Number of concurrent downloads
     #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
     jobs: NonZeroUsize,
     #[command(flatten)]
@@ -81,7 +81,7 @@ pub(super) fn run(args: &SysextArgs) -> Result<Outcome, Failure> {
     let kind = if args.confext { ExtensionKind::Confext } else { ExtensionKind::Sysext };
     let identity = ExtensionIdentity::of_path(&args.out, args.format, kind, &args.os, &args.arch)?;
     let (layers, anchors) = (args.layers.catalog(&args.catalog), args.trust.load(&args.catalog)?);
-    let from = place(&args.bundle, |name| match args.offline {
+    let from = locate(&args.bundle, |name| match args.offline {
         true => Err(BundleError::Remote { name: name.to_string() }.into()),
         false => Ok((args.network.repository(&name.repository, false)?, name)),
     })?;
@@ -89,7 +89,7 @@ pub(super) fn run(args: &SysextArgs) -> Result<Outcome, Failure> {
         publishers: &args.publishers,
         manifests: &args.manifests,
         lock: BundleLock::load(&args.manifests)?,
-        // Machines may have any version, but none that was another bundle before. The lock stays as it is.
+        // Any version is allowed unless the lock file has it with another digest. The lock file is not changed.
         rules: &|_| LockRules { upgrade: true, downgrade: true },
         layers: &layers,
         root: &SigstoreRoot::parse(&anchors.read(sigstore::ROOT)?)?,

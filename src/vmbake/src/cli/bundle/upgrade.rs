@@ -1,4 +1,4 @@
-//! `vmbake bundle upgrade`: newer versions of the bundles of a kind, judged as by a bake, and written to the lock.
+//! `vmbake bundle upgrade`: finds newer versions of a kind's bundles, checks them as a bake does, and writes the lock file.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::super::network::NetworkArgs;
 use super::super::pinned::{Pinned, PinnedArgs};
 use super::super::{Failure, Outcome, catalog, files};
-use super::look::remote_name;
+use super::inspect::remote_name;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, remark, tell};
@@ -42,10 +42,10 @@ pub(in super::super) struct UpgradeArgs {
     /// Kind of image: the name of its top layer
     #[arg(value_name = "KIND")]
     kind: String,
-    /// Bundles that may change, as PUBLISHER.NAME; all others stay as they are locked [default: those of --with, else all of the kind]
+    /// Bundles to upgrade, as PUBLISHER.NAME [default: bundles of --with, else all of the kind]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// New version of a bundle: what `vmbake bundle pack` wrote, HOST/NAME:TAG, or HOST/NAME for the highest version there; may be repeated
+    /// New version of a bundle: packed bundle, HOST/NAME:TAG, or HOST/NAME for the highest version; may be repeated
     #[arg(long = "with", value_name = "BUNDLE")]
     with: Vec<PathBuf>,
     /// Operating system of the base image
@@ -57,13 +57,13 @@ pub(in super::super) struct UpgradeArgs {
     /// Directory of the manifests and of bundles.lock.json
     #[arg(long, value_name = "DIR", default_value = "manifests")]
     manifests: PathBuf,
-    /// Folder with what is known of publishers of bundles
+    /// Directory of trusted publishers of bundles
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     publishers: PathBuf,
-    /// Go on though variables are newly required: the user data of all machines has them
+    /// Allow new required settings, which the user data of all machines must have
     #[arg(long)]
     user_data_is_ready: bool,
-    /// Write nothing
+    /// Show the changes without writing the lock file
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -80,16 +80,16 @@ pub(in super::super) struct UpgradeArgs {
 }
 
 /// A bundle of the new lock.
-struct Chosen {
+struct Selected {
     title: String,
     place: BundlePlace,
 }
 
-/// How bundles are chosen.
+/// Selection of bundles.
 struct Choice<'a> {
     args: &'a UpgradeArgs,
     lock: &'a BundleLock,
-    /// Bundles that may change; all if there are none.
+    /// Bundles to upgrade; all if empty.
     names: BTreeSet<String>,
 }
 
@@ -104,13 +104,13 @@ pub(super) fn run(args: UpgradeArgs) -> Result<Outcome, Failure> {
     let lock = BundleLock::load(&args.manifests)?;
     let composition = compose(&args, &layers, &anchors, &lock)?;
     for image in &images {
-        judge(&args, &composition, image, &layers, &anchors)?;
+        check_images(&args, &composition, image, &layers, &anchors)?;
     }
     let upgrades = composition.upgrades(&lock);
     finish(&args, &composition, &upgrades)
 }
 
-/// Reads the bundles that the kind has after the upgrade.
+/// Loads the bundles of the kind after the upgrade.
 fn compose(args: &UpgradeArgs, layers: &Catalog, anchors: &Anchors, lock: &BundleLock) -> Result<Composition, Failure> {
     let mut choice = Choice { args, lock, names: args.names.iter().cloned().collect() };
     let places = choice.all(layers)?;
@@ -127,8 +127,8 @@ fn compose(args: &UpgradeArgs, layers: &Catalog, anchors: &Anchors, lock: &Bundl
     Ok(Composition::read(places, request)?)
 }
 
-/// Fails unless a bake of the image would take the bundles, as far as that can be told without their artifacts.
-fn judge(
+/// Fails if a bake of the image would refuse the bundles, as far as that is known without their artifacts.
+fn check_images(
     args: &UpgradeArgs,
     composition: &Composition,
     Pinned { target, manifest }: &Pinned,
@@ -143,7 +143,7 @@ fn judge(
     Ok(composition.prove(target, &sources, anchors)?)
 }
 
-/// Shows what changes, and writes the lock unless somebody has to prepare for it first.
+/// Prints the changes, and writes the lock file unless newly required settings need preparation.
 fn finish(args: &UpgradeArgs, composition: &Composition, upgrades: &[BundleUpgrade]) -> Result<Outcome, Failure> {
     let required = |one: &BundleUpgrade| {
         let names = one.variables.newly_required.clone().into_iter();
@@ -158,7 +158,7 @@ fn finish(args: &UpgradeArgs, composition: &Composition, upgrades: &[BundleUpgra
     };
     for one in upgrades {
         for path in &one.state.dropped {
-            let warning = format!("bundle {} {} keeps no state in {path} any more", one.name, one.to);
+            let warning = format!("bundle {} {} no longer keeps state in {path}", one.name, one.to);
             tell(&Event::Warning { warning });
         }
     }
@@ -171,16 +171,16 @@ fn finish(args: &UpgradeArgs, composition: &Composition, upgrades: &[BundleUpgra
 }
 
 impl Choice<'_> {
-    /// The bundles that layers of the kind name, then other ones of `--with`, then those that were asked for by name and only the lock knows.
+    /// Bundles required by layers of the kind, then others of `--with`, then requested ones that are only in the lock file.
     fn all(&mut self, layers: &Catalog) -> Result<Vec<BundlePlace>, Failure> {
         let mut given = Vec::new();
         for bundle in &self.args.with {
             let place = self.newest(bundle)?;
-            given.push((bundle, Chosen { title: title_of(&place)?, place }));
+            given.push((bundle, Selected { title: title_of(&place)?, place }));
         }
-        // Whoever names new versions wants no others.
+        // With explicit new versions, other bundles are not upgraded.
         self.names.extend(given.iter().map(|(_, chosen)| chosen.title.clone()));
-        let mut all: Vec<Chosen> = Vec::new();
+        let mut all: Vec<Selected> = Vec::new();
         for layer in Layers::load(layers)?.resolve(&self.args.kind, &self.args.os)? {
             for bundle in &layer.schema.bundles {
                 let own = self.of_layer(Path::new(bundle))?;
@@ -197,29 +197,29 @@ impl Choice<'_> {
         all.extend(given.into_iter().map(|(_, chosen)| chosen));
         for title in &self.args.names {
             if !all.iter().any(|chosen| chosen.title == *title) {
-                all.push(Chosen { title: title.clone(), place: self.by_name(title)? });
+                all.push(Selected { title: title.clone(), place: self.by_name(title)? });
             }
         }
         match all.is_empty() {
-            true => Err(format!("no layer of {} names a bundle: --with names one", self.args.kind).into()),
+            true => Err(format!("no layer of {} requires a bundle: add one with --with", self.args.kind).into()),
             false => Ok(all.into_iter().map(|chosen| chosen.place).collect()),
         }
     }
 
-    /// What a layer names: the locked version, if that may not change.
-    fn of_layer(&self, bundle: &Path) -> Result<Chosen, Failure> {
+    /// The bundle that a layer requires: the locked version unless it is to be upgraded.
+    fn of_layer(&self, bundle: &Path) -> Result<Selected, Failure> {
         if let Some(name) = remote_name(bundle)?
             && let Some((title, locked)) = self.lock.from_repository(&name.repository.to_string())
             && !(self.names.is_empty() || self.names.contains(title))
         {
             let name = RemoteName { tag: None, digest: Some(locked.digest), ..name };
-            return Ok(Chosen { title: title.to_owned(), place: self.in_registry(name)? });
+            return Ok(Selected { title: title.to_owned(), place: self.in_registry(name)? });
         }
         let place = self.newest(bundle)?;
-        Ok(Chosen { title: title_of(&place)?, place })
+        Ok(Selected { title: title_of(&place)?, place })
     }
 
-    /// What is at a path, what a tag or a digest stands for, or the highest version of a repository.
+    /// The bundle at a path, by tag or digest, or the highest version of a repository.
     fn newest(&self, bundle: &Path) -> Result<BundlePlace, Failure> {
         match remote_name(bundle)? {
             None => Ok(BundlePlace::open(bundle)?),
@@ -231,7 +231,7 @@ impl Choice<'_> {
         }
     }
 
-    /// The highest version of a repository, which is not below the locked one.
+    /// The highest version of a repository; an error if it is lower than the locked one.
     fn highest(&self, name: RemoteName, known: Option<&LockedBundle>) -> Result<BundlePlace, Failure> {
         let repository = self.repository(&name)?;
         let found = newest(&repository.tags()?, known.map(|locked| &locked.version));
@@ -247,28 +247,30 @@ impl Choice<'_> {
         Ok(BundlePlace::Registry { repository: Box::new(repository), name })
     }
 
-    /// A bundle that only the lock knows.
+    /// A bundle that is only in the lock file.
     fn by_name(&self, title: &str) -> Result<BundlePlace, Failure> {
         let unknown = |why: String| BundleError::NoReference { title: title.to_owned(), why };
         let Some(locked) = self.lock.get(title) else {
             let known = self.lock.titles().collect::<Vec<_>>().join(", ");
             let known = if known.is_empty() { "nothing".to_owned() } else { known };
-            return Err(unknown(format!("no layer of {} names it, and the lock has {known}", self.args.kind)).into());
+            return Err(
+                unknown(format!("not required by a layer of {}; the lock file has {known}", self.args.kind)).into()
+            );
         };
         let Some(repository) = &locked.repository else {
-            return Err(unknown("came from a file, so that nothing says where another version is".to_owned()).into());
+            return Err(unknown("came from a file, so the location of other versions is unknown".to_owned()).into());
         };
         self.highest(repository.parse()?, Some(locked))
     }
 
-    /// Fails if the layer would have the next bake take another bundle than the one that is given.
+    /// Fails if the layer would make the next bake use a different bundle than the given one.
     fn require_same(
         &self,
         layer: &str,
         fixed: &str,
-        own: &Chosen,
+        own: &Selected,
         with: &Path,
-        chosen: &Chosen,
+        chosen: &Selected,
     ) -> Result<(), Failure> {
         let is_open = remote_name(Path::new(fixed))?.is_some_and(|name| name.tag.is_none() && name.digest.is_none());
         if is_open || own.place.index()?.0 == chosen.place.index()?.0 {

@@ -1,4 +1,4 @@
-//! `vmbake profile import`: a profile becomes layers, pinned manifests and a kind.
+//! `vmbake profile import`: converts a profile into layers, pinned manifests and a kind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use vmbake_layer::{Layer, Layers};
 use vmbake_profile::import::{ImportBase, ImportError, ImportRequest, ImportedProfile, Lock, Rules, import};
 use vmbake_profile::{ControllerOptions, Deployment, Profile};
 
-/// Folders of what an import writes.
+/// Subdirectories of an import.
 pub(super) const LAYERS: &str = "layers";
 pub(super) const MANIFESTS: &str = "manifests";
 const REPORTS: &str = "reports";
@@ -33,43 +33,43 @@ const REPORTS: &str = "reports";
 pub(in crate::cli) struct ImportArgs {
     /// OperatingSystemProfile, YAML
     file: PathBuf,
-    /// MachineDeployment that the machines belong to, YAML
+    /// MachineDeployment of the machines, YAML
     #[arg(long, value_name = "FILE")]
     machine_deployment: PathBuf,
-    /// Operating system of the images, where the profile is for another one
+    /// Operating system of the images, if it differs from the profile's
     #[arg(long = "as", value_name = "OS", value_parser = ["debian-13"])]
     system: Option<String>,
-    /// Option of the operating-system-manager, by its name; what only machines know becomes the default of a setting
+    /// Option of the operating-system-manager; per-machine values become defaults of settings
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
-    /// What becomes of commands, packages and files that vmbake does not know, JSON; may be repeated
+    /// Rules for unknown commands, packages and files, JSON; may be repeated
     #[arg(long, value_name = "FILE")]
     rules: Vec<PathBuf>,
-    /// Directory of layers that the images get, too
+    /// Directory of layers to add to the images
     #[arg(long, value_name = "DIR")]
     extend: Vec<PathBuf>,
-    /// Directory for layers, manifests, reports and profile.lock.json; several imports may share one
+    /// Output directory for layers, manifests, reports and profile.lock.json; can be shared by several imports
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Import for a system, provider or version of Kubernetes that is not tested
+    /// Allow an untested system, provider or version of Kubernetes
     #[arg(long)]
     untested: bool,
-    /// Write layers, and leave it to `vmbake update` to pin what they bring
+    /// Write layers only; `vmbake update` pins their artifacts later
     #[arg(long)]
     no_pin: bool,
-    /// Architectures whose manifests are pinned
+    /// Architectures to pin
     #[arg(long, value_delimiter = ',', default_value = "amd64", value_parser = ["amd64", "arm64"])]
     arch: Vec<String>,
-    /// Pin this disk image as base, in place of the published one
+    /// Pin this disk image as the base, instead of the published one
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Run the scripts over the files of this disk image, and pin it as base: the layers are for it alone
+    /// Evaluate the scripts on the files of this disk image, and pin it as the base; the layers then need this base
     #[arg(long, value_name = "FILE", conflicts_with = "image")]
     base: Option<PathBuf>,
-    /// Number of its root partition, where more than one could be
+    /// Number of its root partition, if it is ambiguous
     #[arg(long, value_name = "N", requires = "base")]
     partition: Option<u32>,
-    /// Print JSON: the kind, and what every command of the scripts came to
+    /// Print JSON: the kind, and the result of each script command
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -98,7 +98,7 @@ pub(super) fn run(args: ImportArgs) -> Result<Outcome, Failure> {
         let [arch] = &args.arch[..] else {
             let found = args.arch.join(",");
             return Err(format!(
-                "expected one architecture with --base, found --arch {found}: name that of the disk image"
+                "expected one architecture with --base, found --arch {found}: give the architecture of the disk image"
             )
             .into());
         };
@@ -129,7 +129,7 @@ pub(super) fn run(args: ImportArgs) -> Result<Outcome, Failure> {
     }
 }
 
-/// Opens the disk image at a path: it must be of that system and architecture.
+/// Opens a disk image, which must have the given system and architecture.
 fn base((path, partition): (&Path, Option<u32>), os: &str, arch: &str) -> Result<ImportBase, Failure> {
     let image = DiskImage::open(path)?;
     let root = image.root(partition)?;
@@ -143,7 +143,7 @@ fn base((path, partition): (&Path, Option<u32>), os: &str, arch: &str) -> Result
     Ok(ImportBase { arch: arch.to_owned(), digest, tree })
 }
 
-/// The layers that extend the profile, checked.
+/// Loads and checks the layers that extend the profile.
 fn extensions(args: &ImportArgs) -> Result<Vec<Layer>, Failure> {
     let catalog =
         args.extend.iter().fold(args.layers.catalog(&args.catalog), |catalog, path| catalog.with(path.clone()));
@@ -156,13 +156,12 @@ fn extensions(args: &ImportArgs) -> Result<Vec<Layer>, Failure> {
     Ok(found)
 }
 
-/// What the system says of a path.
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> ImportError {
     let path = path.to_owned();
     move |source| ImportError::File { path: path.clone(), source }
 }
 
-/// Writes layers and the report to a folder of their own, and judges the layers there.
+/// Writes layers and report to a temporary directory, and checks the layers there.
 fn write(
     args: &ImportArgs,
     staging: &Path,
@@ -205,7 +204,7 @@ fn put(path: &Path, content: &[u8]) -> Result<(), ImportError> {
     fs::write(path, content).map_err(failed(path))
 }
 
-/// Copies the layers of a directory that are among `extensions`; loading them has found nothing but files and directories.
+/// Copies the layers of a directory that are among `extensions`. Loading has ensured that they consist of files and directories only.
 fn copy(from: &Path, to: &Path, extensions: &[Layer]) -> Result<(), ImportError> {
     let mut todo: Vec<PathBuf> = extensions.iter().map(|layer| PathBuf::from(&layer.schema.name)).collect();
     while let Some(path) = todo.pop() {
@@ -221,7 +220,7 @@ fn copy(from: &Path, to: &Path, extensions: &[Layer]) -> Result<(), ImportError>
     Ok(())
 }
 
-/// Pins what the layers bring. What an earlier import of the same pinned stays.
+/// Pins the artifacts of the layers. Pins of an earlier import of the same profile are kept.
 fn pin(args: &ImportArgs, staging: &Path, imported: &mut ImportedProfile) -> Result<(), Failure> {
     let (kind, os) = (imported.kind.clone(), imported.instance.os.clone());
     let name = |arch: &String| format!("{kind}.{os}.{arch}.json");
@@ -245,7 +244,7 @@ fn pin(args: &ImportArgs, staging: &Path, imported: &mut ImportedProfile) -> Res
     Ok(())
 }
 
-/// Moves everything to its place. A layer that is there is replaced.
+/// Moves everything into place, and replaces existing layers.
 fn publish(out: &Path, staging: &Path) -> Result<(), ImportError> {
     for folder in [LAYERS, MANIFESTS, REPORTS] {
         let (from, to) = (staging.join(folder), out.join(folder));

@@ -1,4 +1,4 @@
-//! What was imported, and what can be: `vmbake profile diff`, `list` and `materials`.
+//! `vmbake profile diff`, `list` and `materials`.
 
 use std::path::PathBuf;
 
@@ -18,9 +18,9 @@ use vmbake_profile::import::{InstanceDifference, Lock, SUPPORT};
 pub(in crate::cli) struct DiffArgs {
     /// Kind of the earlier import
     old: String,
-    /// Kind of the later one
+    /// Kind of the later import
     new: String,
-    /// Directory that imports were written to
+    /// Directory of the imports
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
     /// Print JSON
@@ -39,16 +39,16 @@ pub(in crate::cli) struct ListArgs {
 pub(in crate::cli) struct MaterialsArgs {
     /// Kind of the import
     kind: String,
-    /// Directory that imports were written to
+    /// Directory of the imports
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
     /// Architecture of the images
     #[arg(long, default_value = "amd64", value_parser = ["amd64", "arm64"])]
     arch: String,
-    /// Write all of it to this file, which `vmbake archive apply` bakes from
+    /// Write all inputs to an archive for `vmbake archive apply`
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Base image, where the manifest pins one of your own
+    /// Base image, if the manifest pins a custom one
     #[arg(long, value_name = "FILE", requires = "out")]
     base: Option<PathBuf>,
     /// Print JSON
@@ -73,9 +73,9 @@ pub(super) fn diff(args: &DiffArgs) -> Result<Outcome, Failure> {
     }
     let rotates = found.iter().any(|difference| difference.rotates);
     remark(match (found.is_empty(), rotates) {
-        (true, _) => "nothing differs",
-        (false, true) => "machines have to be replaced: their image differs",
-        (false, false) => "the image is the same: no machine has to be replaced for it",
+        (true, _) => "no differences",
+        (false, true) => "replace the machines: their image differs",
+        (false, false) => "the image is unchanged: machines can be kept",
     });
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }

@@ -1,4 +1,4 @@
-//! `vmbake profile render`: what the operating-system-manager makes of a profile.
+//! `vmbake profile render`: renders a profile as the operating-system-manager does.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use vmbake_profile::{ControllerOptions, Deployment, MachinePhase, OperatingSyste
 pub(in crate::cli) struct RenderArgs {
     /// OperatingSystemProfile, YAML
     file: PathBuf,
-    /// MachineDeployment that the machines belong to, YAML
+    /// MachineDeployment of the machines, YAML
     #[arg(long, value_name = "FILE")]
     machine_deployment: PathBuf,
-    /// Option of the operating-system-manager, by its name; what is a file there is one here
+    /// Option of the operating-system-manager; file options take a file here as well
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
-    /// Print the cloud-config of a phase in place of the OperatingSystemConfig
+    /// Print the cloud-config of a phase instead of the OperatingSystemConfig
     #[arg(long, value_name = "PHASE", value_parser = MachinePhase::NAMES)]
     user_data: Option<String>,
 }
@@ -32,7 +32,7 @@ pub(super) fn run(args: &RenderArgs) -> Result<Outcome, Failure> {
     if let Some(phase) = args.user_data.as_deref().and_then(MachinePhase::named) {
         let size = config.size(phase)?;
         remark(&size.to_string());
-        // The other one is fetched from the cluster.
+        // The other phase is fetched from the cluster.
         if phase == MachinePhase::Bootstrap {
             size.check()?;
         }

@@ -14,16 +14,16 @@ use vmbake_common::progress::remark;
 
 #[derive(Debug, Args)]
 pub(super) struct GcArgs {
-    /// The family: the tag vmbake:family
+    /// Family of the machine images (tag vmbake:family)
     #[arg(long)]
     family: String,
-    /// As many of each architecture stay
+    /// Number of machine images to keep per architecture
     #[arg(long, value_name = "N")]
     keep: NonZeroUsize,
-    /// Tell what would go, and change nothing
+    /// Show what would be removed without changing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not prompt for confirmation
     #[arg(long)]
     yes: bool,
     /// Print JSON
@@ -37,7 +37,7 @@ pub(super) struct GcArgs {
     catalog: CatalogArgs,
 }
 
-/// Removes what is old, if it is meant.
+/// Removes old images after confirmation.
 pub(super) fn collect(args: &GcArgs) -> Result<Outcome, Failure> {
     let aws = args.account.open(&args.network)?;
     let mut collection = plan(&aws, &args.family, args.keep.get())?;
@@ -45,7 +45,7 @@ pub(super) fn collect(args: &GcArgs) -> Result<Outcome, Failure> {
     if !args.dry_run && goes {
         if !args.yes {
             remark(table(&collection).trim_end());
-            confirm("machine images and snapshots are removed")?;
+            confirm("machine images and snapshots will be removed")?;
         }
         remove(&aws, &mut collection)?;
     }

@@ -1,11 +1,11 @@
-//! Options of an image that is baked to be published, without a file.
+//! Options for baking an image and publishing it without writing a file.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::super::bundle::with::WithArgs;
+use super::super::bundle::selection::WithArgs;
 use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::network::NetworkArgs;
 use super::super::pinned::PinnedArgs;
@@ -16,28 +16,28 @@ use vmbake_distribute::bundle::compose::Composition;
 
 #[derive(Debug, Args)]
 pub(super) struct KindArgs {
-    /// Bake an image of this kind and publish it, without writing a file
+    /// Bake an image of this kind and publish it without writing a file
     #[arg(long, value_name = "KIND", conflicts_with_all = ["image", "key", "policy", "certificate_identity"])]
     kind: Option<String>,
-    /// Of --kind: operating system of the base image
+    /// Operating system of the base image, with --kind
     #[arg(long, default_value = "debian-13")]
     os: String,
-    /// Of --kind: architecture, as Debian names it
+    /// Debian architecture, with --kind
     #[arg(long, default_value = ARCH, value_parser = ["amd64", "arm64"])]
     arch: String,
-    /// Of --kind: its manifest [default: <KIND>.<OS>.<ARCH>.json in the directory of the manifests]
+    /// Manifest, with --kind [default: <KIND>.<OS>.<ARCH>.json in the manifest directory]
     #[arg(long, value_name = "FILE", conflicts_with = "manifests")]
     manifest: Option<PathBuf>,
-    /// Of --kind: directory of the manifests
+    /// Manifest directory, with --kind
     #[arg(long, value_name = "DIR", default_value = "manifests")]
     manifests: PathBuf,
-    /// Of --kind: base disk image, qcow2 or raw [default: the one that the manifest pins, from the store]
+    /// Base disk image, qcow2 or raw, with --kind [default: the base image that the manifest pins]
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// Of --kind: size of the disk: bytes, or with K, M, G, T (binary) [default: the base's size]
+    /// Disk size in bytes, or with suffix K, M, G, T (binary), with --kind [default: size of the base image]
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
-    /// Of --kind: download nothing for it; everything must be in the store
+    /// Do not download artifacts, with --kind: all must be in the store
     #[arg(long)]
     offline: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(super) struct KindArgs {
 }
 
 impl KindArgs {
-    /// What to bake, and the bundles whose layers it takes.
+    /// The bake request and its bundles.
     pub(super) fn request(
         &self,
         network: &NetworkArgs,
@@ -81,6 +81,6 @@ impl KindArgs {
         };
         // One kind and one architecture are one image.
         let (mut requests, mut compositions) = bake::requests(args, is_bake)?;
-        Ok((requests.pop().ok_or("no kind is named")?, compositions.pop().flatten()))
+        Ok((requests.pop().ok_or("no kind given")?, compositions.pop().flatten()))
     }
 }

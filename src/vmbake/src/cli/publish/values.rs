@@ -1,12 +1,12 @@
-//! Values of options: how people write boot modes, parents, permissions, tags.
+//! Parsers of option values: boot modes, parents, permissions, tags.
 
 use vmbake_aws::LaunchPermission;
 use vmbake_aws::ami::request::{BootMode, ParentChoice, Verification};
 
-/// Longest key and value of a tag.
+/// Maximum lengths of the key and value of a tag.
 const MAX_TAG: (usize, usize) = (128, 256);
 
-/// A boot mode, or the image's own.
+/// A boot mode, or the default of the image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Auto(pub(super) Option<BootMode>);
 
@@ -24,7 +24,7 @@ pub(super) fn parent(text: &str) -> Result<ParentChoice, &'static str> {
         id if id.starts_with("snap-") && id[5..].chars().all(|c| c.is_ascii_alphanumeric()) => {
             Ok(ParentChoice::Id(id.to_owned()))
         }
-        _ => Err("neither auto nor none nor the id of a snapshot, such as snap-0123456789abcdef0"),
+        _ => Err("expected auto, none or a snapshot ID such as snap-0123456789abcdef0"),
     }
 }
 
@@ -33,7 +33,7 @@ pub(super) fn verification(text: &str) -> Result<Verification, &'static str> {
         "index" => Ok(Verification::Index),
         "sample" => Ok(Verification::Sample),
         "full" => Ok(Verification::Full),
-        _ => Err("not index, sample or full"),
+        _ => Err("expected index, sample or full"),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn permission(text: &str) -> Result<LaunchPermission, &'static str> {
         _ if text.starts_with("arn:") && text.contains(":ou/") => {
             Ok(LaunchPermission::OrganizationalUnit(text.to_owned()))
         }
-        _ => Err("not an account of 12 digits, nor the ARN of an organization or one of its units, nor public"),
+        _ => Err("expected an account ID of 12 digits, an ARN of an organization or organizational unit, or public"),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn parameter(text: &str) -> Result<String, &'static str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     match !text.is_empty() && text.len() <= 1011 && text.chars().all(is_allowed) {
         true => Ok(text.to_owned()),
-        false => Err("not letters, digits and / . _ - alone"),
+        false => Err("expected only letters, digits and / . _ -"),
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn tag(text: &str) -> Result<(String, String), String> {
         return Err(format!("a key has 1 to {} characters, a value at most {}", MAX_TAG.0, MAX_TAG.1));
     }
     match ["aws:", "vmbake:"].iter().find(|prefix| key.to_ascii_lowercase().starts_with(**prefix)) {
-        Some(prefix) => Err(format!("keys with {prefix} are not for users")),
+        Some(prefix) => Err(format!("the prefix {prefix} is reserved")),
         None => Ok((key.to_owned(), value.to_owned())),
     }
 }

@@ -1,4 +1,4 @@
-//! `vmbake verify apt`: a package of a local repository, from the signature down to the file.
+//! `vmbake verify apt`: verifies a package of a local repository, from the signature to the file.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -14,7 +14,7 @@ use vmbake_common::message::FileError;
 use vmbake_proof::apt::{Expect, Package, Packages, PackagesIndex, Release};
 use vmbake_proof::openpgp::Keyring;
 
-/// Longest `InRelease` that is read; the verifier has a smaller limit of its own.
+/// Maximum length of an `InRelease`; the verifier has a smaller limit.
 const MAX_IN_RELEASE: u64 = 64 << 20;
 
 const EXAMPLES: &str = "\
@@ -24,39 +24,39 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
-    /// Keys that are trusted, armored or binary
+    /// Trusted keys, armored or binary
     #[arg(long, value_name = "FILE")]
     keyring: PathBuf,
-    /// Suite or codename, as below dists/; `/` or a directory with `/` at its end for a flat archive
+    /// Suite or codename, as below dists/; for a flat repository, / or a directory with a trailing /
     #[arg(long, value_parser = suite)]
     suite: String,
-    /// Component; a flat archive has none
+    /// Component; none in a flat repository
     #[arg(long, value_parser = path)]
     component: Option<String>,
-    /// Architecture, as Debian names it
+    /// Debian architecture
     #[arg(long, value_parser = path)]
     arch: String,
-    /// Package; its newest version is proven
+    /// Package; its newest version is verified
     #[arg(long)]
     package: String,
-    /// Time of the check, RFC 3339 [default: the clock]
+    /// Verification time, RFC 3339 [default: now]
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     now: Option<Timestamp>,
-    /// Date of the InRelease that was seen last: an older one is refused
+    /// Date of the last seen InRelease; an older one is refused
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     previous_date: Option<Timestamp>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Local repository with dists/ and pool/, or a flat one
+    /// Local repository with dists/ and pool/, or flat
     #[arg(value_name = "DIR")]
     repository: PathBuf,
 }
 
-/// Why a file of the repository was not even read.
+/// Error while opening a file of the repository.
 #[derive(Debug, thiserror::Error)]
 enum RepositoryError {
-    #[error("{dir}: none of the indexes that InRelease lists is there")]
+    #[error("{dir}: no index that InRelease lists was found")]
     NoIndex { dir: PathBuf },
     #[error(transparent)]
     File(#[from] FileError),
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Clean)
 }
 
-/// The first index that is there, by its digest if the archive offers that.
+/// The first existing index, by digest if the archive supports by-hash.
 fn open_index(dists: &Path, indexes: Vec<PackagesIndex>) -> Result<(PackagesIndex, File), RepositoryError> {
     for index in indexes {
         let by_hash = index.by_hash.as_ref().map(|path| dists.join(path));
@@ -138,7 +138,7 @@ fn suite(text: &str) -> Result<String, String> {
     if inner.is_empty() && !text.is_empty() { Ok(text.to_owned()) } else { path(inner).map(|_| text.to_owned()) }
 }
 
-/// A name that becomes part of a path.
+/// A name that is used as a path component.
 fn path(text: &str) -> Result<String, String> {
     let plain = |part: &str| !matches!(part, "" | "." | "..");
     if text.split('/').all(plain) { Ok(text.to_owned()) } else { Err("not a relative path".to_owned()) }

@@ -1,4 +1,4 @@
-//! `vmbake verify checksum`: a file against a checksum file.
+//! `vmbake verify checksum`: verifies a file against a checksum file.
 
 use std::path::PathBuf;
 
@@ -20,17 +20,17 @@ pub(in super::super) struct Args {
     /// Checksum file
     #[arg(long, value_name = "FILE")]
     sums: PathBuf,
-    /// The only algorithm that counts [default: the strongest that the file has]
+    /// Algorithm to use [default: the strongest in the checksum file]
     #[arg(long)]
     algorithm: Option<Algorithm>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The file to check; its name is looked up in the checksum file
+    /// File to verify; its name is looked up in the checksum file
     artifact: PathBuf,
 }
 
-/// Why a file is not the one that a checksum file describes.
+/// Error of a verification by checksum file.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error(transparent)]
@@ -47,13 +47,13 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = args.artifact.file_name().unwrap_or_default().to_string_lossy();
     let sums = super::read(&args.sums, checksum::MAX_LEN as u64)?;
     let expected = checksum::find(&sums, &name, args.algorithm)
-        .map_err(|source| Refused::Message(message!("{}: proves nothing", args.sums.display()).by(source)))?;
+        .map_err(|source| Refused::Message(message!("{}: not a proof", args.sums.display()).by(source)))?;
     let read = |source| Refused::File(FileError::new(args.artifact.clone(), "read", source));
     let (found, size) = expected.of_stream(input::open(&args.artifact).map_err(read)?).map_err(read)?;
     if found != expected {
         let (path, expected, found) = (args.artifact.clone(), Box::new(expected), Box::new(found));
         return Err(Refused::Message(message!(
-            "{}: has digest {found}, the checksum file says {expected}",
+            "{}: expected digest {expected} of the checksum file, found {found}",
             path.display()
         ))
         .into());

@@ -1,4 +1,4 @@
-//! `vmbake verify cosign`: a file, and the `.sig` and `.cert` beside it.
+//! `vmbake verify cosign`: verifies a file against its `.sig` and `.cert`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -26,16 +26,16 @@ pub(in super::super) struct Args {
     /// Certificate, PEM or base64 of PEM
     #[arg(long, value_name = "FILE")]
     certificate: PathBuf,
-    /// Answer of a Rekor v1 log with the entry of the signature
+    /// Response of a Rekor v1 log with the entry of the signature
     #[arg(long, value_name = "FILE")]
     log_entry: Option<PathBuf>,
-    /// Believe a signature without --log-entry, though nothing proves when it was made
+    /// Accept a signature without a log entry (its time is not proven)
     #[arg(long)]
     allow_no_log: bool,
-    /// Subject alternative name of the certificate, exactly
+    /// Required subject alternative name of the certificate (exact match)
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     certificate_identity: String,
-    /// OIDC issuer of the certificate, exactly
+    /// Required OIDC issuer of the certificate (exact match)
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     certificate_oidc_issuer: String,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         .verify(&artifact, answer.as_deref(), &policy, &args.common.root()?)
         .map_err(|error| unproven(error.into()))?;
     if proven.signed.is_none() {
-        tell(&Event::Warning { warning: "nothing proves when this was signed".to_owned() });
+        tell(&Event::Warning { warning: "the signing time is not proven".to_owned() });
     }
     args.common.print(&proven)
 }

@@ -1,4 +1,4 @@
-//! `vmbake verify image`: a release, from its signatures down to the proofs of what is in it.
+//! `vmbake verify image`: verifies a release, from its signatures to the proofs of its inputs.
 
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
@@ -21,12 +21,12 @@ use vmbake_bake::release::sign::attest;
 use vmbake_bake::release::verify::{Documented, SignatureDemand, VerifiedRelease, VerifyRequest, image_name, verify};
 use vmbake_common::escape;
 
-/// What a release must fulfil.
+/// Requirements for a release.
 #[derive(Debug, clap::Args)]
 pub(in super::super) struct DemandArgs {
     #[command(flatten)]
     signers: SignerArgs,
-    /// What else is demanded: builders, keys, sources, ages
+    /// Policy file: required builders, keys, sources, ages
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }
@@ -35,28 +35,28 @@ const EXAMPLES: &str = "\
 Examples:
   vmbake verify image dist --key release.pub
   vmbake verify image dist/node.debian-13.amd64.qcow2 --policy policy.json --json
-  vmbake verify image dist --key release.pub --rebuild        # is it what its inputs lead to?
+  vmbake verify image dist --key release.pub --rebuild        # also rebuilds it from its inputs
   vmbake verify image dist --certificate-identity https://github.com/example/images/.github/workflows/release.yml@refs/heads/main \\
       --certificate-oidc-issuer https://token.actions.githubusercontent.com";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
-    /// Folder that a bake wrote to, or one image in it
+    /// Output directory of a bake, or one image in it
     #[arg(value_name = "DIR|IMAGE")]
     release: PathBuf,
     #[command(flatten)]
     demands: DemandArgs,
-    /// Bake each image again from its inputs, with nothing that earlier bakes have left, and compare every byte
+    /// Rebuild each image from its inputs without caches, and compare every byte
     #[arg(long)]
     rebuild: bool,
-    /// Base disk image for --rebuild [default: the one that the manifest pins, from the store]
+    /// Base disk image for --rebuild [default: the base image that the manifest pins]
     #[arg(long, value_name = "FILE", requires = "rebuild")]
     base: Option<PathBuf>,
-    /// If all of that holds, sign it: private key, as for `vmbake sign`
+    /// Sign the release after successful verification: private key, as for `vmbake sign`
     #[arg(long, value_name = "KEY", requires_all = ["rebuild", "builder_id"])]
     sign: Option<KeySource>,
-    /// Whom the statements that --sign signs name as the builder: a URI
+    /// Builder ID to record in the statements of --sign
     #[arg(long, value_name = "URI", requires = "sign")]
     builder_id: Option<BuilderId>,
     /// With --sign, write NAME.LABEL.sigstore.json
@@ -66,10 +66,10 @@ pub(in super::super) struct Args {
     layers: LayersArgs,
     #[command(flatten)]
     root: RootArgs,
-    /// Time of the check, RFC 3339: ages are counted to it, and nothing may have been signed after it [default: the clock]
+    /// Verification time, RFC 3339: reference for ages; later signatures are refused [default: now]
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     now: Option<Timestamp>,
-    /// Threads [default: all cores]
+    /// Number of threads [default: number of cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Print JSON
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         now: args.now.unwrap_or_else(Timestamp::now),
         threads,
     };
-    // A key that cannot be used is told before anything is baked.
+    // An unusable key is reported before anything is baked.
     let signs = match (&args.sign, &args.builder_id) {
         (Some(key), Some(builder)) => Some((key.load()?, builder)),
         _ => None,
@@ -132,7 +132,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(if report.is_ok() { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// The folder of a release, and the image in it that was named.
+/// The directory of a release, and the given image in it.
 pub(in super::super) fn place(release: &Path) -> Result<(&Path, Option<&str>), Failure> {
     let found = release.metadata().map_err(|source| EvidenceError::Read { path: release.to_owned(), source })?;
     if found.is_dir() {
@@ -140,19 +140,19 @@ pub(in super::super) fn place(release: &Path) -> Result<(&Path, Option<&str>), F
     }
     let name = release.file_name().and_then(std::ffi::OsStr::to_str).filter(|name| image_name(name).is_some());
     let name =
-        name.ok_or_else(|| EvidenceError::unusable(release, "neither a folder nor called NAME.raw or NAME.qcow2"))?;
+        name.ok_or_else(|| EvidenceError::unusable(release, "expected a directory, or a file NAME.raw or NAME.qcow2"))?;
     let folder = release.parent().filter(|folder| !folder.as_os_str().is_empty());
     Ok((folder.unwrap_or(Path::new(".")), Some(name)))
 }
 
 impl DemandArgs {
     #[cfg(feature = "aws")]
-    /// Whether nothing is demanded.
+    /// Whether there are no requirements.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.signers.is_empty() && self.policy.is_none()
     }
 
-    /// The policy, and whose signatures the options and the policy ask for.
+    /// The policy, and the signers required by options and policy.
     pub(in super::super) fn load(&self) -> Result<(ReleasePolicy, Vec<SignatureDemand>), Failure> {
         let policy = self.policy.as_deref().map(ReleasePolicy::load).transpose()?.unwrap_or_default();
         let mut demands = Vec::new();

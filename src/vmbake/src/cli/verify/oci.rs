@@ -1,4 +1,4 @@
-//! `vmbake verify oci`: an image of an OCI layout, from its digest down to its layers.
+//! `vmbake verify oci`: verifies an image of an OCI layout, from its digest to its layers.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::input;
 use vmbake_oci::{Descriptor, Image, OciError, Platform, check_layer, read_document};
 
-/// Largest `oci-layout` that is read; it has 30 bytes.
+/// Maximum length of `oci-layout`, which has 30 bytes.
 const MAX_MARKER: u64 = 4096;
 
 const EXAMPLES: &str = "\
@@ -30,11 +30,10 @@ pub(in super::super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Directory in the OCI image layout
+    /// Directory with an OCI image layout
     layout: PathBuf,
 }
 
-/// The file `oci-layout`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Marker {
@@ -65,7 +64,7 @@ fn check_marker(layout: &Path) -> Result<(), Failure> {
         .map_err(|error| format!("{}: {error}", path.display()))?;
     if marker.image_layout_version != "1.0.0" {
         let version = marker.image_layout_version;
-        return Err(format!("{}: layout version {version:?} is not 1.0.0", path.display()).into());
+        return Err(format!("{}: expected layout version 1.0.0, found {version:?}", path.display()).into());
     }
     Ok(())
 }

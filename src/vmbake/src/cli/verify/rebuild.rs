@@ -1,4 +1,4 @@
-//! `vmbake verify image --rebuild`: each image is baked again from its inputs, and every byte is compared.
+//! `vmbake verify image --rebuild`: rebuilds each image from its inputs, and compares every byte.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use vmbake_query::diff::{DiffOptions, diff};
 /// Name of the checks.
 const CHECK: &str = "rebuild";
 
-/// What a bake takes that no record of inputs has.
+/// Inputs of a bake that are not in the record of inputs.
 pub(super) struct Rebuild {
-    /// The base image; `None` takes the one that the manifest pins.
+    /// Base image; `None` for the one that the manifest pins.
     pub(super) base: Option<PathBuf>,
     pub(super) layers: Catalog,
-    /// Whether stderr is told nothing.
+    /// Whether progress is suppressed.
     pub(super) quiet: bool,
 }
 
 impl Rebuild {
-    /// Bakes an image again, and adds to the report what came of it. Returns how the files in the images differ, where they do.
+    /// Rebuilds an image, and adds the result to the report. Returns the differences between files in the images, if any.
     pub(super) fn check(
         &self,
         image: &Documented,
@@ -91,16 +91,16 @@ impl Rebuild {
     }
 }
 
-/// Compares the lists with what was baked.
+/// Compares the checksum lists with the baked outputs.
 fn compare(image: &Documented, found: &BTreeMap<String, Checksum>, report: &mut ReleaseReport) {
     for (file, expected) in &image.subjects {
         match found.get(file) {
-            Some(found) if found == expected => report.add(CheckState::Ok, file, CHECK, "the same"),
+            Some(found) if found == expected => report.add(CheckState::Ok, file, CHECK, "identical"),
             Some(found) => {
-                let said = format!("it is listed with {expected}, and baked again it is {found}");
+                let said = format!("listed with {expected}, the rebuild has {found}");
                 report.add(CheckState::Failed, file, CHECK, said);
             }
-            None => report.add(CheckState::Failed, file, CHECK, "no bake writes it"),
+            None => report.add(CheckState::Failed, file, CHECK, "not an output of the rebuild"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Options that say who must have signed, and by which authorities a signature is judged.
+//! Options for required signers and the trusted root.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,32 +17,32 @@ const SIGNATURES: &str = "Signature options";
 
 #[derive(Debug, clap::Args)]
 pub(in super::super) struct SignerArgs {
-    /// Public key that must have signed, PEM; may be repeated: then each must have
+    /// Required public key, PEM; if repeated, all must have signed
     #[arg(long, help_heading = SIGNATURES, value_name = "FILE")]
     key: Vec<PathBuf>,
-    /// Subject alternative name of the certificate that must have signed, exactly
+    /// Required subject alternative name of the signing certificate (exact match)
     #[arg(long, help_heading = SIGNATURES, value_name = "ID", requires = "certificate_oidc_issuer", value_parser = NonEmptyStringValueParser::new())]
     certificate_identity: Option<String>,
-    /// OIDC issuer of that certificate, exactly
+    /// Required OIDC issuer of the signing certificate (exact match)
     #[arg(long, help_heading = SIGNATURES, value_name = "URL", requires = "certificate_identity", value_parser = NonEmptyStringValueParser::new())]
     certificate_oidc_issuer: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in super::super) struct RootArgs {
-    /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
+    /// Trusted authorities and logs, trusted_root.json [default: sigstore-root.json of the trust anchors]
     #[arg(long, help_heading = SIGNATURES, value_name = "FILE")]
     trusted_root: Option<PathBuf>,
 }
 
 impl SignerArgs {
     #[cfg(feature = "aws")]
-    /// Whether nobody must have.
+    /// Whether no signer is required.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.key.is_empty() && self.certificate_identity.is_none()
     }
 
-    /// Those who must have signed.
+    /// Required signers.
     pub(in super::super) fn named(&self) -> Result<Vec<NamedSigner>, Failure> {
         let mut of = keys(&self.key)?;
         if let (Some(identity), Some(issuer)) = (&self.certificate_identity, &self.certificate_oidc_issuer) {
@@ -53,7 +53,7 @@ impl SignerArgs {
     }
 }
 
-/// A public key, PEM, or an identity with its issuer.
+/// A public key, or an identity with its issuer.
 pub(in super::super) type OnlySigner = (Option<String>, Option<(String, String)>);
 
 impl SignerArgs {
@@ -72,7 +72,7 @@ impl SignerArgs {
 }
 
 impl RootArgs {
-    /// Authorities and logs.
+    /// The trusted root.
     pub(in super::super) fn load(&self, anchors: &Anchors) -> Result<SigstoreRoot, Failure> {
         Ok(match &self.trusted_root {
             Some(path) => SigstoreRoot::parse(&read(path, super::sigstore::MAX_FILE)?)
@@ -82,7 +82,7 @@ impl RootArgs {
     }
 }
 
-/// The keys in files. The same key under two names would count twice.
+/// Reads keys from files. Refuses duplicates, since one key would count twice.
 pub(super) fn keys(files: &[PathBuf]) -> Result<Vec<NamedSigner>, Failure> {
     let (mut seen, mut keys) = (BTreeMap::new(), Vec::new());
     for path in files {
@@ -90,7 +90,7 @@ pub(super) fn keys(files: &[PathBuf]) -> Result<Vec<NamedSigner>, Failure> {
             .and_then(PublicKey::require_p256)
             .map_err(|error| EvidenceError::unusable(path, error))?;
         if let Some(other) = seen.insert(key.der().to_vec(), path) {
-            return Err(EvidenceError::unusable(path, format!("{} is the same key", other.display())).into());
+            return Err(EvidenceError::unusable(path, format!("same key as {}", other.display())).into());
         }
         keys.push(NamedSigner { name: path.display().to_string(), signer: Signer::KeyWithoutLog(key) });
     }

@@ -1,4 +1,4 @@
-//! `vmbake verify sigstore`: a file, and a bundle that speaks of it.
+//! `vmbake verify sigstore`: verifies a file against a sigstore bundle.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use vmbake_common::digest::Hasher;
 use vmbake_common::input;
 use vmbake_proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Proven, PublicKey, Signer, SigstoreRoot};
 
-/// Longest file of any other kind that is read: keys and certificates have about 1 KB, log entries and roots under 100.
+/// Maximum length of other files: keys and certificates have about 1 KB, log entries and roots less than 100.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
 const EXAMPLES: &str = "\
@@ -28,49 +28,49 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
-    /// Bundle; a .jsonl is tried line by line
+    /// Sigstore bundle; of a .jsonl file, each line is tried
     #[arg(long, value_name = "FILE")]
     bundle: PathBuf,
     #[command(flatten)]
     signer: SignerArgs,
-    /// Public key that must have signed, PEM, instead of a certificate
+    /// Required public key, PEM, instead of a certificate
     #[arg(long, value_name = "FILE", conflicts_with_all = ["certificate_identity", "certificate_oidc_issuer"])]
     key: Option<PathBuf>,
-    /// predicateType that the in-toto statement must have
+    /// Required predicateType of the in-toto statement
     #[arg(long, value_name = "URI", value_parser = NonEmptyStringValueParser::new())]
     predicate_type: Option<String>,
     #[command(flatten)]
     common: Common,
 }
 
-/// Whose certificate is wanted, where a key may take its place.
+/// Required identity of the certificate, unless a key is given.
 #[derive(Debug, clap::Args)]
 struct SignerArgs {
-    /// Subject alternative name of the certificate, exactly
+    /// Required subject alternative name of the certificate (exact match)
     #[arg(long, value_name = "ID", required_unless_present = "key", value_parser = NonEmptyStringValueParser::new())]
     certificate_identity: Option<String>,
-    /// OIDC issuer of the certificate, exactly
+    /// Required OIDC issuer of the certificate (exact match)
     #[arg(long, value_name = "URL", required_unless_present = "key", value_parser = NonEmptyStringValueParser::new())]
     certificate_oidc_issuer: Option<String>,
 }
 
-/// What every check of a signature takes.
+/// Common options of signature checks.
 #[derive(Debug, clap::Args)]
 pub(super) struct Common {
-    /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
+    /// Trusted authorities and logs, trusted_root.json [default: sigstore-root.json of the trust anchors]
     #[arg(long, value_name = "FILE", conflicts_with = "trust")]
     trusted_root: Option<PathBuf>,
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
-    /// Time of the check, RFC 3339: nothing may have been signed after it [default: the clock]
+    /// Verification time, RFC 3339; later signatures are refused [default: now]
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     now: Option<Timestamp>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// File to prove
+    /// File to verify
     #[arg(value_name = "ARTIFACT")]
     pub(super) artifact: PathBuf,
 }
@@ -112,7 +112,7 @@ impl Common {
         })
     }
 
-    /// Both digests in one pass: a statement may know the file by either.
+    /// Computes both digests in one pass: a statement can have either.
     pub(super) fn digests(&self) -> Result<[Digest; 2], EvidenceError> {
         let failed = |source| EvidenceError::Read { path: self.artifact.clone(), source };
         let mut file = input::open(&self.artifact).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What is done for a machine, decided from what it is said to have.
+//! Actions for a machine, derived from its state.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn installed() -> Installed {
         ("/etc/changed", sent(b"1", true)),
         ("/etc/old", sent(b"b", true)),
         ("/etc/image", sent(b"1", false)),
-        // Made of the plan, which was sent and is not sent again.
+        // Derived from the plan, which was sent before.
         (vmbake_firstboot::plan::PATH, sent(b"1", false)),
         ("/etc/absent", sent(b"1", true)),
     ];
@@ -128,7 +128,7 @@ fn what_differs_is_sent_and_the_rest_is_named() {
             SyncAction::Mask { unit } => format!("mask {unit}"),
         })
         .collect();
-    // Of /etc/b only the group differs.
+    // Only the group of /etc/b differs.
     let expected = [
         "write /etc/b 644 root",
         "write /etc/systemd/system/a.service 644 root",

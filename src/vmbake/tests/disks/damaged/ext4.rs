@@ -1,4 +1,4 @@
-//! ext4 volumes by hand, without checksums, so that every structure may be what it likes. Little-endian; blocks of 4096 bytes.
+//! Hand-made ext4 volumes without checksums, so that every structure can be invalid. Little-endian; blocks of 4096 bytes.
 //!
 //! Each is the root partition of a disk that is sparse, and becomes a small qcow2 image.
 

@@ -1,4 +1,4 @@
-//! FAT16 by hand, in clusters of 512 bytes; each directory has one unless it says otherwise.
+//! Hand-made FAT16 with clusters of 512 bytes; each directory has one cluster by default.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Images that are damaged, or made to cost much: all that one test or another asks about are made here.
+//! Corrupt images, and images that are expensive to read.
 
 mod ext4;
 mod fat;
