@@ -4,6 +4,7 @@
 mod executable;
 mod ignored;
 mod paths;
+mod syntax;
 mod texts;
 mod units;
 
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Account, AuditedScript, Install, Layer, Schema, download, rules, settings, sudoers, swap};
+use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download, rules, settings, sudoers, swap};
 use vmbake_manifest::package_request::Choice;
 
 /// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
@@ -56,6 +57,7 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     executable::check(&mut found, layer);
     texts::check(&mut found, layer);
     ignored::check(&mut found, layer);
+    syntax::check(&mut found, layer);
     first_boots(&mut found, layer);
     settings::check(&mut found, schema);
     found.keys("/os_release", schema.os_release.keys(), os_release_key);
@@ -65,6 +67,23 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     }
     paths::cases(&mut found, schema);
     found.0
+}
+
+/// Where the text has a file. Those below `files/` have no place in it.
+pub(super) fn pointer(layer: &Layer, path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    match layer.schema.units.files.contains_key(name) {
+        _ if layer.schema.files.contains_key(path) => child("/files", path),
+        true => child("/units/files", name),
+        false => "/name".to_owned(),
+    }
+}
+
+/// The mode, owner and group of a file in the image.
+fn access(layer: &Layer, path: &str) -> Ownership {
+    let own = || layer.schema.files.get(path).map(|file| file.ownership(path));
+    let default = || Ownership { mode: rules::default_mode(path), owner: "root".to_owned(), group: "root".to_owned() };
+    layer.schema.modes.get(path).cloned().or_else(own).unwrap_or_else(default)
 }
 
 fn requires(found: &mut Findings, schema: &Schema) {
@@ -131,7 +150,7 @@ fn packages(found: &mut Findings, schema: &Schema) {
 fn upgrades(found: &mut Findings, schema: &Schema) {
     let unfit = |name: &str| match schema.install(name) {
         Some(Install::Deb) => None,
-        Some(_) => Some(format!("artifact {name:?} is no package")),
+        Some(_) => Some(format!("artifact {name:?} is not a package")),
         None => rules::package(name),
     };
     found.list("/upgrade", schema.upgrade.names(), unfit);
@@ -211,7 +230,7 @@ fn answers(found: &mut Findings, schema: &Schema) {
         let plain = !question.is_empty() && question.chars().all(|char| char.is_ascii_graphic());
         found.key(
             pointer.clone(),
-            (!plain).then(|| format!("{question:?} is no name of a question, such as `postfix/mailname`")),
+            (!plain).then(|| format!("{question:?} is not the name of a question, such as `postfix/mailname`")),
         );
         let control = value.chars().any(char::is_control);
         found.value(pointer, control.then(|| format!("{value:?} is not one line of text")));
@@ -253,7 +272,8 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
         .subordinate
         .as_ref()
         .filter(|range| range.count == 0 || range.start <= MAX_ID || range.start.checked_add(range.count).is_none());
-    let message = range.map(|range| format!("{} ids from {} on are no subordinate ids", range.count, range.start));
+    let message = range
+        .map(|range| format!("{} ids from {} on are not a valid range of subordinate ids", range.count, range.start));
     found.value(format!("{pointer}/subordinate"), message);
 }
 
@@ -269,13 +289,11 @@ fn first_boots(found: &mut Findings, layer: &Layer) {
     };
     for (path, file) in layer.files.iter().filter(|(path, _)| is_unit(path)) {
         if waits_for_first_boot(&String::from_utf8_lossy(&file.content)) {
-            let unit = path.rsplit('/').next().filter(|unit| layer.schema.units.files.contains_key(*unit));
-            let pointer = unit.map_or_else(|| "/name".to_owned(), |unit| child("/units/files", unit));
             let message = format!(
                 "{path:?} waits for ConditionFirstBoot=, which is never true in an image: let the unit create a file, and test for \
                  it with ConditionPathExists=!"
             );
-            found.key(pointer, Some(message));
+            found.key(pointer(layer, path), Some(message));
         }
     }
 }

@@ -54,7 +54,7 @@ pub enum Treatment {
 
 /// A row of the table.
 struct Row {
-    /// `*` in the last component stands for any bytes; `**` before it, or as the last one, for any directories.
+    /// As in [`fits`].
     paths: &'static [&'static str],
     treatment: Treatment,
 }
@@ -170,7 +170,8 @@ pub fn unprocessed(path: &str, content: &[u8]) -> Option<(String, &'static str)>
     }
 }
 
-fn fits(pattern: &str, path: &[u8]) -> bool {
+/// Whether a path fits a pattern: `*` in the last component stands for any bytes; `**` before it, or as the last one, for any directories.
+pub(crate) fn fits(pattern: &str, path: &[u8]) -> bool {
     let Some(at) = path.iter().rposition(|byte| *byte == b'/') else { return false };
     let (dir, name) = (&path[..at], &path[at + 1..]);
     let (parents, last) = pattern.rsplit_once('/').unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Rules for sudo(8): a text enters, the first line that does not have the grammar of sudoers(5) leaves.
 //!
-//! A file with a syntax error makes sudo ignore the file, or refuse everybody. What passes is what visudo(8) of Debian takes, and less than
+//! A file with a syntax error makes sudo ignore the file, or reject all users. What passes is what visudo(8) of Debian takes, and less than
 //! that: no rules of other files, only parameters of [`defaults`], and values in their usual forms. Aliases need not be defined in the same file.
 
 mod defaults;
@@ -9,8 +9,8 @@ mod words;
 use std::collections::BTreeSet;
 
 use crate::Layer;
+use crate::check::pointer;
 use crate::findings::Findings;
-use crate::position::child;
 use words::Words;
 
 /// Permissions of the files, which sudo recommends.
@@ -47,12 +47,7 @@ pub(super) fn check_files(found: &mut Findings, layer: &Layer) {
             Ok(text) => check(text),
             Err(_) => Some("not UTF-8".to_owned()),
         };
-        // Files below `files/` have no place in the text.
-        let pointer = match layer.schema.files.contains_key(path) {
-            true => child("/files", path),
-            false => "/name".to_owned(),
-        };
-        found.key(pointer, fault.map(|reason| format!("{path:?}: {reason}")));
+        found.key(pointer(layer, path), fault.map(|reason| format!("{path:?}: {reason}")));
     }
 }
 

@@ -6,6 +6,7 @@ mod names;
 mod syntax;
 
 pub use names::{UnitForm, unit_form};
+pub(crate) use syntax::{Statement, statements};
 
 use std::fmt;
 

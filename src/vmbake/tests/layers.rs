@@ -56,16 +56,16 @@ const FAULTS: &[(&str, &str)] = &[
         r#""artifacts": {"x": {"type": "tar", "path": "/x", "members": [¦"../y"]}}"#,
         "member \"../y\" is not absolute or has",
     ),
-    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": [¦"Y"]"#, "\"Y\" is no name of a package"),
+    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": [¦"Y"]"#, "\"Y\" is not a valid package name"),
     (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": ["x", ¦"x"]"#, "\"x\" comes twice"),
     (
         r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": "0755"}}, "upgrade": [¦"x"]"#,
-        "artifact \"x\" is no package",
+        "artifact \"x\" is not a package",
     ),
-    (r#""packages": [¦"Nginx"]"#, "\"Nginx\" is no name of a package: small letters, digits"),
+    (r#""packages": [¦"Nginx"]"#, "\"Nginx\" is not a valid package name: small letters, digits"),
     (
         r#""packages": [¦"nginx:arm64"]"#,
-        "\"nginx:arm64\" names the architecture \"arm64\": an image has packages of its own",
+        "\"nginx:arm64\" names the architecture \"arm64\": an image has packages of its architecture only",
     ),
     (r#""packages": [¦"nginx="]"#, "version \"\" is not made of letters"),
     (r#""packages": [¦"nginx=1.2 "]"#, "version \"1.2 \" is not made of letters"),
@@ -75,8 +75,8 @@ const FAULTS: &[(&str, &str)] = &[
         r#""artifacts": {"nginx": {"type": "deb"}}, "packages": [¦"nginx"]"#,
         "\"nginx\" is an artifact of the layer already",
     ),
-    (r#""packages": ["nginx"], "recommends": [¦"Nginx"]"#, "\"Nginx\" is no name of a package"),
-    (r#""packages": ["nginx"], "hold": [¦"x y"]"#, "\"x y\" is no name of a package"),
+    (r#""packages": ["nginx"], "recommends": [¦"Nginx"]"#, "\"Nginx\" is not a valid package name"),
+    (r#""packages": ["nginx"], "hold": [¦"x y"]"#, "\"x y\" is not a valid package name"),
     (r#""recommends": ¦true"#, "`recommends` means nothing without `packages` or `upgrade`"),
     (r#""archive": ¦"a""#, "`archive` means nothing without `packages` or `upgrade`"),
     (r#""upgrade": [¦"libc6"], "hold": ["libc6"]"#, "\"libc6\" is also in `hold`"),
@@ -85,7 +85,7 @@ const FAULTS: &[(&str, &str)] = &[
         "script \"prerm\" runs only for an `upgrade`",
     ),
     (r#""scripts": [{"package": "p", "script": ¦"config", "sha256": "00"}]"#, "script \"config\" is neither"),
-    (r#""groups": {¦"G": 5}"#, "name \"G\" is none that useradd takes"),
+    (r#""groups": {¦"G": 5}"#, "name \"G\" is not a name that useradd accepts"),
     (r#""groups": {"g": 5, "h": ¦5}"#, "id 5 is that of g already"),
     (r#""groups": {"g": ¦0}"#, "id 0 is not between 1 and 65533"),
     (r#""users": {"u": {"id": 901, "home": ¦"u"}}"#, "path \"u\" is not absolute"),
@@ -98,7 +98,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""directories": {¦"/x/": {"mode": "0750"}}"#, "path \"/x/\" has an empty name"),
     (r#""directories": {¦"/x\n": {"mode": "0750"}}"#, "path \"/x\\n\" has a control character in it"),
     (r#""directories": {¦"/x\u0000": {"mode": "0750"}}"#, "path \"/x\\0\" has a control character in it"),
-    (r#""directories": {"/x": {"mode": ¦"2777"}}"#, "mode 2777 lets everybody write into a directory"),
+    (r#""directories": {"/x": {"mode": ¦"2777"}}"#, "mode 2777 lets all users write into a directory"),
     (r#""directories": {"/x": {"mode": ¦"750"}}"#, "mode \"750\" is not four octal digits"),
     (r#""directories": {"/x": {"mode": "0755"}, ¦"/x": {"mode": "0700"}}"#, "key \"/x\" comes twice"),
     (r#""files": {¦"/none": {"mode": "0644"}}"#, "\"/none\" is not below files/"),
@@ -106,7 +106,7 @@ const FAULTS: &[(&str, &str)] = &[
         r#""files": {"/file": {"mode": ¦"4755"}}"#,
         "mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not",
     ),
-    (r#""setuid": ["/file"], "files": {"/file": {"mode": ¦"4757"}}"#, "mode 4757 lets everybody write a file"),
+    (r#""setuid": ["/file"], "files": {"/file": {"mode": ¦"4757"}}"#, "mode 4757 lets all users write a file"),
     (r#""modes": {"/file": {"mode": ¦"2755"}}"#, "mode 2755 has set-uid"),
     (r#""directories": {"/x": {"mode": ¦"+755"}}"#, "mode \"+755\" is not four octal digits"),
     (
@@ -115,7 +115,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""scripts": [{"package": "p", "script": "postinst", "sha256": "0000000000000000000000000000000000000000000000000000000000000000", "directories": {"/x": {"mode": ¦"2777"}}}]"#,
-        "mode 2777 lets everybody write into a directory",
+        "mode 2777 lets all users write into a directory",
     ),
     (
         r#""first_boot": {"modes": {"/x": {"mode": ¦"4755"}}}"#,
@@ -131,7 +131,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (r#""expand": [¦"/none"]"#, "\"/none\" is not below files/"),
     (r#""symlinks": {"/a": ¦"b", "/b": "c", "/c": "/x/../a"}"#, "symbolic link \"/a\" leads back to itself"),
-    (r#""symlinks": {"/a": ¦""}"#, "target \"\" is none that"),
+    (r#""symlinks": {"/a": ¦""}"#, "target \"\" is not a valid target"),
     (r#""symlinks": {"/a": "/etc"}, "directories": {¦"/a/b": {"mode": "0755"}}"#, "\"/a/b\" would be placed through"),
     (r#""units": {"enable": [¦"x"]}"#, "unit \"x\" does not end with .service"),
     (r#""units": {"enable": [¦"plain.service"]}"#, "unit \"plain.service\" has no [Install] section"),
@@ -290,18 +290,18 @@ const FAULTS: &[(&str, &str)] = &[
         r#""directories": {"/x": {"mode": "0755"}}, "first_boot": {"directories": {¦"/x": {"mode": "0700"}}}"#,
         "layer a has it already",
     ),
-    (r#""sysctl": {¦"a b": 1}"#, "\"a b\" is no variable of sysctl"),
+    (r#""sysctl": {¦"a b": 1}"#, "\"a b\" is not a valid variable of sysctl"),
     (r#""sysctl": {"a": ¦"b\nc"}"#, "\"b\\nc\" is not one line of text"),
     (r#""sysctl": {"a": ¦1.5}"#, "data did not match any variant"),
-    (r#""modules_load": ["a", ¦"a b"]"#, "\"a b\" is no kernel module"),
-    (r#""hostname": ¦"a_b""#, "\"a_b\" is no host name"),
-    (r#""hostname": ¦"a..b""#, "\"a..b\" is no host name"),
-    (r#""timezone": ¦"../../etc/shadow""#, "\"../../etc/shadow\" is no time zone"),
-    (r#""timezone": ¦"Europe//Berlin""#, "\"Europe//Berlin\" is no time zone"),
+    (r#""modules_load": ["a", ¦"a b"]"#, "\"a b\" is not a valid kernel module"),
+    (r#""hostname": ¦"a_b""#, "\"a_b\" is not a valid host name"),
+    (r#""hostname": ¦"a..b""#, "\"a..b\" is not a valid host name"),
+    (r#""timezone": ¦"../../etc/shadow""#, "\"../../etc/shadow\" is not a valid time zone"),
+    (r#""timezone": ¦"Europe//Berlin""#, "\"Europe//Berlin\" is not a valid time zone"),
     (r#"¦"timezone": "UTC", "symlinks": {"/etc/localtime": "x"}"#, "\"/etc/localtime\" is in the layer twice"),
-    (r#""locale": ¦"../C""#, "\"../C\" is no locale"),
-    (r#""keyboard": {"layout": ¦""}"#, "\"\" is no layout of a keyboard"),
-    (r#""keyboard": {"layout": "de", "options": ¦"$(x)"}"#, "\"$(x)\" is no options of a keyboard"),
+    (r#""locale": ¦"../C""#, "\"../C\" is not a valid locale"),
+    (r#""keyboard": {"layout": ¦""}"#, "\"\" is not a valid value of `layout`"),
+    (r#""keyboard": {"layout": "de", "options": ¦"$(x)"}"#, "\"$(x)\" is not a valid value of `options`"),
     (r#""ssh_authorized_keys": [¦"-----BEGIN OPENSSH PRIVATE KEY-----"]"#, "is not a valid public key"),
     (r#""ssh_authorized_keys": [¦"ssh-ed25519 AAAA\nssh-rsa AAAA"]"#, "is not a valid public key"),
     (r#""ssh_authorized_keys": [¦"command=\"x\" ssh-ed25519 AAAA"]"#, "is not a valid public key"),
@@ -325,16 +325,16 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""files": {"/x": {"content": "a", "mode": ¦"4755"}}"#, "mode 4755 has set-uid"),
     (r#""units": {"files": {¦"x": ""}}"#, "unit \"x\" does not end with .service"),
     (
-        r#""units": {"files": {"x.service": "[Service]"}, "enable": [¦"x.service"]}"#,
+        r#""units": {"files": {"x.service": "[Service]\nExecStart=x"}, "enable": [¦"x.service"]}"#,
         "unit \"x.service\" has no [Install] section",
     ),
     (
-        r#""units": {"files": {"x.service": "[Install]\nWantedBy=a b.target"}, "enable": [¦"x.service"]}"#,
-        "unit \"x.service\" cannot be enabled: /etc/systemd/system/x.service:2: has WantedBy=a, which is not a name",
+        r#""units": {"files": {"x.service": "[Service]\nExecStart=x\n[Install]\nWantedBy=a b.target"}, "enable": [¦"x.service"]}"#,
+        "unit \"x.service\" cannot be enabled: /etc/systemd/system/x.service:4: has WantedBy=a, which is not a name",
     ),
     (
-        r#""units": {"files": {"x.service": "[Install\nWantedBy=b.target"}, "enable": [¦"x.service"]}"#,
-        "unit \"x.service\" cannot be enabled: /etc/systemd/system/x.service:1: \"[Install\" is not a header",
+        r#""units": {"files": {¦"x.service": "[Install\nWantedBy=b.target"}, "enable": ["x.service"]}"#,
+        "\"/etc/systemd/system/x.service\": line 1: is not loaded by systemd: \"[Install\" is not a header",
     ),
     (
         r#""symlinks": {"/a": "/b"}, "setuid": [¦"/a"]"#,
@@ -354,7 +354,7 @@ const FAULTS: &[(&str, &str)] = &[
         r#""files": {¦"/usr/local/share/ca-certificates/a.crt": {"content": "x"}}"#,
         "\"/usr/local/share/ca-certificates/a.crt\" cannot be used: it has no certificate in it",
     ),
-    (r#""files": {¦"/x": {"content": "@{kin}"}}, "expand": ["/x"]"#, "\"/x\" has @{kin}, which means nothing"),
+    (r#""files": {¦"/x": {"content": "@{kin}"}}, "expand": ["/x"]"#, "\"/x\" has the unknown word @{kin}"),
     (
         r#""files": {¦"/etc/sysctl.d/60-x": {"content": ""}}"#,
         "\"/etc/sysctl.d/60-x\" is not read: systemd-sysctl reads only names that end with .conf",
@@ -362,6 +362,18 @@ const FAULTS: &[(&str, &str)] = &[
     (
         r#""files": {¦"/etc/systemd/system/x.service.d/override": {"content": ""}}"#,
         "\"/etc/systemd/system/x.service.d/override\" is not read: systemd reads only drop-ins that end with .conf",
+    ),
+    (
+        r#""files": {¦"/etc/ssh/sshd_config.d/x.conf": {"content": "PermitRootLogins no\n"}}"#,
+        "\"/etc/ssh/sshd_config.d/x.conf\": line 1: keeps sshd from starting: unknown keyword \"PermitRootLogins\"; did you mean `permitrootlogin`?",
+    ),
+    (
+        r#""files": {¦"/etc/systemd/network/x.network": {"content": "", "mode": "0600"}}"#,
+        "\"/etc/systemd/network/x.network\": is not read: systemd-networkd runs as systemd-network, which cannot read it, mode 0600 root:root",
+    ),
+    (
+        r#""units": {"files": {¦"x.timer": ["[Timer]", "OnCalendar=dayly"]}}"#,
+        "\"/etc/systemd/system/x.timer\": line 2: systemd ignores OnCalendar=dayly: not a valid time",
     ),
     (r#"¦"unknown": 1"#, "unknown field `unknown`"),
     (r#""requires": ["ok",¦]"#, "trailing comma"),
@@ -400,7 +412,8 @@ pub(crate) fn are_found(faults: impl Iterator<Item = (String, &'static str)>) {
         layer(dir.path(), "a", &format!(",\n{rest}"));
         fs::create_dir_all(dir.path().join("a/files/etc/systemd/system")).unwrap();
         fs::write(dir.path().join("a/files/file"), "").unwrap();
-        fs::write(dir.path().join("a/files/etc/systemd/system/plain.service"), "[Unit]\n").unwrap();
+        fs::write(dir.path().join("a/files/etc/systemd/system/plain.service"), "[Service]\nExecStart=/bin/true\n")
+            .unwrap();
         let (faults, good) = check(&dir.path().join("a"));
         assert!(!good && faults[0].starts_with(&format!("layer.json:2:{expected}")), "{rest}: {faults:#?}");
         // A bake says the same; only accounts are known to the image alone.

@@ -3,9 +3,9 @@
 mod commands;
 mod started;
 
+use super::{access, pointer};
+use crate::Layer;
 use crate::findings::{Findings, Found};
-use crate::position::child;
-use crate::{Layer, rules};
 
 pub(super) use started::UNIT_DIRECTORIES;
 
@@ -116,7 +116,7 @@ fn check_cron(found: &mut Findings, layer: &Layer, path: &str, name: &str) {
             format!("{path:?} is skipped by cron: only names of letters, digits, `-` and `_` count"),
         );
     }
-    let mode = mode(layer, path);
+    let mode = access(layer, path).mode;
     if mode & 0o022 != 0 {
         push(
             found,
@@ -124,9 +124,6 @@ fn check_cron(found: &mut Findings, layer: &Layer, path: &str, name: &str) {
             path,
             format!("{path:?} is skipped by cron: its group or others can write it, mode {mode:04o}"),
         );
-    }
-    if layer.files.get(path).is_some_and(|file| file.content.last().is_some_and(|byte| *byte != b'\n')) {
-        push(found, layer, path, format!("{path:?} is skipped by cron: its last line does not end with a newline"));
     }
 }
 
@@ -149,8 +146,7 @@ fn skipped(found: &mut Findings, layer: &Layer, path: &str, dir: &str) {
 }
 
 fn push(found: &mut Findings, layer: &Layer, path: &str, message: String) {
-    let pointer = if layer.schema.files.contains_key(path) { child("/files", path) } else { "/name".to_owned() };
-    let one = Found { pointer, key: true, warning: false, message };
+    let one = Found { pointer: pointer(layer, path), key: true, warning: false, message };
     if !found.0.contains(&one) {
         found.0.push(one);
     }
@@ -158,13 +154,7 @@ fn push(found: &mut Findings, layer: &Layer, path: &str, message: String) {
 
 /// Whether it is a file of the layer that no one may run.
 fn is_without_bit(layer: &Layer, path: &str) -> bool {
-    layer.files.contains_key(path) && mode(layer, path) & 0o111 == 0
-}
-
-fn mode(layer: &Layer, path: &str) -> u16 {
-    let schema = &layer.schema;
-    let mode = schema.files.get(path).map_or_else(|| rules::default_mode(path), |file| file.ownership(path).mode);
-    schema.modes.get(path).map_or(mode, |later| later.mode)
+    layer.files.contains_key(path) && access(layer, path).mode & 0o111 == 0
 }
 
 /// Where a command leads to by the links of the layer.

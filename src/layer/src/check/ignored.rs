@@ -1,9 +1,9 @@
 //! Files in directories of settings whose names keep programs from reading them.
 
 use super::super::findings::Findings;
-use super::super::position::child;
 use super::super::unit_install::unit_form;
 use super::super::{Layer, UNIT_SCOPES};
+use super::pointer;
 
 /// A directory, or the end of one after `/etc`, `/usr/lib` and `/usr/local/lib`, with the ends of the names that count there.
 type Row = (&'static [&'static str], &'static [&'static str], &'static str);
@@ -51,7 +51,7 @@ const ROWS: [Row; 25] = [
 ];
 
 /// Where programs look for directories of settings.
-const ROOTS: [&str; 3] = ["/etc/", "/usr/lib/", "/usr/local/lib/"];
+pub(super) const ROOTS: [&str; 3] = ["/etc/", "/usr/lib/", "/usr/local/lib/"];
 
 /// Ends of names that are meant not to be read.
 const UNREAD: [&str; 6] = ["~", ".bak", ".disabled", ".example", ".md", ".orig"];
@@ -66,12 +66,7 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
         if name.starts_with('.') || name.starts_with("README") || UNREAD.iter().any(|end| name.ends_with(end)) {
             continue;
         }
-        // Files below `files/` have no place in the text.
-        let pointer = match layer.schema.files.contains_key(path) {
-            true => child("/files", path),
-            false => "/name".to_owned(),
-        };
-        found.key(pointer, fault(dir, name).map(|reason| format!("{path:?} is not read: {reason}")));
+        found.key(pointer(layer, path), fault(dir, name).map(|reason| format!("{path:?} is not read: {reason}")));
     }
 }
 

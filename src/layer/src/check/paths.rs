@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::pointer;
 use crate::findings::{Findings, Found};
 use crate::position::child;
 use crate::{Install, Layer, Schema, attribute, rules, system_directory};
@@ -89,9 +90,7 @@ fn hidden(found: &mut Findings, layer: &Layer) {
     found.list("/empty", &schema.empty, rules::visible);
     found.value("/images".to_owned(), schema.images.as_deref().and_then(rules::visible));
     for path in layer.files.keys() {
-        // Those below `files/` have no place in the text.
-        let pointer = if schema.files.contains_key(path) { child("/files", path) } else { "/name".to_owned() };
-        found.key(pointer, rules::visible(path));
+        found.key(pointer(layer, path), rules::visible(path));
     }
     for (pointer, _, install) in schema.installs() {
         let path = match install {

@@ -1,8 +1,8 @@
 //! What a layer's own files show of faults that a bake refuses: files that a program would have to process, and unknown words.
 
 use super::super::findings::Findings;
-use super::super::position::child;
 use super::super::{Layer, processed};
+use super::pointer;
 
 /// Words of `expand` without an argument.
 const WORDS: [&str; 4] = ["kind", "version", "os", "arch"];
@@ -14,12 +14,7 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
         let is_expanded = layer.schema.expand.contains(path);
         let word = is_expanded.then(|| wrong_word(&file.content)).flatten();
         let word = word.map(|reason| format!("{path:?} {reason}, and `expand` lists it"));
-        // Files below `files/` have no place in the text.
-        let pointer = match layer.schema.files.contains_key(path) {
-            true => child("/files", path),
-            false => "/name".to_owned(),
-        };
-        found.key(pointer, unprocessed.or(word));
+        found.key(pointer(layer, path), unprocessed.or(word));
     }
 }
 
@@ -29,7 +24,7 @@ fn wrong_word(content: &[u8]) -> Option<String> {
     while let Some((_, after)) = rest.split_once("@{") {
         let Some((word, after)) = after.split_once('}') else { return Some("has a @{ without its }".to_owned()) };
         if !WORDS.contains(&word) && !word.starts_with("image:") {
-            return Some(format!("has @{{{word}}}, which means nothing"));
+            return Some(format!("has the unknown word @{{{word}}}"));
         }
         rest = after;
     }

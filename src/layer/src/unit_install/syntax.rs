@@ -14,26 +14,48 @@ type Fault = (usize, String);
 /// The line, key and value of each assignment.
 type Assignments = Vec<(usize, String, String)>;
 
-/// The assignments of all `[Install]` sections, and lines among them that systemd ignores. The fault is one for which it does not
-/// read the file.
-pub(super) fn assignments(bytes: &[u8]) -> Result<(Assignments, Vec<Fault>), Fault> {
-    let (mut found, mut ignored, mut is_inside) = (Vec::new(), Vec::new(), false);
+/// A line that is neither empty nor a comment.
+#[derive(Debug)]
+pub enum Statement {
+    /// `[NAME]`.
+    Header(String),
+    Assignment(String, String),
+    Other(String),
+}
+
+/// The statements of a file, each with its line. The fault is one for which systemd does not read the file.
+pub fn statements(bytes: &[u8]) -> Result<Vec<(usize, Statement)>, Fault> {
+    let mut found = Vec::new();
     for (number, line) in logical_lines(bytes)? {
         let is_valid = |text: &&str| !text.chars().any(is_noncharacter);
         let text = str::from_utf8(&line).ok().filter(is_valid);
         let text = text.ok_or_else(|| (number, "is not UTF-8".to_owned()))?.trim_matches(BLANKS);
-        if let Some(header) = text.strip_prefix('[') {
-            let name = header.strip_suffix(']');
-            let name = name.ok_or_else(|| (number, format!("{text:?} is not a header of a section")))?;
-            is_inside = name == "Install";
-        } else if is_inside && !text.is_empty() {
-            match text.split_once('=') {
-                None | Some(("", _)) => ignored.push((number, format!("{text:?} is not an assignment"))),
-                Some((key, value)) => {
-                    let (key, value) = (key.trim_matches(BLANKS), value.trim_start_matches(BLANKS));
-                    found.push((number, key.to_owned(), value.to_owned()));
-                }
+        let statement = match (text.strip_prefix('['), text.split_once('=')) {
+            _ if text.is_empty() => continue,
+            (Some(header), _) => {
+                let name = header.strip_suffix(']');
+                let name = name.ok_or_else(|| (number, format!("{text:?} is not a header of a section")))?;
+                Statement::Header(name.to_owned())
             }
+            (None, None | Some(("", _))) => Statement::Other(text.to_owned()),
+            (None, Some((key, value))) => {
+                Statement::Assignment(key.trim_matches(BLANKS).to_owned(), value.trim_start_matches(BLANKS).to_owned())
+            }
+        };
+        found.push((number, statement));
+    }
+    Ok(found)
+}
+
+/// The assignments of all `[Install]` sections, and lines among them that systemd ignores.
+pub(super) fn assignments(bytes: &[u8]) -> Result<(Assignments, Vec<Fault>), Fault> {
+    let (mut found, mut ignored, mut is_inside) = (Vec::new(), Vec::new(), false);
+    for (number, statement) in statements(bytes)? {
+        match statement {
+            Statement::Header(name) => is_inside = name == "Install",
+            Statement::Assignment(key, value) if is_inside => found.push((number, key, value)),
+            Statement::Other(text) if is_inside => ignored.push((number, format!("{text:?} is not an assignment"))),
+            _ => {}
         }
     }
     Ok((found, ignored))

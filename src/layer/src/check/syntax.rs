@@ -1,0 +1,109 @@
+//! Contents of files that their program would reject: a table of places, each with the check of its format.
+//!
+//! A check finds less than its program does, and never what the program accepts: what is found would fail on the machine.
+
+mod access;
+mod apt;
+mod calendar;
+mod cron;
+mod directories;
+mod logrotate;
+mod sshd;
+mod udev;
+mod units;
+mod yaml;
+
+use super::ignored::ROOTS;
+use super::{access as access_of, pointer};
+use crate::findings::{Findings, Found};
+use crate::processed::fits;
+use crate::{Layer, Ownership};
+
+/// A file of a layer.
+struct File<'a> {
+    path: &'a str,
+    text: &'a str,
+    access: Ownership,
+    /// Whether the layer has drop-ins for the unit that it is.
+    has_drop_ins: bool,
+}
+
+/// What a program does not accept.
+struct Problem {
+    /// Counted from 1; `None` for the whole file.
+    line: Option<usize>,
+    is_warning: bool,
+    message: String,
+}
+
+impl Problem {
+    fn error(line: usize, message: String) -> Self {
+        Self { line: Some(line), is_warning: false, message }
+    }
+
+    fn of_file(message: String) -> Self {
+        Self { line: None, is_warning: false, message }
+    }
+
+    fn warning(self) -> Self {
+        Self { is_warning: true, ..self }
+    }
+}
+
+/// Places as in [`fits`], of which those without a slash at the start are below each of [`ROOTS`], and their check.
+type Row = (&'static [&'static str], fn(&File) -> Vec<Problem>);
+
+/// `docs/layer-check.md` has the same table.
+const TABLE: [Row; 14] = [
+    (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], |file| sshd::check(file.text)),
+    (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], |file| yaml::check(file.text)),
+    (&["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"], |file| apt::check_list(file.text)),
+    (&["/etc/apt/sources.list.d/*.sources"], |file| apt::check_sources(file.text)),
+    (&["/etc/crontab", "/etc/cron.d/*"], cron::check),
+    (&["sysctl.d/*.conf"], |file| directories::check_sysctl(file.text)),
+    (&["tmpfiles.d/*.conf"], |file| directories::check_tmpfiles(file.text)),
+    (&["sysusers.d/*.conf"], |file| directories::check_sysusers(file.text)),
+    (&["udev/rules.d/*.rules"], |file| udev::check(file.text)),
+    (&["systemd/system/**", "systemd/user/**"], units::check),
+    (&["systemd/network/*.network", "systemd/network/*.netdev"], access::check_network),
+    (&["/etc/logrotate.conf", "/etc/logrotate.d/*"], logrotate::check),
+    (&["/etc/polkit-1/rules.d/*.rules", "/usr/share/polkit-1/rules.d/*.rules"], access::check_polkit),
+    (&["/etc/profile.d/*.sh"], access::check_profile),
+];
+
+/// Checks the files of a layer. Those with words that only a bake replaces are left out.
+pub(super) fn check(found: &mut Findings, layer: &Layer) {
+    for (path, content) in &layer.files {
+        if layer.schema.expand.contains(path) {
+            continue;
+        }
+        let drop_ins = format!("{path}.d/");
+        let file = File {
+            path,
+            text: &String::from_utf8_lossy(&content.content),
+            access: access_of(layer, path),
+            has_drop_ins: layer.files.keys().any(|other| other.starts_with(&drop_ins)),
+        };
+        for Problem { line, is_warning, message } in problems(&file) {
+            let line = line.map(|line| format!(": line {line}")).unwrap_or_default();
+            let message = format!("{path:?}{line}: {message}");
+            found.0.push(Found { pointer: pointer(layer, path), key: true, warning: is_warning, message });
+        }
+    }
+}
+
+/// What the program of a file does not accept.
+fn problems(file: &File) -> Vec<Problem> {
+    let rows = TABLE.iter().filter(|(paths, _)| paths.iter().any(|pattern| is_at(pattern, file.path)));
+    rows.flat_map(|(_, check)| check(file)).collect()
+}
+
+fn is_at(pattern: &str, path: &str) -> bool {
+    match pattern.starts_with('/') {
+        true => fits(pattern, path.as_bytes()),
+        false => ROOTS.iter().any(|root| fits(&format!("{root}{pattern}"), path.as_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

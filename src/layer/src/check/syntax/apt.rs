@@ -1,0 +1,153 @@
+//! Sources of apt(8), as in sources.list(5): an entry that is not valid makes every command of apt fail.
+
+use super::Problem;
+
+/// Types of entries.
+const TYPES: [&str; 2] = ["deb", "deb-src"];
+
+/// Values of `Enabled` that disable an entry.
+const DISABLED: [&str; 6] = ["0", "no", "false", "without", "off", "disable"];
+
+/// Checks a file in the one-line form.
+pub(super) fn check_list(text: &str) -> Vec<Problem> {
+    let faults = text.lines().enumerate().filter_map(|(index, line)| Some((index, entry(line)?)));
+    faults.map(|(index, reason)| problem(index + 1, &reason)).collect()
+}
+
+/// Checks a file of stanzas.
+pub(super) fn check_sources(text: &str) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut stanza: Vec<(String, String)> = Vec::new();
+    let mut start = 0;
+    for (index, line) in text.lines().chain([""]).enumerate() {
+        if line.starts_with('#') {
+            continue;
+        }
+        if line.trim_end().is_empty() && !line.starts_with([' ', '\t']) {
+            let reason = (!stanza.is_empty()).then(|| self::stanza(&stanza)).flatten();
+            found.extend(reason.map(|reason| problem(start, &reason)));
+            stanza.clear();
+            continue;
+        }
+        if stanza.is_empty() {
+            start = index + 1;
+        }
+        match (line.starts_with([' ', '\t']), stanza.last_mut()) {
+            (true, Some((_, value))) => {
+                value.push(' ');
+                value.push_str(line.trim());
+            }
+            _ => {
+                let (key, value) = line.split_once(':').unwrap_or((line, ""));
+                stanza.push((key.trim().to_ascii_lowercase(), value.trim().to_owned()));
+            }
+        }
+    }
+    found
+}
+
+fn problem(line: usize, reason: &str) -> Problem {
+    Problem::error(line, format!("makes every command of apt fail: {reason}"))
+}
+
+/// What is wrong with a stanza.
+fn stanza(fields: &[(String, String)]) -> Option<String> {
+    let field = |key: &str| {
+        let values = fields.iter().filter(|(found, _)| found == key);
+        values.flat_map(|(_, value)| value.split_whitespace()).collect::<Vec<_>>()
+    };
+    let types = field("types");
+    if let Some(unknown) = types.iter().find(|found| !TYPES.contains(found)) {
+        return Some(format!("expected the type deb or deb-src, found {unknown:?}"));
+    }
+    let is_disabled = field("enabled").first().is_some_and(|value| DISABLED.contains(value));
+    let missing = |key: &str| Some(format!("the entry has no `{key}`"));
+    match (types.is_empty(), field("uris"), field("suites")) {
+        (true, ..) => missing("Types"),
+        (false, ..) if is_disabled => None,
+        (_, uris, _) if uris.is_empty() => missing("URIs"),
+        (.., suites) if suites.is_empty() => missing("Suites"),
+        (_, uris, suites) => {
+            let components = field("components");
+            let fault = suites.into_iter().find_map(|suite| suite_fault(suite, components.len()));
+            uris.into_iter().find_map(uri_fault).or(fault)
+        }
+    }
+}
+
+/// What is wrong with a line, of which comments and empty ones are none.
+fn entry(line: &str) -> Option<String> {
+    let mut words = Words(line.trim());
+    let Some(kind) = words.next().map(|word| word.unwrap_or_default()).filter(|kind| !kind.starts_with('#')) else {
+        return None;
+    };
+    if !TYPES.contains(&kind) {
+        return Some(format!("expected deb or deb-src, found {kind:?}"));
+    }
+    if let Some(options) = words.0.trim_start().strip_prefix('[') {
+        let Some((inside, rest)) = options.split_once(']') else {
+            return Some("expected `]` after the options, found the end of the line".to_owned());
+        };
+        if let Some(word) = inside.split_whitespace().find(|word| !word.contains('=')) {
+            return Some(format!("expected options such as `arch=amd64`, found {word:?}"));
+        }
+        if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
+            return Some("expected a blank after the options".to_owned());
+        }
+        words.0 = rest;
+    }
+    let words: Vec<&str> = match words.take_while(|word| *word != Some("#")).collect() {
+        Some(words) => words,
+        None => return Some("expected a closing quote or bracket, found the end of the line".to_owned()),
+    };
+    let end = words.iter().position(|word| word.starts_with('#')).unwrap_or(words.len());
+    match words.get(..end).unwrap_or_default() {
+        [] | [_] => Some("expected an address and a suite after the type".to_owned()),
+        [uri, suite, components @ ..] => uri_fault(uri).or_else(|| suite_fault(suite, components.len())),
+    }
+}
+
+fn uri_fault(uri: &str) -> Option<String> {
+    let uri = uri.trim_start_matches('"');
+    let is_scheme = |scheme: &str| {
+        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
+    };
+    let has_scheme = uri.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme));
+    (!has_scheme).then(|| format!("expected an address such as https://HOST/PATH, found {uri:?}"))
+}
+
+/// A suite that is a path has no components, and any other one has some.
+fn suite_fault(suite: &str, components: usize) -> Option<String> {
+    match (suite.ends_with('/'), components) {
+        (true, 1..) => Some(format!("the suite {suite:?} ends with a slash, so it has no components")),
+        (false, 0) => Some(format!("expected components such as `main` after the suite {suite:?}")),
+        _ => None,
+    }
+}
+
+/// Words between blanks, which may stand in quotes or brackets; `None` for one that does not end.
+struct Words<'a>(&'a str);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = Option<&'a str>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = self.0.trim_start();
+        let mut open = None;
+        for (at, next) in text.char_indices() {
+            match (open, next) {
+                (Some(end), _) if next == end => open = None,
+                (None, '"') => open = Some('"'),
+                (None, '[') => open = Some(']'),
+                (None, _) if next.is_whitespace() => {
+                    let (word, rest) = text.split_at(at);
+                    self.0 = rest;
+                    return Some(Some(word));
+                }
+                _ => {}
+            }
+        }
+        self.0 = "";
+        (!text.is_empty()).then(|| open.is_none().then_some(text))
+    }
+}

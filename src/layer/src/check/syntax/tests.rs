@@ -1,0 +1,386 @@
+//! Texts with the line of each problem, as the programs of Debian 13 found them; warnings have `~` before the line.
+
+use super::{File, TABLE, calendar, problems};
+use crate::Ownership;
+
+/// The lines of what is found in a file, separated by blanks; 0 is the whole file.
+fn found(path: &str, text: &str) -> String {
+    let access = Ownership { mode: 0o644, owner: "root".to_owned(), group: "root".to_owned() };
+    let found = problems(&File { path, text, access, has_drop_ins: false });
+    let line = |problem: super::Problem| {
+        format!("{}{}", if problem.is_warning { "~" } else { "" }, problem.line.unwrap_or_default())
+    };
+    found.into_iter().map(line).collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn are_found(path: &str, cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(found(path, text), *expected, "{path}: {text:?}");
+    }
+}
+
+/// `sshd -t` of OpenSSH 10.0.
+#[test]
+fn settings_of_sshd() {
+    are_found(
+        "/etc/ssh/sshd_config.d/x.conf",
+        &[
+            ("PermitRootLogin no\n# c\n\n  x11forwarding yes # c\n", ""),
+            ("PermitRootLogins no\nPort 22\nFoo", "1 3"),
+            ("Port=22\nPort = 22\n\"Port\" 22\nPrintMotd  no\r\n", ""),
+            ("\u{c}Port 22\n", "1"),
+            ("Port\n", "1"),
+            ("PrintMotd=\n", "1"),
+            ("\u{feff}Port 22\n", "1"),
+            ("Match user x\nPort 22\nPasswordAuthentication no\n", "2"),
+            ("Match user x\nPasswordAuthentication no\nMatch all\nPort 22\n", ""),
+            ("Match user x\nUsePAM yes\nRSAAuthentication yes\n", "2"),
+            ("UsePrivilegeSeparation yes\nServerKeyBits 1024\nAFSTokenPassing no\nDebianBanner no\n", ""),
+        ],
+    );
+}
+
+/// cloud-init 25.1.4 with PyYAML.
+#[test]
+fn settings_of_cloud_init() {
+    let valid = [
+        "a: 1\n",
+        "",
+        "# c\n",
+        "#cloud-config\na: 1\n",
+        "null\n",
+        "{}\n",
+        "datasource_list: [ NoCloud ]\n",
+        "? a\n: 1\n",
+        "---\na: 1\n...\n",
+        "é: ü\n",
+        "%YAML 1.1\n---\na: 1\n",
+        "a: {b: 1,}\n",
+        "a: http://x:80\n",
+        "\"a\" : 1\n",
+        "a: b\r\nc: d\r\n",
+        "a: &x 1\nb: *x\n",
+        "a: 1\na: 2\n",
+        "## template: jinja\na: 1\n",
+    ];
+    are_found("/etc/cloud/cloud.cfg.d/x.cfg", &valid.map(|text| (text, "")));
+    are_found(
+        "/etc/cloud/cloud.cfg.d/x.cfg",
+        &[
+            ("- a\n", "1"),
+            ("a\n", "1"),
+            ("a:1\n", "1"),
+            ("1\n", "1"),
+            ("a: 1\nb: c: d\n", "2"),
+            ("a: 1\n---\nb: 2\n", "2"),
+            ("a: *x\n", "1"),
+            ("a: ]\n", "1"),
+        ],
+    );
+    for text in [
+        "a: [1\n",
+        "a:\n\tb: 1\n",
+        "a: \"x\n",
+        "a: @x\n",
+        "a: `x`\n",
+        "a: 'it's'\n",
+        "a: |\n x\ny\n",
+        "a: 1 #c\n b: 2\n",
+    ] {
+        assert_ne!(found("/etc/cloud/cloud.cfg.d/x.cfg", text), "", "{text:?}");
+    }
+}
+
+/// `apt-get indextargets` of apt 3.0.4.
+#[test]
+fn sources_of_apt() {
+    are_found(
+        "/etc/apt/sources.list.d/x.list",
+        &[
+            ("deb http://x/debian trixie main\n", ""),
+            ("# c\n\n   deb http://x/debian trixie main # c\n", ""),
+            ("deb http://x/debian ./\ndeb [trusted=yes] http://x/debian /\n", ""),
+            ("deb [ arch=amd64 ] http://x/debian trixie main\ndeb []  http://x/debian trixie main\r\n", ""),
+            ("deb \"cdrom:[Debian x]/\" trixie main\ndeb cdrom:[Debian x]/ trixie main\n", ""),
+            ("deb mirror+file:/etc/apt/mirrors/debian.list trixie main\ndeb http://x/debian $(ARCH)/ \n", ""),
+            ("deb http://x/debian trixie\n", "1"),
+            ("deb http://x/debian ./ main\n", "1"),
+            ("deb http://x/debian\n", "1"),
+            ("deb\n", "1"),
+            ("rpm http://x trixie main\nDEB http://x trixie main\n", "1 2"),
+            ("deb [arch=amd64 http://x/debian trixie main\n", "1"),
+            ("deb [arch] http://x/debian trixie main\n", "1"),
+            ("deb [arch=amd64]http://x/debian trixie main\n", "1"),
+            ("deb x trixie main\ndeb /srv/x trixie main\n", "1 2"),
+            ("deb http://x/debian \"trixie main\n", "1"),
+        ],
+    );
+    let whole = "Types: deb deb-src\nURIs: http://x/debian\nSuites: trixie\nComponents: main\n";
+    are_found(
+        "/etc/apt/sources.list.d/x.sources",
+        &[
+            (whole, ""),
+            ("types: deb\r\nuris:\n http://x/debian\n \nsuites: trixie\n# c\ncomponents: main", ""),
+            ("\n# c\n", ""),
+            ("Types: deb\nURIs: http://x\nSuites: ./\n", ""),
+            ("Enabled: no\nTypes: deb\n", ""),
+            ("Enabled: no\n", "1"),
+            ("URIs: http://x\nSuites: trixie\nComponents: main\n", "1"),
+            ("# c\n\nTypes: deb\nSuites: trixie\nComponents: main\n", "3"),
+            ("Types: deb\nURIs: http://x\nComponents: main\n", "1"),
+            ("Types: deb\nURIs: http://x\nSuites: trixie\n", "1"),
+            ("Types: deb\nURIs: http://x\nSuites: ./\nComponents: main\n", "1"),
+            ("Types: rpm\nURIs: http://x\nSuites: ./\n", "1"),
+            ("Types: deb\nURIs: /srv/x\nSuites: ./\n\n\nTypes: deb\n", "1 6"),
+            ("garbage\n", "1"),
+        ],
+    );
+}
+
+/// cron 3.0pl1-197, by the messages that it sends to syslog.
+#[test]
+fn tables_of_cron() {
+    let taken = [
+        "* * * * * root true\n",
+        "A=b\nPATH = \"x y\"\n'A'='b'\nA=\n* * * * * root true\n",
+        "@reboot root true\n@midnight root true\n",
+        "0 0 1 jan mon root true\n0 0 * JAN Mon root true\n0 0 * * sat-sun root true\n",
+        "*/5 1-3/2 1,2 */2 0-7 root true\n5-3 * * * 7 root true\n",
+        "0~5 * * * * root true\n0 0 * * 1#2 root true\n*5 ** * * * root true\n",
+        "0\t0\t*\t*\t*\troot\ttrue %\r\n   * * * * * root true\n",
+        "* * * * * root true\n# c",
+        "* * * * * root true\n  ",
+        "* * * * * root \n",
+        "",
+    ];
+    are_found("/etc/cron.d/x", &taken.map(|text| (text, "")));
+    let skipped = [
+        "* * * * * true\n",
+        "61 * * * * root true\n",
+        "* * * * * root true",
+        "x y\n",
+        "* * * root true\n",
+        "@foo root true\n",
+        "@Daily root true\n",
+        "@daily\n",
+        "* * * * * root\n",
+        "*/0 * * * * root true\n",
+        "5/2 * * * * root true\n",
+        "0 0 * * 8 root true\n",
+        "0 24 * * * root true\n",
+        "0 0 0 * * root true\n",
+        "0 0 L * * root true\n",
+        "FOO\n",
+        "A b=c\n",
+        "A=\"b\n",
+        "A=b",
+        "-*/5 * * * * root true\n",
+        "0 0 0 1 1 1 root true\n",
+        "0 0 * january monday root true\n",
+        "0, * * * * root true\n",
+        "1- * * * * root true\n",
+        "H * * * * root true\n",
+        "? * * * * root true\n",
+    ];
+    are_found("/etc/cron.d/x", &skipped.map(|text| (text, "1")));
+    are_found("/etc/crontab", &[("# c\n\n* * * * * true\n", "3")]);
+    // Another fault, of its name.
+    are_found("/etc/cron.d/x.y", &[("x", "")]);
+}
+
+/// systemd-sysctl, `systemd-tmpfiles --dry-run` and `systemd-sysusers --dry-run` of systemd 257.
+#[test]
+fn lines_of_systemd() {
+    are_found(
+        "/usr/lib/sysctl.d/x.conf",
+        &[(" a = b\na/b=c\n-net.*=1\n-a\n;x\n\n# x\n=x\na =\n", ""), ("a=b\nnet.ipv4.ip_forward 1\n", "2")],
+    );
+    let taken = "d /run/x\nD! /x\nd+ /x\nf+ /x\nL /x\nL+ /x - - - - /y\nw+ /x - - - - \"a\nd /run/x :0755 :root :root\nd /run/x ~0755\n\
+                 d /run/%b\nd \"/run/a b\" 0755\na+ /x - - - - u:x:r\nf= /x\nf^ /x - - - - cred\nd$ /x\nm /x 0644\nR! /x\n\
+                 d /x 07777\nd /run/x 755 1000 1000\nc /dev/x 0600 root root - 1:3\n";
+    are_found("/etc/tmpfiles.d/x.conf", &[(taken, "")]);
+    let ignored = [
+        "d",
+        "ff /x",
+        "k /x",
+        "l /x",
+        "y /x",
+        "1 /x",
+        "dd /x",
+        "d!! /x",
+        "X",
+        "w /x",
+        "b /x",
+        "c /dev/x",
+        "a+ /x",
+        "t /x",
+        "h /x",
+        "d x",
+        "d /run/x 0999",
+        "d /run/x abc",
+        "d /x 17777",
+        "d '/run/x",
+    ];
+    are_found("/etc/tmpfiles.d/x.conf", &ignored.map(|text| (text, "1")));
+    let taken = "u x\nu! x -\nu x - \"D\"\nu x 10:20\nu x 10:grp\nu x /path\nu x - - /h /s\nu x -:users\ng x 10\ng x -\nm x y\nr - 10-20\nr - 10\n";
+    are_found("/etc/sysusers.d/x.conf", &[(taken, "")]);
+    let ignored = [
+        "u",
+        "u x 99999999999",
+        "u x abc",
+        "u - x",
+        "uu x",
+        "U x",
+        "u+ x",
+        "g! x",
+        "z x",
+        "m x",
+        "r x 10",
+        "r - 20-10",
+        "r -",
+        "u \"x",
+        "u x 4294967295",
+        "u x 65535",
+    ];
+    are_found("/etc/sysusers.d/x.conf", &ignored.map(|text| (text, "1")));
+}
+
+/// `udevadm verify` of systemd 257.
+#[test]
+fn rules_of_udev() {
+    let taken = [
+        "KERNEL==\"a\", NAME=\"b\"\n",
+        "ATTR{x}==\"1\", ATTR{y}=\"2\"\nENV{A}=\"b\", TEST{0644}==\"x\", TEST==\"x\"\n",
+        "RUN+=\"x\"\nRUN{program}+=\"x\"\nIMPORT{program}=\"x\"\nPROGRAM=\"x\"\n",
+        "KERNEL==\"a\" NAME=\"b\",\n, KERNEL== \"a\" , NAME = \"b\"\n",
+        "KERNEL==\"a\", \\\n# c\nNAME=\"b\"\n",
+        "KERNEL==e\"a\\\"b\", KERNEL==i\"a\", NAME=\"a\\\"b\"\n",
+        "# c\n   # c\n\nGOTO=\"end\"\nLABEL=\"end\"\nMODE:=\"0600\", SECLABEL{selinux}=\"x\", SYSCTL{a/b}=\"1\"\n",
+    ];
+    are_found("/usr/lib/udev/rules.d/x.rules", &taken.map(|text| (text, "")));
+    let ignored = [
+        "KERNEL==\"a\n",
+        "KERNEL==\"a\", FOO==\"b\"\n",
+        "KERNEL=\"a\"\n",
+        "ATTR==\"1\"\n",
+        "ATTR{}==\"1\"\n",
+        "ATTR{x==\"1\"\n",
+        "TAG{x}=\"y\"\n",
+        "IMPORT=\"x\"\n",
+        "KERNEL==x\"a\"\n",
+        "KERNEL=='a'\n",
+        "KERNEL==a\n",
+        "kernel==\"a\"\n",
+        "BUS==\"usb\"\n",
+        "SYSFS{x}==\"y\"\n",
+        "KERNEL==\"a\" # c\n",
+        "\"x\"\n",
+    ];
+    are_found("/etc/udev/rules.d/x.rules", &ignored.map(|text| (text, "1")));
+    are_found("/etc/udev/rules.d/x.rules", &[("# c\nKERNEL==\"a\", \\\n  FOO=\"b\"\nFOO=\"b\"\n", "2 4")]);
+}
+
+/// `logrotate -d` of logrotate 3.22.
+#[test]
+fn settings_of_logrotate() {
+    are_found(
+        "/etc/logrotate.d/x",
+        &[
+            ("weekly\n/var/log/x {\n weekly\n}\n", ""),
+            ("/var/log/x\n/var/log/y {\n weekly\n}", ""),
+            ("\"/var/log/x y\" /var/log/z\n{\n weekly\n}\n", ""),
+            ("/var/log/x{\n postrotate\n true }\n endscript\n}\n", ""),
+            ("/var/log/x\n weekly\n}\n", "3"),
+            ("/var/log/x {\n weekly\n}\n}\n", "4"),
+            ("/var/log/x {\n postrotate\n true\n}\n", "2"),
+            ("/var/log/x {\n /y {\n weekly\n}\n}\n", "2 5"),
+        ],
+    );
+}
+
+/// `systemd-analyze verify` of systemd 257.
+#[test]
+fn units() {
+    are_found(
+        "/etc/systemd/system/x.service",
+        &[
+            ("[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n[X-Mine]\na=b\n", ""),
+            ("[Unit]\nSuccessAction=reboot\n", ""),
+            ("", ""),
+            ("[Service]\nType=oneshot\n", "~0"),
+            ("[Service\nExecStart=/bin/true\n", "1"),
+            ("[Sevice]\nExecStart=/bin/true\n", "~1 ~0"),
+            ("[Service]\nExecStart=/bin/true\nfoo\n", "~3"),
+            ("A=b\n[Service]\nExecStart=/bin/true\n", "~1"),
+        ],
+    );
+    are_found("/etc/systemd/system/x.service.d/a.conf", &[("[Service]\nNice=1\n", ""), ("[Timer]\n", "~1")]);
+    are_found(
+        "/etc/systemd/system/x.timer",
+        &[
+            ("[Timer]\nOnCalendar=daily\n", ""),
+            ("[Timer]\nOnCalendar=\nOnBootSec=1\n", ""),
+            ("[Timer]\nOnCalendar=dayly\n", "2"),
+            ("[Timer]\n", "~0"),
+        ],
+    );
+    are_found(
+        "/etc/systemd/system/srv-data.mount",
+        &[
+            ("[Mount]\nWhat=/dev/x\nWhere=/srv/data\n", ""),
+            ("[Mount]\nWhat=/dev/x\nWhere=//srv/./data/\n", ""),
+            ("[Mount]\nWhat=/dev/x\n", ""),
+            ("[Mount]\nWhat=/dev/x\nWhere=/srv/other\n", "3"),
+        ],
+    );
+    are_found("/etc/systemd/system/srv-my\\x2ddata.mount", &[("[Mount]\nWhat=/dev/x\nWhere=/srv/my-data\n", "")]);
+    are_found("/etc/systemd/system/srv-my-data.automount", &[("[Automount]\nWhere=/srv/my-data\n", "2")]);
+    are_found("/etc/systemd/system/-.mount", &[("[Mount]\nWhat=/dev/x\nWhere=/\n", "")]);
+}
+
+/// `systemd-analyze calendar` of systemd 257.
+#[test]
+fn times_of_timers() {
+    for text in include_str!("calendar/valid.txt").lines() {
+        assert!(calendar::is_valid(text), "{text}");
+    }
+    for text in include_str!("calendar/invalid.txt").lines() {
+        assert!(!calendar::is_valid(text), "{text}");
+    }
+}
+
+#[test]
+fn access_of_files() {
+    for (path, mode, owner, group, is_found) in [
+        ("/etc/logrotate.d/x", 0o644, "root", "root", false),
+        ("/etc/logrotate.d/x", 0o755, "root", "adm", false),
+        ("/etc/logrotate.d/x", 0o664, "root", "root", true),
+        ("/etc/logrotate.d/x", 0o646, "root", "root", true),
+        ("/etc/logrotate.d/x", 0o644, "www-data", "root", true),
+        ("/etc/systemd/network/x.network", 0o600, "root", "root", true),
+        ("/etc/systemd/network/x.netdev", 0o640, "root", "systemd-network", false),
+        ("/etc/systemd/network/x.link", 0o600, "root", "root", false),
+        ("/etc/polkit-1/rules.d/x.rules", 0o600, "root", "root", true),
+        ("/etc/polkit-1/rules.d/x.rules", 0o600, "polkitd", "root", false),
+        ("/etc/profile.d/x.sh", 0o640, "root", "root", true),
+        ("/etc/profile.d/x.sh", 0o644, "root", "root", false),
+    ] {
+        let access = Ownership { mode, owner: owner.to_owned(), group: group.to_owned() };
+        let found = problems(&File { path, text: "", access, has_drop_ins: false });
+        assert_eq!(!found.is_empty(), is_found, "{path} {mode:o} {owner}:{group}");
+    }
+}
+
+/// The page has the same places.
+#[test]
+fn the_page_has_the_table() {
+    let page = include_str!("../../../../../docs/layer-check.md");
+    let table = page.split("| path | faults |\n|---|---|\n").nth(1).unwrap();
+    let lines: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(lines.len(), TABLE.len());
+    for ((paths, _), line) in TABLE.iter().zip(lines) {
+        let paths: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+        assert!(line.starts_with(&format!("| {} | ", paths.join(", "))), "{paths:?}\n{line}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Units of systemd (systemd.unit(5)): what `systemd-analyze verify` says about sections, times of timers and mount points.
+
+use super::{File, Problem, calendar};
+use crate::unit_install::{Statement, statements};
+use crate::{UnitRole, unit_place};
+
+/// Kinds of units with a section of their own, the settings of it of which a unit needs one, and what systemd says without.
+const SECTIONS: [(&str, &str, &[&str]); 9] = [
+    ("automount", "Automount", &[]),
+    ("mount", "Mount", &["What"]),
+    ("path", "Path", &["PathExists", "PathExistsGlob", "PathChanged", "PathModified", "DirectoryNotEmpty"]),
+    ("scope", "Scope", &[]),
+    ("service", "Service", &["ExecStart", "ExecStop", "SuccessAction"]),
+    ("slice", "Slice", &[]),
+    (
+        "socket",
+        "Socket",
+        &[
+            "ListenStream",
+            "ListenDatagram",
+            "ListenSequentialPacket",
+            "ListenFIFO",
+            "ListenSpecial",
+            "ListenNetlink",
+            "ListenMessageQueue",
+            "ListenUSBFunction",
+        ],
+    ),
+    ("swap", "Swap", &["What"]),
+    (
+        "timer",
+        "Timer",
+        &[
+            "OnCalendar",
+            "OnActiveSec",
+            "OnBootSec",
+            "OnStartupSec",
+            "OnUnitActiveSec",
+            "OnUnitInactiveSec",
+            "OnClockChange",
+            "OnTimezoneChange",
+        ],
+    ),
+];
+
+/// Checks a unit or a drop-in of one.
+pub(super) fn check(file: &File) -> Vec<Problem> {
+    let Some(place) = unit_place(file.path) else { return Vec::new() };
+    let kind = place.unit.rsplit('.').next().unwrap_or_default();
+    let own = SECTIONS.iter().find(|(known, ..)| *known == kind);
+    let (mut found, mut section, mut keys) = (Vec::new(), None::<String>, Vec::new());
+    let statements = match statements(file.text.as_bytes()) {
+        Ok(statements) => statements,
+        Err((line, reason)) => return vec![Problem::error(line, format!("is not loaded by systemd: {reason}"))],
+    };
+    // An empty file masks the unit.
+    let is_empty = statements.is_empty();
+    for (line, statement) in statements {
+        match statement {
+            Statement::Header(name) => {
+                let is_known =
+                    ["Unit", "Install"].contains(&name.as_str()) || own.is_some_and(|(_, own, _)| *own == name);
+                if !is_known && !name.starts_with("X-") {
+                    found.push(warning(line, format!("systemd ignores the unknown section [{name}]")));
+                }
+                section = Some(name);
+            }
+            Statement::Assignment(key, value) => {
+                if section.is_none() {
+                    found.push(warning(line, format!("systemd ignores {key}=, which is not in a section")));
+                }
+                let section = section.as_deref().unwrap_or_default();
+                found.extend(setting(place.unit, section, &key, &value).map(|reason| Problem::error(line, reason)));
+                if own.is_some_and(|(_, own, _)| *own == section) || key == "SuccessAction" {
+                    keys.push(key);
+                }
+            }
+            Statement::Other(text) => {
+                found.push(warning(line, format!("systemd ignores {text:?}, which is not an assignment")));
+            }
+        }
+    }
+    found.extend(own.and_then(|(kind, section, needed)| {
+        let is_complete = needed.is_empty() || keys.iter().any(|key| needed.contains(&key.as_str()));
+        let is_whole = place.role == UnitRole::Unit && !is_empty && !file.has_drop_ins && !is_complete;
+        is_whole.then(|| {
+            let needed: Vec<String> = needed.iter().map(|key| format!("{key}=")).collect();
+            Problem::of_file(format!("systemd does not start a .{kind} without {} in [{section}]", needed.join(" or ")))
+                .warning()
+        })
+    }));
+    found
+}
+
+fn warning(line: usize, message: String) -> Problem {
+    Problem::error(line, message).warning()
+}
+
+/// What is wrong with a setting.
+fn setting(unit: &str, section: &str, key: &str, value: &str) -> Option<String> {
+    match (section, key) {
+        ("Timer", "OnCalendar") => {
+            let is_valid = value.is_empty() || value.contains('%') || calendar::is_valid(value);
+            (!is_valid)
+                .then(|| format!("systemd ignores OnCalendar={value}: not a valid time, such as `Mon *-*-* 03:00`"))
+        }
+        ("Mount" | "Automount", "Where") => {
+            let (stem, kind) = unit.rsplit_once('.')?;
+            let expected = escape_path(value);
+            let is_mismatch = !value.contains('%') && !stem.contains('@') && expected != stem;
+            is_mismatch.then(|| {
+                format!("systemd refuses the unit: Where={value} needs the name {expected}.{kind}, found {unit}")
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The name of a path in units, as `systemd-escape --path` prints it.
+fn escape_path(path: &str) -> String {
+    let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    if names.is_empty() {
+        return "-".to_owned();
+    }
+    let joined = names.join("/");
+    let escaped = joined.bytes().enumerate().map(|(at, byte)| match byte {
+        b'/' => "-".to_owned(),
+        b'.' if at == 0 => "\\x2e".to_owned(),
+        _ if byte.is_ascii_alphanumeric() || b":_.".contains(&byte) => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    });
+    escaped.collect()
+}
