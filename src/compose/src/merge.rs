@@ -299,7 +299,7 @@ fn place_images(target: &mut Target, layer: &str, path: &str, images: &Layout) -
     Ok(())
 }
 
-/// What a layer says beside its artifacts, in the order of its documentation.
+/// Applies a layer without its artifacts, in the order of its documentation.
 fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), MergeError> {
     let schema = &layer.schema;
     for (path, rule) in &schema.directories {

@@ -1,5 +1,5 @@
 //! Where each path of an image came from: a merged tree enters, the record of its origins leaves, inside the tree and for
-//! the place beside the image; later `explain` goes from a path back to who answers for it.
+//! the place next to the image; `explain` maps a path back to its layer.
 //!
 //! The record is JSON in exactly one form: keys sorted, no blanks, one newline at the end. What is not listed came with
 //! the base image.

@@ -1,6 +1,6 @@
 //! What the authors of a layer ask for: everything that is wrong with it, and that a version of it is released.
 //!
-//! The directory of a layer enters, with the [`Catalog`] that a bake would use. What lies beside the layer counts like one more root.
+//! The directory of a layer enters, with the [`Catalog`] that a bake would use. The directory that contains the layer is one more root.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use super::set::{Loaded, by_name, contents, faults, folder, load_one};
 use super::{Fault, Layer, LayerError, rules};
 use vmbake_common::catalog::{Catalog, Entries, Root};
 
-/// All faults of the layer in directory `dir`, seen among the layers of `catalog` and those beside it.
+/// All faults of the layer in directory `dir`, seen among the layers of `catalog` and those next to it.
 pub fn check(dir: &Path, catalog: &Catalog) -> Result<Vec<Fault>, LayerError> {
     Ok(checked(dir, catalog)?.1)
 }
 
-/// Lists the layer in directory `dir` as released, in the file beside it, unless anything is wrong with it: from then on, whatever
-/// has its version must be the same. Tells whether it was not listed before.
+/// Lists the layer in directory `dir` as released, in the file next to it, unless it has faults: from then on, a layer with
+/// its version must be the same. Tells whether it was not listed before.
 pub fn release(dir: &Path, catalog: &Catalog) -> Result<(Layer, bool), LayerError> {
     let (layer, mut faults) = checked(dir, catalog)?;
     faults.retain(|fault| !fault.warning);
     match layer.filter(|_| faults.is_empty()) {
         Some(layer) => {
-            let is_new = released::record(&beside(&real(dir)?), &layer)?;
+            let is_new = released::record(&siblings(&real(dir)?), &layer)?;
             Ok((layer, is_new))
         }
         None => Err(LayerError::Faults(faults)),
@@ -41,8 +41,8 @@ fn checked(dir: &Path, catalog: &Catalog) -> Result<(Option<Layer>, Vec<Fault>),
             return Ok((None, faults));
         }
     };
-    // What lies beside it comes last, as whoever works on layers has them there.
-    let catalog = catalog.with(beside(&path));
+    // Layers next to it come last, as in a directory of layers under development.
+    let catalog = catalog.with(siblings(&path));
     let mut released = Released::default();
     catalog.roots().iter().try_for_each(|root| released.add(root))?;
     let (all, mut found) = gather(&name, &own, &catalog)?;
@@ -71,7 +71,7 @@ fn gather(name: &str, own: &Loaded, catalog: &Catalog) -> Result<(Entries<Loaded
         }
         let requires = all.get(&next).map(|loaded| &loaded.layer.schema.requires);
         let names = requires.into_iter().flatten().map(|required| required.name.clone());
-        // What is no name is a fault, and leads out of the directory perhaps.
+        // An invalid name is a fault, and may lead out of the directory.
         todo.extend(names.filter(|name| rules::name(name).is_none()));
     }
     Ok((all, warnings))
@@ -82,7 +82,7 @@ fn real(dir: &Path) -> Result<PathBuf, LayerError> {
 }
 
 /// The directory that a layer's directory is in.
-fn beside(layer: &Path) -> PathBuf {
+fn siblings(layer: &Path) -> PathBuf {
     layer.parent().unwrap_or(layer).to_owned()
 }
 

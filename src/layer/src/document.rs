@@ -6,7 +6,7 @@ use super::position::{Place, Places, child, position};
 use super::text::without_comments;
 use vmbake_common::address;
 
-/// Most faults of form that are looked for: from there on, more of them help nobody.
+/// Maximum number of reported form faults.
 const MAX_FAULTS: usize = 100;
 
 /// A fault of form, with line and column.
@@ -103,7 +103,7 @@ fn start(places: &Places, at: usize, missing: bool) -> usize {
     }
 }
 
-/// Replaces a member, and one comma beside it, by blanks.
+/// Replaces a member, and one comma next to it, with blanks.
 fn blank(rest: &mut [u8], place: &Place) -> bool {
     let is_blank = |byte: &u8| b" \t\r\n".contains(byte);
     let after = rest.get(place.end..).unwrap_or_default();

@@ -84,7 +84,7 @@ impl Download {
             (Some(_), None, None) => None,
             (Some(_), ..) => Some("`sha256` takes the place of `checksums` and `proof`"),
             (None, _, Some(Demand::FirstUse | Demand::Apt | Demand::Stated(_))) => Some(
-                "`proof` is \"checksum\", or an object with `openpgp`, `sigstore` or `cosign`; a digest stands in `sha256`",
+                "`proof` is \"checksum\", or an object with `openpgp`, `sigstore` or `cosign`; a digest belongs in `sha256`",
             ),
             (None, None, None) => Some("nothing proves it: it needs `sha256`, or `checksums`"),
             (None, ..) => None,

@@ -116,7 +116,7 @@ pub enum LayerError {
         os: String,
         supported: String,
     },
-    #[error("{name} is installed by the layers {first} and {second}: a download has a name of its own")]
+    #[error("{name} is installed by the layers {first} and {second}: names of downloads must be unique")]
     DownloadTwice { name: String, first: String, second: String },
     #[error("{entry}: the layers {first} and {second} contradict each other about it in `{key}`")]
     Contradiction { key: &'static str, entry: String, first: String, second: String },

@@ -136,8 +136,8 @@ fn entries(dir: &Path) -> Result<Vec<DirEntry>, LayerError> {
     Ok(found)
 }
 
-/// The name of an entry, when it is one that a layer may have; what lies beside `layer.json` and `files` is only read
-/// by people.
+/// The name of an entry, when it is one that a layer may have; other entries next to `layer.json` and `files` are
+/// documentation.
 fn check_name(entry: &DirEntry, depth: usize, content: &mut LayerFolder) -> Option<String> {
     let (name, path) = (entry.file_name(), entry.path());
     let Some(name) = name.to_str() else {

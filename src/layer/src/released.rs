@@ -1,4 +1,4 @@
-//! Versions of layers that were released: `released.json` beside layers lists them with their digests, and no released version
+//! Versions of layers that were released: `released.json` next to layers lists them with their digests, and no released version
 //! ever has another digest.
 //!
 //! `{"NAME": {"VERSION": "sha256:…"}}`, sorted. `vmbake layer release` adds to it.

@@ -12,7 +12,7 @@ const ACCOUNT_MAX: usize = 32;
 /// Kinds of units (systemd.unit(5)) that can be enabled, disabled or masked.
 const UNIT_KINDS: [&str; 9] = ["service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice"];
 
-/// Users and groups that a Debian cloud image has beside those of base-passwd, by its packages of systemd, openssh, dbus,
+/// Users and groups that a Debian cloud image has in addition to those of base-passwd, by its packages of systemd, openssh, dbus,
 /// polkit and cloud-init.
 const SYSTEM: [&str; 15] = [
     "systemd-journal",
@@ -67,13 +67,15 @@ pub(super) fn name(name: &str) -> Option<String> {
 pub(super) fn package(name: &str) -> Option<String> {
     if let Some((package, arch)) = name.split_once(':') {
         return Some(format!(
-            "{name:?} names the architecture {arch:?}: an image has packages of its own alone, so say {package:?}"
+            "{name:?} names the architecture {arch:?}: an image has packages of its architecture only, so use {package:?}"
         ));
     }
     let valid = (2..=NAME_MAX).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte));
-    (!valid).then(|| format!("{name:?} is no name of a package: small letters, digits, `+`, `-` and `.`, two at least"))
+    (!valid).then(|| {
+        format!("{name:?} is not a valid package name: at least two lower-case letters, digits, `+`, `-` or `.`")
+    })
 }
 
 /// What the version of a package must look like (deb-version(7)), with `*` for any characters.
@@ -88,7 +90,7 @@ pub(super) fn account(name: &str) -> Option<String> {
     let valid = (1..=ACCOUNT_MAX).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte));
-    (!valid).then(|| format!("name {name:?} is none that useradd takes"))
+    (!valid).then(|| format!("name {name:?} is not a name that useradd accepts"))
 }
 
 /// One line of text for people or for a file of lines.
@@ -144,26 +146,26 @@ pub(super) fn below(path: &str) -> Option<String> {
 /// The target of a symbolic link.
 pub(super) fn target(target: &str) -> Option<String> {
     let valid = !target.is_empty() && target.len() <= PATH_MAX && !target.chars().any(char::is_control);
-    (!valid).then(|| format!("target {target:?} is none that a symbolic link can have"))
+    (!valid).then(|| format!("target {target:?} is not a valid target of a symbolic link"))
 }
 
-/// Permissions of a file for which nobody has said any: 0755 for what stands in a directory of programs, else 0644.
+/// Default permissions of a file: 0755 in a directory of programs, else 0644.
 pub fn default_mode(path: &str) -> u16 {
     let program = path.rsplit('/').nth(1).is_some_and(|parent| matches!(parent, "bin" | "sbin"));
     if program { 0o755 } else { 0o644 }
 }
 
-/// Permissions of something that is not a directory: what anybody may write must not change who runs it.
+/// Permissions of something that is not a directory: a world-writable file must not have set-id bits.
 pub(super) fn file_mode(mode: u16) -> Option<String> {
     let dangerous = mode & 0o7000 != 0 && mode & 0o002 != 0;
-    dangerous.then(|| format!("mode {mode:04o} lets everybody write a file that has set-uid, set-gid or sticky bits"))
+    dangerous.then(|| format!("mode {mode:04o} lets all users write a file that has set-uid, set-gid or sticky bits"))
 }
 
-/// Permissions of a directory: where anybody may write, only the sticky bit keeps one from deleting another's files, and
+/// Permissions of a directory: in a world-writable directory, only the sticky bit keeps one from deleting another's files, and
 /// set-gid would hand out the group.
 pub(super) fn directory_mode(mode: u16) -> Option<String> {
     let dangerous = mode & 0o6000 != 0 && mode & 0o002 != 0;
-    dangerous.then(|| format!("mode {mode:04o} lets everybody write into a directory that has set-uid or set-gid bits"))
+    dangerous.then(|| format!("mode {mode:04o} lets all users write into a directory that has set-uid or set-gid bits"))
 }
 
 /// The name of a unit; templates need an instance, which has a place to write to.

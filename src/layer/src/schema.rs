@@ -321,7 +321,7 @@ pub enum ExtractOption {
     NoSameOwner,
 }
 
-/// A maintainer script that somebody read: what is listed here is done in its place. The script is known by its digest, so that another
+/// A reviewed maintainer script: its listed effects are applied in its place. The script is known by its digest, so that another
 /// one, of a later version, is interpreted again.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

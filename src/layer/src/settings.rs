@@ -107,18 +107,18 @@ pub(super) fn files(schema: &Schema) -> Vec<Setting> {
     settings
 }
 
-/// The links that a layer's own words mean: path and target.
+/// The links for settings of a layer: path and target.
 pub(super) fn symlinks(schema: &Schema) -> Option<(String, String)> {
     let zone = schema.timezone.as_ref()?;
     Some(("/etc/localtime".to_owned(), format!("/usr/share/zoneinfo/{zone}")))
 }
 
-/// What such a word may not say.
+/// Validates the settings.
 pub fn check(found: &mut Findings, schema: &Schema) {
     let made_of = |text: &str, more: &[u8]| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
     };
-    let unless = |fine: bool, text: &str, what: &str| (!fine).then(|| format!("{text:?} is no {what}"));
+    let unless = |fine: bool, text: &str, what: &str| (!fine).then(|| format!("{text:?} is not a valid {what}"));
     found.keys("/units/files", schema.units.files.keys(), rules::unit);
     found.keys("/sysctl", schema.sysctl.keys(), |key| {
         unless(made_of(key, b"-_./*") && !key.starts_with('-'), key, "variable of sysctl")
@@ -151,7 +151,7 @@ pub fn check(found: &mut Findings, schema: &Schema) {
     if let Some(Keyboard { layout, model, variant, options }) = &schema.keyboard {
         for (key, value) in [("layout", layout), ("model", model), ("variant", variant), ("options", options)] {
             let fine = value.is_empty() && key != "layout" || made_of(value, b"-_,:()");
-            found.value(format!("/keyboard/{key}"), unless(fine, value, &format!("{key} of a keyboard")));
+            found.value(format!("/keyboard/{key}"), unless(fine, value, &format!("value of `{key}`")));
         }
     }
     found.list("/ssh_authorized_keys", &schema.ssh_authorized_keys, ssh_key);

@@ -25,12 +25,12 @@ fn hostile_archives_are_refused() {
         (
             "global between",
             tar(&[pax("comment", b"x"), global("comment", b"y"), file("a", "x")]),
-            "global header stands between a member and its extended header",
+            "global header is between a member and its extended header",
         ),
         (
             "global behind a name",
             tar(&[member(b'L', b"././@LongLink", b"", b"b\0"), global("comment", b"y"), file("a", "x")]),
-            "global header stands between a member and its extended header",
+            "global header is between a member and its extended header",
         ),
         ("parent", tar(&[file("../x", "x")]), "\"../x\": name has `..`"),
         ("parent inside", tar(&[file("a/../../x", "x")]), "name has `..`"),
@@ -45,9 +45,9 @@ fn hostile_archives_are_refused() {
         ),
         ("hard link out", tar(&[link(b"../../etc/shadow")]), "\"../../etc/shadow\": name has `..`"),
         ("hard link to an absolute path", tar(&[link(b"/etc/shadow")]), "\"/etc/shadow\": name is absolute"),
-        ("hard link to nothing", tar(&[link(b"none")]), "is a hard link to \"none\", which is no earlier file"),
-        ("hard link to a later file", tar(&[link(b"a"), file("a", "x")]), "which is no earlier file"),
-        ("hard link to a link", tar(&[member(b'2', b"s", b"/x", b""), link(b"s")]), "which is no earlier file"),
+        ("hard link to nothing", tar(&[link(b"none")]), "is a hard link to \"none\", which is not an earlier file"),
+        ("hard link to a later file", tar(&[link(b"a"), file("a", "x")]), "which is not an earlier file"),
+        ("hard link to a link", tar(&[member(b'2', b"s", b"/x", b""), link(b"s")]), "which is not an earlier file"),
         ("hard link without target", tar(&[link(b"")]), "link without target"),
         ("character device", tar(&[member(b'3', b"null", b"", b"")]), "devices and pipes have no place"),
         ("block device", tar(&[member(b'4', b"sda", b"", b"")]), "devices and pipes have no place"),
@@ -79,7 +79,7 @@ fn ambiguous_archives_are_refused() {
     let two = |first: &[u8], second: &[u8]| member(b'x', b"x", b"", &[first, second].concat());
     let a = || file("a", "x");
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
-        ("directory with a content", member(b'5', b"d", b"", b"x"), "is no file, and has a content of 1 bytes"),
+        ("directory with a content", member(b'5', b"d", b"", b"x"), "is not a file, and has a content of 1 bytes"),
         ("link with a content", member(b'2', b"l", b"a", b"x"), "is no file, and has a content"),
         ("old directory with a content", file("d/", "x"), "is no file, and has a content"),
         ("hard link with a content", [a(), member(b'1', b"b", b"a", b"x")].concat(), "is no file, and has a content"),
@@ -239,7 +239,7 @@ fn two_artifacts_do_not_write_one_path() {
     }
     let package = parts::deb(&parts::control("p", ""), &[], &[dir("./etc/"), dir("./etc/passwd/")]);
     let error = bake(&[parts::package("deb", package)]).unwrap_err();
-    assert_eq!(error, "etc/passwd: a regular file stands where deb needs a directory");
+    assert_eq!(error, "etc/passwd: a regular file is where deb needs a directory");
 }
 
 /// The archive's own root has the mode of a new directory that it is unpacked into; one that exists keeps its own, as all directories do.
@@ -259,5 +259,14 @@ fn the_root_of_an_archive_is_the_directory_that_it_is_unpacked_into() {
         let tree = bake(&[part(path, members)]).unwrap();
         assert_eq!(tree.inode(tree.resolve(path.as_bytes()).unwrap()).meta.mode, expected, "{path}");
         assert!(tree.lookup(format!("{path}/a").as_bytes()).is_some(), "{path}");
+    }
+}
+
+#[test]
+fn empty_files_are_not_archives() {
+    for kind in ["tar", "zip"] {
+        let install = format!(r#"{{"type": "{kind}", "path": "/opt"}}"#);
+        let error = bake(&[parts::Part { name: "tools", kind, install, bytes: Vec::new() }]).unwrap_err();
+        assert!(error.starts_with("tools: not a usable archive: "), "{error}");
     }
 }

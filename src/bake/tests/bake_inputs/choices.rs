@@ -8,7 +8,7 @@ use std::process::Command;
 use vmbake_disk::tree::Tree;
 
 use super::judge::{as_root, write};
-use super::parts::{Part, bake_onto, base_with, link, text};
+use super::parts::{Part, bake_onto, base_with, hint, link, text};
 use crate::tools::have;
 
 const ED: &str =
@@ -125,6 +125,9 @@ fn a_mask_replaces_no_file_or_link_in_etc() {
     ] {
         let error = bake(&more).unwrap_err();
         assert!(error.contains(&format!("{unit} cannot be masked: {etc}/{unit} is {found}")), "{error}");
+        let hint = hint(&[], &more).unwrap();
+        let expected = format!("add to layer k: \"symlinks\": {{\"{etc}/{unit}\": \"/dev/null\"}}");
+        assert!(hint.contains(&expected), "{hint}");
     }
     let tree =
         bake(&format!(r#", "symlinks": {{"{etc}/db@.service": "/dev/null"}}, "units": {{"mask": ["db@.service"]}}"#));

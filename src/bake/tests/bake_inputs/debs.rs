@@ -70,12 +70,12 @@ fn hostile_packages_are_refused() {
         ("hidden status", only(&control("p", "Status : install ok installed\n")), "field \"Status \" comes"),
         ("conffiles", only(&control("p", "conffiles:\n /etc/passwd 0\n")), "field \"conffiles\" comes twice or"),
         ("field twice", only(&control("p", "package: q\n")), "field \"package\" comes twice or has no place there"),
-        ("control file in a folder", with("a/b", "x"), "control file: \"a/b\" beside it is no regular file"),
+        ("control file in a folder", with("a/b", "x"), "control file: \"a/b\" next to it is not a regular file"),
         ("name of two lines", deb(&control("p", ""), &[], &[file("./a\n/etc/passwd", "x")]), "is no name in one line"),
         (
             "name in Latin-1",
             deb(&control("p", ""), &[], &[member(b'0', b"./fran\xe7ais", b"", b"x")]),
-            "is no name in one line of UTF-8, but p brings it",
+            "is not a name in one line of UTF-8, but p contains it",
         ),
         ("no control", deb_without_control(data), "control file: is missing"),
         ("conffile of the base", with("conffiles", "/etc/taken.conf\n"), "/etc/taken.conf: exists already"),
@@ -120,7 +120,7 @@ fn scripts_that_are_hard_links_are_scripts() {
     let error = bake(&[package("art", links("./postrm", b'1'))]).unwrap_err();
     assert!(error.contains("p: its postinst (sha256 ") && error.ends_with("fails with status 1"), "{error}");
     let error = bake(&[package("art", links("postrm", b'2'))]).unwrap_err();
-    assert!(error.contains("control file: \"postinst\" beside it is no regular file"), "{error}");
+    assert!(error.contains("control file: \"postinst\" next to it is not a regular file"), "{error}");
 }
 
 #[test]

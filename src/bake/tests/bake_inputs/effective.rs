@@ -56,7 +56,7 @@ fn what_a_mounted_file_system_hides_is_refused() {
 #[test]
 fn a_swap_file_takes_the_place_of_no_other_file() {
     let error = bake(r#", "swap": {"size": "1M", "path": "/etc/passwd"}"#).map(|_| ()).unwrap_err();
-    assert!(error.contains("/etc/passwd: a regular file stands where `swap` of layer k"), "{error}");
+    assert!(error.contains("/etc/passwd: a regular file is where `swap` of layer k"), "{error}");
     let tree = bake(r#", "swap": {"size": "1M"}"#).unwrap();
     assert!(bake_onto(tree, &[], r#", "swap": {"size": "2M"}"#).is_ok(), "an image that is baked anew");
 }

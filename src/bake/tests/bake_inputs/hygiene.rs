@@ -163,7 +163,7 @@ fn what_hygiene_would_delete_of_a_layer_is_named() {
     for (path, keys, parts) in cases {
         let layers = |keys: &str| bake_layers(&[("hygiene", CLEANED, &[]), ("k", &format!(", {keys}"), &parts)]);
         let error = layers(keys).unwrap_err();
-        assert_eq!(error, format!("{path}: layer k brings it, and layer hygiene removes it"));
+        assert_eq!(error, format!("{path}: layer k contains it, and layer hygiene removes it"));
         // A file keeps the directories above it, a directory nothing that is below it.
         let kept =
             if parts.iter().any(|part| part.name == "seed") { "/var/lib/cloud/seed/nocloud/user-data" } else { path };
@@ -172,10 +172,10 @@ fn what_hygiene_would_delete_of_a_layer_is_named() {
     }
     let keys = r#", "files": {"/etc/machine-id": {"content": "1"}}"#;
     let error = bake_layers(&[("hygiene", CLEANED, &[]), ("k", keys, &[])]).unwrap_err();
-    assert_eq!(error, "/etc/machine-id: layer k brings it, and layer hygiene empties it");
+    assert_eq!(error, "/etc/machine-id: layer k contains it, and layer hygiene empties it");
     let keys = r#", "symlinks": {"/etc/machine-id": "/etc/id"}"#;
     let error = bake_layers(&[("hygiene", CLEANED, &[]), ("k", keys, &[])]).unwrap_err();
-    assert_eq!(error, "/etc/machine-id: layer k brings it, and layer hygiene replaces it");
+    assert_eq!(error, "/etc/machine-id: layer k contains it, and layer hygiene replaces it");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn archives_bring_no_files_where_machines_mount_others() {
         let part =
             Part { install: r#"{"type": "tar", "path": "/"}"#.to_owned(), ..archive("a", tar(&[file(member, "x")])) };
         let error = bake_layers(&[("k", "", &[part])]).unwrap_err();
-        let expected = format!("/{member}: layer k brings it, but machines mount another file system at {mount}");
+        let expected = format!("/{member}: layer k contains it, but machines mount another file system at {mount}");
         assert_eq!(error, expected);
     }
 }
@@ -233,7 +233,7 @@ fn layers_place_nothing_through_links_where_machines_mount_others() {
         let error = bake_layers_onto(tree, &[("links", links, &[]), ("k", &keys, &parts)]).unwrap_err();
         assert_eq!(
             error,
-            format!("{path}: layer k brings it, but machines mount another file system at /tmp"),
+            format!("{path}: layer k contains it, but machines mount another file system at /tmp"),
             "{keys}"
         );
     }

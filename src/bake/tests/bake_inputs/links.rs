@@ -26,22 +26,22 @@ fn links_of_others_lead_nowhere() {
         (
             "archive through a layer's link",
             vec![("a", link, vec![]), ("b", "", vec![archive("evil", passwd())])],
-            "opt/x/passwd: artifact evil of layer b would write through the symbolic link /opt/x, which layer a brought",
+            "opt/x/passwd: artifact evil of layer b would write through the symbolic link /opt/x, which layer a installed",
         ),
         (
             "file through a layer's link",
             vec![("a", link, vec![]), ("b", "", vec![program("evil", "/opt/x/passwd")])],
-            "/opt/x/passwd: artifact evil of layer b would write through the symbolic link /opt/x, which layer a brought",
+            "/opt/x/passwd: artifact evil of layer b would write through the symbolic link /opt/x, which layer a installed",
         ),
         (
             "package through a layer's link",
             vec![("a", link, vec![]), ("b", "", vec![package_of_file("./opt/x/passwd")])],
-            "opt/x/passwd: artifact evil of layer b would write through the symbolic link /opt/x, which layer a brought",
+            "opt/x/passwd: artifact evil of layer b would write through the symbolic link /opt/x, which layer a installed",
         ),
         (
             "archive through a package's link",
             vec![("a", "", vec![linking("./opt/x", "../etc"), archive("evil", passwd())])],
-            "symbolic link /opt/x, which artifact deb of layer a brought",
+            "symbolic link /opt/x, which artifact deb of layer a installed",
         ),
         (
             "package through a link of an earlier layer's package",
@@ -68,7 +68,7 @@ fn links_of_others_lead_nowhere() {
         (
             "a layer's directory through a package's link",
             vec![("a", r#", "directories": {"/opt/x/y": {"mode": "0755"}}"#, vec![linking("./opt/x", "../etc")])],
-            "/opt/x/y: layer a would write through the symbolic link /opt/x, which artifact deb of layer a brought",
+            "/opt/x/y: layer a would write through the symbolic link /opt/x, which artifact deb of layer a installed",
         ),
         (
             "deleting through a package's link",
@@ -126,7 +126,7 @@ fn hard_links_stay_inside_their_archive() {
     }
     let package = package("evil", deb(&control("p", ""), &[], &[member(b'1', b"./x", b"./etc/passwd", b"")]));
     let error = bake_layers(&[("a", "", &[package])]).unwrap_err();
-    assert!(error.contains("is a hard link to \"etc/passwd\", which is no earlier file"), "{error}");
+    assert!(error.contains("is a hard link to \"etc/passwd\", which is not an earlier file"), "{error}");
 }
 
 #[test]

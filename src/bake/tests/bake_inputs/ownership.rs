@@ -41,13 +41,13 @@ fn one(name: &'static str, fields: &str, data: &[Vec<u8>]) -> Part {
 #[test]
 fn a_file_of_another_package_is_refused() {
     for (fields, path, expected) in [
-        ("", "./usr/share/owner/a", "/usr/share/owner/a: taker brings it, but it is also in package owner (1.5)"),
+        ("", "./usr/share/owner/a", "/usr/share/owner/a: taker contains it, but it is also in package owner (1.5)"),
         ("Replaces: owner (<< 1.5)\n", "./usr/share/owner/a", "also in package owner (1.5)"),
         ("Replaces: other\n", "./usr/share/owner/a", "also in package owner (1.5)"),
         (
             "",
             "./usr/bin/tool.real",
-            "/usr/bin/tool.real: is where /usr/bin/tool is diverted to, but taker brings it too",
+            "/usr/bin/tool.real: is where /usr/bin/tool is diverted to, but taker contains it, too",
         ),
         ("", "./usr/bin/no", "/var/lib/dpkg/statoverride: names the group \"nobody\", which /etc/group does not have"),
     ] {
@@ -55,7 +55,7 @@ fn a_file_of_another_package_is_refused() {
         assert!(error.contains(expected), "{fields}: {error}");
     }
     let both = [one("a", "", &[file("./lib/x", "")]), one("b", "", &[file("./usr/lib/x", "")])];
-    assert_eq!(run(&both).unwrap_err(), "/usr/lib/x: b brings it, but it is also in package a (1.0-1)");
+    assert_eq!(run(&both).unwrap_err(), "/usr/lib/x: b contains it, but it is also in package a (1.0-1)");
     let all = [file("./usr/share/owner/a", ""), file("./usr/share/owner/b", "")];
     let error = run(&[one("taker", "Replaces: owner\n", &all)]).unwrap_err();
     assert!(error.contains("would lose its last file /usr/share/owner/b"), "{error}");

@@ -24,14 +24,14 @@ fn surprises_are_refused() {
         let cases: Vec<(Vec<Vec<u8>>, String)> = vec![
             (
                 vec![with_mode(file("usr/bin/x", ""), 0o4755)],
-                format!("{root}/x: artifact {kind} brings it with mode 4755, which layer a"),
+                format!("{root}/x: artifact {kind} contains it with mode 4755, which layer a"),
             ),
-            (vec![with_mode(file("usr/bin/x", ""), 0o2755)], "brings it with mode 2755".to_owned()),
-            (vec![with_mode(file("usr/bin/x", ""), 0o1644)], "brings it with mode 1644".to_owned()),
-            (vec![capability(), file("usr/bin/x", "")], "brings it with file capabilities".to_owned()),
+            (vec![with_mode(file("usr/bin/x", ""), 0o2755)], "contains it with mode 2755".to_owned()),
+            (vec![with_mode(file("usr/bin/x", ""), 0o1644)], "contains it with mode 1644".to_owned()),
+            (vec![capability(), file("usr/bin/x", "")], "contains it with file capabilities".to_owned()),
             (
                 vec![pax("SCHILY.xattr.system.posix_acl_access", b"\x02\0\0\0"), file("usr/bin/x", "")],
-                "brings it with the extended attribute system.posix_acl_access".to_owned(),
+                "contains it with the extended attribute system.posix_acl_access".to_owned(),
             ),
         ];
         for (members, expected) in cases {
@@ -43,7 +43,7 @@ fn surprises_are_refused() {
         let (x, y) = (format!("\"{root}/x\""), format!("\"{root}/y\""));
         let parts = [of(kind, &[with_mode(file("usr/bin/x", ""), 0o4755), link()])];
         let error = bake_layers(&[("a", &listed(&x), &parts)]).unwrap_err();
-        assert!(error.contains(&format!("{root}/y: artifact {kind} brings it with mode 4755")), "{error}");
+        assert!(error.contains(&format!("{root}/y: artifact {kind} contains it with mode 4755")), "{error}");
         let tree = bake_layers(&[("a", &listed(&format!("{x}, {y}")), &parts)]).unwrap();
         let inode = tree.inode(tree.lookup(format!("{root}/x").as_bytes()).unwrap());
         assert_eq!(inode.meta.mode, 0o4755);
@@ -86,7 +86,7 @@ fn a_script_gives_no_privileges_that_are_not_listed() {
     assert_eq!(tree.inode(tree.lookup(b"/usr/bin/x").unwrap()).meta.mode, 0o4755);
     // The list of another layer than the one that installs the package does not count.
     let error = bake_layers(&[("b", "", &[part()]), ("a", &listed, &[])]).unwrap_err();
-    assert!(error.contains("/usr/bin/x: artifact deb brings it with mode 4755, which layer b does not"), "{error}");
+    assert!(error.contains("/usr/bin/x: artifact deb contains it with mode 4755, which layer b does not"), "{error}");
 }
 
 #[test]

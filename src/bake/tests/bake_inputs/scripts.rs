@@ -270,7 +270,7 @@ fn accounts_of_systemd() {
     let error = run(&sysusers, "sysusers.d/own.conf", "x y\n").unwrap_err();
     assert!(error.contains("/usr/lib/sysusers.d/own.conf: line \"x y\" is not understood"), "{error}");
     let error = run(&sysusers, "sysusers.d/other.conf", "").unwrap_err();
-    assert_eq!(error, "/usr/lib/sysusers.d/own.conf: is used by a script, but no package brings it");
+    assert_eq!(error, "/usr/lib/sysusers.d/own.conf: is used by a script, but no package contains it");
 }
 
 #[test]

@@ -132,6 +132,7 @@ fn a_service_that_systemd_would_not_start_is_a_warning() {
         ("ExecStart=nothere", missing("runs nothere")),
         ("ExecStrat=/usr/bin/app", Some("has no ExecStart=, so systemd does not start it".to_owned())),
         ("ExecStop=/usr/bin/app", None),
+        ("Type=oneshot\\n[Unit]\\nSuccessAction=reboot", None),
         ("ExecStart=/usr/bin/app\\nUser=stranger", missing("runs as user stranger")),
         ("ExecStart=/usr/bin/app\\nUser=stranger\\nDynamicUser=yes", None),
         ("ExecStart=/usr/bin/app\\nUser=later", None),
@@ -162,6 +163,11 @@ fn settings_that_no_program_reads_are_warnings() {
     ] {
         assert_eq!(warnings(base_with(&base), &[], files), expected);
     }
+    let rules = r#", "files": {"/etc/sudoers.d/ops": {"content": "ops ALL=(ALL) ALL\n"}}"#;
+    let sudo =
+        "layer k: /etc/sudoers.d/ops has no effect: the image does not have /usr/bin/sudo; add \"sudo\" to `packages`";
+    assert_eq!(warnings(base_with(&[]), &[], rules), [sudo]);
+    assert!(warnings(base_with(&[("/usr/bin/sudo", "")]), &[], rules).is_empty());
 }
 
 #[test]

@@ -316,6 +316,7 @@ fn a_compressed_file_becomes_what_is_inside() {
         // Unchanged without `decompress`.
         let tree = bake(&[file("binary", "", bytes.clone())]).unwrap();
         assert_eq!(tree.read(b"/opt/tool", 1 << 20).unwrap(), bytes);
+        assert_eq!(tree.inode(tree.lookup(b"/opt/tool").unwrap()).meta.mode, 0o755);
         let error = bake(&[file("compressed", decompress, bytes[..bytes.len() - 6].to_vec())]).unwrap_err();
         assert!(error.contains("cannot decompress"), "{program}: {error}");
     }
@@ -401,7 +402,7 @@ fn hostile_zip_files_are_refused() {
         ),
         (
             "i = I('s')\ni.create_system = 3\ni.external_attr = 0o104755 << 16\nz.writestr(i, 'x')",
-            "brings it with mode 4755",
+            "contains it with mode 4755",
         ),
         ("i = I('b')\ni.compress_type = zipfile.ZIP_BZIP2\nz.writestr(i, 'x')", "compression method 12"),
         ("i = I('x')\ni.filename = 'a\\\\b'\nz.writestr(i, 'x')", "backslash"),

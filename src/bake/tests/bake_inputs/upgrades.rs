@@ -367,7 +367,7 @@ fn privileges_of_a_newer_version_are_listed() {
     let control = control("p", "").replace("1.0-1", "2.0-1");
     let part = || -> Part { package("art", deb(&control, &[], &[owned(file("./usr/bin/p", "2"), 0o4755, 0, 0)])) };
     let error = bake_onto(base(), &[part()], UPGRADE).unwrap_err();
-    assert!(error.starts_with("/usr/bin/p: artifact art brings it with mode 4755"), "{error}");
+    assert!(error.starts_with("/usr/bin/p: artifact art contains it with mode 4755"), "{error}");
     let tree = bake_onto(base(), &[part()], &format!(r#"{UPGRADE}, "setuid": ["/usr/bin/p"]"#)).unwrap();
     let inode = tree.inode(tree.lookup(b"/usr/bin/p").unwrap());
     assert!(inode.meta.mode == 0o4755 && matches!(inode.kind, Kind::File(_)));

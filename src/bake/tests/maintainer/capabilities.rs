@@ -6,7 +6,7 @@ use super::parts::{run, system};
 fn capabilities_need_the_layer_s_word() {
     let base = || system(&[("/usr/bin/ping", "program")]);
     let error = run(base(), "setcap cap_net_raw+ep /usr/bin/ping").map(|_| ()).unwrap_err();
-    assert!(error.starts_with("/usr/bin/ping: artifact own brings it with file capabilities"), "{error}");
+    assert!(error.starts_with("/usr/bin/ping: artifact own contains it with file capabilities"), "{error}");
     for line in ["setcap cap_net_raw+ep /usr/bin/nix", "setcap -r /usr/bin/ping"] {
         run(base(), &format!("if {line}; then exit 1; fi")).expect(line);
     }

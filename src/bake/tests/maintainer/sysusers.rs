@@ -58,6 +58,9 @@ fn sysusers_refuses_what_it_does_not_understand() {
         assert!(error.contains(expected), "{line}: {error}");
     }
     let error = run(system(&[]), "systemd-sysusers own.conf").map(|_| ()).unwrap_err();
-    assert!(error.ends_with("/usr/lib/sysusers.d/own.conf: is used by a script, but no package brings it"), "{error}");
+    assert!(
+        error.ends_with("/usr/lib/sysusers.d/own.conf: is used by a script, but no package contains it"),
+        "{error}"
+    );
     assert!(run(system(&[]), "systemd-sysusers --replace=/x").is_err());
 }

@@ -105,7 +105,7 @@ fn of_merge(error: &MergeError) -> Option<String> {
             Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
         }
         MergeError::Privilege { path, layer, .. } => {
-            Some(format!("if it must run as somebody else, add to layer {layer}: \"setuid\": [\"{path}\"]"))
+            Some(format!("if it must run as another user, add to layer {layer}: \"setuid\": [\"{path}\"]"))
         }
         MergeError::NoPrivilege { layer, path } => {
             Some(format!("remove {path} from `setuid` of layer {layer}, or find out who took its bits"))

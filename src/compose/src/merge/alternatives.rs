@@ -34,7 +34,7 @@ pub(super) struct Choice {
     pub(super) slaves: BTreeMap<String, String>,
 }
 
-/// Adds choices that a layer lists, each to its group, which is made when it is new. What update-alternatives would change beside is refused.
+/// Adds choices that a layer lists, each to its group, which is made when it is new. Other changes by update-alternatives are refused.
 pub(super) fn install(target: &mut Target, alternatives: &[Alternative]) -> Result<(), MergeError> {
     for alternative in alternatives {
         let path = format!("{CHOICES}/{}", alternative.name);

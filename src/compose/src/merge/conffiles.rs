@@ -1,7 +1,7 @@
 //! Configuration files of packages: which version an upgrade leaves in place, and the digests that dpkg remembers.
 //!
 //! Nobody can be asked, so that the answer to each of dpkg's questions is the one of `--force-confold`: what the owner of
-//! the base changed stays, and the package's own version stands beside it as `.dpkg-dist`.
+//! the base changed stays, and the package's version is written next to it as `.dpkg-dist`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ enum Choice {
     Install,
     /// It goes: what is there stays.
     Keep,
-    /// It stands beside what is there.
+    /// It is written next to the existing file.
     Beside,
 }
 
@@ -115,7 +115,7 @@ fn upgrade(target: &mut Target, old: &Old, new: &str, placed: &mut Placed) -> Re
             (new.mode, new.uid, new.gid) = (meta.mode, meta.uid, meta.gid);
             Some(target.wrap(md5(target, map, &listed))?)
         }
-        // dpkg would leave the new version of a linked conffile beside the link, half installed.
+        // dpkg would leave the new version of a linked conffile next to the link, half installed.
         Some(Inode { kind, .. }) => {
             return Err(MergeError::content(listed, ConffileFault::Kind { found: kind.name() }));
         }
@@ -148,7 +148,7 @@ fn choose(before: Option<&str>, current: Option<&str>, new: &str) -> Choice {
     }
 }
 
-/// Fails where the package says that a conffile of the base is to go: whose it is then, nobody has looked at.
+/// Fails if the package removes a conffile of the base, which is not supported.
 fn no_removals(target: &Target, deb: &Deb) -> Result<(), MergeError> {
     let text = deb.info.get("conffiles").map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
     for path in text.lines().filter_map(|line| line.trim().strip_prefix("remove-on-upgrade ")) {

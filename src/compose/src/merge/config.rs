@@ -73,7 +73,7 @@ fn find(target: &Target, folder: &str, name: &str) -> Result<String, MergeError>
     let missing = || {
         MergeError::content(
             format!("/usr/lib/{folder}/{name}"),
-            ContentFault::Message(Message::new("is used by a script, but no package brings it")),
+            ContentFault::Message(Message::new("is used by a script, but no package contains it")),
         )
     };
     found.ok_or_else(missing)

@@ -32,16 +32,16 @@ pub enum MergeError {
         entry: String,
         directory: &'static str,
     },
-    #[error("{path}: layer {layer} brings it, and layer hygiene {verb} it")]
+    #[error("{path}: layer {layer} contains it, and layer hygiene {verb} it")]
     Cleaned {
         /// The path, with symbolic links resolved.
         path: String,
         layer: String,
         verb: &'static str,
     },
-    #[error("{path}: layer {layer} brings it, but machines mount another file system at {mount}")]
+    #[error("{path}: layer {layer} contains it, but machines mount another file system at {mount}")]
     Hidden { path: String, layer: String, mount: String },
-    #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
+    #[error("{path}: a {found} is where {artifact} needs a {wanted}")]
     Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
     #[error("{artifact} has {path} with the {what} {name:?}, whose number depends on when the account is made")]
     MemberOwner { path: String, artifact: String, what: &'static str, name: String },
@@ -67,7 +67,7 @@ pub enum MergeError {
         other: String,
         found: String,
     },
-    #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
+    #[error("{path}: {package} contains it, but it is also in package {owner} ({version})")]
     Overwrites { path: String, package: String, owner: String, version: String },
     #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
     ConffileMoves { path: String, package: String, owner: String },
@@ -154,9 +154,9 @@ pub enum MergeError {
     Interpreter { path: String, artifact: String, interpreter: String },
     #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
     Library { path: String, artifact: String, library: String, program: String },
-    #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} brought")]
+    #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} installed")]
     Through { path: String, writer: String, link: String, owner: String },
-    #[error("{path}: artifact {artifact} brings it with {privilege}, which layer {layer} does not list in `setuid`")]
+    #[error("{path}: artifact {artifact} contains it with {privilege}, which layer {layer} does not list in `setuid`")]
     Privilege { path: String, artifact: String, layer: String, privilege: String },
     #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
     NoPrivilege { layer: String, path: String },

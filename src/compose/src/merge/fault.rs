@@ -86,9 +86,9 @@ impl Hint for ConffileFault {}
 /// What is wrong with a path that a package lists.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListedFault {
-    #[error("is no name in one line of UTF-8, but {package} brings it")]
+    #[error("is not a name in one line of UTF-8, but {package} contains it")]
     Name { package: String },
-    #[error("is where {from} is diverted to, but {package} brings it too")]
+    #[error("is where {from} is diverted to, but {package} contains it, too")]
     Diverted { from: String, package: String },
     #[error("is a hard link to {to}, which stays with another package")]
     HardLink { to: String },
@@ -157,7 +157,7 @@ impl Hint for LibraryFault {
 pub enum WordFault {
     #[error("has a @{{ without its }}")]
     Open,
-    #[error("has @{{{word}}}, which means nothing")]
+    #[error("has the unknown word @{{{word}}}")]
     Unknown { word: String },
     #[error("needs exactly one image {name} in the manifest, which has {found}")]
     Image { name: String, found: usize },

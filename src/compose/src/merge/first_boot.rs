@@ -40,7 +40,7 @@ pub(super) fn write(target: &mut Target, layers: &[Layer], manifest: &Content) -
     Ok(())
 }
 
-/// Writes a file that everybody may read, because `layer` asked for it.
+/// Writes a world-readable file for `layer`.
 fn file(target: &mut Target, layer: &str, path: &str, content: Vec<u8>) -> Result<(), MergeError> {
     target.enter(Origin { layer: layer.to_owned(), ..Origin::default() });
     let meta = target.meta(0o644);
@@ -161,7 +161,7 @@ impl Surroundings for Merged<'_> {
             Some((Kind::File(_), mode)) if mode & 0o111 != 0 => None,
             Some((Kind::File(_), mode)) => fault(format!("program {path:?} cannot be run with mode {mode:04o}")),
             Some((other, _)) => fault(format!("program {path:?} is a {}", other.name())),
-            None => fault(format!("program {path:?} is brought by no layer, artifact or package")),
+            None => fault(format!("program {path:?} is not in any layer, artifact or package")),
         }
     }
 

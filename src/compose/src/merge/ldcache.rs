@@ -6,7 +6,7 @@
 //! gets none. `/var/cache/ldconfig/aux-cache` is not written: it holds inode numbers and change times of the file system
 //! that ldconfig ran on, and ldconfig makes it again.
 //!
-//! Stricter than ldconfig: a soname that is no file name is not followed out of its directory, such a file is no library.
+//! Stricter than ldconfig: a file whose soname is not a file name is not a library.
 
 mod conf;
 mod search;

@@ -4,7 +4,7 @@
 use vmbake_disk::tree::{Arrival, Kind};
 
 use super::place::Target;
-use super::{host_keys, units};
+use super::{SUDO, host_keys, units};
 pub use vmbake_layer::{Layer, hidden_by};
 
 /// Shells of accounts that do not log in.
@@ -33,6 +33,10 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
             if layer.files.contains_key(path) {
                 warn(format!("{path} {what}"));
             }
+        }
+        let rules = layer.files.keys().find(|path| path.starts_with("/etc/sudoers.d/"));
+        if let Some(path) = rules.filter(|_| target.tree.resolve(SUDO.as_bytes()).is_err()) {
+            warn(format!("{path} has no effect: the image does not have {SUDO}; add \"sudo\" to `packages`"));
         }
     }
     warnings

@@ -31,7 +31,7 @@ pub(super) struct Owners {
 /// Who gets a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The new package, as nobody else has it.
+    /// The new package, if no other one has it.
     Free,
     /// The new package, which replaces another one there.
     Replace,

@@ -407,7 +407,7 @@ impl Target {
         self.wrap(renamed)
     }
 
-    /// Deletes what a path, or a pattern with `*` in its last component, names; `**` leaves what is no regular file.
+    /// Deletes what a path, or a pattern with `*` in its last component, names; `**` deletes regular files only.
     pub(super) fn remove(&mut self, pattern: &str) -> Result<(), MergeError> {
         self.check_way(pattern.as_bytes())?;
         let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));

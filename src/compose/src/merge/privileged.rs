@@ -105,7 +105,7 @@ mod tests {
         let error = chmod("/bin/bash", 0o4755).unwrap_err();
         assert_eq!(
             error,
-            "/usr/bin/bash: artifact p brings it with mode 4755, which layer k does not list in `setuid`"
+            "/usr/bin/bash: artifact p contains it with mode 4755, which layer k does not list in `setuid`"
         );
     }
 }

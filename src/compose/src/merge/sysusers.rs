@@ -177,7 +177,7 @@ impl Wanted {
     }
 }
 
-/// Whether an id is no other account's.
+/// Whether no other account has an id.
 fn fits(tables: &Tables, name: &str, id: u32) -> bool {
     let own = |found: Option<&str>| found.is_none_or(|found| found == name);
     own(tables.passwd.name(id)) && own(tables.group.name(id)) && !matches!(id, 65_535 | u32::MAX)

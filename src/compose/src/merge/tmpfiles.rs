@@ -16,7 +16,7 @@ const VOLATILE: [&str; 4] = ["/run", "/proc", "/sys", "/dev"];
 const DATA_ERROR: u8 = 65;
 const CANNOT_CREATE: u8 = 73;
 
-/// What a call says beside the files.
+/// Options of a call.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
     /// `--boot`: lines with `!` too.

@@ -117,7 +117,7 @@ pub(super) fn has_install(target: &Target, unit: &str) -> Result<bool, MergeErro
     Ok(!install_links(target, Scope::System, unit, Verb::Enable)?.is_empty())
 }
 
-/// The links to a unit that `systemctl disable` removes, whoever made them: where others want it, and its other names.
+/// The links to a unit that `systemctl disable` removes, whatever created them: where others want it, and its other names.
 fn links_to(target: &Target, scope: Scope, unit: &str) -> Vec<String> {
     let kind = |id| &target.tree.inode(id).kind;
     let etc = scope.etc();

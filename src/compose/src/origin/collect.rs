@@ -23,7 +23,7 @@ use vmbake_manifest::Manifest;
 pub enum OriginError {
     #[error("artifact {artifact} has no usable digest")]
     Digest { artifact: String, source: InvalidDigest },
-    #[error("{path}: its origin {layer:?} is no layer of the image")]
+    #[error("{path}: its origin {layer:?} is not a layer of the image")]
     Layer { path: String, layer: String },
     #[error("the base is unusable")]
     Base(#[source] RecordError),
@@ -96,7 +96,7 @@ impl Ingredients {
     }
 }
 
-/// Fails where `base` was baked with a layer that is not among `layers`: its plan of the first boot is replaced, and nobody
+/// Fails where `base` was baked with a layer that is not among `layers`: its plan of the first boot is replaced, and nothing
 /// would carry out that layer's part of it. What else a base says about itself is not believed.
 pub fn check_base(base: &Tree, layers: &[Layer]) -> Result<(), OriginError> {
     let Some((record, _)) = inside_record(base).map_err(OriginError::Base)? else { return Ok(()) };
@@ -108,7 +108,7 @@ pub fn check_base(base: &Tree, layers: &[Layer]) -> Result<(), OriginError> {
 }
 
 /// The text of the record of what was merged. Where the tree has the record of the first-boot layer, this one is placed
-/// beside it, with the time `epoch`, and lists itself as a file of that layer.
+/// next to it, with the time `epoch`, and lists itself as a file of that layer.
 pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) -> Result<Vec<u8>, OriginError> {
     let Merged { tree, kept, deferred, privileged, logins, .. } = merged;
     let mut record = collect(ingredients, tree)?;
@@ -120,8 +120,8 @@ pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) 
     record.deferred = deferred.iter().cloned().map(|found| (found.package, found.reason)).collect();
     record.privileged.clone_from(privileged);
     record.logins.clone_from(logins);
-    let beside = tree.find(merge::RECORD.as_bytes()).map_err(OriginError::Place)?;
-    let Some(origin) = beside.map(|id| tree.inode(id).origin) else {
+    let record = tree.find(merge::RECORD.as_bytes()).map_err(OriginError::Place)?;
+    let Some(origin) = record.map(|id| tree.inode(id).origin) else {
         return record.to_text().map_err(OriginError::Json);
     };
     let layer = tree.origin(origin).layer.clone();
@@ -251,6 +251,6 @@ mod tests {
     #[test]
     fn an_origin_that_is_no_layer_is_refused() {
         let error = record_of(&[], &[], "").unwrap_err().to_string();
-        assert_eq!(error, "/new: its origin \"\" is no layer of the image");
+        assert_eq!(error, "/new: its origin \"\" is not a layer of the image");
     }
 }

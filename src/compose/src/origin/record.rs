@@ -1,4 +1,4 @@
-//! The record itself: its form, and reading one that somebody may have changed.
+//! The record itself: its form, and reading one that may have been modified.
 
 use std::collections::BTreeMap;
 

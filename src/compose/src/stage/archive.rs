@@ -4,7 +4,7 @@
 //! Stricter than tar: names may not be absolute nor have `..`, nothing may be placed below a symbolic link of the same
 //! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused, as
 //! are members whose size stands only in a pax record: those of 8 GiB and more. What programs read differently is refused too:
-//! content of what is no file, names both of GNU tar's kind and of pax', a last block that is not whole.
+//! content of members that are not files, names both of GNU tar's kind and of pax', a last block that is not whole.
 
 mod fields;
 mod pax;
@@ -129,7 +129,7 @@ pub enum MemberKind {
 }
 
 /// Reads all members of the archive `file`, decompressed where that is needed; their contents are ranges of the file that is
-/// returned beside them.
+/// returned with them.
 pub fn open(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member>), ArchiveError> {
     open_with(file, limits, |input, format, len| compress::spool(input, format, len, limits))
 }
@@ -137,6 +137,10 @@ pub fn open(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member>), 
 /// As [`open`], for the artifact with that digest, which was proven: decompressed once and then kept in `store`.
 pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
     let limits = &ArchiveLimits::ARTIFACT;
+    // tar itself takes an empty file for an archive without members.
+    if file.metadata().map_err(|source| ArchiveError::Read { offset: 0, source })?.len() == 0 {
+        return Err(ArchiveError::Message(Message::new("is empty, and an archive is expected")));
+    }
     open_with(file, limits, |input, format, len| {
         compress::spool_kept(input, format, len, limits, (store, digest, DecodedForm::Tar))
     })

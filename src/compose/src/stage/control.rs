@@ -7,7 +7,7 @@ use vmbake_common::hint::Hint;
 /// Fields of the status file alone, in small letters.
 const STATUS_FIELDS: [&str; 5] = ["status", "config-version", "conffiles", "triggers-pending", "triggers-awaited"];
 
-/// What is wrong with a control file, or with a file beside it.
+/// What is wrong with a control file, or with a file next to it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlFault {
     #[error("is missing")]
@@ -16,7 +16,7 @@ pub enum ControlFault {
     NotUtf8,
     #[error("starts with a continuation line")]
     Continuation,
-    #[error("line {line:?} is no field")]
+    #[error("line {line:?} is not a field")]
     Line { line: String },
     #[error("has no field {name}")]
     NoField { name: &'static str },
@@ -24,7 +24,7 @@ pub enum ControlFault {
     Field { name: String },
     #[error("package {name:?} {version:?} is misnamed")]
     Name { name: String, version: String },
-    #[error("{name:?} beside it is no regular file")]
+    #[error("{name:?} next to it is not a regular file")]
     NotRegular { name: String },
 }
 

@@ -41,7 +41,7 @@ impl Hint for DebError {
 pub struct Deb {
     /// The control file.
     pub control: Control,
-    /// Control files beside it, by name: scripts, `conffiles`, `md5sums`, `triggers`, ...
+    /// Other control files, by name: scripts, `conffiles`, `md5sums`, `triggers`, ...
     pub info: BTreeMap<String, Vec<u8>>,
     /// What the package installs, in its order.
     pub entries: Vec<Member>,
@@ -51,7 +51,7 @@ pub struct Deb {
 }
 
 impl Deb {
-    /// Reads the package in `file` for an image of `arch`; returns the data archive beside it, decompressed.
+    /// Reads the package in `file` for an image of `arch`; also returns the data archive, decompressed.
     pub fn open(file: &File, arch: &str) -> Result<(File, Self), DebError> {
         read_with(file, arch, |entry, format, len| spool(entry, format, len, &ArchiveLimits::ARTIFACT))
     }
@@ -91,7 +91,7 @@ impl Deb {
     }
 }
 
-/// Reads a package for an image of `arch`; returns the data archive beside it, decompressed once and then kept in `store`.
+/// Reads a package for an image of `arch`; also returns the data archive, decompressed once and then kept in `store`.
 pub(super) fn read(artifact: &Artifact, arch: &str, store: &Store) -> Result<(File, Deb), DebError> {
     read_with(artifact.file(), arch, |entry, format, len| {
         spool_kept(

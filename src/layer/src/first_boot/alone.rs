@@ -70,7 +70,7 @@ struct Alone<'a> {
 }
 
 impl Alone<'_> {
-    /// Whether something may come from packages, whose files nobody knows yet.
+    /// Whether something may come from packages, whose files are not known yet.
     fn has_packages(&self) -> bool {
         let mut artifacts = self.layers.iter().flat_map(|layer| layer.schema.installs());
         artifacts.any(|(.., install)| matches!(install, Install::Deb))

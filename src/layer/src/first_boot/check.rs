@@ -1,4 +1,4 @@
-//! What is wrong with a plan among its layers: beside what the program on the machine would find, what only those who know the
+//! What is wrong with a plan among its layers: next to what the program on the machine would find, what only those who know the
 //! image can see. A [`Compiled`] in, [`PlanFault`]s out, each with the place in a `layer.json` where it is.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,7 +80,7 @@ pub fn check(compiled: &Compiled, clashes: &[Clash], layers: &[&Layer], image: &
 /// The faults found so far.
 struct Faults<'a> {
     compiled: &'a Compiled,
-    /// The layer that answers for what is no layer's.
+    /// The layer that is named for faults without a layer.
     last: String,
     faults: BTreeSet<PlanFault>,
 }
@@ -93,8 +93,8 @@ impl Faults<'_> {
 
     fn doubt(&mut self, pointer: String, doubt: Option<Diagnostic>) {
         let Some(Diagnostic { warning, message }) = doubt else { return };
-        let nobody = || PlanSource { layer: self.last.clone(), pointer: PART.to_owned() };
-        let source = self.compiled.source(&pointer).unwrap_or_else(nobody);
+        let unknown = || PlanSource { layer: self.last.clone(), pointer: PART.to_owned() };
+        let source = self.compiled.source(&pointer).unwrap_or_else(unknown);
         self.faults.insert(PlanFault { source, warning, message });
     }
 }

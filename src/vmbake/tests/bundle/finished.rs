@@ -99,7 +99,7 @@ fn archives_of_bundles_do_not_lead_out_of_their_prefix() {
         (vec![tool(), link(b'3', "")], "\"tool-1.0/out\": devices and pipes have no place in an artifact"),
         (
             vec![tool(), parts::with_mode(parts::file("tool-1.0/su", "x"), 0o4755)],
-            "/opt/tool/su: artifact acme.tool brings it with mode 4755",
+            "/opt/tool/su: artifact acme.tool contains it with mode 4755",
         ),
     ] {
         let said = refused(&shop, &members);

@@ -31,7 +31,7 @@ fn a_name_is_one_of_its_own() {
     let Some(yard) = Yard::new() else { return };
     yard.layer("other", &stated());
     yard.layer("box", &(r#", "requires": ["other"]"#.to_owned() + &stated()));
-    let twice = "tool is installed by the layers other and box: a download has a name of its own";
+    let twice = "tool is installed by the layers other and box: names of downloads must be unique";
     for (ok, said) in [yard.update(&[]), yard.update(&["--check"])] {
         assert!(!ok && said.contains(twice) && said.contains("hint: rename one of them"), "{said}");
     }

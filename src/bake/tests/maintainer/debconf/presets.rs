@@ -41,10 +41,10 @@ fn answers_that_nobody_takes_are_refused() {
     let templates = QUESTIONS.replace(", ${more}", "");
     for (question, value, expected) in [
         ("ask/modus", "fast", "layer k: debconf ask/modus: no package that the layer installs asks it"),
-        ("ask/mode", "fats", "layer k: debconf ask/mode: \"fats\" is none of its choices"),
-        ("ask/mode", "schnell", "is none of its choices"),
-        ("ask/parts", "a, d", "layer k: debconf ask/parts: \"a, d\" is none of its choices"),
-        ("ask/sure", "yes", "layer k: debconf ask/sure: \"yes\" is none of its choices"),
+        ("ask/mode", "fats", "layer k: debconf ask/mode: \"fats\" is not one of its choices"),
+        ("ask/mode", "schnell", "is not one of its choices"),
+        ("ask/parts", "a, d", "layer k: debconf ask/parts: \"a, d\" is not one of its choices"),
+        ("ask/sure", "yes", "layer k: debconf ask/sure: \"yes\" is not one of its choices"),
         (
             "ask/secret",
             "x",
@@ -75,8 +75,8 @@ fn answers_that_nobody_takes_are_refused() {
 #[test]
 fn names_and_values_that_cannot_be_are_refused_by_the_layer_s_check() {
     for (answer, expected) in [
-        (r#""a b": "x""#, "\"a b\" is no name of a question"),
-        (r#""": "x""#, "\"\" is no name of a question"),
+        (r#""a b": "x""#, "\"a b\" is not the name of a question"),
+        (r#""": "x""#, "\"\" is not the name of a question"),
         (r#""a/b": "x\ny""#, "\"x\\ny\" is not one line of text"),
     ] {
         let error = bake_onto(base(), &[], &format!(r#", "debconf": {{{answer}}}"#)).unwrap_err();

@@ -121,7 +121,7 @@ mod tests {
     use crate::merge::accounts::Tables;
     use crate::merge::place::Target;
 
-    /// A pinned id wins, is remembered as any other, and may not be anybody else's.
+    /// A pinned id wins, is remembered as any other, and must not belong to another account.
     #[test]
     fn a_pinned_id_wins() {
         let tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());

@@ -136,7 +136,9 @@ impl Conversation {
         match self.replies.pop_front() {
             Some(reply) => Ok(Some(reply)),
             None if self.stopped && lines.eq_ignore_ascii_case(b"STOP") => Ok(None),
-            None => Err(DebconfFault::Fails { what: "after db_stop nobody answers, and the script waits".to_owned() }),
+            None => Err(DebconfFault::Fails {
+                what: "after db_stop debconf does not answer, and the script waits".to_owned(),
+            }),
         }
     }
 

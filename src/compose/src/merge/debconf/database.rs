@@ -1,5 +1,5 @@
 //! The three files of debconf's database: they are read when debconf is used first, kept in memory from one script to the next, and
-//! written with what debconf leaves beside them, when packages are configured.
+//! written with the other files of debconf, when packages are configured.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -33,7 +33,7 @@ pub enum PresetFault {
         near: Vec<String>,
         known: Vec<String>,
     },
-    #[error("{value:?} is none of its choices")]
+    #[error("{value:?} is not one of its choices")]
     Choice { value: String, choices: Vec<String> },
     #[error("it asks for a password, which would be in every copy of the image")]
     Password,

@@ -18,7 +18,7 @@ const MAX_FIELDS: usize = 2_000;
 /// Why a file of templates is none. The stanzas are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateFault {
-    #[error("stanza {stanza} has the line {line:?}, which is neither a field nor a text that stands further in")]
+    #[error("stanza {stanza} has the line {line:?}, which is neither a field nor an indented continuation")]
     Line { stanza: usize, line: String },
     #[error("stanza {stanza} has the field {field} twice: are two templates parted by an empty line?")]
     Twice { stanza: usize, field: String },

@@ -71,7 +71,9 @@ impl Conf<'_> {
             Ok(content) => content,
             Err(TreeError::NotFound { .. }) => return Ok(()),
             Err(error) => {
-                return Err(refused(LibraryFault::Message(message!("is no configuration of libraries: {error}"))));
+                return Err(refused(LibraryFault::Message(message!(
+                    "is not a valid configuration of libraries: {error}"
+                ))));
             }
         };
         self.files += 1;
@@ -84,8 +86,8 @@ impl Conf<'_> {
             if word == b"include" && !rest.is_empty() {
                 for pattern in rest.split(|byte| is_blank(*byte)).filter(|pattern| !pattern.is_empty()) {
                     let above = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-                    let beside = [&path[..above], b"/", pattern].concat();
-                    let pattern = if pattern.starts_with(b"/") { pattern } else { &beside };
+                    let relative = [&path[..above], b"/", pattern].concat();
+                    let pattern = if pattern.starts_with(b"/") { pattern } else { &relative };
                     for file in self.glob(pattern).map_err(refused)? {
                         self.file(&file, depth)?;
                     }

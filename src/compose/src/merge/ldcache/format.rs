@@ -36,7 +36,7 @@ pub(super) struct Entry {
     pub(super) isa_level: u32,
 }
 
-/// What wrote a cache, from its extensions; `None` when it does not say, or is no such cache.
+/// What wrote a cache, from its extensions; `None` if it does not say, or is not such a cache.
 pub(super) fn generator(cache: &[u8]) -> Option<Vec<u8>> {
     cache.strip_prefix(MAGIC)?;
     let start = offset(cache, EXTENSION_OFFSET)?;

@@ -31,7 +31,7 @@ pub(super) struct Found {
     pub(super) stale: Vec<Vec<u8>>,
 }
 
-/// Reads the libraries of a directory. Files that are damaged or made for other machines are no libraries.
+/// Reads the libraries of a directory. Files that are damaged or made for other machines are not libraries.
 pub(super) fn search(tree: &Tree, directory: &Directory, machine: Machine) -> Found {
     let mut found = Found::default();
     let Kind::Directory(entries) = &tree.inode(directory.id).kind else { return found };

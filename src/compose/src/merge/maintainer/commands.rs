@@ -100,7 +100,7 @@ fn find_sourced(call: &Call<'_>) -> Option<Command> {
     debconf::find_sourced(call.name)
 }
 
-/// The arguments as text; what is no UTF-8 is no name of anything that is known here.
+/// The arguments as text; arguments that are not UTF-8 do not name anything known here.
 fn words(call: &Call<'_>) -> Option<Vec<String>> {
     call.args.iter().map(|word| String::from_utf8(word.clone()).ok()).collect()
 }

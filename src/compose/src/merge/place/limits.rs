@@ -1,5 +1,5 @@
 //! What artifacts and layers may not do to a tree, however they are made: write through a symbolic link that another of them
-//! brought, bring a file that runs as somebody else unless the layer lists it, or a name that differs only in case.
+//! brought, contain a file that runs as another user unless the layer lists it, or a name that differs only in case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +92,7 @@ impl Target {
         let path = format!("/{}", show(path).trim_start_matches('/'));
         if let Some(name) = meta.xattrs.keys().find(|name| *name != CAPABILITY && !name.starts_with(b"user.")) {
             return Err(MergeError::Message(message!(
-                "{path}: artifact {artifact} brings it with the extended attribute {}",
+                "{path}: artifact {artifact} contains it with the extended attribute {}",
                 show(name)
             )));
         }
@@ -122,7 +122,7 @@ impl Target {
             match self.limits.folded.get(&path.to_ascii_lowercase()) {
                 Some((found, first)) if *found != path => {
                     return Err(MergeError::Message(message!(
-                        "{}, which {artifact} brings, differs only in case from {}, which {first} brings",
+                        "{}, which {artifact} contains, differs only in case from {}, which {first} contains",
                         show(path),
                         show(found)
                     )));
@@ -137,7 +137,7 @@ impl Target {
     }
 }
 
-/// What makes a file run as somebody else, if anything does.
+/// What makes a file run as another user, if anything does.
 pub(in crate::merge) fn privilege(meta: &Metadata, kind: &Kind) -> Option<String> {
     match kind {
         Kind::File(_) if meta.xattrs.contains_key(CAPABILITY) => Some("file capabilities".to_owned()),

@@ -43,7 +43,7 @@ fn is_link(target: &Target, path: &str) -> bool {
     found.is_some_and(|id| matches!(target.tree.inode(id).kind, Kind::Symlink(_)))
 }
 
-/// Enables a unit: the first time as presets have it, later only what a new version wants beside the rest. Tells whether the unit, and
+/// Enables a unit: the first time as presets have it, later only links that a new version adds. Tells whether the unit, and
 /// all that it names in `Also`, could be read.
 pub(in crate::merge) fn enable(target: &mut Target, scope: Scope, unit: &str) -> Result<bool, MergeError> {
     let first = !has_record(target, scope, unit);
@@ -89,7 +89,7 @@ pub(in crate::merge) fn has_record(target: &Target, scope: Scope, unit: &str) ->
     is_there(target, &list(scope, unit))
 }
 
-/// Whether all links that are recorded for the unit are there, so that nobody has disabled it.
+/// Whether all links that are recorded for the unit are there, so that it was not disabled.
 pub(in crate::merge) fn was_enabled(target: &Target, scope: Scope, unit: &str) -> Result<bool, MergeError> {
     let text = target.text_or_empty(&list(scope, unit))?;
     Ok(text.lines().filter(|line| !line.is_empty()).all(|line| is_link(target, line)))

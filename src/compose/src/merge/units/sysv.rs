@@ -83,7 +83,7 @@ pub(in crate::merge) fn remove(target: &mut Target, script: &str) -> Result<(), 
 }
 
 /// `update-rc.d SCRIPT enable` and `disable`, in those levels or in all in which the script starts, and of the unit of that name. Messages
-/// that are no errors go to `told`.
+/// that are not errors go to `told`.
 pub(in crate::merge) fn switch(
     target: &mut Target,
     script: &str,

@@ -21,7 +21,7 @@ pub(super) fn fault(target: &Target, layers: &[Layer], unit: &str) -> Option<Str
     }
     let Ok(Lookup::Unit(found)) = lookup(target, Scope::System, unit, ConfigLinks::Follow) else { return None };
     let text = target.text(&found.file).ok()?;
-    let settings = service(&text);
+    let settings = settings(&text);
     let values = |key: &str| settings.iter().filter(|(name, _)| name == key).map(|(_, value)| value.as_str()).collect();
     let start: Vec<&str> = values("ExecStart");
     let others: [Vec<&str>; 2] = [values("ExecStop"), values("SuccessAction")];
@@ -40,15 +40,15 @@ pub(super) fn fault(target: &Target, layers: &[Layer], unit: &str) -> Option<Str
         .then(|| format!("unit {unit} runs as user {user}, which the image does not have"))
 }
 
-/// The settings of the section `[Service]`.
-fn service(text: &str) -> Vec<(String, String)> {
+/// The settings of the section `[Service]`, and those of `[Unit]`, whose names are others.
+fn settings(text: &str) -> Vec<(String, String)> {
     let joined = text.replace("\\\n", " ");
     let (mut section, mut found) = (String::new(), Vec::new());
     for line in joined.lines().map(str::trim) {
         match line.split_once('=') {
             _ if line.starts_with(['#', ';']) => {}
             _ if line.starts_with('[') => section = line.to_owned(),
-            Some((key, value)) if section == "[Service]" => {
+            Some((key, value)) if matches!(section.as_str(), "[Service]" | "[Unit]") => {
                 found.push((key.trim().to_owned(), value.trim().to_owned()));
             }
             _ => {}

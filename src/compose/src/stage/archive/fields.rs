@@ -1,7 +1,7 @@
 //! Numbers in the headers of tar archives (POSIX.1-2001, ustar; GNU tar manual, "Extensions"): octal digits, or base 256, big-endian, where the
 //! first byte is 0x80, or 0xff for what is negative.
 //!
-//! Stricter than most: what one program ends at and another one skips is no number, and none is cut to the bits that there is room for.
+//! Stricter than most: characters that only some programs skip make a number invalid, and numbers are not truncated.
 
 use std::ops::Range;
 

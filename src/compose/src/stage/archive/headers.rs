@@ -129,7 +129,7 @@ impl Extended {
     fn see(&mut self, file: &File, header: &tar::Header, at: u64) -> Result<(), ArchiveError> {
         let refused = |fault: MemberFault| Err(refused(&header.path_bytes(), fault));
         let content = at.saturating_add(BLOCK as u64);
-        // What is no number, the reader refuses.
+        // The reader refuses invalid numbers.
         let len = header.entry_size().ok().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
         match header.entry_type().as_byte() {
             b'x' => self.pending = Some((content, len)),

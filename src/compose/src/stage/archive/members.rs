@@ -181,7 +181,7 @@ fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
     if named || member.pax_extensions().map_err(bad)?.is_some_and(|mut records| records.next().is_some()) {
         return Err(refused(
             &path,
-            MemberFault::Message(Message::new("global header stands between a member and its extended header")),
+            MemberFault::Message(Message::new("global header is between a member and its extended header")),
         ));
     }
     let records = pax::records(&content)

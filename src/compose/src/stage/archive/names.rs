@@ -41,7 +41,10 @@ impl Names {
             MemberKind::HardLink(target) if !self.files.contains(target) => {
                 return Err(refused(
                     path,
-                    MemberFault::Message(message!("is a hard link to {:?}, which is no earlier file", show(target))),
+                    MemberFault::Message(message!(
+                        "is a hard link to {:?}, which is not an earlier file",
+                        show(target)
+                    )),
                 ));
             }
             _ if self.directories.contains(path) => return Err(refused(path, MemberFault::Twice)),

@@ -1,4 +1,4 @@
-//! Progress bars, which nobody sees: only what a script hears of them.
+//! Progress bars, which are not shown: only the replies to a script.
 
 use super::super::database::Files;
 use super::super::fault::DebconfFault;

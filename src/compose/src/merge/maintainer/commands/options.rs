@@ -28,7 +28,7 @@ impl Options {
     }
 }
 
-/// Divides the words of a call; `None` where one is no option of `specs`, lacks its value, or is not UTF-8.
+/// Divides the words of a call; `None` where one is not an option of `specs`, lacks its value, or is not UTF-8.
 pub(super) fn parse(call: &Call<'_>, specs: &[Spec]) -> Option<Options> {
     let words = super::words(call)?;
     let mut options = Options::default();

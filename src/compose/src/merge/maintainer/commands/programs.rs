@@ -157,7 +157,7 @@ fn start_stop(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     }
 }
 
-/// systemd-sysctl.service sets on every boot what files say; what a script sets or asks beside them is the machine's.
+/// systemd-sysctl.service sets on every boot what files say; other parameters that a script sets or reads belong to the machine.
 fn sysctl(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     let words = words(call).unwrap_or_default();
     let loads =

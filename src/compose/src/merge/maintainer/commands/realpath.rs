@@ -9,7 +9,7 @@ const PROGRAM: &str = "dpkg-realpath";
 
 const OPTIONS: [Spec; 2] = [("root", None, true), ("zero", Some(b'z'), false)];
 
-/// More links than Linux follows are no way.
+/// More links than Linux follows are an error.
 const MAX_LINKS: usize = 40;
 
 pub(super) fn find(name: &str) -> Option<Command> {

@@ -73,7 +73,7 @@ pub(super) fn selections(target: &Target, out: &mut Vec<u8>) -> Result<(), Merge
     let Some(Kind::Directory(names)) = dir else { return Ok(()) };
     for name in names.keys().filter_map(|name| std::str::from_utf8(name).ok()) {
         let text = target.text_or_empty(&format!("{CHOICES}/{name}"))?;
-        // What is no group is passed over.
+        // Other files are skipped.
         let Some(group) = Group::parse(&text) else { continue };
         let value = leads_to(target, &format!("{LINKS}/{name}")).unwrap_or_default();
         out.extend(format!("{name:<30} {:<8} {value}\n", mode(&group)).bytes());
