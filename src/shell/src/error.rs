@@ -1,4 +1,4 @@
-//! Why a run was given up. What a script itself does wrong is no error of this kind: it writes to standard error and has a status, as below
+//! Why a run was given up. What a script itself does wrong is not an error of this kind: it writes to standard error and has a status, as below
 //! dash. An error here means that the effect of the script is not known.
 
 /// A run that was given up, and where.
@@ -20,7 +20,7 @@ pub struct ShellError {
 pub enum ErrorKind {
     #[error("the command is not known")]
     UnknownCommand,
-    #[error("{name} is {what}, and nobody knows here what it does: it has to run on the machine")]
+    #[error("{name} is {what}, which only a machine can run")]
     Foreign {
         name: String,
         /// Such as `a compiled program`.
@@ -53,7 +53,7 @@ pub enum ErrorKind {
     },
 }
 
-/// Bytes for messages: with `\xNN` for what is no UTF-8, control characters escaped, and shortened.
+/// Bytes for messages: with `\xNN` for bytes that are not UTF-8, control characters escaped, and shortened.
 pub(crate) fn show(bytes: &[u8]) -> String {
     const LONGEST: usize = 200;
     let mut text = String::new();

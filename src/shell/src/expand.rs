@@ -264,7 +264,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// `"…"`: an empty field, if there is nothing in it; but `"$@"` without parameters is no field.
+    /// `"…"`: an empty field, if there is nothing in it; but `"$@"` without parameters is not a field.
     fn double_quoted(&mut self, inner: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
         let before = out.len();
         let outer = std::mem::take(&mut self.nothing_quoted);

@@ -12,7 +12,7 @@ pub(crate) use watched::Watched;
 pub enum Errno {
     /// Nothing is there.
     Enoent,
-    /// A path leads through what is no directory.
+    /// A path leads through something that is not a directory.
     Enotdir,
     /// A directory stands where a file is needed.
     Eisdir,

@@ -95,7 +95,7 @@ pub trait Variables {
     fn exported(&self) -> BTreeMap<Vec<u8>, Vec<u8>>;
 }
 
-/// What a script asks, beside the commands that it runs.
+/// Questions of a script other than the commands that it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question<'a> {
     /// What a text is, compares with, or is made of, where that decides what is done, or where a part of it is taken.
@@ -129,7 +129,7 @@ pub trait Commands {
         let _ = event;
     }
 
-    /// Whether nobody can say the answer here: then the run is given up where a script asks, whatever it would do with a failure.
+    /// Whether the answer is unknown: then the run is given up where a script asks, whatever it would do with a failure.
     fn unknown(&self, question: Question<'_>) -> bool {
         let _ = question;
         false

@@ -27,7 +27,7 @@ pub(crate) struct Shell<'h> {
     pub(crate) commands: &'h mut dyn Commands,
     pub(crate) state: State,
     pub(crate) budget: Budget,
-    /// Where the run writes what nobody in it reads.
+    /// Output that the run itself does not read.
     pub(crate) own_output: Option<Rc<RefCell<Vec<u8>>>>,
     /// The same of its errors.
     own_errors: Option<Rc<RefCell<Vec<u8>>>>,

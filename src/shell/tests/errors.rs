@@ -103,7 +103,7 @@ fn errors_name_script_line_and_arguments() {
     assert_eq!(found.command, ["unknown", "-x", "a b"]);
     assert_eq!(
         found.to_string(),
-        "/work.script:5: unknown -x a b: unknown is a compiled program, and nobody knows here what it does: it has to run on the machine"
+        "/work.script:5: unknown -x a b: unknown is a compiled program, which only a machine can run"
     );
     let found = error("echo 'echo a\n\ngrep --frob' > f; . ./f");
     assert_eq!((found.script.as_str(), found.line), ("./f", 3));

@@ -27,7 +27,7 @@ pub(super) fn alias(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
             return shell.unsupported(b"showing an alias");
         };
         let Some(words) = words(&arg[at + 1..]) else {
-            return shell.unsupported(b"an alias that is no simple command");
+            return shell.unsupported(b"an alias that is not a simple command");
         };
         let alias = Alias { words, script: shell.state.script.clone(), line: shell.state.line };
         Rc::make_mut(&mut shell.state.aliases).insert(arg[..at].to_vec(), Rc::new(alias));

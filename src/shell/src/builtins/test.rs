@@ -11,7 +11,7 @@ const MAX_DEPTH: u32 = 100;
 const BINARY: [&[u8]; 13] =
     [b"=", b"!=", b"<", b">", b"-eq", b"-ne", b"-gt", b"-ge", b"-lt", b"-le", b"-nt", b"-ot", b"-ef"];
 
-/// What a token is as long as it is no operand.
+/// The kind of a token that is not an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     Not,
@@ -96,7 +96,7 @@ impl Expression<'_, '_> {
         self.args.get(self.at + ahead).map(Vec::as_slice)
     }
 
-    /// The operator at a place, where it is none that stands for an operand.
+    /// The operator at a place, unless it is an operand.
     fn operator(&self, ahead: usize) -> Option<Operator> {
         let found = operator(self.token(ahead)?)?;
         let next = self.token(ahead + 1);

@@ -225,7 +225,7 @@ impl Translation<'_> {
         if self.open.is_empty() { Ok(()) } else { Err(Invalid("a group that is not closed")) }
     }
 
-    /// What stands behind a backslash and is no operator.
+    /// A character after a backslash that is not an operator.
     fn escaped(&mut self, byte: u8) -> Result<(), Fault> {
         match byte {
             b'1'..=b'9' if byte - b'0' > self.groups => return Err(Invalid("a reference to a group that is missing")),

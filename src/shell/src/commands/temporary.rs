@@ -1,4 +1,4 @@
-//! `mktemp` and `tempfile`: files with names that nothing else has. The names are not random: they must be gone at the end, and so nobody can
+//! `mktemp` and `tempfile`: files with names that nothing else has. The names are not random: they must be gone at the end, so that nothing can
 //! tell.
 
 use super::complain;

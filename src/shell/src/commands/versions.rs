@@ -31,7 +31,7 @@ fn stem(name: &[u8]) -> &[u8] {
     &name[..end]
 }
 
-/// Where a byte that is no digit stands: `~` before the end, the end before letters, letters before the others.
+/// The order of a byte that is not a digit: `~` before the end, the end before letters, letters before the others.
 fn place(byte: Option<&u8>) -> u16 {
     match byte {
         Some(b'~') => 0,
@@ -42,7 +42,7 @@ fn place(byte: Option<&u8>) -> u16 {
     }
 }
 
-/// Compares what is no number byte by byte, and numbers by value, in turn.
+/// Compares other characters than digits byte by byte, and numbers by value, in turn.
 fn parts(mut one: &[u8], mut other: &[u8]) -> Ordering {
     let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     while !one.is_empty() || !other.is_empty() {

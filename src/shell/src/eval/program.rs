@@ -19,7 +19,7 @@ const KEEPS_VALUES: [&[u8]; 11] =
     [b"cat", b"tee", b"cp", b"mv", b"install", b"chmod", b"chown", b"env", b"sh", b"bash", b"touch"];
 
 impl Shell<'_> {
-    /// Runs what is no function and no builtin, as programs that start programs do.
+    /// Runs what is neither a function nor a builtin, as programs that start programs do.
     pub(crate) fn program(&mut self, argv: &[Vec<u8>]) -> Run<u8> {
         let Some(name) = argv.first() else { return Ok(0) };
         let place = self.search(name, None)?;
@@ -213,7 +213,7 @@ impl Shell<'_> {
         Ok(126)
     }
 
-    /// Runs a script in a shell of its own, which knows the exported variables only.
+    /// Runs a script in a new shell that knows the exported variables only.
     pub(crate) fn run_script(&mut self, name: &[u8], source: &[u8], args: &[Vec<u8>], by: Interpreter) -> Run<u8> {
         self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
         let outer = self.command.clone();

@@ -395,7 +395,7 @@ impl Expression<'_, '_> {
         if rest.starts_with(b"=") && !rest.starts_with(b"==") {
             return Ok(0);
         }
-        // bash looks at the tokens up to the next one that is no name before it takes the value.
+        // bash looks at the tokens up to the next one that is not a name before it takes the value.
         let is_name = |byte: &u8| is_name_byte(*byte, false) || is_blank(*byte);
         let rest = rest.get(rest.iter().take_while(|byte| is_name(byte)).count()..).unwrap_or_default();
         if rest.first().is_some_and(|byte| !is_legal(*byte) && *byte != b'[') {

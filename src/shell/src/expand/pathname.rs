@@ -115,6 +115,9 @@ impl Shell<'_> {
 
     /// Adds what `**` matches below a directory: all of it as the last component, else directories with a slash.
     fn descend(&mut self, prefix: &[u8], files: bool, only_below: bool, next: &mut Vec<Vec<u8>>) -> Run<()> {
+        if !prefix.is_empty() && !self.stat(prefix, Follow::Yes).is_ok_and(|node| node.is_dir()) {
+            return Ok(());
+        }
         let hidden = self.shopt("dotglob");
         if !(prefix.is_empty() && (files || only_below)) {
             next.push(prefix.to_vec());

@@ -12,7 +12,7 @@ fn class_of(style: Style, class: &[u8], byte: u8) -> Option<bool> {
     }
 }
 
-/// `[.x.]` or `[=x=]` of one byte, which is none for an unknown name, and the place after it.
+/// `[.x.]` or `[=x=]` of one byte, absent for an unknown name, and the place after it.
 fn symbol(units: &[Unit], at: usize) -> Option<(Option<u8>, usize)> {
     let plain = |at: usize| units.get(at).filter(|unit| !unit.is_quoted()).and_then(|unit| unit.byte());
     let mark = plain(at + 1).filter(|mark| plain(at) == Some(b'[') && matches!(mark, b'.' | b'='))?;

@@ -24,6 +24,9 @@ const REFUSED: [&[u8]; 12] = [
     b"fg",
 ];
 
+/// The function that bash calls in place of a program that it does not find.
+const NOT_FOUND: &[u8] = b"command_not_found_handle";
+
 /// Refuses a script that has more than the evaluator.
 pub(super) fn check(nodes: &[Node], texts: u32) -> Result<(), SyntaxError> {
     let mut functions = BTreeSet::new();
@@ -127,7 +130,12 @@ impl Check {
                 self.parts(parts)?;
             }
             Node::Subshell(_, lines) => self.line = lines.first,
-            Node::Function { line, .. } => self.line = *line,
+            Node::Function { name, line, .. } => {
+                self.line = *line;
+                if name == NOT_FOUND {
+                    return self.refuse("command_not_found_handle");
+                }
+            }
             _ => {}
         }
         let mut result = Ok(());

@@ -180,7 +180,7 @@ impl Parser<'_, '_> {
                 Err(self.reader.unsupported("an assignment to an array here"))
             }
             Token::Word(word) => Ok(word),
-            // A number before `<` is no word here either.
+            // A number before `<` is not a word here either.
             token => Err(self.found(&token)),
         }
     }

@@ -131,7 +131,7 @@ impl Machine<'_, '_> {
         Ok(Value::Text([&left[..], &right[..]].concat().into()))
     }
 
-    /// What is no finite number is refused: each awk writes it in another way, or ends.
+    /// Infinities and NaN are refused: awks print them differently, or end.
     fn calculate(&mut self, operator: Arithmetic, left: f64, right: f64) -> Run<Value> {
         let result = match operator {
             Arithmetic::Add => left + right,
@@ -145,7 +145,7 @@ impl Machine<'_, '_> {
         if result.is_finite() {
             Ok(Value::Number(result))
         } else {
-            self.shell.unsupported(b"a result of awk that is no finite number")
+            self.shell.unsupported(b"an awk result that is not a finite number")
         }
     }
 

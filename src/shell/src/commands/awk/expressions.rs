@@ -154,7 +154,7 @@ impl Parser<'_, '_, '_> {
     fn step(&mut self, place: Expr, sign: &str, before: bool) -> Run<Expr> {
         self.node()?;
         if !place.is_place() {
-            return self.wrong(&format!("“{sign}” of something that is no variable"));
+            return self.wrong(&format!("“{sign}” of an operand that is not a variable"));
         }
         Ok(Expr::Step(Box::new(place), if sign == "++" { 1.0 } else { -1.0 }, before))
     }

@@ -75,7 +75,7 @@ impl Machine<'_, '_> {
         let text = self.eval_text(text)?;
         let begin = self.whole(from)?;
         let end = match len {
-            Some(_) if begin < 1 => return self.shell.unsupported(b"substr before the begin of a text in awk"),
+            Some(_) if begin < 1 => return self.shell.unsupported(b"substr before the start of a text in awk"),
             Some(len) => begin.saturating_add(self.whole(len)?),
             None => i64::MAX,
         };
@@ -120,7 +120,7 @@ impl Machine<'_, '_> {
         while at <= text.len() && (all || number == 0) {
             let found = expression.find(self.shell, &text, at)?;
             let Some((from, to)) = found.and_then(|places| places.first().copied().flatten()) else { break };
-            // Right behind a match nothing is no other match.
+            // Right behind a match an empty match does not count.
             if from < to || from != copied || number == 0 {
                 out.extend(&text[copied..from]);
                 self.replacement(&by, &text[from..to], &mut out)?;

@@ -27,7 +27,7 @@ pub(super) const FILENAME: usize = 10;
 pub(super) const RSTART: usize = 11;
 pub(super) const RLENGTH: usize = 12;
 
-/// What an element takes beside its bytes.
+/// Size of an element without its bytes.
 const ELEMENT_BYTES: usize = 64;
 
 /// What can be assigned to.

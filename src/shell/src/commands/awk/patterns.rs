@@ -115,7 +115,7 @@ fn set(text: &[u8], gawk: bool) -> Result<(Vec<u8>, usize), &'static str> {
                 at += 1;
                 let near_range = text.get(at) == Some(&b'-') || out[begin..].ends_with(b"-");
                 match escape {
-                    b']' | b'-' | b'^' if near_range => return Err("an escape beside a range"),
+                    b']' | b'-' | b'^' if near_range => return Err("an escape next to a range"),
                     b']' => out.insert(begin, b']'),
                     b'-' => dash = true,
                     b'^' if out.len() == begin => return Err("a set that begins with an escape"),

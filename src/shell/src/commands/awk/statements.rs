@@ -163,7 +163,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Goes through the keys that an array has now, in the order of their bytes: real awks have one of their own, on which nobody relies.
+    /// Goes through the keys that an array has now, in the order of their bytes: the order of real awks is unspecified.
     fn for_in(&mut self, variable: usize, array: usize, body: &Statement) -> Run<Flow> {
         let keys: Vec<_> = self.arrays[array].keys().cloned().collect();
         self.shell.spend(keys.len().saturating_mul(16))?;

@@ -68,7 +68,7 @@ impl<'p> Lexer<'p> {
             b'_' | b'a'..=b'z' | b'A'..=b'Z' => Ok(self.word()),
             _ => {
                 let found = OPERATORS.iter().find(|operator| rest.starts_with(operator.as_bytes()));
-                let operator = found.ok_or("a character that is no operator")?;
+                let operator = found.ok_or("an unexpected character")?;
                 self.at += operator.len();
                 Ok(Token::Sign(operator))
             }

@@ -8,7 +8,7 @@ use super::substitution::Substitution;
 use crate::eval::Run;
 use crate::shell::Shell;
 
-/// What a line and a command count for, in bytes of work. They are no steps: a script may have files of ten thousands of lines.
+/// What a line and a command count for, in bytes of work. They are not steps: a script may have files of ten thousands of lines.
 const ROUND: usize = 32;
 
 /// A space: its text, and whether the line that it came from had an end.
