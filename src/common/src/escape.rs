@@ -12,14 +12,16 @@ use std::error::Error;
 
 use serde::Serialize;
 
-/// Whether a character must be escaped.
-fn is_unsafe(char: char) -> bool {
+/// Whether a character is a control character, or changes or hides text: directions, joiners, what has no width.
+pub fn is_unsafe(char: char) -> bool {
     char.is_control()
         || matches!(char,
-            // Bidirectional controls: marks, embeddings, overrides, isolates.
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            // Line and paragraph separators, zero-width characters, tags.
-            | '\u{2028}' | '\u{2029}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}'
+            // Soft hyphens, joiners, fillers and selectors of single scripts.
+            '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}' |
+            // Directions of text: marks, embeddings, overrides, isolates.
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+            // Ends of lines and paragraphs; what has no width; tags.
+            | '\u{2028}' | '\u{2029}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 

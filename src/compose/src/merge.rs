@@ -43,6 +43,7 @@ mod sysusers;
 mod tmpfiles;
 mod triggers;
 mod unit_grants;
+mod boot_grants;
 mod units;
 mod upgrade;
 
@@ -216,6 +217,7 @@ pub fn merge(
     host_keys::apply(&mut target)?;
     first_boot::write(&mut target, &layers, manifest.content())?;
     unit_grants::check(&target, &layers, &bundles)?;
+    boot_grants::check(&target, &layers, &bundles)?;
     warnings.extend(missing::warnings(&target, &layers));
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch, &target.by_name)?;

@@ -18,6 +18,7 @@ mod removal;
 pub mod processed;
 mod rules;
 pub mod unit_place;
+mod boot_config;
 mod unit_install;
 mod sudoers;
 mod swap;
@@ -45,6 +46,7 @@ pub use skeleton::init;
 pub use swap::Swap;
 pub use text::{Scalar, Text, Words};
 
+pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
 pub use check::is_run_by_parts;
 pub use pattern::{FILES_BELOW, matches};

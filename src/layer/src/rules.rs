@@ -1,5 +1,7 @@
 //! Rules for single words of a layer: names, paths, modes, units. Each tells what is wrong, if anything is.
 
+use vmbake_common::escape;
+
 /// Longest path of Linux (`PATH_MAX` without the NUL byte at its end), in bytes.
 const PATH_MAX: usize = 4095;
 
@@ -129,8 +131,8 @@ pub(super) fn below(path: &str) -> Option<String> {
     let mut names = path.split('/');
     let reason = if path.len() >= PATH_MAX {
         format!("is longer than {PATH_MAX} bytes")
-    } else if path.chars().any(char::is_control) {
-        "has a control character in it".to_owned()
+    } else if path.chars().any(escape::is_unsafe) {
+        "has a control, bidirectional or zero-width character in it".to_owned()
     } else if names.clone().any(|name| name == "..") {
         "is not absolute or has `..` in it".to_owned()
     } else if names.clone().any(|name| name.is_empty() || name == ".") {
@@ -145,7 +147,7 @@ pub(super) fn below(path: &str) -> Option<String> {
 
 /// The target of a symbolic link.
 pub(super) fn target(target: &str) -> Option<String> {
-    let valid = !target.is_empty() && target.len() <= PATH_MAX && !target.chars().any(char::is_control);
+    let valid = !target.is_empty() && target.len() <= PATH_MAX && !target.chars().any(escape::is_unsafe);
     (!valid).then(|| format!("target {target:?} is not a valid target of a symbolic link"))
 }
 
@@ -263,10 +265,25 @@ mod tests {
             (
                 path,
                 &["/a", "/a/.b", "/a/b..c", "/a b"],
-                &["", "/", "a", "/a/", "//a", "/a/./b", "/../a", "/a\nb", "/a\0", &long],
+                &[
+                    "",
+                    "/",
+                    "a",
+                    "/a/",
+                    "//a",
+                    "/a/./b",
+                    "/../a",
+                    "/a\nb",
+                    "/a\0",
+                    "/a\u{202e}b",
+                    "/a\u{200b}",
+                    "/\u{2066}a",
+                    "/a\u{ad}b",
+                    &long,
+                ],
             ),
             (below, &["a", "a/b"], &["", "/a", "a/../b", "a/"]),
-            (target, &["../a", "/"], &["", "a\0b"]),
+            (target, &["../a", "/"], &["", "a\0b", "a\u{202e}b"]),
             (
                 unit,
                 &["a.service", "a-b.timer", "dev-sda\\x2d1.mount"],

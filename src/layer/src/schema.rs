@@ -142,10 +142,14 @@ pub struct Schema {
     /// of root, which would have kept its mode.
     #[serde(default)]
     pub in_place: BTreeMap<String, InPlace>,
-    /// Files, links and directories that a script created before it installed the packages of the layer. dpkg leaves an existing directory or
-    /// configuration file as it is, and would replace anything else, so that a package may not have anything else there.
+    /// Files, links and directories that a script created before it installed the packages of the layer. dpkg leaves an existing directory as
+    /// it is, stops at a configuration file unless `keep_conffiles` lists its package, and would replace anything else, so that a package may
+    /// not have anything else there.
     #[serde(default)]
     pub before_packages: Vec<String>,
+    /// Packages that a script installed with `--force-confold` or `--force-confdef`: dpkg keeps the configuration files of `before_packages`.
+    #[serde(default)]
+    pub keep_conffiles: Vec<String>,
     /// Files of artifacts and of the layer that have set-uid, set-gid or sticky bits, or file capabilities, by absolute path:
     /// nothing else may have them.
     #[serde(default)]
@@ -222,6 +226,13 @@ impl Schema {
             let files = plan.files.iter().enumerate();
             modes.chain(files.map(|(index, file)| (format!("/first_boot/files/{index}/mode"), &file.path, file.mode)))
         })
+    }
+
+    /// Names of users and groups that it makes, in the image or on the first boot.
+    pub fn accounts(&self) -> impl Iterator<Item = &str> {
+        let scripts = self.scripts.iter().flat_map(|script| script.users.iter().chain(&script.groups));
+        let plans = self.first_boot.iter().flat_map(|plan| plan.users.keys().chain(plan.accounts.keys()));
+        self.users.keys().chain(self.groups.keys()).chain(scripts).chain(plans).map(String::as_str)
     }
 
     /// What it asks of the archives.

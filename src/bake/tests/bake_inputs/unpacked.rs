@@ -255,12 +255,16 @@ fn a_package_leaves_what_a_script_created() {
     let own = r#""files": {"/etc/p.conf": {"content": "script"}}"#;
     let earlier = format!(r#"{own}, "before_packages": ["/etc/p.conf"]"#);
     let in_place = |mode: &str| format!(r#"{own}, "in_place": {{"/etc/p.conf": {{"mode": "{mode}"}}}}"#);
-    let both = format!(r#"{}, "before_packages": ["/etc/p.conf"]"#, in_place("0600"));
+    let both = format!(r#"{}, "before_packages": ["/etc/p.conf"], "keep_conffiles": ["p"]"#, in_place("0600"));
+    let keeping = format!(r#"{earlier}, "keep_conffiles": ["p"]"#);
+    let other = format!(r#"{earlier}, "keep_conffiles": ["q"]"#);
     let new = || file("./etc/p.conf", "package");
     let link = || member(b'2', b"./etc/p.conf", b"passwd", b"");
     for (info, member, keys, expected) in [
-        (&conffiles[..], new(), &earlier, Ok("script")),
+        (&conffiles[..], new(), &keeping, Ok("script")),
         (&conffiles[..], new(), &both, Ok("script")),
+        (&conffiles[..], new(), &earlier, Err("is a configuration file of p, and layer")),
+        (&conffiles[..], new(), &other, Err("before its packages: dpkg stops there with a prompt")),
         (&[][..], new(), &in_place("0644"), Ok("script")),
         (&[][..], new(), &earlier, Err("has it before its packages, and p has a regular file there")),
         (&[][..], link(), &earlier, Err("and p has a symbolic link there")),

@@ -32,6 +32,10 @@ fn of_merge(error: &MergeError) -> Option<String> {
             "a grant of a directory of units is for those of the bundle: `asks/paths` must name {path}; report this to the publisher, and leave \
              the bundle out until it is fixed"
         )),
+        MergeError::BootConfig { path, .. } => Some(format!(
+            "`asks/paths` must name {}, or the publisher remove the line; leave the bundle out until it is fixed",
+            path.rsplit_once(".conf:").map_or(path.clone(), |(path, _)| format!("{path}.conf"))
+        )),
         MergeError::SystemDirectory { layer, directory, .. } => {
             Some(format!("list in `remove` of layer {layer} the paths below {directory} that are not wanted"))
         }
@@ -61,6 +65,9 @@ fn of_merge(error: &MergeError) -> Option<String> {
         MergeError::BeforePackages { .. } => Some(
             "dpkg replaces files that are not configuration files: have the script install the package first".to_owned(),
         ),
+        MergeError::ConffilePrompt { package, .. } => Some(format!(
+            "have the script install {package} first, or with `apt-get -o Dpkg::Options::=--force-confold`, which keeps the file"
+        )),
         MergeError::TriggerCycle { .. } => Some(
             "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
         ),

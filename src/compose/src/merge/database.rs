@@ -50,9 +50,10 @@ impl Database {
         self.owners.owns(&target.tree, package, diverted.map_or(path, str::as_bytes))
     }
 
-    /// Whether a package has a configuration file at `path`.
-    pub(super) fn has_conffile(&self, path: &str) -> bool {
-        self.status.stanzas().any(|(control, _)| super::upgrade::conffiles(control).contains_key(path))
+    /// The package that has a configuration file at `path`.
+    pub(super) fn owner_of_conffile(&self, path: &str) -> Option<&str> {
+        let mut stanzas = self.status.stanzas().map(|(control, _)| control);
+        stanzas.find(|control| super::upgrade::conffiles(control).contains_key(path))?.get("Package")
     }
 
     /// What a script may change, to take it back.

@@ -23,6 +23,19 @@ pub enum MergeError {
         /// The path, with symbolic links resolved.
         path: String,
     },
+    #[error("layer {layer}: {path}: the name has a control, bidirectional or zero-width character")]
+    HiddenCharacter {
+        layer: String,
+        /// The path, with the bytes of such characters in hexadecimal.
+        path: String,
+    },
+    #[error("layer {layer}: {path}: {what}, and no grant names that file")]
+    BootConfig {
+        layer: String,
+        /// The file, with the number of the line if it is one.
+        path: String,
+        what: String,
+    },
     #[error("layer {layer}: {path}: concerns {unit}, which the bundle does not bring, and no grant names that path")]
     OtherUnit { layer: String, path: String, unit: String },
     #[error("layer {layer}: {entry} in `remove` leads to {directory}, a system directory that the image needs")]
@@ -57,6 +70,10 @@ pub enum MergeError {
         "{path}: layer {layer} has it before its packages, and {artifact} has a {found} there, which replaces or changes it"
     )]
     BeforePackages { path: String, layer: String, artifact: String, found: &'static str },
+    #[error(
+        "{path}: is a configuration file of {package}, and layer {layer} has it before its packages: dpkg stops there with a prompt"
+    )]
+    ConffilePrompt { path: String, layer: String, package: String },
     #[error("{package}: needs {relation}, which neither the base nor the layers have")]
     Depends { package: String, relation: String },
     #[error("{package}: needs {relation}, and the base has {other} in version {found}")]

@@ -62,8 +62,17 @@ pub(super) fn check_before_packages(target: &Target, schema: &Schema, packages: 
         let Some(id) = target.wrap(target.tree.find(path.as_bytes()))? else { continue };
         let inode = target.tree.inode(id);
         let origin = target.tree.origin(inode.origin);
-        if origin.layer != schema.name || packages.has_conffile(path) {
+        if origin.layer != schema.name {
             continue;
+        }
+        if let Some(package) = packages.owner_of_conffile(path) {
+            // dpkg keeps a link or directory, too, but leaves its own version next to it as `.dpkg-new`.
+            let is_file = !schema.symlinks.contains_key(path) && !schema.directories.contains_key(path);
+            if is_file && schema.keep_conffiles.iter().any(|kept| kept == package) {
+                continue;
+            }
+            let (path, layer, package) = (path.clone(), schema.name.clone(), package.to_owned());
+            return Err(MergeError::ConffilePrompt { path, layer, package });
         }
         let has_mode = || schema.directories.get(path).is_some_and(|directory| directory.mode.is_some());
         let Metadata { mode, uid, gid, .. } = inode.meta;

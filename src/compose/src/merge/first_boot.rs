@@ -65,9 +65,7 @@ fn real(
             Some((real, _)) => {
                 if let Some(source) = source {
                     target.check_real(&source.layer, &real)?;
-                    // That of a directory gives no privileges.
-                    let mode = if last { owner.mode } else { 0 };
-                    target.check_mode(&source.layer, &real, mode)?;
+                    target.check_mode(&source.layer, &real, owner.mode)?;
                 }
                 String::from_utf8_lossy(&real).into_owned()
             }
@@ -105,7 +103,8 @@ fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str)
         let landing = target.check_landing(&layer.schema.name, path.as_bytes())?;
         target.check_mode(&layer.schema.name, &landing, rule.mode)?;
         if let (Some(directory), Some((parent, _))) = (&rule.directory, path.rsplit_once('/')) {
-            target.check_landing(&layer.schema.name, parent.as_bytes())?;
+            let landing = target.check_landing(&layer.schema.name, parent.as_bytes())?;
+            target.check_mode(&layer.schema.name, &landing, directory.mode)?;
             let meta = accounts::metadata(target, &layer.schema, directory)?;
             target.directory(parent, meta)?;
         }

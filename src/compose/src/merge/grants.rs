@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 use vmbake_disk::tree::{Inode, InodeId, Kind, ROOT, Tree};
 
+use vmbake_common::escape;
+
 use super::MergeError;
 use super::place::Target;
 use super::place::limits::{landing, privilege};
@@ -32,6 +34,11 @@ impl Target {
     /// A copy of the tree, if `layer` has grants.
     pub(super) fn snapshot(&self, layer: &str) -> Option<Tree> {
         self.grants.contains_key(layer).then(|| self.tree.clone())
+    }
+
+    /// The layer that brought a node; empty for those of the base.
+    pub(super) fn layer_of(&self, id: InodeId) -> &str {
+        &self.tree.origin(self.tree.inode(id).origin).layer
     }
 
     /// Fails if `layer` changed anything since `before` outside its grants.
@@ -113,7 +120,11 @@ impl GrantCheck<'_> {
             };
             return Err(refused(self.layer, verb, path));
         }
-        let got = after.is_some_and(|inode| privilege(&inode.meta, &inode.kind).is_some());
+        if before.is_none() && String::from_utf8_lossy(path).chars().any(escape::is_unsafe) {
+            let (layer, path) = (self.layer.to_owned(), escape::name(path));
+            return Err(MergeError::HiddenCharacter { layer, path });
+        }
+        let got = after.is_some_and(|inode| privilege(&inode.meta, &inode.kind).is_some() || gets_bits(*before, inode));
         let is_listed = || self.grants.setuid.iter().any(|listed| listed.as_bytes() == path);
         if got && !is_listed() {
             return Err(refused(self.layer, "gives privileges to", path));
@@ -142,6 +153,13 @@ impl GrantCheck<'_> {
         };
         self.step == Step::Accounts && is_kept && ACCOUNTS.contains(&change.path.as_slice())
     }
+}
+
+/// Whether a directory has set-uid, set-gid or sticky bits that it did not have.
+fn gets_bits(before: Option<&Inode>, after: &Inode) -> bool {
+    let bits = |inode: &Inode| inode.meta.mode & 0o7000;
+    let is_same = before.is_some_and(|before| matches!(before.kind, Kind::Directory(_)) && bits(before) == bits(after));
+    matches!(after.kind, Kind::Directory(_)) && bits(after) != 0 && !is_same
 }
 
 /// Calls `each` for every changed node, directories before their entries. A removed directory is one change.

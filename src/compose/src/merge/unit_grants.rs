@@ -25,7 +25,7 @@ impl BundleLayers {
     }
 
     /// Whether `other` is `layer`, or of the same bundle.
-    fn is_same(&self, layer: &str, other: &str) -> bool {
+    pub(super) fn is_same(&self, layer: &str, other: &str) -> bool {
         layer == other || self.0.iter().any(|bundle| bundle.contains(layer) && bundle.contains(other))
     }
 
@@ -103,7 +103,7 @@ impl<'a> Units<'a> {
     }
 
     fn layer_of(&self, id: InodeId) -> &str {
-        &self.target.tree.origin(self.target.tree.inode(id).origin).layer
+        self.target.layer_of(id)
     }
 
     fn is_directory(&self, id: InodeId) -> bool {

@@ -259,7 +259,7 @@ fn received(side: &Side<'_>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// User and group ids, whoever has them.
+/// User and group ids.
 fn ids(side: &Side<'_>) -> BTreeMap<String, String> {
     let users = side.layers.iter().flat_map(|layer| layer.schema.users.iter().map(|(name, user)| (user.id, name)));
     let groups = side.layers.iter().flat_map(|layer| layer.schema.groups.iter().map(|(name, id)| (*id, name)));

@@ -1,4 +1,4 @@
-//! A bundle whose documents and layers were read, from a folder that somebody works in or from what was packed.
+//! A bundle whose documents and layers were read, from a working folder or a packed bundle.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use vmbake_proof::sigstore::json;
 pub const DOCUMENT: &str = "bundle.json";
 /// The folder of its layers.
 pub const LAYERS: &str = "layers";
-/// Where its artifacts come from, beside what its layers say.
+/// Sources of its artifacts other than those of its layers.
 pub const SOURCES: &str = "sources.json";
 
 /// What a bundle says and does, without its artifacts.

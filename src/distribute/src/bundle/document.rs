@@ -249,7 +249,7 @@ impl BundleDocument {
             let names: Vec<&String> = [layer, program, library, module].into_iter().flatten().collect();
             let what = match &names[..] {
                 [name] if version.is_some() && layer.is_none() => {
-                    Some(format!("{name:?} is no layer, and so has no version"))
+                    Some(format!("{name:?} is not a layer, so `version` does not apply"))
                 }
                 [name] => words::plain_or_mixed(name),
                 _ => Some("has not exactly one of `layer`, `program`, `library` and `module`".to_owned()),

@@ -8,6 +8,9 @@ use vmbake_firstboot::plan::Plan;
 use super::words::{is_below, real};
 use vmbake_layer::{AuditedScript, Install, Layer, Schema, ScriptUnits, Units};
 
+/// Set-uid, set-gid and sticky bit.
+pub(super) const SPECIAL_BITS: u16 = 0o7000;
+
 /// One effect of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Effect {
@@ -32,7 +35,7 @@ pub enum EffectKind {
     Directory,
     /// What others wrote is changed or removed.
     Change,
-    /// A file gets privileges.
+    /// A file or directory gets set-uid, set-gid or sticky bits, or file capabilities.
     Setuid,
     /// A user or group is made.
     User,
@@ -97,6 +100,7 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
         bases: _,
         in_place: _,
         before_packages: _,
+        keep_conffiles: _,
         // These are read by `installs`.
         artifacts: _,
         downloads: _,
@@ -146,7 +150,9 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
     } = schema;
     found.all(EffectKind::Write, "files", layer.files.keys());
     found.all(EffectKind::Write, "symlinks", symlinks.keys());
-    found.all(EffectKind::Directory, "directories", directories.keys());
+    for (path, rule) in directories {
+        found.directory("directories", path, rule.ownership().mode);
+    }
     found.all(EffectKind::Change, "capabilities", capabilities.keys());
     found.all(EffectKind::Change, "modes", modes.keys());
     found.all(EffectKind::Change, "empty", empty);
@@ -183,6 +189,14 @@ impl Collected {
         let is_path = !matches!(kind, EffectKind::User | EffectKind::Script | EffectKind::Command);
         let value = if is_path { real(value) } else { value.to_owned() };
         self.effects.push(Effect { kind, value, pattern: None, layer: self.layer.clone(), key });
+    }
+
+    /// A directory, whose special bits are granted as those of files.
+    fn directory(&mut self, key: &'static str, path: &str, mode: u16) {
+        self.add(EffectKind::Directory, key, path);
+        if mode & SPECIAL_BITS != 0 {
+            self.add(EffectKind::Setuid, key, path);
+        }
     }
 
     /// A change of whatever a path with wildcards stands for.
@@ -229,7 +243,9 @@ fn script(found: &mut Collected, script: &AuditedScript) {
         units: ScriptUnits { enable },
     } = script;
     found.add(EffectKind::Script, "scripts", package);
-    found.all(EffectKind::Directory, "scripts", directories.keys());
+    for (path, owner) in directories {
+        found.directory("scripts", path, owner.mode);
+    }
     found.all(EffectKind::Change, "scripts", files.keys());
     found.all(EffectKind::Write, "scripts", symlinks.keys());
     if !enable.is_empty() {
@@ -265,8 +281,8 @@ fn first_boot(found: &mut Collected, plan: &Plan) {
     } = plan;
     for file in files {
         // Its directory gets a mode and an owner, whether it is there or not.
-        if file.directory.is_some() {
-            found.add(EffectKind::Directory, "first_boot/files", parent(before_template(&file.path)));
+        if let Some(directory) = &file.directory {
+            found.directory("first_boot/files", parent(before_template(&file.path)), directory.mode);
         }
         match before_template(&file.path) {
             path if path.len() == file.path.len() => found.add(EffectKind::Write, "first_boot/files", path),
@@ -277,7 +293,9 @@ fn first_boot(found: &mut Collected, plan: &Plan) {
     for block in blocks {
         found.add(EffectKind::Change, "first_boot/blocks", parent_of_pattern(before_template(&block.path)));
     }
-    found.all(EffectKind::Directory, "first_boot/directories", directories.keys());
+    for (path, owner) in directories.iter() {
+        found.directory("first_boot/directories", path, owner.mode);
+    }
     found.all(EffectKind::Change, "first_boot/modes", modes.keys());
     for path in optional_modes.keys() {
         found.matching("first_boot/optional_modes", path);

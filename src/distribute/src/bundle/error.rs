@@ -97,7 +97,7 @@ pub enum BundleError {
     Remote { name: String },
     #[error("{name}: stands for {found}, not for {expected}")]
     Tagged { name: String, expected: Box<Digest>, found: Box<Digest> },
-    #[error("{path}: there is no such file, so bundles of {name} are not trusted")]
+    #[error("{path}: not found, so bundles of {name} are not trusted")]
     NoPublisher {
         name: String,
         /// The file that would say whom to believe.
@@ -135,9 +135,9 @@ pub enum BundleError {
     NewlyRequired { variables: String },
     #[error("bundle {title}: artifact {name} is not proven")]
     Unproven { title: String, name: String, source: Box<LinkError> },
-    #[error("{name}: nobody can be asked here whether it may do that: nothing was written")]
+    #[error("not trusting {name}: stdin is not a terminal (use --yes)")]
     Unattended { name: String },
-    #[error("{path}: nothing says who must have signed it")]
+    #[error("{path}: no key or publisher to verify the signature with")]
     NoSigner { path: PathBuf },
     #[error(transparent)]
     Registry(#[from] RegistryError),

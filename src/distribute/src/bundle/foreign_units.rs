@@ -136,7 +136,7 @@ fn named(own: &[Effect], layer: &Layer, say: &mut impl FnMut(String)) {
     ];
     for (key, units) in named {
         for unit in units.into_iter().filter(|unit| !is_own(unit)) {
-            say(format!("`{key}`: the bundle does not bring unit {unit}"));
+            say(format!("`{key}`: the bundle does not have unit {unit}"));
         }
     }
 }

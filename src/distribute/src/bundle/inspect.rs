@@ -24,7 +24,7 @@ pub struct BundleSummary {
     /// Bytes of its artifacts and of what proves them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// How many signatures are attached to it. Nobody has checked them.
+    /// Number of attached signatures, which are not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signatures: Option<usize>,
     /// What a machine can be told on its first boot.
@@ -59,7 +59,7 @@ pub fn variables(contents: &BundleContents) -> Vec<BundleVariable> {
 }
 
 impl BundleSummary {
-    /// The summary of a bundle that somebody works on.
+    /// The summary of a bundle in its working folder.
     pub fn of_folder(contents: &BundleContents) -> Self {
         let mut document = contents.document.clone();
         document.layers = contents.own.iter().map(|layer| (layer.schema.name.clone(), layer.digest)).collect();
@@ -116,7 +116,7 @@ impl BundleSummary {
             &match self.signatures {
                 None => String::new(),
                 Some(0) => "no".to_owned(),
-                Some(_) => "by somebody: `vmbake bundle verify` tells whether that is whom you trust".to_owned(),
+                Some(_) => "yes, not verified: `vmbake bundle verify` checks by whom".to_owned(),
             },
         );
         lines.into_text()

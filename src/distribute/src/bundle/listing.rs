@@ -59,7 +59,7 @@ pub(super) fn attached(
     let (lists, mut entries): (Vec<_>, Vec<_>) =
         listed.into_iter().partition(|entry| entry.annotations.get(REF_NAME) == Some(&tag));
     for list in lists.iter().take(MAX_TRIED) {
-        // A list that is none is of no use, and no reason to believe less of the rest.
+        // An invalid list is ignored, and does not affect the rest.
         if let Ok(list) = serde_json::from_slice::<Index>(&read(list)?) {
             entries.extend(list.manifests);
         }

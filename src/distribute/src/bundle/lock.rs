@@ -1,4 +1,4 @@
-//! Which bundles an image has: `bundles.lock.json` beside the manifests, by digest.
+//! Which bundles an image has: `bundles.lock.json` next to the manifests, by digest.
 //!
 //! Versions only rise, and a version that was ever taken never has another digest.
 

@@ -43,7 +43,7 @@ pub const SOURCES_JSON: &str = "application/vnd.vmbake.sources.v1+json";
 /// Type of artifacts and of the documents of proofs.
 pub const BLOB: &str = "application/vnd.vmbake.blob.v1";
 
-/// The list of released layers beside them, which is for whoever works on them.
+/// The list of released layers next to them, which is for their authors.
 const RELEASED: &str = "released.json";
 
 /// Where the bytes of a blob are.

@@ -1,4 +1,4 @@
-//! A packed bundle as it is read: first its index, signatures, description and layers, which are small; artifacts only when somebody wants
+//! A packed bundle as it is read: first its index, signatures, description and layers, which are small; artifacts only when they are needed
 //! them.
 //!
 //! What is read must be what `pack` writes. An index or a manifest that names anything else is refused, and so is a tar file of layers with
@@ -53,13 +53,13 @@ pub struct PackedContents {
     pub folder: TempDir,
 }
 
-/// The publisher that the index of a bundle names. Nobody has signed that yet, so it only says whose signature is to be asked for.
+/// The publisher that the index of a bundle names. It is not verified yet, and only selects the signature to verify.
 pub fn publisher_of(place: &BundlePlace) -> Result<String, BundleError> {
     let title = title_of(place)?;
     Ok(title.split_once('.').map_or(title.as_str(), |(publisher, _)| publisher).to_owned())
 }
 
-/// The name that the index gives the bundle, `PUBLISHER.NAME`, which nobody has signed yet.
+/// The name that the index gives the bundle, `PUBLISHER.NAME`, not verified yet.
 pub fn title_of(place: &BundlePlace) -> Result<String, BundleError> {
     let (digest, bytes) = place.index()?;
     let index: ReleaseIndex = parse(&place.path(), &bytes)?;
@@ -77,7 +77,7 @@ pub fn require_signed(
     let (digest, _) = place.index()?;
     let bundles = place.signatures(&digest)?;
     for NamedSigner { name, signer } in signers {
-        let mut reason = "nothing that is attached to it is a signature of it".to_owned();
+        let mut reason = "no attached document is a valid signature".to_owned();
         let holds = bundles.iter().any(|bundle| {
             let policy =
                 BundlePolicy { signer: signer.clone(), predicate_type: Some(SIGNATURE), subject_name: None, now };
@@ -191,7 +191,7 @@ fn manifest(place: &BundlePlace, entry: &Descriptor) -> Result<ArtifactManifest,
     let wrong =
         |what: &str| BundleError::Layout { path: place.path(), name: entry.digest.to_string(), what: what.to_owned() };
     if entry.artifact_type.as_deref() != Some(BUNDLE) || entry.media_type.to_string() != MANIFEST {
-        return Err(wrong("is named by the index, and no manifest of a bundle"));
+        return Err(wrong("is named by the index, but is not the manifest of a bundle"));
     }
     let manifest: ArtifactManifest = parse(&place.path(), &place.document(entry)?)?;
     let is_sound = manifest.schema_version == 2

@@ -1,6 +1,6 @@
 //! Artifacts of a bundle: its layers and sources enter, proven entries leave, with all that proves them in the store.
 //!
-//! What was resolved once is kept in `pins.json` beside `bundle.json`, and is only resolved again where the layers or sources ask for something
+//! What was resolved once is kept in `pins.json` next to `bundle.json`, and is only resolved again where the layers or sources ask for something
 //! else, or on request. So a bundle that is packed again has the same artifacts: those that the store lacks are fetched by their digests,
 //! whatever upstream has published since. What can no longer be fetched or proven is an error, and never another version.
 
@@ -45,7 +45,7 @@ pub struct Pins {
 pub struct PinTools<'a> {
     /// Where they are kept.
     pub store: &'a Store,
-    /// Where sources are, beside those of the bundle.
+    /// Sources other than those of the bundle.
     pub sources: &'a Catalog,
     /// Whom to believe.
     pub anchors: &'a Anchors,

@@ -1,6 +1,6 @@
 //! Where a packed bundle is: an image layout in a folder or a tar file, or a repository of a registry.
 //!
-//! Whatever is read has the length and digest that its descriptor says, before anybody looks at it. Links are not followed.
+//! Whatever is read has the length and digest that its descriptor says, before it is used. Links are not followed.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -176,7 +176,7 @@ impl BundlePlace {
         }
     }
 
-    /// The signatures that are attached to the index, whoever made them.
+    /// The signatures that are attached to the index, by any signer.
     pub fn signatures(&self, index: &Digest) -> Result<Vec<Vec<u8>>, BundleError> {
         if let Self::Registry { repository, .. } = self {
             return Ok(bundles_of(repository, index)?);
@@ -291,7 +291,7 @@ impl BundlePlace {
     }
 }
 
-/// Opens a regular file that is no link; a named pipe would make it wait.
+/// Opens a regular file that is not a link; a named pipe would make it wait.
 fn open(path: &Path) -> std::io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -20,7 +20,7 @@ use vmbake_proof::sigstore::{PublicKey, Signer, json};
 
 /// The form that is read and written.
 const SCHEMA: u32 = 1;
-/// Where such files are, unless somebody says where.
+/// Default folder of such files.
 pub const FOLDER: &str = "trust/publishers";
 
 /// A publisher of bundles.
@@ -85,7 +85,7 @@ impl Publisher {
         folder.join(format!("{name}.json"))
     }
 
-    /// Grants what `document` asks for to whoever `key` or identity and issuer are.
+    /// Grants what `document` requests to the signer with `key`, or with identity and issuer.
     pub fn granting(
         document: &BundleDocument,
         key: Option<String>,
@@ -123,7 +123,7 @@ impl Publisher {
         ];
         lists.into_iter().for_each(|(list, known)| list.extend(known));
         self.names.clone_from(&known.names);
-        // Whoever has narrowed or widened the place knows better.
+        // A place that was edited stays.
         self.registry.clone_from(&known.registry);
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Publisher {
         let beyond: Vec<String> = beyond.iter().map(|(key, value)| format!("{key} {value}")).collect();
         match beyond.is_empty() {
             true => Ok(()),
-            false => refused(format!("it asks for more than is granted: {}", beyond.join(", "))),
+            false => refused(format!("it requests more than is granted: {}", beyond.join(", "))),
         }
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::contents::BundleContents;
-use super::effects::{Effect, EffectKind, effects};
+use super::effects::{Effect, EffectKind, SPECIAL_BITS, effects};
 use super::error::BundleError;
 use super::foreign_units::foreign_units;
 use super::words::{is_below, real};
 use vmbake_common::address;
-use vmbake_layer::{Account, Layer, Schema};
+use vmbake_layer::{Account, BootConfig, BootEffect, Layer, Schema};
 
 impl BundleContents {
     /// Fails if anything is wrong with it; `path` is for messages.
@@ -39,6 +39,7 @@ pub fn complaints(bundle: &BundleContents) -> Vec<String> {
         keys(&layer.schema, &mut say);
         groups(bundle, &layer.schema, &mut say);
         foreign_units(bundle, &own, layer, &mut say);
+        boot_configs(bundle, &own, layer, &mut say);
     }
     fragment(bundle, &mut found);
     found.into_iter().collect()
@@ -56,7 +57,7 @@ fn digests(bundle: &BundleContents, found: &mut BTreeSet<String>) {
     for (name, digest) in &bundle.document.layers {
         match there.get(name) {
             None => {
-                found.insert(format!("layer {name}: is named by bundle.json and not there"));
+                found.insert(format!("layer {name}: is named by bundle.json, but missing"));
             }
             Some(other) if other != digest => {
                 found.insert(format!("layer {name}: has digest {other}, bundle.json says {digest}"));
@@ -151,6 +152,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         expand: _,
         in_place: _,
         before_packages: _,
+        keep_conffiles: _,
         // These are part of `request`.
         packages: _,
         recommends: _,
@@ -244,6 +246,53 @@ fn groups(bundle: &BundleContents, schema: &Schema, say: &mut impl FnMut(String)
     }
 }
 
+/// Files by which systemd creates paths and accounts at boot that the document does not ask for.
+fn boot_configs(bundle: &BundleContents, own: &[Effect], layer: &Layer, say: &mut impl FnMut(String)) {
+    let asks = &bundle.document.asks;
+    let accounts: BTreeSet<&str> = bundle.own.iter().flat_map(|layer| layer.schema.accounts()).collect();
+    let files: BTreeMap<String, &[u8]> =
+        layer.files.iter().map(|(path, file)| (real(path), file.content.as_slice())).collect();
+    let is_written = |effect: &&Effect| effect.kind == EffectKind::Write && effect.layer == layer.schema.name;
+    for Effect { value: path, key, .. } in own.iter().filter(is_written) {
+        let is_named = asks.paths.iter().any(|asked| real(asked) == *path);
+        let Some(config) = BootConfig::of(path).filter(|_| !is_named) else { continue };
+        let Some(text) = files.get(path).filter(|_| *key == "files") else {
+            // A bake reads the file of an artifact.
+            if *key != "install" {
+                say(format!("`{key}`: {path:?} has effects at boot, and `asks/paths` does not name that path"));
+            }
+            continue;
+        };
+        for (line, effect) in config.effects(text) {
+            let what = match effect {
+                BootEffect::Path { path: made, .. } if !asks.paths.iter().any(|asked| is_below(&made, asked)) => {
+                    format!("{made:?} is not in `asks/paths` of bundle.json")
+                }
+                BootEffect::Path { path: made, mode } => {
+                    let is_asked =
+                        mode & SPECIAL_BITS == 0 || asks.setuid.iter().any(|asked| real(asked) == real(&made));
+                    if is_asked {
+                        continue;
+                    }
+                    format!("{made:?} is not in `asks/setuid` of bundle.json")
+                }
+                BootEffect::Account(name) if accounts.contains(name.as_str()) => continue,
+                BootEffect::Account(name) => format!("{name:?} is not a user or group of the bundle's layers"),
+                BootEffect::Member { user, group }
+                    if [&user, &group].iter().all(|name| accounts.contains(name.as_str())) =>
+                {
+                    continue;
+                }
+                BootEffect::Member { user, group } => {
+                    format!("{user:?} and {group:?} are not both users or groups of the bundle's layers")
+                }
+                BootEffect::Unknown => "not supported in a bundle unless `asks/paths` names the file".to_owned(),
+            };
+            say(format!("{path}:{line}: {what}"));
+        }
+    }
+}
+
 /// Sources that are not the publisher's own.
 fn fragment(bundle: &BundleContents, found: &mut BTreeSet<String>) {
     let Some(value) = &bundle.fragment else { return };
@@ -260,7 +309,7 @@ fn fragment(bundle: &BundleContents, found: &mut BTreeSet<String>) {
                 all.iter().map(|one| one["name"].as_str().unwrap_or_default()).collect()
             }
             _ => {
-                found.insert(format!("sources.json: `{key}` is not for a bundle to say"));
+                found.insert(format!("sources.json: `{key}` is not allowed in a bundle"));
                 continue;
             }
         };

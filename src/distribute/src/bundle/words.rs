@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use vmbake_common::escape;
+
 /// Longest name of a publisher or a bundle, in bytes: that of a label in DNS.
 const MAX_LABEL: usize = 63;
 /// Longest other name, in bytes.
@@ -25,8 +27,9 @@ pub(super) fn label(name: &str) -> Option<String> {
     let is_fine = name.len() <= MAX_LABEL
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-    (!is_fine)
-        .then(|| format!("{name:?} is not made of small letters, digits and `-`, or longer than {MAX_LABEL} bytes"))
+    (!is_fine).then(|| {
+        format!("{name:?} is not made of lower-case letters, digits and `-`, or longer than {MAX_LABEL} bytes")
+    })
 }
 
 /// The name of a system, a kind, a layer, an artifact or of what a bundle provides.
@@ -52,16 +55,17 @@ pub(super) fn arch(name: &str) -> Option<String> {
 
 /// One line of text.
 pub(super) fn line(text: &str) -> Option<String> {
-    let is_fine = !text.trim().is_empty() && text.len() <= MAX_PATH && !text.chars().any(char::is_control);
+    let is_fine = !text.trim().is_empty() && text.len() <= MAX_PATH && !text.chars().any(escape::is_unsafe);
     (!is_fine).then(|| "is not one line of text".to_owned())
 }
 
-/// An absolute path without `.`, `..`, empty names or control characters.
+/// An absolute path without `.`, `..`, empty names, or characters that change or hide text.
 pub(super) fn path(path: &str) -> Option<String> {
+    if path.chars().any(escape::is_unsafe) {
+        return Some(format!("path {path:?} has a control, bidirectional or zero-width character in it"));
+    }
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
-    let is_fine = path.len() <= MAX_PATH
-        && !path.chars().any(char::is_control)
-        && path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_part));
+    let is_fine = path.len() <= MAX_PATH && path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_part));
     (!is_fine).then(|| format!("path {path:?} is not absolute, or has `..`, `.` or an empty name in it"))
 }
 
@@ -116,7 +120,7 @@ mod tests {
         for wrong in ["", "-a", "A", "a.b", "a_b", &"a".repeat(64)] {
             assert!(label(wrong).is_some(), "{wrong}");
         }
-        for wrong in ["", "a", "/", "/a/", "/a/../b", "//a", "/a\nb"] {
+        for wrong in ["", "a", "/", "/a/", "/a/../b", "//a", "/a\nb", "/a\u{202e}b", "/a\u{200d}"] {
             assert!(path(wrong).is_some(), "{wrong}");
         }
         for wrong in ["", "6443", "0/tcp", "70000/tcp", "+1/tcp", "1/sctp"] {

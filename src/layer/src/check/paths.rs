@@ -18,6 +18,7 @@ pub fn check(found: &mut Findings, layer: &Layer) {
     found.keys("/modes", schema.modes.keys(), rules::path);
     found.keys("/in_place", schema.in_place.keys(), rules::path);
     found.list("/before_packages", &schema.before_packages, rules::path);
+    found.list("/keep_conffiles", &schema.keep_conffiles, rules::package);
     let brought = |path: &str| (!layer.files.contains_key(path)).then(|| format!("{path:?} is not below files/"));
     found.keys("/files", schema.files.keys(), |path| rules::path(path).or_else(|| brought(path)));
     found.list("/expand", &schema.expand, |path| rules::path(path).or_else(|| brought(path)));

@@ -83,6 +83,7 @@ pub(super) fn compare<'a>(layer: &'a Layer, installed: &'a Installed, found: &Fo
         setuid: _,
         in_place: _,
         before_packages: _,
+        keep_conffiles: _,
         keep: _,
     } = &layer.schema;
     keys.artifacts()?;

@@ -101,6 +101,14 @@ fn archives_of_bundles_do_not_lead_out_of_their_prefix() {
             vec![tool(), parts::with_mode(parts::file("tool-1.0/su", "x"), 0o4755)],
             "/opt/tool/su: artifact acme.tool contains it with mode 4755",
         ),
+        (
+            vec![tool(), parts::with_mode(parts::dir("tool-1.0/spool/"), 0o2775)],
+            "gives privileges to /opt/tool/spool, which is not granted",
+        ),
+        (
+            vec![tool(), parts::file("tool-1.0/a\u{202e}b", "x")],
+            "/opt/tool/a\\xe2\\x80\\xaeb: the name has a control, bidirectional or zero-width character",
+        ),
     ] {
         let said = refused(&shop, &members);
         assert!(said.contains(expected) && said.contains("acme.tool"), "{expected}: {said}");

@@ -26,7 +26,7 @@ fn every_list_of_a_grant_counts() {
         shop.put("agent/bundle.json", &document(&format!(r#", "{list}": ["{value}"]"#)));
         shop.packed("more.oci", &["--key=acme.key", "--offline", "--force"]);
         let said = refused(&shop, &["--with=more.oci"]);
-        let expected = format!("more.oci: publisher acme: it asks for more than is granted: {list} {value}\n");
+        let expected = format!("more.oci: publisher acme: it requests more than is granted: {list} {value}\n");
         assert!(said.contains(&expected) && said.contains("hint: `vmbake bundle inspect` shows all"), "{said}");
     }
 }
@@ -39,7 +39,7 @@ fn a_bundle_cannot_answer_for_a_script_or_run_a_command_by_itself() {
     shop.write(r#", "scripts": ["cron"]"#, script);
     shop.packed("script.oci", &["--key=acme.key", "--offline"]);
     let said = refused(&shop, &["--with=script.oci"]);
-    assert!(said.contains("publisher acme: it asks for more than is granted: scripts cron"), "{said}");
+    assert!(said.contains("publisher acme: it requests more than is granted: scripts cron"), "{said}");
 
     shop.put("agent/bundle.json", &document(r#", "commands": ["/bin/sh -c id"]"#));
     let layer =
@@ -47,7 +47,7 @@ fn a_bundle_cannot_answer_for_a_script_or_run_a_command_by_itself() {
     shop.put("agent/layers/acme.agent/layer.json", &layer);
     shop.packed("command.oci", &["--key=acme.key", "--offline"]);
     let said = refused(&shop, &["--with=command.oci"]);
-    assert!(said.contains("publisher acme: it asks for more than is granted: commands /bin/sh -c id"), "{said}");
+    assert!(said.contains("publisher acme: it requests more than is granted: commands /bin/sh -c id"), "{said}");
 }
 
 #[test]
@@ -180,7 +180,7 @@ const CHANGES: &[Change] = &[
             let foreign = json!({"mediaType": kind, "digest": digest, "size": size});
             forge.index["manifests"].as_array_mut().unwrap().push(foreign);
         },
-        "is named by the index, and no manifest of a bundle",
+        "is named by the index, but is not the manifest of a bundle",
     ),
     (|forge| forge.config = "[".repeat(1 << 19).into_bytes(), "signed.oci:1:"),
     (|forge| forge.config.resize((1 << 20) + 1, b' '), "more than the 1048576 that are read"),
@@ -221,7 +221,7 @@ fn what_was_changed_after_it_was_signed_is_not_taken() {
     forge.write();
     let said = refused(&shop, &["--with=agent.oci"]);
     assert!(
-        said.contains("agent.oci: not signed by publisher acme: nothing that is attached to it is a signature"),
+        said.contains("agent.oci: not signed by publisher acme: no attached document is a valid signature"),
         "{said}"
     );
 }

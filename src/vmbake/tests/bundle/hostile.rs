@@ -95,7 +95,7 @@ fn layers_are_those_that_were_named() {
         document["layers"]["acme.ghost"] = document["layers"]["acme.agent"].clone();
         forge.config = document.to_string().into_bytes();
     });
-    assert!(said.contains("layer acme.ghost: is named by bundle.json and not there"), "{said}");
+    assert!(said.contains("layer acme.ghost: is named by bundle.json, but missing"), "{said}");
     // What is asked for is read again from what is packed.
     let said = judged(&shop, |forge| {
         let mut document = forge.document();
@@ -139,7 +139,7 @@ fn foreign_blobs_are_refused() {
         let entry = blob(foreign, "application/vnd.oci.image.manifest.v1+json");
         forge.index["manifests"].as_array_mut().unwrap().push(entry);
     });
-    assert!(said.contains("is named by the index, and no manifest of a bundle"), "{said}");
+    assert!(said.contains("is named by the index, but is not the manifest of a bundle"), "{said}");
     let said = judged(&shop, |forge| drop(forge.index["manifests"].as_array_mut().unwrap().pop()));
     assert!(said.contains("does not have one manifest for each architecture of bundle.json"), "{said}");
     let said = judged(&shop, |forge| forge.index["artifactType"] = json!("application/vnd.vmbake.release.v1"));

@@ -1,5 +1,6 @@
 //! Bundles of third-party components, from a directory to an image.
 
+mod boot;
 mod clashes;
 mod composing;
 mod copies;

@@ -63,7 +63,7 @@ fn a_publisher_does_what_he_was_granted() {
     assert_eq!(granted["allows"]["paths"], json!(["/etc/agent", "/etc/systemd/system", "/opt/tool"]));
     let other = fs::read_to_string(shop.path("other.pub")).unwrap();
     for (key, value, expected) in [
-        ("/allows/paths", json!(["/etc/agent", "/opt"]), "it asks for more than is granted: paths /etc/systemd/system"),
+        ("/allows/paths", json!(["/etc/agent", "/opt"]), "it requests more than is granted: paths /etc/systemd/system"),
         ("/names", json!("acme.agents"), "acme.agent does not begin with \"acme.agents\""),
         ("/names", json!("beta."), "`names`: does not begin with the publisher's name and a dot"),
         ("/publisher", json!("beta"), "`publisher`: is not the name of the file"),

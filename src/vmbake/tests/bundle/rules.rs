@@ -116,12 +116,12 @@ fn files_units_and_the_first_boot_are_those_that_were_asked_for() {
         (
             "\"unit\": \"agent.service\"",
             "\"unit\": \"ssh.service\"",
-            "`first_boot/services`: the bundle does not bring unit ssh.service",
+            "`first_boot/services`: the bundle does not have unit ssh.service",
         ),
         (
             "\"enable\": [",
             "\"mask\": [\"ssh.service\"], \"enable\": [",
-            "`units/mask`: the bundle does not bring unit ssh.service",
+            "`units/mask`: the bundle does not have unit ssh.service",
         ),
         (
             "\"enable\": [",
@@ -136,7 +136,7 @@ fn files_units_and_the_first_boot_are_those_that_were_asked_for() {
         (
             "\"enable\": [",
             "\"enable\": [\"ssh.service\", ",
-            "`units/enable`: the bundle does not bring unit ssh.service",
+            "`units/enable`: the bundle does not have unit ssh.service",
         ),
         (
             "\"services\":",
@@ -180,8 +180,8 @@ fn files_units_and_the_first_boot_are_those_that_were_asked_for() {
 fn sources_are_the_publishers_own() {
     let Some(shop) = Shop::new() else { return };
     for (text, expected) in [
-        (r#"{"systems": {}}"#, "sources.json: `systems` is not for a bundle to say"),
-        (r#"{"trust": {}}"#, "sources.json: `trust` is not for a bundle to say"),
+        (r#"{"systems": {}}"#, "sources.json: `systems` is not allowed in a bundle"),
+        (r#"{"trust": {}}"#, "sources.json: `trust` is not allowed in a bundle"),
         (r#"{"archives": {"debian": {}}}"#, "sources.json: \"debian\" does not begin with \"acme.\""),
         (
             r#"{"dependencies": [{"name": "acme.x", "proof": "first-use"}]}"#,

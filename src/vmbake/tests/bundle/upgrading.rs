@@ -175,7 +175,7 @@ fn what_a_bake_would_refuse_is_not_locked() {
     let more = super::shop::document(r#", "ports": ["80/tcp"]"#).replace("1.0.0+a1", "1.1.0");
     shop.put("agent/bundle.json", &more);
     shop.packed("port.oci", &["--key=acme.key", "--offline"]);
-    refused(&shop, &["--with=port.oci"], "it asks for more than is granted: ports 80/tcp");
+    refused(&shop, &["--with=port.oci"], "it requests more than is granted: ports 80/tcp");
 
     // A proof that does not hold, though the publisher has signed it.
     shop.put("agent/bundle.json", &super::shop::document("").replace("1.0.0+a1", "1.1.0"));

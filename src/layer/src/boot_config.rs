@@ -1,0 +1,148 @@
+//! Files by which systemd creates paths and accounts at boot: tmpfiles.d(5), sysusers.d(5) and systemd.preset(5).
+//!
+//! Stricter than systemd: quotes, escapes and specifiers are not evaluated.
+
+/// Directories of configuration, in the order in which systemd reads them.
+const ROOTS: [&str; 4] = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+/// Letters of tmpfiles.d(5) that only exclude paths from being removed.
+const EXCLUSIONS: [char; 2] = ['x', 'X'];
+
+/// A file of such a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootConfig {
+    Tmpfiles,
+    Sysusers,
+    Preset,
+}
+
+/// What a line creates or changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BootEffect {
+    /// A path, with the mode that it gets.
+    Path { path: String, mode: u16 },
+    /// A user or a group.
+    Account(String),
+    /// A user becomes a member of a group.
+    Member { user: String, group: String },
+    /// Something that these rules do not read.
+    Unknown,
+}
+
+impl BootConfig {
+    /// Which of them is at a path without symbolic links.
+    pub fn of(path: &str) -> Option<Self> {
+        let inside = ROOTS.iter().find_map(|root| path.strip_prefix(root)?.strip_prefix('/'))?;
+        let (directory, name) = inside.rsplit_once('/')?;
+        match directory {
+            "tmpfiles.d" | "user-tmpfiles.d" if name.ends_with(".conf") => Some(Self::Tmpfiles),
+            "sysusers.d" if name.ends_with(".conf") => Some(Self::Sysusers),
+            "systemd/system-preset" | "systemd/user-preset" if name.ends_with(".preset") => Some(Self::Preset),
+            _ => None,
+        }
+    }
+
+    /// Paths at which a file of the same name takes the place of one at `path`, or the other way round.
+    pub fn others(self, path: &str) -> impl Iterator<Item = String> {
+        let inside = ROOTS.iter().find_map(|root| path.strip_prefix(root)).unwrap_or_default().to_owned();
+        ROOTS.iter().map(move |root| format!("{root}{inside}"))
+    }
+
+    /// What the lines of a file create or change, each with its number.
+    pub fn effects(self, text: &[u8]) -> Vec<(usize, BootEffect)> {
+        let lines = text.split(|byte| *byte == b'\n').map(|line| str::from_utf8(line).map(str::trim));
+        let mut found = Vec::new();
+        for (number, line) in (1..).zip(lines) {
+            match line {
+                Ok(line) if line.is_empty() || line.starts_with(['#', ';']) => {}
+                Ok(line) => found.extend(self.line(line).into_iter().map(|effect| (number, effect))),
+                Err(_) => found.push((number, BootEffect::Unknown)),
+            }
+        }
+        found
+    }
+
+    fn line(self, line: &str) -> Vec<BootEffect> {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let word = |at: usize| words.get(at).copied().unwrap_or("-");
+        // Text, comments and arguments may have them.
+        let read = match self {
+            Self::Tmpfiles => 5,
+            Self::Sysusers => 3,
+            Self::Preset => 0,
+        };
+        if read == 0 || words.iter().take(read).any(|word| word.contains(['"', '\'', '\\', '%'])) {
+            return vec![BootEffect::Unknown];
+        }
+        let kind = word(0).chars().next().unwrap_or('-');
+        match self {
+            Self::Tmpfiles if EXCLUSIONS.contains(&kind) => Vec::new(),
+            Self::Tmpfiles => {
+                let digits = word(2).trim_start_matches([':', '~']);
+                let path = word(1).split(['*', '?', '[']).next().unwrap_or_default();
+                let path = if path == word(1) { path } else { path.rsplit_once('/').map_or("", |(parent, _)| parent) };
+                match (u16::from_str_radix(digits, 8), digits) {
+                    (Ok(mode), _) => vec![BootEffect::Path { path: path.to_owned(), mode }],
+                    (Err(_), "-") => vec![BootEffect::Path { path: path.to_owned(), mode: 0 }],
+                    _ => vec![BootEffect::Unknown],
+                }
+            }
+            Self::Sysusers => match kind {
+                'u' | 'g' => vec![BootEffect::Account(word(1).to_owned())],
+                'm' => vec![BootEffect::Member { user: word(1).to_owned(), group: word(2).to_owned() }],
+                'r' => Vec::new(),
+                _ => vec![BootEffect::Unknown],
+            },
+            Self::Preset => vec![BootEffect::Unknown],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_name_what_they_create() {
+        let path = |path: &str, mode| BootEffect::Path { path: path.to_owned(), mode };
+        let account = |name: &str| BootEffect::Account(name.to_owned());
+        for (config, line, expected) in [
+            (BootConfig::Tmpfiles, "d /run/a 0755 root root -", vec![path("/run/a", 0o755)]),
+            (BootConfig::Tmpfiles, "D! /run/a :~4755", vec![path("/run/a", 0o4755)]),
+            (BootConfig::Tmpfiles, "L+ /etc/a - - - - ../b \"c\"", vec![path("/etc/a", 0)]),
+            (BootConfig::Tmpfiles, "z /sys/*/x 0644", vec![path("/sys", 0o644)]),
+            (BootConfig::Tmpfiles, "x /tmp/a", vec![]),
+            (BootConfig::Tmpfiles, "d \"/run/a b\"", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "d /run/%H", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "d /run/a mode", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "# d /run/a", vec![]),
+            (BootConfig::Sysusers, "u! agent 990 \"An agent\" /opt/a", vec![account("agent")]),
+            (BootConfig::Sysusers, "g agents -", vec![account("agents")]),
+            (
+                BootConfig::Sysusers,
+                "m agent sudo",
+                vec![BootEffect::Member { user: "agent".to_owned(), group: "sudo".to_owned() }],
+            ),
+            (BootConfig::Sysusers, "r - 500-900", vec![]),
+            (BootConfig::Preset, "enable *", vec![BootEffect::Unknown]),
+        ] {
+            let found: Vec<BootEffect> =
+                config.effects(line.as_bytes()).into_iter().map(|(_, effect)| effect).collect();
+            assert_eq!(found, expected, "{line}");
+        }
+        assert_eq!(BootConfig::Tmpfiles.effects(b"\n\xff\n"), [(2, BootEffect::Unknown)]);
+    }
+
+    #[test]
+    fn systemd_reads_four_directories() {
+        for (path, expected) in [
+            ("/etc/tmpfiles.d/a.conf", Some(BootConfig::Tmpfiles)),
+            ("/usr/lib/sysusers.d/a.conf", Some(BootConfig::Sysusers)),
+            ("/usr/local/lib/systemd/system-preset/1.preset", Some(BootConfig::Preset)),
+            ("/etc/tmpfiles.d/a", None),
+            ("/etc/tmpfiles.d/a/b.conf", None),
+            ("/opt/tmpfiles.d/a.conf", None),
+        ] {
+            assert_eq!(BootConfig::of(path), expected, "{path}");
+        }
+    }
+}
