@@ -105,6 +105,22 @@ fn permissions(file: &RenderedFile) -> String {
     }
 }
 
+/// Whether PyYAML, by which cloud-init reads the document, takes a character for a line end or for what it is.
+fn is_read(char: char) -> bool {
+    matches!(char, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+        && !matches!(char, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
+/// Whether PyYAML takes a plain scalar of one line for this text, as far as it differs from YAML 1.2.
+fn is_plain_scalar(text: &str) -> bool {
+    const TYPED: [&str; 2] = ["=", "<<"];
+    let digits = text.trim_start_matches(['+', '-']).to_ascii_lowercase();
+    text.chars().all(is_read)
+        && !text.starts_with(['`', '@', '%'])
+        && !TYPED.contains(&text)
+        && !matches!(digits.as_str(), ".inf" | ".nan")
+}
+
 fn content(file: &RenderedFile) -> String {
     match file.is_base64 {
         true => Base64::encode_string(file.data.as_bytes()),
@@ -115,6 +131,15 @@ fn content(file: &RenderedFile) -> String {
 /// Reads the document, and compares it with what was to be said.
 fn compare(message: &Message<'_>, text: &str) -> Result<(), ProfileError> {
     let lost = |what: &str| ProfileError::NotCarried { what: what.to_owned() };
+    if let Some(file) =
+        message.files.iter().find(|file| !content(file).chars().all(|char| char == '\t' || is_read(char)))
+    {
+        return Err(lost(&file.path));
+    }
+    let commands = message.modules.iter().flat_map(|modules| lists(modules)).flat_map(|(_, commands)| commands);
+    if let Some(command) = commands.chain(message.ssh_keys).find(|command| !is_plain_scalar(command)) {
+        return Err(lost(command));
+    }
     let document = Document::parse(Path::new("user-data"), text).map_err(|_| lost("a file or command"))?;
     let mut top = Fields::new(&document, &document.root)?;
     let found = top.list("ssh_authorized_keys", words)?;

@@ -123,7 +123,7 @@ impl OperatingSystemConfig {
         })
     }
 
-    /// How large the cloud-config of a phase is, beside what the provider of the machines takes.
+    /// Size of the cloud-config of a phase, and the limit of the provider.
     pub fn size(&self, phase: MachinePhase) -> Result<UserDataSize, ProfileError> {
         Ok(UserDataSize::new(phase.name(), self.user_data(phase)?.len(), &self.deployment.provider))
     }
@@ -188,7 +188,7 @@ fn go_json(annotations: &BTreeMap<&str, String>) -> String {
     escapes.into_iter().fold(text, |text, (char, escape)| text.replace(char, escape))
 }
 
-/// Renders a phase, and adds files that are no templates.
+/// Renders a phase, and adds files that are not templates.
 pub(super) fn phase(
     part: &PhasePart,
     values: &Values,

@@ -35,7 +35,7 @@ pub enum ProfileError {
     Unsupported { spot: Spot, what: &'static str },
     #[error("{spot}: unknown field {field}")]
     UnknownField { spot: Spot, field: String, known: Vec<&'static str> },
-    #[error("{spot}: there is no field {field}")]
+    #[error("{spot}: missing field {field}")]
     MissingField { spot: Spot, field: &'static str },
     #[error("{spot}: expected {expected}, found {found}")]
     Value { spot: Spot, expected: String, found: String },
@@ -51,7 +51,7 @@ pub enum ProfileError {
     UnknownOption { option: String, known: Vec<&'static str> },
     #[error("--set {option}: expected {expected}")]
     Option { option: String, expected: String },
-    #[error("the profile uses .{field}, which nobody has given")]
+    #[error("undefined profile field .{field}")]
     NotGiven { field: &'static str, option: &'static str },
     #[error("kubelet {kubelet} needs a cloud-config for {provider}, which vmbake does not make")]
     CloudConfig { kubelet: String, provider: String },
@@ -79,13 +79,12 @@ impl Hint for ProfileError {
                     names => did_you_mean(&names),
                 })
             }
-            Self::NotGiven { option, .. } => Some(format!("--set {option}=… gives it")),
-            Self::CloudConfig { .. } => Some(
-                "--set external-cloud-provider=true does without, and overwriteCloudConfig of the deployment brings it"
-                    .to_owned(),
-            ),
-            Self::NotCarried { .. } => Some("`encoding: b64` carries any text".to_owned()),
-            Self::Unit { .. } => Some("write the unit as one of `files`, and enable it by a command".to_owned()),
+            Self::NotGiven { option, .. } => Some(format!("set it with --set {option}=…")),
+            Self::CloudConfig { .. } => {
+                Some("use --set external-cloud-provider=true, or overwriteCloudConfig of the deployment".to_owned())
+            }
+            Self::NotCarried { .. } => Some("use `encoding: b64`".to_owned()),
+            Self::Unit { .. } => Some("write the unit as one of `files`, and enable it with a command".to_owned()),
             Self::Syntax { .. } | Self::Value { .. } | Self::NotText { .. } | Self::MissingField { .. } => {
                 Some("examples/profiles has a profile and a deployment".to_owned())
             }

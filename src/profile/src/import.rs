@@ -6,7 +6,7 @@
 //!
 //! What holds: a command whose effect is not known stops the import, and names the rule that would decide. Nothing that is fetched gets
 //! into an image without a proof. What the first boot writes is, for every set of values, what OSM's templates would give. The same input
-//! gives the same layers, whoever imports it and wherever.
+//! gives the same layers, on any machine.
 
 mod base;
 mod base_image;
@@ -71,7 +71,7 @@ pub struct ImportRequest {
     pub extensions: Vec<Layer>,
     /// The base image that the scripts run over, where one is named. Then the layers are for its architecture, and for no other image.
     pub base: Option<ImportBase>,
-    /// Whether combinations count that nobody has tried.
+    /// Whether untested combinations are accepted.
     pub is_untested_fine: bool,
 }
 

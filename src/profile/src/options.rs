@@ -131,7 +131,7 @@ impl ControllerOptions {
         Ok(options)
     }
 
-    /// Sets an option that is no file; none if the value does not fit.
+    /// Sets an option that is not a file; none if the value does not fit.
     fn assign(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
             "cluster-dns" => self.cluster_dns = items(value).map(address).collect::<Option<_>>()?,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::error::ProfileError;
 use super::options::ControllerOptions;
 
-/// How OSM marks mirrors that have a path of their own; containerd does not see it.
+/// How OSM marks mirrors that have a path; containerd does not see it.
 const OVERRIDE: &str = "?kubermatic=override_path%3Dtrue";
 const DOCKER: &str = "docker.io";
 const DOCKER_SERVER: &str = "https://registry-1.docker.io";

@@ -1,4 +1,4 @@
-//! How large user data is, beside what a provider takes.
+//! Size of user data, and the limit of the provider.
 
 use std::fmt;
 

@@ -126,7 +126,7 @@ impl Walk<'_> {
                 if !self.templates.contains(call.name.as_str()) {
                     let known = self.templates.iter().copied().collect::<Vec<_>>().join(", ");
                     let expected = match known.is_empty() {
-                        true => "no template here: it is none itself that others name".to_owned(),
+                        true => "no `template` action in a named template".to_owned(),
                         false => format!("a template of {known}"),
                     };
                     return Err(ProfileError::value(spot(self.words, call.pos), expected, shown(&call.name)));
@@ -271,7 +271,7 @@ fn without_comments(text: &str) -> String {
     out + rest
 }
 
-/// Where an action ends that is no comment: behind its `}}`, which may also stand in a text.
+/// The end of an action that is not a comment: behind its `}}`, which may also stand in a text.
 fn action_end(action: &str) -> usize {
     let mut quote = None;
     let mut escaped = false;

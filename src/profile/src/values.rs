@@ -1,6 +1,6 @@
 //! What templates are rendered with: a deployment and the options of a cluster in, the fields that OSM has out.
 //!
-//! A field that OSM leaves empty is empty here; a template that prints one that is unset gets nothing, where OSM writes `<nil>`. One that it reads from the cluster, and that nobody has given, is missing: a template
+//! A field that OSM leaves empty is empty here; a template that prints one that is unset gets nothing, where OSM writes `<nil>`. One that it reads from the cluster, and that is not set, is missing: a template
 //! that names it is refused. No value has template text in it: what named templates become is read as a template again.
 
 use std::collections::{BTreeMap, BTreeSet};

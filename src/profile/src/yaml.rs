@@ -1,6 +1,6 @@
 //! JSON as YAML: a value in; a text that YAML 1.1 and 1.2 read alike out, with sorted keys.
 //!
-//! A text of several plain lines is a literal block, so that a person can read it; others are plain where nobody takes them for
+//! A text of several plain lines is a literal block, so that a person can read it; others are plain where no reader takes them for
 //! something else, or have double quotes.
 
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ fn node(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// Writes the value of a key: a mapping or list on lines of its own.
+/// Writes the value of a key: a mapping or list on separate lines.
 fn below(out: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Object(fields) if !fields.is_empty() => nested(out, value, depth),
@@ -117,7 +117,7 @@ fn scalar(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Whether nobody takes a plain scalar for something else: it begins with a letter or slash, and no word of YAML is among them.
+/// Whether no reader takes a plain scalar for something else: it begins with a letter or slash, and no word of YAML is among them.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '/')

@@ -105,12 +105,12 @@ const RELEASE_TEXT: [&str; 2] = [
     "\nID=debian\nHOME_URL=\"https://www.debian.org/\"\nSUPPORT_URL=\"https://www.debian.org/support\"\n\
      BUG_REPORT_URL=\"https://bugs.debian.org/\"\n",
 ];
-/// Directories to which no package of Debian brings files: a machine has no name there but those that something of its own has made.
+/// Directories to which no package of Debian brings files: a machine has no name there but those that it has created itself.
 const VACANT: [&str; 5] = ["/opt", "/tmp", "/usr/local/bin", "/usr/local/sbin", "/var/tmp"];
 /// Directories for temporary files, in which systemd and cloud-init make names with these prefixes when a machine starts.
 const TEMPORARY: [&str; 2] = ["/tmp/", "/var/tmp/"];
 const TEMPORARY_NAMES: [&str; 4] = [".", "cloud-init", "snap", "systemd-"];
-/// Names that systems have in the root directory, beside those of the tree; packages may not bring others.
+/// Names that systems have in the root directory, in addition to those of the tree; packages may not bring others.
 const ROOT: [&str; 16] = [
     ".dockerenv",
     "core",
@@ -152,7 +152,7 @@ const SPECIAL: [&str; 16] = [
     "/var/spool/cron",
     "/var/spool/mail",
 ];
-/// Files that every system has with a mode or content of their own, or as links: writing a new one would not give what a machine has.
+/// Files that every system has with a special mode or content, or as links: writing a new one would not give what a machine has.
 const PROTECTED: [&str; 20] = [
     "/etc/debian_version",
     "/etc/fstab",

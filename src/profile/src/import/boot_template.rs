@@ -98,7 +98,7 @@ impl Builder<'_> {
         let Some((first, left)) = left.split_first() else { return self.text(case) };
         let with = self.choose(left, case)?;
         let without = self.choose(left, &case.without(first.field))?;
-        // What an empty value leaves is no test.
+        // An empty value is not tested.
         if with.replace(&first.expression(), "") == without || (first.form == Form::Lines && without.trim().is_empty())
         {
             return Ok(with);

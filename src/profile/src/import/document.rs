@@ -71,7 +71,11 @@ pub(super) fn document(evaluated: &Evaluated, parts: &Parts<'_>) -> Result<(Docu
         }
     }
     let is_early = |path: &&String| evaluated.early.contains(*path) && !consumed.contains_key(path.as_str());
-    writer.list("before_packages", changed.iter().map(|found| &found.path).filter(is_early));
+    let early: Vec<&String> = changed.iter().map(|found| &found.path).filter(is_early).collect();
+    if !early.is_empty() {
+        writer.list("keep_conffiles", &evaluated.effects.keep_conffiles);
+    }
+    writer.list("before_packages", early);
     writer.archives()?;
     writer.list("remove", &evaluated.removed);
     writer.packages();
@@ -88,9 +92,9 @@ fn unit_warnings(effects: &Effects) -> Vec<String> {
     let stopped = effects.foreign_stopped.iter().filter(|unit| !is_off(unit)).map(|unit| {
         format!("systemctl stop {unit}: if the unit is enabled, machines start it at boot: disable or mask it to prevent that")
     });
-    let started = effects.foreign_started.iter().filter(|unit| !effects.enabled.contains(*unit)).map(|unit| {
+    let started = effects.foreign_started.iter().filter(|(unit, _)| !effects.enabled.contains(*unit)).map(|(unit, verb)| {
         format!(
-            "systemctl start {unit}: machines start the unit at boot only if it is enabled: enable it to ensure that"
+            "systemctl {verb} {unit}: machines start the unit at boot only if it is enabled: enable it to ensure that"
         )
     });
     stopped.chain(started).collect()
@@ -101,7 +105,7 @@ fn changed(evaluated: &Evaluated) -> Result<Vec<&Found>, ImportError> {
     let before: BTreeMap<&str, &Found> = evaluated.before.iter().map(|found| (found.path.as_str(), found)).collect();
     let after: BTreeSet<&str> = evaluated.after.iter().map(|found| found.path.as_str()).collect();
     if let Some(path) = before.keys().find(|path| !after.contains(**path)) {
-        let what = "a script removes it from the system: say so with `remove` in a layer of --extend, and drop the command by a rule";
+        let what = "a script removes it from the system: list it in `remove` of a layer of --extend, and drop the command by a rule";
         return Err(ImportError::Tree { path: (*path).to_owned(), what: what.to_owned() });
     }
     // The file of the name is that of cloud-init, which no script changes.
@@ -113,7 +117,7 @@ fn changed(evaluated: &Evaluated) -> Result<Vec<&Found>, ImportError> {
     match changed.iter().find(is_part) {
         None => Ok(changed),
         Some(found) => {
-            let what = "a script changes what the system has there, of which vmbake does not know all".to_owned();
+            let what = "a script changes a file of the system that vmbake does not fully know".to_owned();
             Err(ImportError::Tree { path: found.path.clone(), what })
         }
     }
@@ -189,7 +193,7 @@ impl Writer<'_> {
             return refuse("its name depends on what only machines know");
         }
         if *owner != (0, 0) {
-            return refuse("it belongs to somebody else than root: make users and their files by a layer of --extend");
+            return refuse("owned by a user other than root: create users and their files with a layer of --extend");
         }
         if mode & 0o7000 != 0 && *content != Content::Directory {
             return refuse("it has set-id bits");
@@ -197,7 +201,7 @@ impl Writer<'_> {
         match content {
             Content::Directory if self.evaluated.kept.contains(path) && *mode != NEW_DIRECTORY => {
                 return refuse(&format!(
-                    "it has the mode {mode:04o} only if neither the base nor an archive brings it: set its mode by chmod"
+                    "it has the mode {mode:04o} only if neither the base nor an archive has it: set its mode by chmod"
                 ));
             }
             Content::Directory if self.evaluated.kept.contains(path) => self.insert("directories", path, json!({})),
@@ -221,7 +225,7 @@ impl Writer<'_> {
 
     fn add_file(&mut self, path: &str, mode: u16, text: &[u8]) -> Result<(), ImportError> {
         if path == DISABLED {
-            self.leave_out(path, StatementClass::Dropped, "cloud-init brings the user data of a machine");
+            self.leave_out(path, StatementClass::Dropped, "cloud-init provides the user data of a machine");
             return Ok(());
         }
         if REPOSITORIES.iter().any(|place| path == *place || (place.ends_with('/') && path.starts_with(place))) {
@@ -229,7 +233,7 @@ impl Writer<'_> {
         }
         let decides = decides_packages(path, text).filter(|_| !self.evaluated.effects.packages.is_empty());
         if let Some(line) = decides {
-            let what = format!("manifests say which packages there are, and this is not followed: {}", legible(&line));
+            let what = format!("packages come from manifests, and this setting is not applied: {}", legible(&line));
             return Err(ImportError::Tree { path: path.to_owned(), what });
         }
         if let Some(fetched) = token_of(text).and_then(|at| self.evaluated.effects.fetched.get(at)) {

@@ -75,7 +75,7 @@ pub enum ImportError {
         /// What there is too much of.
         what: String,
     },
-    #[error("{path} adds a repository of packages, whose key nobody has pinned")]
+    #[error("{path} adds a package repository whose key is not pinned")]
     Repository { path: String },
     #[error("{url} is put to {path}, and nothing that the scripts do proves it")]
     Unproven { url: String, path: String },
@@ -83,7 +83,7 @@ pub enum ImportError {
     Choice { path: String, field: &'static str },
     #[error("{path}: .{field} is not written in the same lines for each element")]
     List { path: String, field: &'static str },
-    #[error("{path}: a value of several lines, which only machines know, stands among other text")]
+    #[error("{path}: a multi-line value that only machines know is surrounded by other text")]
     SeveralLines { path: String },
     #[error("{path}: characters of private use (U+E000 to U+E00F) are not supported")]
     PrivateUse { path: String },
@@ -105,7 +105,7 @@ pub enum ImportError {
     },
     #[error("{}", .0.join("\n"))]
     Collisions(Vec<String>),
-    #[error("{lock}: there is no {name}")]
+    #[error("{lock}: {name} not found")]
     NoInstance { lock: PathBuf, name: String, known: Vec<String> },
     #[error(transparent)]
     Message(#[from] Message),
@@ -120,20 +120,20 @@ impl Hint for ImportError {
         };
         match self {
             Self::File { path, source } => of_path(path, source, "name a folder"),
-            Self::System { .. } => Some("--as debian-13 makes images of Debian 13 by it".to_owned()),
+            Self::System { .. } => Some("use --as debian-13 to make images of Debian 13".to_owned()),
             Self::Untested { nearest, .. } => {
                 Some(format!("the nearest that is: {nearest}; `vmbake profile list` has all, --untested goes on"))
             }
             Self::Statement { place, .. } | Self::Failed { place, .. } => rule(&pattern(&place.command)),
             Self::Repository { path } => Some(format!(
-                "in --rules FILE, drop the command that writes {path}, and say which package of the system takes the place of each of its own, \
+                "in --rules FILE, drop the command that writes {path}, and name the package of the system that replaces each of its packages, \
                  or name it: `archive` is one of --sources, which pins its key"
             )),
             Self::Unproven { url, .. } => Some(format!(
                 "a checksum that the script compares proves it, or {{\"downloads\": {{\"{url}\": {{\"sha256\": \"...\"}}}}}} in --rules FILE"
             )),
-            Self::Secret { .. } => Some("it is part of user data: `vmbake user-data render` takes it".to_owned()),
-            Self::Changed { .. } => Some("raise spec.version of the profile, as its operators have to, too".to_owned()),
+            Self::Secret { .. } => Some("pass it to `vmbake user-data render`".to_owned()),
+            Self::Changed { .. } => Some("increase spec.version of the profile".to_owned()),
             Self::Collisions(_) => Some("rename or remove what the extending layers repeat".to_owned()),
             Self::NoInstance { known, .. } if known.is_empty() => {
                 Some("--dir is the folder that `vmbake profile import --out` wrote to".to_owned())

@@ -35,7 +35,7 @@ pub(super) struct Evaluated {
     pub(super) deferred: BTreeSet<String>,
 }
 
-/// Runs everything. A script that asks the machine, and that another script calls, is left to it: then all is run again.
+/// Runs everything. A script that queries the machine, and that another script calls, is left to it: then all is run again.
 pub(super) fn evaluate(program: &Program<'_>) -> Result<Evaluated, ImportError> {
     let mut deferred = BTreeSet::new();
     loop {
@@ -44,7 +44,7 @@ pub(super) fn evaluate(program: &Program<'_>) -> Result<Evaluated, ImportError> 
             Ended::Asks(script) if deferred.len() < MAX_DEFERRED => drop(deferred.insert(script)),
             Ended::Asks(script) => {
                 let place = Place { script, line: 1, command: String::new() };
-                return Err(ImportError::Limit { place, what: "more than 20 scripts ask the machine".to_owned() });
+                return Err(ImportError::Limit { place, what: "more than 20 scripts query the machine".to_owned() });
             }
         }
     }
@@ -52,7 +52,7 @@ pub(super) fn evaluate(program: &Program<'_>) -> Result<Evaluated, ImportError> 
 
 enum Ended {
     Done(Box<Evaluated>),
-    /// This script asks the machine.
+    /// This script queries the machine.
     Asks(String),
 }
 
@@ -75,7 +75,7 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
         Err(Stop::Shell(error)) => return asks(program, &machine, *error),
     }
     if let Some(path) = files.removed() {
-        let what = "a script removes what the system has there: say so with `remove` in a layer of --extend, and drop the command by a rule";
+        let what = "a script removes what the system has there: list it in `remove` of a layer of --extend, and drop the command by a rule";
         let path = vmbake_common::escape::line(String::from_utf8_lossy(path));
         return Err(ImportError::Tree { path, what: what.to_owned() });
     }
@@ -150,7 +150,7 @@ fn commands(commands: &Commands, machine: &mut Machine<'_>, files: &mut KnownFil
     }
 }
 
-/// Whether a run was given up because a script asks the machine.
+/// Whether a run was given up because a script queries the machine.
 fn asks(program: &Program<'_>, machine: &Machine<'_>, error: ShellError) -> Result<Ended, ImportError> {
     let script = error.script.clone();
     let mut files = program.phases.iter().rev().flat_map(|phase| &phase.files);
@@ -164,7 +164,7 @@ fn asks(program: &Program<'_>, machine: &Machine<'_>, error: ShellError) -> Resu
         None => Ok(Ended::Asks(script)),
         Some(command) => {
             let what =
-                format!("it asks the machine ({}), and installs by {command}, which no machine does", error.kind);
+                format!("it queries the machine ({}), and installs by {command}, which no machine does", error.kind);
             Err(ImportError::Tree { path: script, what })
         }
     }

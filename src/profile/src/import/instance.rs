@@ -23,7 +23,7 @@ pub struct Instance {
     pub kubernetes: String,
     /// System of the images.
     pub os: String,
-    /// Digest of everything that the instance depends on beside the profile.
+    /// Digest of everything that the instance depends on, apart from the profile.
     pub values_digest: Digest,
     /// The fields of templates, without those that only machines know; a digest in place of what is long.
     pub values: BTreeMap<String, String>,

@@ -1,7 +1,7 @@
 //! The machine that the scripts of a profile believe they run on: their commands in, what each comes to out.
 //!
 //! Nothing runs, and nothing is fetched. Commands that change files are done over a tree by `vmbake_shell`. Those that are known here are
-//! noted: packages, files that are fetched, units. A command that nobody knows stops the import.
+//! noted: packages, files that are fetched, units. An unknown command stops the import.
 
 mod arguments;
 mod fetch;
@@ -38,7 +38,8 @@ const COMPILED: [&str; 10] =
 /// Most rounds of one `sleep`: a script that waits for something that failed here would never end.
 const MAX_SLEEPS: u32 = 3;
 /// Variables that systemd, cloud-init or sudo may set for a script.
-const SESSION: [&str; 17] = [
+const SESSION: [&str; 18] = [
+    "INSTANCE_ID",
     "INVOCATION_ID",
     "JOURNAL_STREAM",
     "LANG",
@@ -85,6 +86,8 @@ pub(super) struct Effects {
     pub(super) packages: BTreeSet<String>,
     /// Those whose recommended packages come as well.
     pub(super) recommends: BTreeSet<String>,
+    /// Those that dpkg installs without a question about configuration files that exist.
+    pub(super) keep_conffiles: BTreeSet<String>,
     /// Packages that are held.
     pub(super) held: BTreeSet<String>,
     pub(super) fetched: Vec<Fetched>,
@@ -94,9 +97,9 @@ pub(super) struct Effects {
     pub(super) enabled: BTreeSet<String>,
     pub(super) disabled: BTreeSet<String>,
     pub(super) masked: BTreeSet<String>,
-    /// Units of others that were last stopped, and those that were last started, and not enabled.
+    /// Units that the profile does not define and that were last stopped, or started by the verb.
     pub(super) foreign_stopped: BTreeSet<String>,
-    pub(super) foreign_started: BTreeSet<String>,
+    pub(super) foreign_started: BTreeMap<String, &'static str>,
     /// Units that are started, in the order in which they first are.
     pub(super) started: Vec<String>,
     pub(super) modules: BTreeSet<String>,
@@ -284,7 +287,7 @@ impl<'a> Machine<'a> {
             | "lsblk"
             | "mount"
             | "umount"
-            | "blkid" => Outcome::Deferred("it asks or changes the running machine".to_owned()),
+            | "blkid" => Outcome::Deferred("it queries or changes the running machine".to_owned()),
             "reboot" | "shutdown" | "poweroff" => Outcome::Refused("an image has no machine to stop".to_owned()),
             name if COMPILED.contains(&name) => {
                 Outcome::Deferred(format!("{name} is a compiled program, which only a machine runs"))

@@ -139,7 +139,7 @@ impl Phases {
         let drop_ins = unit.drop_ins.iter().map(|(name, text)| (format!("{path}.d/{name}"), text));
         for (path, text) in texts.chain(drop_ins) {
             if text.contains("{{") || runtime::has_private_use(text) {
-                let what = "a unit of `units` is no template".to_owned();
+                let what = "a unit of `units` must not be a template".to_owned();
                 return Err(ImportError::Tree { path, what });
             }
             self.put(at, path, 0o644, text.clone());

@@ -86,12 +86,9 @@ fn what_programs_do_otherwise_is_refused() {
     let listing = format!("mkdir /opt/d; {FETCH}; tar -xzvf /opt/t -C /opt/d > /opt/list");
     for (script, expected) in [
         (tar.as_str(), "tar with the umask 077, where the bake has 022"),
-        (private.as_str(), "/opt/d: it has the mode 0700 only if neither the base nor an archive brings it"),
+        (private.as_str(), "/opt/d: it has the mode 0700 only if neither the base nor an archive has it"),
         (listing.as_str(), "the text {{ output-of-tar }}"),
-        (
-            "umask 077; mkdir -p /etc/a",
-            "/etc/a: it has the mode 0700 only if neither the base nor an archive brings it",
-        ),
+        ("umask 077; mkdir -p /etc/a", "/etc/a: it has the mode 0700 only if neither the base nor an archive has it"),
         ("umask 077; sudo touch /opt/x", "the umask 077, which sudo changes"),
         ("umask 0; sudo mkdir -p /opt/x", "the umask 000, which sudo changes"),
         ("exec 3> /opt/x; sudo sh -c 'echo a >&3'", "a descriptor above 2 that is open, and that sudo closes"),

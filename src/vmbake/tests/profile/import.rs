@@ -190,6 +190,29 @@ fn what_is_created_before_packages_is_listed() {
     assert!(early("echo a > /etc/a", &json!({})).is_empty());
 }
 
+/// dpkg keeps a configuration file that exists only if it is told so.
+#[test]
+fn packages_that_keep_configuration_files_are_listed() {
+    let confold = "-o Dpkg::Options::=--force-confold";
+    for (script, expected) in [
+        ("apt-get install -y jq".to_owned(), json!(null)),
+        (format!("apt-get {confold} install -y jq socat"), json!(["jq", "socat"])),
+        ("apt-get -oDpkg::Options::=--force-confdef install -y jq=1.7*".to_owned(), json!(["jq"])),
+        (format!("apt-get install -y jq; apt-get install {confold} -y jq socat"), json!(["socat"])),
+        (format!("apt-get install {confold} -y jq; apt-get install -y jq"), json!(["jq"])),
+    ] {
+        let found = layer(&format!("echo a > /etc/jq.conf; {script}"), &[], &json!({}));
+        assert_eq!(found["keep_conffiles"], expected, "{script}");
+    }
+}
+
+/// cloud-init sets it for `bootcmd`.
+#[test]
+fn the_variable_of_the_instance_is_not_known() {
+    let error = run("echo \"${INSTANCE_ID:-none}\" > /opt/x", &[], &json!({})).unwrap_err().to_string();
+    assert!(error.contains("INSTANCE_ID"), "{error}");
+}
+
 #[test]
 fn values_of_machines_become_settings() {
     let script = "mkdir -p /etc/kubernetes\ncurl -s {{ .ServerURL }}/api/v1/namespaces/cloud-init-settings/secrets/\
@@ -333,10 +356,10 @@ fn files_of_a_profile_may_not_be_more_than_files() {
         let error = run(":", &[files], &json!({})).unwrap_err().to_string();
         assert!(error.contains(expected), "{files:?}\n{error}");
     }
-    // Scripts that ask the machine install nothing there.
+    // Scripts that query the machine install nothing there.
     let files = [("/opt/x", "#!/bin/sh\nip route\napt-get install -y jq\n")];
     let error = run("/opt/x", &files, &json!({})).unwrap_err().to_string();
-    assert!(error.starts_with("/opt/x: it asks the machine") && error.contains("installs by apt-get"), "{error}");
+    assert!(error.starts_with("/opt/x: it queries the machine") && error.contains("installs by apt-get"), "{error}");
     // A script that is sourced asks as part of another one, and cannot be left to the machine alone.
     let error = run(". /opt/x", &[("/opt/x", "ip route > /opt/route\n")], &json!({})).unwrap_err().to_string();
     assert!(error.contains("/opt/x") && error.contains("ip route"), "{error}");

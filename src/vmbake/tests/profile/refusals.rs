@@ -8,9 +8,9 @@ use super::Desk;
 
 /// What of the profile is replaced by what, and what is said then.
 const PROFILES: &[(&str, &str, &str, &str)] = &[
-    ("osVersion:", "osVersoin:", "p.yaml:7:3: there is no field osVersion", ""),
+    ("osVersion:", "osVersoin:", "p.yaml:7:3: missing field osVersion", ""),
     ("osVersion:", "osFlavor: a\n  osVersion:", "p.yaml:8:3: unknown field osFlavor", ""),
-    ("  version: v1.1.0", "  version: 1.0.0", "p.yaml:9:12: expected a version such as v1.2.3, found 1.0.0", ""),
+    ("  version: v1.2.0", "  version: 1.0.0", "p.yaml:9:12: expected a version such as v1.2.3, found 1.0.0", ""),
     ("osVersion: \"13\"", "osVersion: 13", "p.yaml:8:14: expected a text: put this in quotes, found 13", ""),
     ("osVersion: \"13\"", "osVersion: 1.30", "p.yaml:8:14: expected a text: put this in quotes, found 1.30", ""),
     (
@@ -103,6 +103,24 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
     ("permissions: 755", "permission: 755", "unknown field permission", "did you mean `permissions`?"),
     ("encoding: b64", "encoding: gzip", "expected encoding b64, or none, found gzip", ""),
     (
+        "- /usr/local/sbin/fetch-provisioning",
+        "- \"echo a\\tb\"",
+        "OSM's user data does not carry echo a\tb as it is",
+        "",
+    ),
+    ("- /usr/local/sbin/fetch-provisioning", "- \"`date`\"", "OSM's user data does not carry `date` as it is", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '@x'", "OSM's user data does not carry @x as it is", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '%x'", "OSM's user data does not carry %x as it is", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '='", "OSM's user data does not carry = as it is", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- \".inf\"", "OSM's user data does not carry .inf as it is", ""),
+    (
+        "- /usr/local/sbin/fetch-provisioning",
+        "- \"a\\u2028b\"",
+        "OSM's user data does not carry a\u{2028}b as it is",
+        "",
+    ),
+    ("- /usr/local/sbin/fetch-provisioning", "- \"a\\x7fb\"", "OSM's user data does not carry a\u{7f}b as it is", ""),
+    (
         "            encoding: b64\n            data: |\n              #!/bin/sh",
         "            data: |2\n                #!/bin/sh",
         "does not carry",
@@ -141,7 +159,7 @@ const DEPLOYMENTS: &[(&str, &str, &str, &str)] = &[
     ("kubelet: 1.34.2", "kubelet: latest", "m.yaml:20:18: expected a version such as 1.35.2, found latest", ""),
     ("kubelet: 1.34.2", "kubelet: 1.34", "m.yaml:20:18: expected a text: put this in quotes, found 1.34", ""),
     ("kubelet: 1.34.2", "kubelet: 1.34.x", "m.yaml:20:18: expected a version such as 1.35.2, found 1.34.x", ""),
-    ("  namespace: kube-system\n", "", "m.yaml:5:3: there is no field namespace", ""),
+    ("  namespace: kube-system\n", "", "m.yaml:5:3: missing field namespace", ""),
     ("cloudProvider: hetzner", "cloudProvider: a'b", "expected the name of a cloud provider, found a'b", ""),
     ("operatingSystem: debian", "operatingSystem: flatcar", "flatcar is refused: it is set up by Ignition", ""),
     (
@@ -188,7 +206,7 @@ const DEPLOYMENTS: &[(&str, &str, &str, &str)] = &[
         "",
     ),
     ("me@example", "o'me", "expected a public key in one line, without '", ""),
-    ("          cloudProvider: hetzner", "          cloudProvidr: hetzner", "there is no field cloudProvider", ""),
+    ("          cloudProvider: hetzner", "          cloudProvidr: hetzner", "missing field cloudProvider", ""),
     ("spec:\n  replicas", "spec:\n  replica", "m.yaml:10:3: unknown field replica", "did you mean `replicas`?"),
 ];
 
@@ -199,6 +217,21 @@ fn what_is_no_profile_for_debian_is_refused_where_it_stands() {
         assert!(said.contains(expected), "{to}: {said}");
         assert!(hint.contains(advice), "{to}: {hint}");
     }
+}
+
+/// PyYAML, by which cloud-init reads user data, refuses these characters or takes them for line ends.
+#[test]
+fn files_without_encoding_have_characters_that_cloud_init_reads() {
+    for content in ["a\u{85}b", "a\u{2028}b", "a\u{2029}b", "a\u{7f}b", "a\u{1b}b", "a\u{feff}b"] {
+        let quoted = format!(
+            "          data: \"{}\"\n",
+            content.chars().map(|char| format!("\\u{:04x}", u32::from(char))).collect::<String>()
+        );
+        let (said, _) = Desk::with_file("PLACE").profile("          data: |\n            PLACE\n", &quoted).refusal();
+        assert_eq!(said, "OSM's user data does not carry /f as it is", "{content:?}");
+    }
+    let config = Desk::with_file("a\tb é 🦀").render().unwrap();
+    assert!(config.user_data(MachinePhase::Bootstrap).unwrap().contains("    a\tb é 🦀\n"));
 }
 
 #[test]

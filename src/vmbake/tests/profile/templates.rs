@@ -100,10 +100,7 @@ fn named_templates_are_rendered_once_and_never_read_again() {
     assert_eq!(named("{{ .KubeVersion }}  ").content().unwrap(), "\nv1.34.2\n");
     for (text, expected) in [
         ("{{ \"{{\" }} .Token }}", "it becomes a text with {{, which would be read as a template again"),
-        (
-            "{{ template \"greeting\" }}",
-            "expected no template here: it is none itself that others name, found greeting",
-        ),
+        ("{{ template \"greeting\" }}", "expected no `template` action in a named template, found greeting"),
     ] {
         let (said, _) = named(text).refusal();
         assert!(said.ends_with(expected), "{said}");

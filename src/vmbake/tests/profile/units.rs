@@ -171,13 +171,23 @@ fn starts_and_stops_of_units_of_the_base_are_warnings() {
     let stop = "systemctl stop ssh.service: if the unit is enabled, machines start it at boot: disable or mask it to prevent that";
     let start =
         "systemctl start ssh.service: machines start the unit at boot only if it is enabled: enable it to ensure that";
+    let [restart, reload] =
+        ["restart", "reload-or-restart"].map(|verb| start.replace("start ssh", &format!("{verb} ssh")));
     for (script, expected) in [
         ("systemctl stop ssh", vec![stop]),
         ("systemctl stop ssh || true", vec![stop]),
         ("systemctl start ssh", vec![start]),
         ("systemctl stop ssh; systemctl start ssh", vec![start]),
         ("systemctl start ssh; systemctl stop ssh", vec![stop]),
-        ("systemctl stop ssh; systemctl restart ssh; systemctl reload ssh", vec![]),
+        ("systemctl stop ssh; systemctl restart ssh; systemctl reload ssh", vec![&*restart]),
+        ("systemctl restart ssh", vec![&*restart]),
+        ("systemctl restart ssh || true", vec![&*restart]),
+        ("systemctl restart ssh; systemctl enable ssh", vec![]),
+        ("systemctl restart ssh; systemctl stop ssh", vec![stop]),
+        ("systemctl reload-or-restart ssh", vec![&*reload]),
+        ("systemctl try-restart ssh; systemctl try-reload-or-restart ssh; systemctl force-reload ssh", vec![]),
+        ("systemctl reload ssh", vec![]),
+        ("systemctl restart systemd-journald systemd-sysctl", vec![]),
         ("systemctl stop ssh; systemctl disable ssh", vec![]),
         ("systemctl disable --now ssh", vec![]),
         ("systemctl stop ssh; systemctl mask ssh", vec![]),
@@ -188,6 +198,31 @@ fn starts_and_stops_of_units_of_the_base_are_warnings() {
     }
     let own = [("/etc/systemd/system/u.service", "[Service]\nExecStart=/opt/s\n")];
     assert!(with("systemctl start u; systemctl stop u", &own).unwrap().report.warnings.is_empty());
+    assert!(with("systemctl restart u", &own).unwrap().report.warnings.is_empty());
+}
+
+/// systemctl fails for these, or what it does depends on the processes of a running unit.
+#[test]
+fn reloads_of_inactive_units_and_signals_are_refused() {
+    let text = "[Service]\nExecStart=/opt/s\n";
+    let reloadable = format!("{text}ExecReload=/bin/kill -HUP $MAINPID\n");
+    let reset = format!("{reloadable}ExecReload=\n");
+    for (script, unit, expected) in [
+        ("systemctl reload u", reloadable.as_str(), "reload of u.service, which is not active"),
+        ("systemctl enable u; systemctl reload u || true", &reloadable, "reload of u.service, which is not active"),
+        ("systemctl start u; systemctl stop u; systemctl reload u", &reloadable, "which is not active"),
+        ("systemctl start u; systemctl reload u", text, "reload of u.service, which has no ExecReload="),
+        ("systemctl start u; systemctl reload u", &reset, "which has no ExecReload="),
+        ("systemctl stop ssh; systemctl reload ssh", text, "reload of ssh.service, which is not active"),
+        ("systemctl kill ssh", text, "kill"),
+        ("systemctl kill u || true", text, "kill"),
+        ("systemctl isolate rescue.target", text, "isolate"),
+    ] {
+        let error = with(script, &[("/etc/systemd/system/u.service", unit)]).expect_err(script);
+        assert!(error.contains(expected), "{script}\n{error}");
+    }
+    let own = [("/etc/systemd/system/u.service", reloadable.as_str())];
+    assert!(with("systemctl start u; systemctl reload u", &own).is_ok());
 }
 
 #[test]

@@ -289,7 +289,7 @@ impl Machine<'_> {
         if option != b"-R" || !is_root || operands.is_empty() {
             return None;
         }
-        // A directory that `mkdir -p` made may be one of the base, with entries of its own.
+        // A directory that `mkdir -p` made may be one of the base that has entries.
         let is_known = |path: &str| is_vacant(format!("{path}/-").as_bytes());
         let directory = |operand: &Vec<u8>| {
             let path = plain_directory(call, &text(operand)).ok().filter(|path| is_known(path))?;

@@ -24,7 +24,7 @@ impl Machine<'_> {
     pub(super) fn deferred_script(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
         let path = String::from_utf8(call.path(call.name)).ok().filter(|path| self.deferred.contains(path))?;
         if let Some(what) = differs(call, &path) {
-            return Some(Outcome::Unsupported(format!("a script that asks the machine, {what},")));
+            return Some(Outcome::Unsupported(format!("a script that queries the machine, {what},")));
         }
         let words: Option<Vec<String>> = call.args.iter().map(|arg| String::from_utf8(arg.clone()).ok()).collect();
         let Some(args) =
@@ -39,11 +39,11 @@ impl Machine<'_> {
         let enter = directory.map(|directory| [ENV.to_owned(), format!("--chdir={directory}")]);
         let command: Vec<String> = enter.into_iter().flatten().chain([path.clone()]).chain(args).collect();
         if self.effects.commands.contains(&command) {
-            return Some(Outcome::Unsupported("a script that asks the machine, a second time,".to_owned()));
+            return Some(Outcome::Unsupported("a script that queries the machine, a second time,".to_owned()));
         }
         self.effects.commands.push(command);
         self.leave(call.files, vec![path]);
-        self.note(StatementClass::FirstBoot, "it asks the machine");
+        self.note(StatementClass::FirstBoot, "it queries the machine");
         Some(Outcome::Assumed)
     }
 

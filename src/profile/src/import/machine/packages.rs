@@ -14,28 +14,33 @@ impl Machine<'_> {
     /// `apt` and `apt-get`.
     pub(super) fn apt(&mut self, call: &mut Call<'_>) -> Outcome {
         let mut words = call.args.iter().map(|arg| String::from_utf8_lossy(arg).into_owned());
-        let (mut operands, mut recommends, mut assumes_yes) = (Vec::new(), true, false);
+        let (mut operands, mut install) = (Vec::new(), Install { recommends: true, keeps_conffiles: false });
+        let mut assumes_yes = false;
         while let Some(word) = words.next() {
             match word.as_str() {
                 "-o" | "--option" => match words.next() {
-                    Some(option) if is_plain_option(&option) => assumes_yes |= is_yes(&option),
+                    Some(option) if is_plain_option(&option) => {
+                        assumes_yes |= is_yes(&option);
+                        install.keeps_conffiles |= keeps_conffiles(&option);
+                    }
                     option => return Outcome::Unsupported(format!("-o {}", option.unwrap_or_default())),
                 },
                 "-y" | "--yes" | "-qq" | "--assume-yes" => assumes_yes = true,
                 "-q" | "--quiet" | "-f" | "--fix-broken" | "--allow-downgrades" | "--allow-change-held-packages" => {}
-                "--no-install-recommends" => recommends = false,
-                "--install-recommends" => recommends = true,
+                "--no-install-recommends" => install.recommends = false,
+                "--install-recommends" => install.recommends = true,
                 option
                     if option.strip_prefix("-o").or(option.strip_prefix("--option=")).is_some_and(is_plain_option) =>
                 {
                     assumes_yes |= is_yes(option);
+                    install.keeps_conffiles |= keeps_conffiles(option);
                 }
                 option if option.starts_with('-') => return Outcome::Unsupported(option.to_owned()),
                 _ => operands.push(word),
             }
         }
         match operands.split_first() {
-            Some((verb, [])) if verb == "update" => self.dropped("manifests say which packages there are"),
+            Some((verb, [])) if verb == "update" => self.dropped("packages come from manifests"),
             Some((verb, [])) if matches!(verb.as_str(), "clean" | "autoclean") => {
                 self.dropped("no package is left to be cleaned up")
             }
@@ -48,7 +53,7 @@ impl Machine<'_> {
                 if self.rules.archive.is_some() {
                     LOCAL.iter().for_each(|path| call.files.may_have_more(path.as_bytes()));
                 }
-                let outcome = self.install(packages, recommends);
+                let outcome = self.install(packages, &install);
                 call.files.packages_come();
                 self.has_all_programs = true;
                 outcome
@@ -61,7 +66,7 @@ impl Machine<'_> {
         }
     }
 
-    fn install(&mut self, packages: &[String], recommends: bool) -> Outcome {
+    fn install(&mut self, packages: &[String], install: &Install) -> Outcome {
         let mut names = Vec::new();
         for package in packages {
             let (name, version) =
@@ -84,10 +89,15 @@ impl Machine<'_> {
                 (None, None) => names.push(name.to_owned()),
             }
         }
-        if recommends && self.rules.recommends != Some(false) {
-            let bare = names.iter().map(|name| name.split('=').next().unwrap_or_default().to_owned());
-            self.effects.recommends.extend(bare);
+        let bare = names.iter().map(|name| name.split('=').next().unwrap_or_default().to_owned());
+        if install.recommends && self.rules.recommends != Some(false) {
+            self.effects.recommends.extend(bare.clone());
         }
+        // The first installation decides: later ones find the files that dpkg knows.
+        let is_new =
+            |name: &String| !self.effects.packages.iter().any(|known| known.split('=').next() == Some(name.as_str()));
+        let kept: Vec<String> = bare.filter(|name| install.keeps_conffiles && is_new(name)).collect();
+        self.effects.keep_conffiles.extend(kept);
         let reason = match names.is_empty() {
             true => "a rule leaves these packages out".to_owned(),
             false => format!("packages {}", names.join(" ")),
@@ -125,6 +135,18 @@ impl Machine<'_> {
             other => Outcome::Unsupported(other.to_owned()),
         }
     }
+}
+
+/// How `apt-get install` installs packages.
+struct Install {
+    recommends: bool,
+    /// Whether dpkg keeps configuration files that exist, without a question.
+    keeps_conffiles: bool,
+}
+
+/// Whether a setting of apt has dpkg keep configuration files that exist.
+fn keeps_conffiles(option: &str) -> bool {
+    option.to_ascii_lowercase().contains("dpkg::options::=--force-conf")
 }
 
 /// Whether a setting of apt answers its questions with yes.

@@ -63,6 +63,11 @@ impl UnitFile {
         values.flat_map(str::split_ascii_whitespace).find(|name| is_meant(name)).map(str::to_owned)
     }
 
+    /// Whether a key of a section has a value.
+    pub(super) fn has(&self, section: &str, key: &str) -> bool {
+        self.section(section).filter(|(name, _)| *name == key).last().is_some_and(|(_, value)| !value.is_empty())
+    }
+
     /// The service that runs once; none for other units.
     pub(super) fn one_shot(&self) -> Result<Option<OneShot>, String> {
         if self.section("Service").filter(|(key, _)| *key == "Type").last() != Some(("Type", "oneshot")) {

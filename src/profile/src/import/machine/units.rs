@@ -32,16 +32,48 @@ pub(in crate::import) struct Done {
     starts: u32,
 }
 
-/// Whether an active unit is started anew.
+/// A verb that starts units.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    Once,
-    Again,
+    Start,
+    Restart,
+    ReloadOrRestart,
+}
+
+impl Start {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Restart => "restart",
+            Self::ReloadOrRestart => "reload-or-restart",
+        }
+    }
 }
 
 /// Verbs that fail for units that a machine does not have, or that do not start.
-const STATUS_OF_UNITS: [&str; 8] =
-    ["disable", "kill", "reload", "reset-failed", "restart", "start", "stop", "try-restart"];
+const STATUS_OF_UNITS: [&str; 11] = [
+    "condrestart",
+    "disable",
+    "force-reload",
+    "reload",
+    "reload-or-restart",
+    "reset-failed",
+    "restart",
+    "start",
+    "stop",
+    "try-reload-or-restart",
+    "try-restart",
+];
+
+/// Units of systemd that every boot starts, by links of the package that `systemctl disable` leaves alone.
+const ALWAYS_STARTED: [&str; 6] = [
+    "systemd-journald.service",
+    "systemd-logind.service",
+    "systemd-modules-load.service",
+    "systemd-sysctl.service",
+    "systemd-tmpfiles-setup.service",
+    "systemd-udevd.service",
+];
 
 /// Units whose end is the end of an installation: an image is one that was never started.
 const CLOUD_INIT: [&str; 5] = ["cloud-init", "cloud-init-local", "cloud-init-main", "cloud-config", "cloud-final"];
@@ -81,19 +113,21 @@ impl Machine<'_> {
         match verb {
             "daemon-reload" | "daemon-reexec" | "reset-failed" => self.dropped("nothing runs yet"),
             "is-active" | "is-enabled" | "is-failed" | "is-system-running" | "status" | "show" | "cat"
-            | "list-units" | "list-unit-files" => Outcome::Deferred("it asks the running machine".to_owned()),
-            "kill" | "reload" | "stop" => self.stop(&*call.files, verb, &units),
+            | "list-units" | "list-unit-files" => Outcome::Deferred("it queries the running machine".to_owned()),
+            "reload" => self.reload(&*call.files, &units),
+            "stop" => self.stop(&*call.files, &units),
             "mask" => self.mask(&*call.files, units),
             "disable" => self.disable(&*call.files, units, now),
             "enable" => self.enable(call, &units, now),
-            "start" => self.start(call, &units, Start::Once),
-            "restart" => self.start(call, &units, Start::Again),
-            "try-restart" => {
+            "start" => self.start(call, &units, Start::Start),
+            "restart" => self.start(call, &units, Start::Restart),
+            "reload-or-restart" => self.start(call, &units, Start::ReloadOrRestart),
+            "condrestart" | "force-reload" | "try-reload-or-restart" | "try-restart" => {
                 let is_active = |unit: &&String| self.effects.done.get(*unit).is_some_and(|done| done.is_active);
                 let active: Vec<String> = units.iter().filter(is_active).cloned().collect();
                 match active.is_empty() {
                     true => self.dropped("nothing runs yet"),
-                    false => self.start(call, &active, Start::Again),
+                    false => self.start(call, &active, Start::Restart),
                 }
             }
             other => Outcome::Unsupported(other.to_owned()),
@@ -113,7 +147,7 @@ impl Machine<'_> {
             self.effects.disabled.remove(unit);
             self.effects.enabled.insert(unit.clone());
         }
-        match if now { self.start(call, units, Start::Once) } else { Outcome::Status(0) } {
+        match if now { self.start(call, units, Start::Start) } else { Outcome::Status(0) } {
             Outcome::Status(0) => {
                 self.note(StatementClass::Baked, if now { "enabled; each boot starts it" } else { "enabled" })
             }
@@ -122,14 +156,11 @@ impl Machine<'_> {
     }
 
     /// The first boot starts units that are not stopped before.
-    fn stop(&mut self, files: &dyn Files, verb: &str, units: &[String]) -> Outcome {
+    fn stop(&mut self, files: &dyn Files, units: &[String]) -> Outcome {
         if let Some(unit) = units.iter().find(|unit| self.running.contains(unit)) {
-            return Outcome::Unsupported(format!("{verb} of {unit} while it runs"));
+            return Outcome::Unsupported(format!("stop of {unit} while it runs"));
         }
-        if let Some(unit) = units.iter().find(|unit| verb != "stop" && self.effects.done.contains_key(*unit)) {
-            return Outcome::Unsupported(format!("{verb} of {unit}, which has run"));
-        }
-        for unit in units.iter().filter(|_| verb == "stop") {
+        for unit in units {
             self.effects.started.retain(|started| started != unit);
             if let Some(done) = self.effects.done.get_mut(unit) {
                 done.is_active = false;
@@ -140,6 +171,31 @@ impl Machine<'_> {
             }
         }
         self.dropped("nothing runs yet")
+    }
+
+    /// Each boot reads the configuration that a running unit would read again. The status says whether the unit runs.
+    fn reload(&mut self, files: &dyn Files, units: &[String]) -> Outcome {
+        for unit in units {
+            let is_own = self.is_own(files, unit);
+            let what = if self.running.contains(unit) {
+                "while it runs"
+            } else if self.effects.done.contains_key(unit) {
+                ", which has run"
+            } else if (is_own && !self.effects.started.contains(unit)) || self.effects.foreign_stopped.contains(unit) {
+                ", which is not active"
+            } else if is_own && !has_reload(files, unit) {
+                ", which has no ExecReload="
+            } else if let (false, Some(path)) = (is_own, foreign(files, unit)) {
+                return Outcome::Unsupported(format!("reload of {unit}, whose file is {path},"));
+            } else {
+                continue;
+            };
+            return Outcome::Unsupported(format!(
+                "reload of {unit}{}{what}",
+                if what.starts_with(',') { "" } else { " " }
+            ));
+        }
+        self.dropped("each boot reads the configuration")
     }
 
     fn mask(&mut self, files: &dyn Files, units: Vec<String>) -> Outcome {
@@ -156,10 +212,10 @@ impl Machine<'_> {
 
     fn disable(&mut self, files: &dyn Files, units: Vec<String>, now: bool) -> Outcome {
         if units.iter().all(|unit| unit.rsplit_once('.').is_some_and(|(name, _)| CLOUD_INIT.contains(&name))) {
-            return self.dropped("cloud-init brings the user data of a machine");
+            return self.dropped("cloud-init provides the user data of a machine");
         }
         if now {
-            let outcome = self.stop(files, "stop", &units);
+            let outcome = self.stop(files, &units);
             if outcome != Outcome::Status(0) {
                 return outcome;
             }
@@ -194,8 +250,8 @@ impl Machine<'_> {
         }
         if self.running.iter().any(|running| running == unit) {
             return match start {
-                Start::Once => self.dropped("it runs"),
-                Start::Again => Outcome::Unsupported(format!("restart of {unit} while it runs")),
+                Start::Start => self.dropped("it runs"),
+                _ => Outcome::Unsupported(format!("{} of {unit} while it runs", start.verb())),
             };
         }
         let path = format!("{UNITS}/{unit}");
@@ -210,8 +266,8 @@ impl Machine<'_> {
                 // A unit of the base is started by it.
                 None => {
                     self.effects.foreign_stopped.remove(unit);
-                    if start == Start::Once {
-                        self.effects.foreign_started.insert(unit.to_owned());
+                    if !ALWAYS_STARTED.contains(&unit) {
+                        self.effects.foreign_started.entry(unit.to_owned()).or_insert(start.verb());
                     }
                     self.dropped("each boot starts it if it is enabled")
                 }
@@ -223,7 +279,7 @@ impl Machine<'_> {
             if done.text != text {
                 return Outcome::Unsupported(format!("{unit}, which was changed after it was run,"));
             }
-            if done.is_active && start == Start::Once {
+            if done.is_active && start == Start::Start {
                 return self.dropped("it remains active");
             }
             if done.starts >= MAX_STARTS {
@@ -327,6 +383,12 @@ impl Machine<'_> {
 fn lacks_interpreter(files: &dyn Files, program: &str) -> bool {
     let is_own = files.is_made(program.as_bytes());
     is_own && files.read(program.as_bytes(), SCRIPT).is_ok_and(|text| !text.starts_with(b"#!") && !has_token(&text))
+}
+
+/// Whether a unit of the profile can be reloaded.
+fn has_reload(files: &dyn Files, unit: &str) -> bool {
+    let text = files.read(format!("{UNITS}/{unit}").as_bytes(), LARGEST).unwrap_or_default();
+    UnitFile::parse(&String::from_utf8_lossy(&text)).has("Service", "ExecReload")
 }
 
 /// A file of the profile that a unit is made of, other than one in `/etc/systemd/system` by its name.
