@@ -96,8 +96,14 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""directories": {¦"/x/../y": {"mode": "0750"}}"#, "path \"/x/../y\" is not absolute or has `..` in it"),
     (r#""directories": {¦"x": {"mode": "0750"}}"#, "path \"x\" is not absolute"),
     (r#""directories": {¦"/x/": {"mode": "0750"}}"#, "path \"/x/\" has an empty name"),
-    (r#""directories": {¦"/x\n": {"mode": "0750"}}"#, "path \"/x\\n\" has a control, bidirectional or zero-width character in it"),
-    (r#""directories": {¦"/x\u0000": {"mode": "0750"}}"#, "path \"/x\\0\" has a control, bidirectional or zero-width character in it"),
+    (
+        r#""directories": {¦"/x\n": {"mode": "0750"}}"#,
+        "path \"/x\\n\" has a control, bidirectional or zero-width character in it",
+    ),
+    (
+        r#""directories": {¦"/x\u0000": {"mode": "0750"}}"#,
+        "path \"/x\\0\" has a control, bidirectional or zero-width character in it",
+    ),
     (r#""directories": {"/x": {"mode": ¦"2777"}}"#, "mode 2777 lets all users write into a directory"),
     (r#""directories": {"/x": {"mode": ¦"750"}}"#, "mode \"750\" is not four octal digits"),
     (r#""directories": {"/x": {"mode": "0755"}, ¦"/x": {"mode": "0700"}}"#, "key \"/x\" comes twice"),
@@ -462,7 +468,9 @@ fn files_that_a_layer_may_not_have_are_refused() {
             drop(std::os::unix::net::UnixListener::bind(files.join("socket")).unwrap());
         }),
         ("has a name that is not UTF-8", |files| fs::write(files.join(OsStr::from_bytes(b"\xff")), "").unwrap()),
-        ("has a control, bidirectional or zero-width character in it", |files| fs::write(files.join("a\nb"), "").unwrap()),
+        ("has a control, bidirectional or zero-width character in it", |files| {
+            fs::write(files.join("a\nb"), "").unwrap()
+        }),
         ("differs from another name only in case", |files| {
             fs::write(files.join("README"), "").unwrap();
             fs::write(files.join("Readme"), "").unwrap();
@@ -510,7 +518,10 @@ fn faults_do_not_steer_the_terminal() {
     layer(dir.path(), "b", "");
     fs::create_dir(dir.path().join("b/files")).unwrap();
     fs::write(dir.path().join("b/files/\u{1b}[2J"), "").unwrap();
-    for (name, expected) in [("a", "unknown field `\\x1b[2J`"), ("b", "files/\\x1b[2J: has a control, bidirectional or zero-width character")] {
+    for (name, expected) in [
+        ("a", "unknown field `\\x1b[2J`"),
+        ("b", "files/\\x1b[2J: has a control, bidirectional or zero-width character"),
+    ] {
         let (faults, good) = check(&dir.path().join(name));
         assert!(!good && faults[0].contains(expected), "{faults:?}");
     }
