@@ -48,7 +48,7 @@ builder: firstboot ## Build vmbake
 	$(compile)
 tools: firstboot ## Build vmbake, and the programs that only tests and documents need
 	cargo build --quiet --release --workspace --bins --examples
-# The root file system of a base waits for the archive and the disk more than for a processor: it is made beside the compiler.
+# The root file system of a base waits for the archive and the disk more than for a processor: it is built while the compiler runs.
 base: firstboot ## Build vmbake and a Debian base image, unless BASE names one
 	@test -z "$(BASE)" || test -f "$(BASE)" || { echo "BASE=$(BASE): no such file" >&2; exit 1; }
 	@umask 022 && mkdir -p target && { test -n "$(BASE)" || test -e "$$(cat $(base) 2>/dev/null)" || tools/base-image/build.sh --root-only --arch $(ARCH); } & root=$$!; \
@@ -67,10 +67,11 @@ check: firstboot lint ## Lint, build without warnings, render the documentation 
 	tools/rustdoc.py
 	tools/crates.py --check
 	$(plain) cargo test --quiet --release --workspace --lib --bins
-lint: venv ## Check formatting, Python (ruff, types), licenses and sources of dependencies, and workflows
+lint: venv ## Check formatting, Python (ruff, types), spelling, licenses and sources of dependencies, and workflows
 	cargo fmt --all --check
 	$(python) ruff check --quiet .
 	$(python) basedpyright --level error
+	$(python) tools/words.py
 	tools/deny.sh
 	@said=$$($(python) tools/workflows.py) || { echo "$$said" | grep -v '^ok: ' >&2; exit 1; }
 test: ## Run all tests except slow ones, with one boot (knc), and list skipped tests at the end

@@ -208,7 +208,7 @@ if [ "$REGISTRY_ENABLED" = true ]; then
 distSpecVersion: 1.1.0
 storage:
   rootDirectory: /opt/zot/storage
-  # Every node serves the same bucket: nothing is kept here, and nobody tidies up there.
+  # Every node serves the same bucket: it keeps nothing locally, and does not clean up the bucket.
   dedupe: false
   remoteCache: false
   gc: false

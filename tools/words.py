@@ -2,7 +2,7 @@
 """words.py: checks spelling, and that texts use the terms of the field, in tracked files and in the subjects of the last commits.
 
 Runs codespell with the settings in pyproject.toml. Then reports each phrase of PHRASES with its place and the term to write instead. Exit status 1 if it found
-one. Texts of others stay as they are: vendored scripts, seeds of the fuzzers, recorded data.
+one. Texts of others stay as they are: vendored scripts, seeds of the fuzzers, recorded data; and so do files that layers install, as every image has their bytes.
 """
 
 import pathlib
@@ -12,11 +12,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TEXTS = {".md", ".py", ".rs", ".service", ".sh", ".snap", ".timer", ".toml", ".yaml", ".yml", ".svg", ""}
-OTHERS = re.compile(r"^LICENSE$|/data/|/fuzz/seeds/|/snippets/|^src/shell/tests/bash/|^tools/words\.py$|^\.git")
+OTHERS = re.compile(r"^LICENSE$|/data/|/fuzz/seeds/|^layers/[^/]+/files/|/snippets/|^src/shell/tests/bash/|^tools/words\.py$|^\.git")
 SUBJECTS = 20
 PHRASES = {
-    r"(?<!there )\bis no (?!longer|more|less|such)[a-z]": "is not a valid, invalid, is not",
-    r"\b(?:nobody|somebody|whoever|anybody)\b": "name the actor, or use the passive",
+    r"(?<!there )\bis no (?!more|less|such|\w+er\b)[a-z]": "is not a valid, invalid, is not",
+    # The account of that name, quoted or an operand, stays.
+    r"(?<![\w`\"'=#:])(?<!chown )(?<!passwd )(?<!-u )(?<!\bid )(?<!\d )(?:nobody|somebody|whoever|anybody)\b(?![\w`:\"'-])": "name the actor, or use the passive",
     r"\bbesides?\b": "next to, alongside, in addition to",
     r"\bby hand\b": "manually",
     r"\bhas it otherwise\b": "differs",

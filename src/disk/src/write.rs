@@ -226,10 +226,10 @@ fn run<S: Sink>(
     Ok(written)
 }
 
-/// Runs `beside` in a separate thread while `work` runs.
-fn at_once<A: Send, B>(beside: impl FnOnce() -> A + Send, work: impl FnOnce() -> B) -> Result<(A, B), WriteError> {
+/// Runs `concurrent` in a separate thread while `work` runs.
+fn at_once<A: Send, B>(concurrent: impl FnOnce() -> A + Send, work: impl FnOnce() -> B) -> Result<(A, B), WriteError> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, beside);
+        let thread = std::thread::Builder::new().spawn_scoped(scope, concurrent);
         let thread = thread.map_err(|source| WriteError::Thread { source })?;
         let done = work();
         Ok((thread.join().map_err(|_| WriteError::ThreadLost)?, done))

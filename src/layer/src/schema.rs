@@ -113,7 +113,7 @@ pub struct Schema {
     /// Groups by name, with their ids.
     #[serde(default)]
     pub groups: BTreeMap<String, u32>,
-    /// Users by name; each has a group of its own with the same id.
+    /// Users by name; each has a group with the same name and id.
     #[serde(default)]
     pub users: BTreeMap<String, Account>,
     /// Directories by absolute path.

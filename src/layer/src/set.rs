@@ -47,7 +47,7 @@ impl Loaded {
         }
     }
 
-    /// Takes what the layer says in words of its own for files and links like others; tells which it has twice.
+    /// Turns shorthand keys of the layer into files and links; returns duplicate paths.
     fn apply_settings(&mut self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let schema = self.document.schema.clone();

@@ -43,7 +43,7 @@ pub enum RootFault {
     #[error("media type is {found:?}, expected {MEDIA_TYPE}")]
     MediaType { found: String },
     #[error("no {what} listed")]
-    Nobody { what: &'static str },
+    NoEntry { what: &'static str },
 }
 
 impl Hint for RootFault {}
@@ -125,7 +125,7 @@ fn root(name: &str, bytes: &[u8]) -> Result<TrustedRoot, TrustError> {
         ("transparency log", root.tlogs.len()),
     ] {
         if count == 0 {
-            return Err(refused(RootFault::Nobody { what }));
+            return Err(refused(RootFault::NoEntry { what }));
         }
     }
     Ok(root)

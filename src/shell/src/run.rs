@@ -72,7 +72,7 @@ pub struct Event {
     pub status: u8,
 }
 
-/// What a script left, besides its changes to the tree.
+/// Results of a script other than its changes to the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     /// Its exit status.
@@ -153,7 +153,7 @@ fn unexpected(script: &Script<'_>) -> Box<ShellError> {
     Box::new(error(script, 0, ErrorKind::Unsupported { what: "this end of a script".to_owned() }))
 }
 
-/// The variables that a new shell has besides those of its environment. `IFS` is not inherited.
+/// The variables that a new shell has in addition to its environment. `IFS` is not inherited.
 pub(crate) fn defaults(variables: &mut BTreeMap<Vec<u8>, Variable>, directory: &[u8], language: Language) {
     for (name, value) in [(&b"IFS"[..], &b" \t\n"[..]), (b"OPTIND", b"1")] {
         variables.entry(name.to_vec()).or_default().value = Some(Rc::new(value.to_vec()));

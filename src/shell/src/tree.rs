@@ -122,7 +122,7 @@ impl<'t> TreeFiles<'t> {
                 }
                 Err(Errno::Enoent) => match self.read_link(&path) {
                     Ok(target) if target.ends_with(b"/") => return Err(Errno::Eisdir),
-                    Ok(target) => path = beside(&path, &target),
+                    Ok(target) => path = relative_to_link(&path, &target),
                     Err(_) => {
                         self.parent(&path)?;
                         return self.place(&path, mode, Kind::File(map));
@@ -299,7 +299,7 @@ fn strip(path: &[u8]) -> &[u8] {
 }
 
 /// Where a link at `path` leads.
-fn beside(path: &[u8], target: &[u8]) -> Vec<u8> {
+fn relative_to_link(path: &[u8], target: &[u8]) -> Vec<u8> {
     if target.starts_with(b"/") {
         return target.to_vec();
     }

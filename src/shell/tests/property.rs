@@ -114,7 +114,7 @@ fn case() -> impl Strategy<Value = String> {
     let values = (value(), value(), value(), proptest::collection::vec(value(), 0..4));
     let ifs =
         prop_oneof![Just("IFS=' \t'"), Just("IFS=:"), Just("IFS=' :'"), Just("IFS="), Just("unset IFS"), Just("IFS=a")];
-    // dash divides what follows `"$@"` in a word in ways of its own, so that one stands alone.
+    // dash divides what follows `"$@"` in a word in unusual ways, so that one stands alone.
     let word = prop_oneof![8 => proptest::collection::vec(part(), 1..4), 1 => Just(vec!["\"$@\"".to_owned()])];
     (values, ifs, word).prop_map(|((x, y, z, params), ifs, word)| {
         let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));

@@ -1,4 +1,4 @@
-//! Where credentials, regions and endpoints come from. Each case is a process of its own, whose environment is the case's: this test
+//! Where credentials, regions and endpoints come from. Each case is a separate process with its own environment: this test
 //! program, asked for [`opened`] only.
 
 use std::fs;

@@ -34,7 +34,7 @@ pub enum CannedAnswer {
     Whole { status: u16, headers: String, body: Vec<u8> },
     /// The start of an answer whose end never comes.
     Cut { body: Vec<u8>, announced: usize },
-    /// The connection is closed without a word.
+    /// The connection is closed silently.
     Closed,
     /// Nothing is said until the other side hangs up.
     Silent,

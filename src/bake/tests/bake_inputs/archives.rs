@@ -80,9 +80,13 @@ fn ambiguous_archives_are_refused() {
     let a = || file("a", "x");
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("directory with a content", member(b'5', b"d", b"", b"x"), "is not a file, and has a content of 1 bytes"),
-        ("link with a content", member(b'2', b"l", b"a", b"x"), "is no file, and has a content"),
-        ("old directory with a content", file("d/", "x"), "is no file, and has a content"),
-        ("hard link with a content", [a(), member(b'1', b"b", b"a", b"x")].concat(), "is no file, and has a content"),
+        ("link with a content", member(b'2', b"l", b"a", b"x"), "is not a file, and has a content"),
+        ("old directory with a content", file("d/", "x"), "is not a file, and has a content"),
+        (
+            "hard link with a content",
+            [a(), member(b'1', b"b", b"a", b"x")].concat(),
+            "is not a file, and has a content",
+        ),
         (
             "names of two kinds",
             [long(b"b\0"), pax("path", b"c"), a()].concat(),

@@ -311,7 +311,7 @@ fn what_an_upgrade_cannot_replace_is_refused() {
     }
 }
 
-/// dpkg compares with what the other package installed: until that is done here, nothing old may stay without a word.
+/// dpkg compares with what the other package installed: until that is done here, nothing old may stay silently.
 #[test]
 fn conffiles_that_move_between_packages_are_refused() {
     let status = "Package: p\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.0-1\n\n\

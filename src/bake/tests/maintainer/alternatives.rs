@@ -79,7 +79,7 @@ const CASES: [(&str, &str); 23] = [
         "echo f >$R/usr/man/x.1; echo f >$R/usr/bin/x; s a 1; u --quiet --remove-all x; s a 1; u --remove-all x",
     ),
     ("gone", "i a 1; i b 2; rm $R/usr/bin/b; u --display x; u --query x; u --list x; u --get-selections; u --auto x"),
-    ("gone by hand", "i a 1; i b 2; u --set x /usr/bin/a; rm $R/usr/bin/a; u --display x; i c 1"),
+    ("removed manually", "i a 1; i b 2; u --set x /usr/bin/a; rm $R/usr/bin/a; u --display x; i c 1"),
     ("all gone", "i a 1; u --set x /usr/bin/a; rm $R/usr/bin/a; u --query x; u --display x; u --auto x"),
     (
         "changed",

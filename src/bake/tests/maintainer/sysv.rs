@@ -33,7 +33,7 @@ const CASES: [(&str, &str); 5] = [
     ("off at first", "u reg defaults-disabled; u reg defaults 20 80; u -f reg remove"),
     ("no script", "u nix defaults; u nix defaults-disabled; u nix enable; u nix disable; u nix remove; u x/y defaults"),
     (
-        "links of its own",
+        "own links",
         "ln -s ../init.d/reg $R/etc/rc3.d/S20reg; u reg defaults; chmod -x $R/etc/init.d/reg; u reg remove; u reg defaults\n\
          rm $R/etc/init.d/reg; u reg remove",
     ),

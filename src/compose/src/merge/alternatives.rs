@@ -1,5 +1,5 @@
 //! Alternatives, as update-alternatives(1) installs them: a file of choices below `/var/lib/dpkg/alternatives` and two
-//! levels of links. In automatic mode the highest priority wins; what was chosen by hand stays.
+//! levels of links. In automatic mode the highest priority wins; a manual choice is kept.
 
 mod work;
 

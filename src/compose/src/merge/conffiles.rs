@@ -1,7 +1,6 @@
 //! Configuration files of packages: which version an upgrade leaves in place, and the digests that dpkg remembers.
 //!
-//! Nobody can be asked, so that the answer to each of dpkg's questions is the one of `--force-confold`: what the owner of
-//! the base changed stays, and the package's version is written next to it as `.dpkg-dist`.
+//! dpkg's prompts are answered as with `--force-confold`: a file that was changed in the base is kept, and the package's version is written next to it as `.dpkg-dist`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -28,7 +27,7 @@ enum Choice {
     /// It goes: what is there stays.
     Keep,
     /// It is written next to the existing file.
-    Beside,
+    Alongside,
 }
 
 /// Fails where a conffile of the package is one of another package too: what dpkg makes of that depends on what that package
@@ -123,7 +122,7 @@ fn upgrade(target: &mut Target, old: &Old, new: &str, placed: &mut Placed) -> Re
     match choose(before, current.as_deref(), new) {
         Choice::Install => {}
         Choice::Keep => placed.kept = true,
-        Choice::Beside => {
+        Choice::Alongside => {
             let backup = [placed.entry.path.as_slice(), b".dpkg-old"].concat();
             target.check_way(&backup)?;
             let removed = target.tree.remove(&backup);
@@ -139,11 +138,11 @@ fn choose(before: Option<&str>, current: Option<&str>, new: &str) -> Choice {
     match (before, current) {
         (_, Some(current)) if current == new => Choice::Keep,
         (None, None) => Choice::Install,
-        (None, Some(_)) => Choice::Beside,
+        (None, Some(_)) => Choice::Alongside,
         (Some(before), current) => match (Some(before) == current, before == new) {
             (true, _) => Choice::Install,
             (false, true) => Choice::Keep,
-            (false, false) => Choice::Beside,
+            (false, false) => Choice::Alongside,
         },
     }
 }
@@ -198,12 +197,12 @@ mod tests {
             (Some("a"), Some("a"), "b", Choice::Install),
             (Some("a"), Some("a"), "a", Choice::Keep),
             (Some("a"), Some("mine"), "a", Choice::Keep),
-            (Some("a"), Some("mine"), "b", Choice::Beside),
+            (Some("a"), Some("mine"), "b", Choice::Alongside),
             (Some("a"), Some("b"), "b", Choice::Keep),
             (Some("a"), None, "a", Choice::Keep),
-            (Some("a"), None, "b", Choice::Beside),
+            (Some("a"), None, "b", Choice::Alongside),
             (None, None, "b", Choice::Install),
-            (None, Some("mine"), "b", Choice::Beside),
+            (None, Some("mine"), "b", Choice::Alongside),
             (None, Some("b"), "b", Choice::Keep),
         ] {
             assert_eq!(choose(before, current, new), expected, "{before:?} {current:?} {new}");

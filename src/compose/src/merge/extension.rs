@@ -1,6 +1,6 @@
 //! A tree without a base: staged artifacts and the files of layers that hold nothing else enter, the tree of a system extension leaves.
 //!
-//! Whoever calls it has refused layers that do more.
+//! Callers have refused layers that do more.
 
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 

@@ -84,7 +84,7 @@ fn defaults(target: &mut Target, compiled: &Compiled) -> Result<(), MergeError> 
     file(target, &source.layer, &inputs.defaults, text.into_bytes())
 }
 
-/// Writes the files that a machine without settings of its own has too.
+/// Writes the files that a machine without settings has, too.
 fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str) -> Result<(), MergeError> {
     let mut plan = compiled.plan.clone();
     // Only a machine has them.

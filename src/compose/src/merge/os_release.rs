@@ -7,7 +7,7 @@ use super::place::Target;
 use vmbake_manifest::Manifest;
 
 /// Sets keys of os-release(5). The file of the distribution belongs to a package, whose digests must go on to match; so
-/// `/etc/os-release`, which is a link to it and wins over it, becomes a file of its own.
+/// `/etc/os-release`, which is a link to it and wins over it, becomes a regular file.
 pub(super) fn set(target: &mut Target, keys: &BTreeMap<String, String>, manifest: &Manifest) -> Result<(), MergeError> {
     if keys.is_empty() {
         return Ok(());

@@ -66,7 +66,7 @@ impl Target {
         }
     }
 
-    /// Takes the mount points of the file systems that fstab(5) of the tree has besides the root.
+    /// Takes the mount points of the file systems that fstab(5) of the tree has in addition to the root.
     pub(super) fn read_mounts(&mut self) -> Result<(), MergeError> {
         let text = self.text_or_empty("/etc/fstab")?;
         let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! Privileges in the finished tree: a file has those of the base, of its own package, or what a layer lists in `setuid`.
+//! Privileges in the finished tree: a file has those of the base, of the package that owns it, or what a layer lists in `setuid`.
 //!
 //! A package that was chosen by name answers for its own files. Its scripts give no privileges to those of others.
 

@@ -13,7 +13,7 @@ const NOLOGIN: &str = "/usr/sbin/nologin";
 #[derive(Debug, Default)]
 struct User {
     id: Option<u32>,
-    /// The id of its own group.
+    /// The id of the group with the same name.
     own: Option<u32>,
     /// A group of another name.
     group: Option<String>,

@@ -1,4 +1,4 @@
-//! Units of others: a layer with grants enables, replaces, extends and removes units of its own bundle alone, unless a grant names the very
+//! Units of others: a layer with grants enables, replaces, extends and removes only units of its bundle, unless a grant names the very
 //! path. A grant of a whole directory of units is for those of the bundle.
 //!
 //! The finished tree is compared, so that it does not matter which key, archive or script made a link, and which layer came first.

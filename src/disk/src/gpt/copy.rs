@@ -83,7 +83,7 @@ pub(super) fn read_entries(source: &dyn ReadAt, sector: u64, header: GPTHeader) 
     let mut array = vec![0; count as usize * ENTRY_LEN as usize];
     let read = source.read_exact_at(&mut array, offset(sector, start)?);
     read.map_err(|source| GptError::Read { lba: start, source })?;
-    // gptman reads more bytes than it decodes (the size of its own struct), including after the last entry.
+    // gptman reads more bytes than it decodes (the size of its struct), including after the last entry.
     array.resize(array.len() + SECTOR_LEN, 0);
     let entries = array.windows(2 * ENTRY_LEN as usize).step_by(ENTRY_LEN as usize).take(count as usize);
     let entries = entries.map(|mut bytes| GPTPartitionEntry::read_from(&mut bytes)).collect::<Result<Vec<_>, _>>();

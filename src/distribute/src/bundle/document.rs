@@ -67,7 +67,7 @@ pub struct BundleDocument {
     /// How it takes the place of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
-    /// Absolute paths of what a machine keeps when an image with another version takes the place of its own.
+    /// Absolute paths of what a machine keeps when its image is replaced by one with another version.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub state: BTreeSet<String>,
     /// What its layers may do.

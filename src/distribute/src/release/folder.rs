@@ -66,7 +66,7 @@ impl ReleaseFolder {
         let mut images: BTreeMap<(String, Format), NamedImage> = BTreeMap::new();
         for path in paths {
             let image = image(path, &folder, &listed)?;
-            beside(&folder, &image.name, &listed, &mut files)?;
+            sidecars(&folder, &image.name, &listed, &mut files)?;
             let key = (image.inputs.arch.clone(), image.format);
             if let Some(other) = images.get(&key) {
                 return Err(DocumentError::Twice { path: path.clone(), other: other.path.clone() });
@@ -99,7 +99,7 @@ fn image(path: &Path, folder: &Path, listed: &BTreeMap<String, Checksum>) -> Res
 }
 
 /// Adds the listed files next to an image. All must exist and match their checksums.
-fn beside(
+fn sidecars(
     folder: &Path,
     name: &str,
     listed: &BTreeMap<String, Checksum>,

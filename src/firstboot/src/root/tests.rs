@@ -192,7 +192,7 @@ fn in_a_directory_of_others_files_with_several_names_are_neither_read_nor_given_
     assert_eq!(found(root.read("/d/x", 9).unwrap_err()), "a file with several hard links");
     assert_eq!(found(root.permit("/d/x", &given, false).unwrap_err()), "a file with several hard links");
     assert!(root.write("/d/x", b"secret", &given).unwrap());
-    assert_eq!((mode(&secret), mode(&linked)), (private, 0o604), "the name gets a file of its own");
+    assert_eq!((mode(&secret), mode(&linked)), (private, 0o604), "the name gets a new file");
     assert_eq!(root.read("/d/x", 9).unwrap().unwrap(), b"secret");
     if own.uid == 0 {
         fs::set_permissions(tree.path().join("d"), fs::Permissions::from_mode(0o755)).unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::shell::Shell;
 use crate::syntax::{Assigned, Assignment, Condition, Node, Operation, Part, Redirect, Simple, Target, Word};
 
-/// Builtins that change nothing that another round sees, besides those that are programs as well.
+/// Builtins that change nothing that another round sees, except those that are programs as well.
 const BUILTINS: [&[u8]; 2] = [b":", b"continue"];
 
 /// Whether a body has only commands that are known to do something to the files of one round, or nothing.

@@ -113,7 +113,7 @@ mod tests {
         let sha512 = Digest::Sha512([0; 64]);
         assert_eq!(store.digest(&path, &file, &sha512).unwrap().0.algorithm(), "sha512");
         std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(store.digest(&path, &file, &digest).unwrap().0, digest, "whoever changed the mode may write");
+        assert_eq!(store.digest(&path, &file, &digest).unwrap().0, digest, "the user who changed the mode may write");
         File::options().write(true).open(&path).unwrap().write_all_at(b"x", 5).unwrap();
         assert_ne!(store.digest(&path, &file, &digest).unwrap().0, digest);
         assert_eq!(stale(&store).unwrap(), std::slice::from_ref(record));

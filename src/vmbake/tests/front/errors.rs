@@ -146,7 +146,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("preflight aws text", "text: is a text file", "`head text`"),
     ("delta none text -o new", "none: cannot open the image", "`vmbake bake` writes"),
     ("delta noise.raw text -o new", "text: is a text file", "`head text`"),
-    ("apply none --base noise.raw -o new", "none.json: cannot read", "beside the delta"),
+    ("apply none --base noise.raw -o new", "none.json: cannot read", "next to the delta"),
     (
         "archive create node --manifest pins/node.debian-13.amd64.json --store empty -o a.tar",
         "is not in the store",

@@ -308,7 +308,7 @@ fn options_are_those_of_the_operating_system_manager() {
     let mut desk = Desk::new();
     desk.options.retain(|(name, _)| name != "api-server-token");
     let said = desk.refusal();
-    assert_eq!(said.0, "the profile uses .Token, which nobody has given");
+    assert_eq!(said.0, "undefined profile field .Token");
     assert_eq!(said.1, "--set api-server-token=… gives it");
 }
 

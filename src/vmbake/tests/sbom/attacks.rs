@@ -75,7 +75,7 @@ fn damaged_status_files_are_refused() {
             "/var/lib/dpkg/status: stanza 2 is malformed: control file: has no field Package",
         ),
         (" x\n", "/var/lib/dpkg/status: stanza 1 is malformed: control file: starts with a continuation line"),
-        ("nothing\n", "/var/lib/dpkg/status: stanza 1 is malformed: control file: line \"nothing\" is no field"),
+        ("nothing\n", "/var/lib/dpkg/status: stanza 1 is malformed: control file: line \"nothing\" is not a field"),
     ] {
         assert_eq!(failure(&debian(status)), expected);
     }

@@ -20,8 +20,8 @@ impl Verification<'_> {
     /// Checks every existing image.
     pub(super) fn origin(&mut self, documented: &Documented) {
         let name = &documented.name;
-        let beside = match crate::release::read(&self.request.folder.join(Sidecar::Origins.file_name(name)), MAX_LEN) {
-            Ok(beside) => beside,
+        let sidecar = match crate::release::read(&self.request.folder.join(Sidecar::Origins.file_name(name)), MAX_LEN) {
+            Ok(sidecar) => sidecar,
             Err(error) => return self.report.failed_by(&Sidecar::Origins.file_name(name), "origin", &error),
         };
         // The materials are read from the first valid image: all contain the same disk.
@@ -32,7 +32,7 @@ impl Verification<'_> {
                 continue;
             }
             let tree = open_tree(&path, documented.inputs.partition).map_err(|error| escape::chain(&error));
-            match tree.and_then(|tree| Ok((compare(&tree, &beside, documented)?, tree))) {
+            match tree.and_then(|tree| Ok((compare(&tree, &sidecar, documented)?, tree))) {
                 Ok((record, tree)) => {
                     self.report.ok(&file, "origin", format!("{} paths", record.paths.len()));
                     asked.get_or_insert((record, tree));
@@ -47,13 +47,13 @@ impl Verification<'_> {
 }
 
 /// Compares the image with its record, and returns the record.
-fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<Record, String> {
+fn compare(tree: &Tree, sidecar: &[u8], documented: &Documented) -> Result<Record, String> {
     let inside = inside_record(tree).map_err(|error| escape::chain(&error))?;
     // An image without the first-boot layer contains no record: then the listed one applies.
-    if inside.is_some_and(|(_, text)| text != beside) {
+    if inside.is_some_and(|(_, text)| text != sidecar) {
         return Err("the record of origins in the image differs from the one next to it".to_owned());
     }
-    let record = Record::parse("the record of origins", beside).map_err(|error| escape::chain(&error))?;
+    let record = Record::parse("the record of origins", sidecar).map_err(|error| escape::chain(&error))?;
     let manifest = explain::inside_manifest(tree).map_err(|error| escape::chain(&error))?;
     if manifest.is_some_and(|manifest| manifest.digest() != documented.manifest.digest()) {
         return Err("the manifest in the image differs from the one next to it".to_owned());

@@ -95,7 +95,7 @@ const CASES: &[Case] = &[
         before: NEW,
     },
     Case {
-        name: "templates of its own",
+        name: "own templates",
         config: "F=${LOG%log}more\nprintf 'Template: more/one\\nType: string\\nDefault: d\\nDescription: One\\n' > $F\n\
             say db_x_loadtemplatefile $F\nsay db_get more/one\nsay db_x_loadtemplatefile $F else\nsay db_metaget more/one owners\n\
             say db_x_loadtemplatefile /nope\nsay db_x_loadtemplatefile\nrm $F\nsay db_data own/made type string\nsay db_data own/made type string\n\

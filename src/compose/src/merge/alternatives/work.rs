@@ -138,7 +138,7 @@ impl Work<'_> {
         self.said.push(Said::Warning(text));
     }
 
-    /// Somebody else's link means manual mode, none or one that leads nowhere means automatic mode.
+    /// A link of another origin means manual mode; a missing or broken link means automatic mode.
     fn notice(&mut self, current: Option<&str>) {
         self.group.manual &= current.is_some();
         let Some(current) = current.filter(|current| !self.group.choices.contains_key(*current)) else { return };

@@ -61,7 +61,7 @@ impl Files {
         Ok(())
     }
 
-    /// Takes an owner from a question. Nobody's question is gone, and so is its template.
+    /// Removes an owner from a question. A question without owners is removed with its template.
     pub(super) fn remove_owner(&mut self, name: &[u8], owner: &[u8]) {
         let template = self.question(name).and_then(|question| question.field(b"template")).cloned();
         let file = if self.config.get(name).is_some() { &mut self.config } else { &mut self.passwords };

@@ -72,7 +72,7 @@ impl<'a> Loader<'a> {
                     continue;
                 }
                 let Some((path, id, elf)) = self.find(&objects, next, &name) else {
-                    // Whoever loads this library by name may have loaded that one already.
+                    // A program that loads this library by name may have loaded that one already.
                     if program.elf.interpreter.is_none() && self.brought.contains(&name) {
                         continue;
                     }

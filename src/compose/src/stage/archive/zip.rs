@@ -117,7 +117,7 @@ fn append(
             header.set_entry_type(EntryType::Symlink);
             let target = target(&mut content).map_err(|source| unread(raw, source))?;
             let target = check_target(&target, raw)?;
-            // Both in one extended header: the name of its own would need a second one where it is long.
+            // Both in one extended header: a separate name would need a second one where it is long.
             tar.append_pax_extensions([("path", path.as_slice()), ("linkpath", target.as_slice())])
                 .and_then(|()| tar.append_data(&mut header, "symlink", io::empty()))
         }

@@ -223,7 +223,7 @@ impl Machine<'_> {
         if let Some(list) = value_of(sum.as_bytes()).filter(is_file) {
             let list = url(list);
             let file = match name {
-                "" => self.beside(call, &list),
+                "" => self.check_listed(call, &list),
                 name => call.files.read(&call.path(name.as_bytes()), LARGEST).ok().and_then(|text| token_of(&text)),
             };
             let file = file.ok_or_else(|| format!("a list for which no fetched file is there: {list}"))?;
@@ -244,7 +244,7 @@ impl Machine<'_> {
     }
 
     /// The fetched file in the working directory that a list without names is about.
-    fn beside(&self, call: &Call<'_>, list: &str) -> Option<usize> {
+    fn check_listed(&self, call: &Call<'_>, list: &str) -> Option<usize> {
         let is_here = |path: &Vec<u8>| path.rsplitn(2, |byte| *byte == b'/').nth(1) == Some(call.cwd);
         let about = |fetched: &Fetched| match &fetched.what {
             What::Url(url) => list.strip_prefix(url.as_str()).is_some_and(|ending| ending.starts_with('.')),

@@ -49,7 +49,7 @@ impl Grammar {
     pub(super) fn word(&mut self) -> Node {
         let count = 1 + self.random.weighted(&[70, 22, 8]);
         let mut parts: Vec<Piece> = (0..count).map(|_| self.part().into()).collect();
-        // dash divides what follows `"$@"` in a word in ways of its own.
+        // dash divides what follows `"$@"` in a word in unusual ways.
         if let Some(at) = parts.iter().position(|part| part.text().starts_with('"') && part.text().contains('@')) {
             parts.truncate(at + 1);
         }

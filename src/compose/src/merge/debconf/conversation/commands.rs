@@ -24,7 +24,7 @@ impl Conversation {
         SUCCESS
     }
 
-    /// Nobody is asked, so that no question is visible.
+    /// The frontend is noninteractive, so no question is visible.
     pub(super) fn input(&mut self, files: &Files, priority: &[u8], question: &Text) -> Result<Reply, DebconfFault> {
         if let Some(reply) = known(files, question, true) {
             return Ok(reply);

@@ -32,7 +32,7 @@ pub(super) fn find(name: &str) -> Option<Command> {
 
 /// Whose diversion is meant.
 enum Whose {
-    Anybody,
+    Any,
     Package(Option<String>),
 }
 
@@ -88,7 +88,7 @@ fn request(call: &Call<'_>, options: &Options, path: String) -> Request {
     let whose = match package {
         _ if options.has("local") => Whose::Package(None),
         Some(package) => Whose::Package(Some(package).filter(|package| package != "LOCAL")),
-        None => Whose::Anybody,
+        None => Whose::Any,
     };
     Request {
         path,
@@ -112,7 +112,7 @@ fn add(system: &mut System<'_, '_>, call: &mut Call<'_>, request: &Request, foun
     }
     let package = match &request.whose {
         Whose::Package(package) => package.clone(),
-        Whose::Anybody => None,
+        Whose::Any => None,
     };
     let new = Diversion { to: request.to.clone().unwrap_or_else(|| format!("{path}.distrib")), package };
     let text = described(path, &new);
@@ -215,7 +215,7 @@ impl Request {
         let to = self.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
         let path = &self.path;
         match &self.whose {
-            Whose::Anybody => format!("any diversion of {path}{to}"),
+            Whose::Any => format!("any diversion of {path}{to}"),
             Whose::Package(None) => format!("local diversion of {path}{to}"),
             Whose::Package(Some(package)) => format!("diversion of {path}{to} by {package}"),
         }

@@ -274,7 +274,7 @@ fn own_group(
     Ok(Ok(gid))
 }
 
-/// Adds the user, makes its home, and writes its comment, each as a step of its own.
+/// Adds the user, creates its home and writes its comment, each in a separate step.
 fn create(
     system: &mut System<'_, '_>,
     call: &mut Call<'_>,
