@@ -187,7 +187,7 @@ fn layouts_are_not_followed_elsewhere() {
     assert!(!ok && said.contains("cannot read"), "{said}");
     fs::write(shop.path("agent.oci/oci-layout"), "{}").unwrap();
     let (ok, said) = shop.check("agent.oci");
-    assert!(!ok && said.contains("oci-layout: is not the marker of an image layout"), "{said}");
+    assert!(!ok && said.contains("oci-layout: is not that of an image layout"), "{said}");
     let (ok, said) = shop.check("none.oci");
     assert!(!ok && said.contains("none.oci: cannot read"), "{said}");
 }

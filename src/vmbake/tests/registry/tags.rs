@@ -31,7 +31,7 @@ fn lists_that_lead_elsewhere_or_never_end_are_refused() {
             "<http://127.0.0.1:9/v2/a/tags/list>; rel=\"next\"",
             "http://127.0.0.1:9/v2/a/tags/list: the response has no valid next page of the list",
         ),
-        ("</v2/a/tags/list>; rel=\"next\"", "the answer has no usable end of the list"),
+        ("</v2/a/tags/list>; rel=\"next\"", "the response has no valid end of the list"),
     ] {
         let server = serve(move |_, _, _| reply(200, r#"{"tags": []}"#).header("link", link));
         let error = tags(&server).unwrap_err();
