@@ -90,7 +90,7 @@ fn by_layer(stated: &Digest, entry: &Dependency) -> Result<Standing, LinkError> 
             same("digest", &entry.digest.to_string(), &stated.to_string())?;
             Ok(Standing::Stated)
         }
-        proof => Err(weak("the SHA-256 that its layer states", proof.as_ref())),
+        proof => Err(weak("the SHA-256 stated in its layer", proof.as_ref())),
     }
 }
 

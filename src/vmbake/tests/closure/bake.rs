@@ -128,7 +128,7 @@ fn a_package_is_of_an_archive_that_may_have_it() {
     for (from, to, expected) in [
         ("\"archive\": \"main\"", "\"archive\": \"extra\"", "its source demands the signed index of archive main"),
         ("\"proof\": \"main\"", "\"proof\": \"none\"", "tool: its proof \"none\" is none of `indexes`"),
-        ("\"layer\": \"web\",", "", "tool: `layer` and `reason` go together"),
+        ("\"layer\": \"web\",", "", "tool: `layer` and `reason` require each other"),
         ("\"layer\": \"web\",", "\"layer\": \"other\",", "tool: chosen for layer other, which is missing in `closure`"),
         ("\"version\": \"1\"", "\"version\": \"2\"", "no package tool 2"),
         ("\"type\": \"deb\"", "\"type\": \"binary\"", "tool: has a `layer`, but its proof is not of an archive"),
