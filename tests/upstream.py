@@ -324,7 +324,7 @@ def forge(lab, manifests, store, work):
         ("kubelet", {"identity": "attacker@example.org"}, "does not prove it"),
         ("kubelet", {"evidence": [None, None]}, "pins no evidence for the signature"),
         ("runc", {}, "the manifest states digest"),
-        ("runc", {"proof": None}, "its source demands a checksum file"),
+        ("runc", {"proof": None}, "its source requires a checksum file"),
     ]:
         document = json.loads((manifests / path.name).read_text())
         pinned = document["vmconfig"]["dependencies"][name]

@@ -64,10 +64,10 @@ fn no_changed_archive_is_taken() {
         ("an owner", &|m| m[2] = member(&name(&m[2]), &m[2].1.clone(), |h| h.set_uid(1)), "in another form"),
         ("a mode", &|m| m[2] = member(&name(&m[2]), &m[2].1.clone(), |h| h.set_mode(0o4755)), "in another form"),
         ("a checksum", &|m| m[2].0[148] ^= 1, "in another form"),
-        ("a hostile length", &|m| m[2] = member(&name(&m[2]), b"", |h| h.set_size(1 << 40)), "it is cut off"),
+        ("a hostile length", &|m| m[2] = member(&name(&m[2]), b"", |h| h.set_size(1 << 40)), "truncated at offset"),
         ("the largest length", &|m| m[2] = member(&name(&m[2]), b"", |h| h.set_size(u64::MAX)), "blobs/"),
-        ("two that are swapped", &|m| m.swap(3, 4), "is not in its place"),
-        ("one twice", &|m| m.insert(3, m[2].clone()), "is not in its place"),
+        ("two that are swapped", &|m| m.swap(3, 4), "is out of order or duplicated"),
+        ("one twice", &|m| m.insert(3, m[2].clone()), "is out of order or duplicated"),
         ("no marker", &|m| drop(m.remove(0)), "oci-layout is not at its place in the archive"),
         ("no index", &|m| drop(m.remove(1)), "index.json is not at its place in the archive"),
         ("the index first", &|m| m.swap(0, 1), "oci-layout is not at its place in the archive"),
@@ -156,17 +156,17 @@ fn an_archive_that_is_cut_off_or_goes_on_is_refused() {
     for end in ends {
         fs::write(lab.path("b.tar"), &bytes[..end]).unwrap();
         let verified = lab.run("verify", &lab.path("b.tar"), &[]);
-        assert!(stderr(&verified).contains("it is cut off"), "{end}: {}", stderr(&verified));
+        assert!(stderr(&verified).contains("truncated at offset"), "{end}: {}", stderr(&verified));
         assert_eq!(verified.status.code(), Some(1));
     }
     for more in [&b"x"[..], &[0; 512], &bytes] {
         fs::write(lab.path("b.tar"), [&bytes, more].concat()).unwrap();
         let verified = lab.run("verify", &lab.path("b.tar"), &[]);
-        assert!(stderr(&verified).contains("after its end"), "{}", stderr(&verified));
+        assert!(stderr(&verified).contains("trailing data at offset"), "{}", stderr(&verified));
     }
     let parts = lab.archive("p.tar", &["--split", "100000"]);
     fs::remove_file(lab.path("p.tar.001")).unwrap();
-    assert!(stderr(&lab.run("verify", &parts, &[])).contains("it is cut off"));
+    assert!(stderr(&lab.run("verify", &parts, &[])).contains("truncated at offset"));
     assert!(stderr(&lab.run("verify", &lab.path("none.tar"), &[])).contains("none.tar: cannot read"));
 }
 

@@ -126,7 +126,7 @@ fn a_package_is_of_an_archive_that_may_have_it() {
     assert!(workshop.update(&[]).status.success());
     let manifest = workshop.manifest();
     for (from, to, expected) in [
-        ("\"archive\": \"main\"", "\"archive\": \"extra\"", "its source demands the signed index of archive main"),
+        ("\"archive\": \"main\"", "\"archive\": \"extra\"", "its source requires the signed index of archive main"),
         ("\"proof\": \"main\"", "\"proof\": \"none\"", "tool: its proof \"none\" is none of `indexes`"),
         ("\"layer\": \"web\",", "", "tool: `layer` and `reason` require each other"),
         ("\"layer\": \"web\",", "\"layer\": \"other\",", "tool: chosen for layer other, which is missing in `closure`"),

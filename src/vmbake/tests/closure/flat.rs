@@ -55,7 +55,7 @@ fn a_release_with_a_detached_signature_proves_packages() {
     assert_eq!(file(&workshop.path("dist/web.o.amd64.raw"), "/usr/share/app/version"), "3.0");
     for (path, expected) in [
         ("/repos/changed", "Release: verification of the signature Release.gpg failed"),
-        ("/repos/unsigned", "/repos/unsigned/Release and Release.gpg"),
+        ("/repos/unsigned", "/repos/unsigned: neither InRelease nor both Release and Release.gpg"),
         ("/repos/without-index", "Release: does not list Packages"),
     ] {
         let updated = use_archive(path);
@@ -111,7 +111,7 @@ fn what_is_wrong_with_a_flat_archive_is_named() {
         (r#""suite": "/""#, r#""suite": "one""#, "component is missing"),
         (r#""suite": "/""#, r#""suite": "../two/""#, "is outside of the archive"),
         (r#""suite": "/""#, r#""suite": "other/""#, "/repos/one/other/InRelease"),
-        (r#""suite": "/""#, r#""suite": "other/""#, "other/Release and Release.gpg"),
+        (r#""suite": "/""#, r#""suite": "other/""#, "neither InRelease nor both Release and Release.gpg"),
         ("vendor.asc", "absent.asc", "absent.asc"),
     ] {
         fs::write(workshop.path("sources.json"), sources.replace(from, to)).unwrap();

@@ -20,7 +20,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#""packages": ["app=1.2", "clash"]"#,
         "clash → clash-lib: conflicts with app → tool (1): Conflicts tool",
-        "no package is ever removed",
+        "packages are never removed",
     ),
     (
         r#""packages": ["newer-libc"], "hold": ["libc6"]"#,
@@ -35,7 +35,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#""packages": ["tool"], "archive": "extra""#,
         "trust anchor absent.asc not found in trust",
-        "--trust takes a directory of trust anchors",
+        "use --trust to name a directory of trust anchors",
     ),
     (
         r#""packages": ["tool"], "archive": "exra""#,

@@ -135,7 +135,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("sign folder --key none", "none: cannot read the key", "--help"),
     ("sign folder --key text", "text: cannot be used as a private key", "`vmbake key generate`"),
     ("convert none --format gce -o new", "none: cannot open the image", "`vmbake bake` writes"),
-    ("convert noise.raw --format vhd -o new", "it needs a whole number of MiB", "--size 1M"),
+    ("convert noise.raw --format vhd -o new", "expected a multiple of one MiB", "--size 1M"),
     ("podplane manifest none --url https://a.example", "none: cannot open the image", "`vmbake bake` writes"),
     (
         "podplane manifest noise.raw --url https://a.example -o noise.raw --force",

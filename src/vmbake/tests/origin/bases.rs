@@ -76,7 +76,7 @@ fn a_partition_behind_the_root_is_kept() {
     request.size = Some(base.len() as u64 * 2);
     request.out = dir.path().join("larger");
     let (text, told) = refused(&request);
-    assert!(text.starts_with("refused: partition 5 (Linux swap) stands behind the root partition 1: "), "{text}");
+    assert!(text.starts_with("refused: partition 5 (Linux swap) follows the root partition 1: "), "{text}");
     assert!(told.contains("bake without --size"), "{told}");
 }
 

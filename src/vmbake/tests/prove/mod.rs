@@ -52,15 +52,15 @@ fn every_changed_word_is_noticed() {
             "tool",
             "proof",
             json!({"type": "first-use"}),
-            "records the first download, its source demands the signed index",
+            "records the first download, but its source requires the signed index",
         ),
         ("tool", "proof", json!({"type": "local"}), "records a local file"),
         ("tool", "proof/signers", json!(["A"]), "the manifest states signers A"),
         ("tool", "proof/date", json!("2026-11-15T08:00:00Z"), "the manifest states Date 2026-11-15T08:00:00Z"),
         ("tool", "proof/signed", json!("2026-11-15T08:00:00Z"), "the manifest states time of signing"),
         ("tool", "proof/suite", json!("sid"), "the manifest states suite sid, but the proven one is trixie"),
-        ("tool", "proof/archive", json!("other"), "its source demands the signed index of archive main"),
-        ("tool", "proof/archive", json!("none"), "its source demands the signed index of archive main"),
+        ("tool", "proof/archive", json!("other"), "its source requires the signed index of archive main"),
+        ("tool", "proof/archive", json!("none"), "its source requires the signed index of archive main"),
         // An archive that may have it, but does not: its documents are elsewhere.
         ("tool", "proof/archive", json!("fixes"), "it must be from https://f.example/debian/dists/trixie/InRelease"),
         ("tool", "proof/evidence", json!([]), "pins no evidence for archive main"),
@@ -84,7 +84,7 @@ fn every_changed_word_is_noticed() {
             "program",
             "proof",
             json!({"type": "first-use"}),
-            "records the first download, its source demands a checksum file",
+            "records the first download, but its source requires a checksum file",
         ),
     ] {
         let manifest = changed(&site.manifest, &format!("dependencies/{name}/{key}"), value.clone());
@@ -111,7 +111,7 @@ fn evidence_comes_from_where_it_was_published() {
         for (key, value) in [("url", json!("https://evil.example/x")), ("form", json!("log-entry"))] {
             let manifest = changed(&site.manifest, &format!("evidence/{digest}/{key}"), value);
             let said = site.one(&manifest, "tool").unwrap_err();
-            assert!(said.contains("and it must be from https://a.example/debian/dists/trixie/"), "{said}");
+            assert!(said.contains("expected https://a.example/debian/dists/trixie/"), "{said}");
         }
         let manifest = changed(&site.manifest, &format!("evidence/{digest}/size"), json!(200 << 20));
         assert!(site.one(&manifest, "tool").unwrap_err().contains("more than the limit of"));

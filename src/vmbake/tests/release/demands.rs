@@ -191,14 +191,14 @@ fn a_policy_is_read_strictly() {
     assert_eq!(policy.keys.unwrap().of, [Path::new("/p/a.pub")]);
     for (text, expected) in [
         ("{}", "missing field `format`"),
-        (r#"{"format": 2}"#, "is in format 2"),
+        (r#"{"format": 2}"#, "unsupported format 2"),
         (r#"{"format": 1, "format": 1}"#, "duplicate key"),
         (r#"{"format": 1, "key": []}"#, "unknown field `key`"),
         (r#"{"format": 1, "keys": {"require": 2, "of": ["a"]}}"#, "`require` is 2, but there are 1 keys"),
         (r#"{"format": 1, "keys": {"require": 0, "of": ["a"]}}"#, "`require` is 0, but there are 1 keys"),
         (r#"{"format": 1, "builders": []}"#, "an empty list"),
         (r#"{"format": 1, "builders": ["me"]}"#, "builder \"me\" is not a valid URI"),
-        (r#"{"format": 1, "sources": ["sha256:1"]}"#, "is not sha256:"),
+        (r#"{"format": 1, "sources": ["sha256:1"]}"#, "expected sha256:"),
         ("x", "expected value"),
     ] {
         let error = parse(text).unwrap_err();

@@ -143,14 +143,14 @@ fn a_forged_manifest_is_refused() {
     yard.updated();
     let good = yard.manifest();
     let other = format!("sha256:{}", sha256("arm64"));
-    let states = "its source demands the SHA-256 stated in its layer";
+    let states = "its source requires the SHA-256 stated in its layer";
     for (pointer, value, expected) in [
         ("/dependencies/tool/digest", json!(other), "the manifest states digest"),
         ("/dependencies/tool/url", json!("https://up.example/x"), "the manifest states address"),
         ("/dependencies/tool/version", json!("2"), "the manifest states version 2, but the proven one is 1.0"),
         ("/dependencies/tool/proof", json!({"type": "first-use"}), states),
         ("/requests/box/downloads/tool/proof", json!({"stated": other}), "the manifest states digest"),
-        ("/requests/box/downloads/tool/proof", json!("checksum"), "its source demands the first download"),
+        ("/requests/box/downloads/tool/proof", json!("checksum"), "its source requires the first download"),
         ("/requests", json!({}), "no source says how that is proven"),
     ] {
         let mut forged = good.clone();
