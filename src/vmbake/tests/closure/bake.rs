@@ -199,7 +199,7 @@ fn a_base_that_a_bake_refuses_is_not_pinned() {
         let updated = workshop.update(&[]);
         let text = said(&updated);
         assert!(!updated.status.success() && text.contains(expected), "{text}");
-        assert!(text.contains("hint: --image takes") && !text.contains("proxy"), "{text}");
+        assert!(text.contains("hint: use --image with") && !text.contains("proxy"), "{text}");
         assert!(!workshop.path("m/web.o.amd64.json").exists(), "{image}");
     }
 }

@@ -54,7 +54,7 @@ fn a_download_is_no_way_around_a_signature() {
     let (ok, said) = yard.update(&[]);
     let expected = "box.o.amd64: download tool of layer box requires a weaker proof than artifact their of the sources: a digest stated in a layer instead of a sigstore bundle by me@example.org of https://example.org";
     assert!(!ok && said.contains(expected), "{said}");
-    assert!(said.contains("hint: take its `checksums` and `proof` from the artifact their"), "{said}");
+    assert!(said.contains("hint: copy `checksums` and `proof` from the artifact their"), "{said}");
     assert!(!yard.path("m").exists());
 }
 
