@@ -77,6 +77,6 @@ fn a_manifest_cannot_claim_another_state() {
         assert!(manifest.contains(from), "{manifest}");
         std::fs::write(workshop.path("m/web.o.amd64.json"), manifest.replace(from, to)).unwrap();
         let output = workshop.bake();
-        assert!(!output.status.success() && said(&output).contains("is not proven"), "{to}: {}", said(&output));
+        assert!(!output.status.success() && said(&output).contains("verification failed"), "{to}: {}", said(&output));
     }
 }

@@ -96,7 +96,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     ("manifest show blank.json", "blank.json:1:2: invalid manifest", "`vmbake update` writes manifests"),
     ("manifest show text", "text:1:1: invalid manifest", "`vmbake update` writes manifests"),
-    ("manifest show pins/node.debian-13.amd64.json", "is not proven", "`vmbake fetch`"),
+    ("manifest show pins/node.debian-13.amd64.json", "verification failed", "`vmbake fetch`"),
     ("fetch nod", "unknown kind nod", "did you mean `node`?"),
     (
         "fetch node",
