@@ -120,8 +120,8 @@ pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) 
     record.deferred = deferred.iter().cloned().map(|found| (found.package, found.reason)).collect();
     record.privileged.clone_from(privileged);
     record.logins.clone_from(logins);
-    let record = tree.find(merge::RECORD.as_bytes()).map_err(OriginError::Place)?;
-    let Some(origin) = record.map(|id| tree.inode(id).origin) else {
+    let node = tree.find(merge::RECORD.as_bytes()).map_err(OriginError::Place)?;
+    let Some(origin) = node.map(|id| tree.inode(id).origin) else {
         return record.to_text().map_err(OriginError::Json);
     };
     let layer = tree.origin(origin).layer.clone();

@@ -78,9 +78,7 @@ fn stanza(fields: &[(String, String)]) -> Option<String> {
 /// What is wrong with a line, of which comments and empty ones are none.
 fn entry(line: &str) -> Option<String> {
     let mut words = Words(line.trim());
-    let Some(kind) = words.next().map(|word| word.unwrap_or_default()).filter(|kind| !kind.starts_with('#')) else {
-        return None;
-    };
+    let kind = words.next().map(|word| word.unwrap_or_default()).filter(|kind| !kind.starts_with('#'))?;
     if !TYPES.contains(&kind) {
         return Some(format!("expected deb or deb-src, found {kind:?}"));
     }

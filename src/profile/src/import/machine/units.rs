@@ -34,13 +34,13 @@ pub(in crate::import) struct Done {
 
 /// A verb that starts units.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Start {
+enum StartVerb {
     Start,
     Restart,
     ReloadOrRestart,
 }
 
-impl Start {
+impl StartVerb {
     fn verb(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -119,15 +119,15 @@ impl Machine<'_> {
             "mask" => self.mask(&*call.files, units),
             "disable" => self.disable(&*call.files, units, now),
             "enable" => self.enable(call, &units, now),
-            "start" => self.start(call, &units, Start::Start),
-            "restart" => self.start(call, &units, Start::Restart),
-            "reload-or-restart" => self.start(call, &units, Start::ReloadOrRestart),
+            "start" => self.start(call, &units, StartVerb::Start),
+            "restart" => self.start(call, &units, StartVerb::Restart),
+            "reload-or-restart" => self.start(call, &units, StartVerb::ReloadOrRestart),
             "condrestart" | "force-reload" | "try-reload-or-restart" | "try-restart" => {
                 let is_active = |unit: &&String| self.effects.done.get(*unit).is_some_and(|done| done.is_active);
                 let active: Vec<String> = units.iter().filter(is_active).cloned().collect();
                 match active.is_empty() {
                     true => self.dropped("nothing runs yet"),
-                    false => self.start(call, &active, Start::Restart),
+                    false => self.start(call, &active, StartVerb::Restart),
                 }
             }
             other => Outcome::Unsupported(other.to_owned()),
@@ -147,7 +147,7 @@ impl Machine<'_> {
             self.effects.disabled.remove(unit);
             self.effects.enabled.insert(unit.clone());
         }
-        match if now { self.start(call, units, Start::Start) } else { Outcome::Status(0) } {
+        match if now { self.start(call, units, StartVerb::Start) } else { Outcome::Status(0) } {
             Outcome::Status(0) => {
                 self.note(StatementClass::Baked, if now { "enabled; each boot starts it" } else { "enabled" })
             }
@@ -234,7 +234,7 @@ impl Machine<'_> {
         }
     }
 
-    fn start(&mut self, call: &mut Call<'_>, units: &[String], start: Start) -> Outcome {
+    fn start(&mut self, call: &mut Call<'_>, units: &[String], start: StartVerb) -> Outcome {
         for unit in units {
             let outcome = self.start_one(&mut *call.files, unit, units, start);
             if outcome != Outcome::Status(0) {
@@ -244,13 +244,13 @@ impl Machine<'_> {
         Outcome::Status(0)
     }
 
-    fn start_one(&mut self, files: &mut dyn Files, unit: &str, together: &[String], start: Start) -> Outcome {
+    fn start_one(&mut self, files: &mut dyn Files, unit: &str, together: &[String], start: StartVerb) -> Outcome {
         if self.effects.masked.contains(unit) {
             return Outcome::Refused(format!("{unit} is masked"));
         }
         if self.running.iter().any(|running| running == unit) {
             return match start {
-                Start::Start => self.dropped("it runs"),
+                StartVerb::Start => self.dropped("it runs"),
                 _ => Outcome::Unsupported(format!("{} of {unit} while it runs", start.verb())),
             };
         }
@@ -279,7 +279,7 @@ impl Machine<'_> {
             if done.text != text {
                 return Outcome::Unsupported(format!("{unit}, which was changed after it was run,"));
             }
-            if done.is_active && start == Start::Start {
+            if done.is_active && start == StartVerb::Start {
                 return self.dropped("it remains active");
             }
             if done.starts >= MAX_STARTS {
