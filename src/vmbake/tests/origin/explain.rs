@@ -242,7 +242,7 @@ fn a_record_beside_the_image_is_used_or_compared() {
     fs::write(&sidecar, "{}").unwrap();
     assert!(asked(&bare, Some(&sidecar)).unwrap_err().to_string().contains("not a valid record of origins"));
     fs::File::create(&sidecar).unwrap().set_len(1 << 40).unwrap();
-    assert!(asked(&bare, Some(&sidecar)).unwrap_err().to_string().contains("more than the 33554432 bytes"));
+    assert!(asked(&bare, Some(&sidecar)).unwrap_err().to_string().contains("larger than 33554432 bytes"));
     let missing = dir.path().join("missing.json");
     assert!(asked(&bare, Some(&missing)).unwrap_err().to_string().ends_with("cannot read the record of origins"));
 }
