@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::hint::Hint;
 
-/// The types of entries. `SORT/NAME` identifies one entry.
+/// The types of entries. `TYPE/NAME` identifies one entry.
 pub const SORTS: [&str; 6] = ["archives", "dependencies", "images", "layers", "systems", "trust"];
 
 /// Why entries of several roots conflict.
@@ -87,7 +87,7 @@ impl Catalog {
         Self::new(false, [path.into()])
     }
 
-    /// Allows later roots to override these entries, given as `SORT/NAME`.
+    /// Allows later roots to override these entries, given as `TYPE/NAME`.
     #[must_use]
     pub fn overriding(self, entries: impl IntoIterator<Item = String>) -> Self {
         Self { overrides: entries.into_iter().collect(), ..self }
@@ -97,7 +97,7 @@ impl Catalog {
         &self.roots
     }
 
-    /// The entries that may be overridden, as `SORT/NAME`.
+    /// The entries that may be overridden, as `TYPE/NAME`.
     pub fn overrides(&self) -> impl Iterator<Item = &String> {
         self.overrides.iter()
     }
