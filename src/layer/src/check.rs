@@ -71,11 +71,11 @@ pub fn check(layer: &Layer) -> Vec<Found> {
 
 /// Where the text has a file. Those below `files/` have no place in it.
 pub(super) fn pointer(layer: &Layer, path: &str) -> String {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    match layer.schema.units.files.contains_key(name) {
+    let unit = path.strip_prefix("/etc/systemd/system/").filter(|name| layer.schema.units.files.contains_key(*name));
+    match unit {
         _ if layer.schema.files.contains_key(path) => child("/files", path),
-        true => child("/units/files", name),
-        false => "/name".to_owned(),
+        Some(unit) => child("/units/files", unit),
+        None => "/name".to_owned(),
     }
 }
 
