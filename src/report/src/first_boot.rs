@@ -33,7 +33,7 @@ const MAX_SHOWN: usize = 400;
 pub(super) fn section(tree: &Tree, record: Option<&Record>) -> Section {
     let (text, mut tables) = match tree.read(PLAN.as_bytes(), MAX_PLAN) {
         Ok(plan) => match serde_json::from_slice::<Value>(&plan) {
-            Ok(plan) => (summary(&plan), of_plan(&plan)),
+            Ok(plan) => (introduction(&plan), of_plan(&plan)),
             Err(error) => (format!("The plan {PLAN} cannot be read: {error}"), Vec::new()),
         },
         Err(TreeError::NotFound { .. }) => (
@@ -47,7 +47,7 @@ pub(super) fn section(tree: &Tree, record: Option<&Record>) -> Section {
     Section { id: "first-boot", title: "First boot", text, tables, ..Section::default() }
 }
 
-fn summary(plan: &Value) -> String {
+fn introduction(plan: &Value) -> String {
     let waits = plan.get("inputs").is_some_and(|inputs| !inputs.is_null());
     let start = match waits {
         true => "The first-boot program waits for the listed user data, and configures the machine with it.",
