@@ -6,6 +6,8 @@
 const ROOTS: [&str; 4] = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
 /// Letters of tmpfiles.d(5) that only exclude paths from being removed.
 const EXCLUSIONS: [char; 2] = ['x', 'X'];
+/// Letters of links and copies: later lines are followed through a link, and a copy has the mode and the content of any file of the machine.
+const INDIRECT: [char; 2] = ['L', 'C'];
 
 /// A file of such a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,9 @@ impl BootConfig {
         let kind = word(0).chars().next().unwrap_or('-');
         match self {
             Self::Tmpfiles if EXCLUSIONS.contains(&kind) => Vec::new(),
+            Self::Tmpfiles if INDIRECT.contains(&kind) || word(1).split('/').any(|part| part == "..") => {
+                vec![BootEffect::Unknown]
+            }
             Self::Tmpfiles => {
                 let digits = word(2).trim_start_matches([':', '~']);
                 let path = word(1).split(['*', '?', '[']).next().unwrap_or_default();
@@ -108,7 +113,10 @@ mod tests {
         for (config, line, expected) in [
             (BootConfig::Tmpfiles, "d /run/a 0755 root root -", vec![path("/run/a", 0o755)]),
             (BootConfig::Tmpfiles, "D! /run/a :~4755", vec![path("/run/a", 0o4755)]),
-            (BootConfig::Tmpfiles, "L+ /etc/a - - - - ../b \"c\"", vec![path("/etc/a", 0)]),
+            (BootConfig::Tmpfiles, "f+ /etc/a - - - - ../b \"c\"", vec![path("/etc/a", 0)]),
+            (BootConfig::Tmpfiles, "L /opt/x/l - - - - /etc", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "C+ /opt/x/su - - - - /usr/bin/su", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "R /opt/x/*/../../../etc/zz", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "z /sys/*/x 0644", vec![path("/sys", 0o644)]),
             (BootConfig::Tmpfiles, "x /tmp/a", vec![]),
             (BootConfig::Tmpfiles, "d \"/run/a b\"", vec![BootEffect::Unknown]),

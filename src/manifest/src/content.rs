@@ -149,13 +149,9 @@ impl Content {
 
     /// Removes evidence that no proof refers to.
     pub fn drop_unused_evidence(&mut self) {
-        let used = self.used_evidence();
+        let used: BTreeSet<Digest> =
+            self.entries().filter_map(|entry| entry.proof.as_ref()).flat_map(Proof::evidence).copied().collect();
         self.evidence.retain(|digest, _| used.contains(digest));
-    }
-
-    /// The documents that proofs refer to.
-    pub(super) fn used_evidence(&self) -> BTreeSet<Digest> {
-        self.entries().filter_map(|entry| entry.proof.as_ref()).flat_map(Proof::evidence).copied().collect()
     }
 
     /// The manifest as text: sorted keys, two spaces of indentation, trailing newline.

@@ -169,16 +169,6 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_refused_unless_a_proof_refers_to_it() {
-        let digest = Digest::of(b"x");
-        let evidence =
-            format!(r#""evidence": {{"{digest}": {{"url": "https://example.org/x", "size": 1}}}}, "kind": "node""#);
-        let error = parse(&TEXT.replace(r#""kind": "node""#, &evidence)).unwrap_err();
-        let source = std::error::Error::source(&error).unwrap().to_string();
-        assert!(source.starts_with(&format!("`evidence`: no proof refers to {digest}")), "{source}");
-    }
-
-    #[test]
     fn refuses_unknown_keys_and_bad_digests_with_their_line() {
         for (from, to, line) in [
             ("\"kind\": \"node\"", "\"kinds\": \"node\"", 9),

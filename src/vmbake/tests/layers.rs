@@ -62,7 +62,7 @@ const FAULTS: &[(&str, &str)] = &[
         r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": "0755"}}, "upgrade": [¦"x"]"#,
         "artifact \"x\" is not a package",
     ),
-    (r#""packages": [¦"Nginx"]"#, "\"Nginx\" is not a valid package name: small letters, digits"),
+    (r#""packages": [¦"Nginx"]"#, "\"Nginx\" is not a valid package name: at least two lower-case letters, digits"),
     (
         r#""packages": [¦"nginx:arm64"]"#,
         "\"nginx:arm64\" names the architecture \"arm64\": an image has packages of its architecture only",
@@ -286,7 +286,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""first_boot": {"modes": {¦"x/../y": {"mode": "0640"}}}"#, "\"x/../y\" is not an absolute path"),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"template": {"file": ¦"/none", "format": "text"}}}]}"#,
-        "/none is brought by no layer",
+        "/none is not in any layer",
     ),
     (
         r#""first_boot": {"exec": {¦"x": {"environment_file": "/none", "program": "/usr/bin/x"}}}"#,
@@ -492,7 +492,7 @@ fn files_that_a_layer_may_not_have_are_refused() {
         ("a/install.sh: is neither layer.json nor files nor local", |files| {
             fs::write(files.join("../install.sh"), "").unwrap()
         }),
-        ("a/layer.json: missing", |files| fs::remove_file(files.join("../layer.json")).unwrap()),
+        ("a/layer.json: is missing", |files| fs::remove_file(files.join("../layer.json")).unwrap()),
         ("a/layer.json: is a symbolic link", |files| {
             fs::remove_file(files.join("../layer.json")).unwrap();
             symlink("/etc/passwd", files.join("../layer.json")).unwrap();

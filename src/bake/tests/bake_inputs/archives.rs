@@ -233,9 +233,9 @@ fn two_artifacts_do_not_write_one_path() {
         ("archive and file", [packed(), program("b", "/opt/x")], "/opt/x: written by both packed and b"),
         ("package and archive", [package("./opt/x"), packed()], "opt/x: written by both deb and packed"),
         ("package and file", [package("./lib/x"), program("b", "/usr/lib/x")], "written by both deb and b"),
-        ("over a directory", [program("a", "/etc"), packed()], "/etc: a directory stands where a needs a regular file"),
+        ("over a directory", [program("a", "/etc"), packed()], "/etc: a directory is where a needs a regular file"),
         ("below a file", [program("a", "/etc/passwd/x"), packed()], "expected a directory, found regular file"),
-        ("directory over a file", [package("./etc"), packed()], "etc: a directory stands where deb needs a regular"),
+        ("directory over a file", [package("./etc"), packed()], "etc: a directory is where deb needs a regular"),
     ];
     for (label, parts, expected) in cases {
         let error = bake(&parts).expect_err(label);

@@ -122,7 +122,7 @@ fn hard_links_stay_inside_their_archive() {
     ] {
         let parts = [program("first", "/opt/bin/first"), archive("evil", tar(&[hard(target)]))];
         let error = bake_layers(&[("a", "", &parts)]).expect_err(label);
-        assert!(error.contains("no earlier file") || error.contains("name has `..`"), "{label}: {error}");
+        assert!(error.contains("not an earlier file") || error.contains("name has `..`"), "{label}: {error}");
     }
     let package = package("evil", deb(&control("p", ""), &[], &[member(b'1', b"./x", b"./etc/passwd", b"")]));
     let error = bake_layers(&[("a", "", &[package])]).unwrap_err();
@@ -147,17 +147,17 @@ fn names_of_archives_and_files_differ_in_more_than_case() {
     let cases = [
         (
             vec![packed("a", &[file("Tool", ""), file("tool", "")])],
-            "opt/tool, which a brings, differs only in case from opt/Tool",
+            "opt/tool, which a contains, differs only in case from opt/Tool",
         ),
         (
             vec![packed("a", &[file("bin/x", "")]), packed("b", &[file("Bin/x", "")])],
-            "opt/Bin, which b brings, differs only in case from opt/bin, which a",
+            "opt/Bin, which b contains, differs only in case from opt/bin, which a",
         ),
         (
             vec![packed("a", &[file("bin/x", ""), file("Bin/y", "")])],
-            "opt/Bin, which a brings, differs only in case from opt/bin, which a brings",
+            "opt/Bin, which a contains, differs only in case from opt/bin, which a contains",
         ),
-        (vec![packed("a", &[file("x", "")]), program("b", "/opt/X")], "opt/X, which b brings, differs only in case"),
+        (vec![packed("a", &[file("x", "")]), program("b", "/opt/X")], "opt/X, which b contains, differs only in case"),
     ];
     for (parts, expected) in cases {
         let error = bake_layers(&[("a", "", &parts)]).unwrap_err();

@@ -257,7 +257,7 @@ fn what_no_bake_can_make_is_refused() {
         "/etc/ssl/certs/x.pem",
         "/etc/sysctl.d/x.conf",
     ]) {
-        bake_onto(base(), &[], &with_file(path, "x\n")).unwrap();
+        bake_onto(base(), &[], &with_file(path, "x = 1\n")).unwrap();
     }
 }
 

@@ -193,7 +193,7 @@ fn what_a_script_unpacked_is_as_root_unpacks_it() {
         ("k", "", &[part("tar.gz", same, bytes)]),
     ];
     let error = bake_layers(&links).unwrap_err();
-    assert!(error.contains("opt/tool/lib: a symbolic link stands where tool needs a directory"), "{error}");
+    assert!(error.contains("opt/tool/lib: a symbolic link is where tool needs a directory"), "{error}");
 }
 
 #[test]
@@ -249,25 +249,25 @@ fn a_file_that_a_script_wrote_in_place_replaces_nothing_else() {
 fn a_package_leaves_what_a_script_created() {
     let conffiles = [("conffiles", "/etc/p.conf\n")];
     let bake = |info: &[(&str, &str)], member: Vec<u8>, keys: &str| {
-        let deb = deb(&control("p", ""), info, &[dir("./etc/"), member]);
-        bake_onto(base(), &[package("p", deb)], &format!(", {keys}")).map(|tree| text(&tree, "/etc/p.conf"))
+        let deb = deb(&control("pk", ""), info, &[dir("./etc/"), member]);
+        bake_onto(base(), &[package("pk", deb)], &format!(", {keys}")).map(|tree| text(&tree, "/etc/p.conf"))
     };
     let own = r#""files": {"/etc/p.conf": {"content": "script"}}"#;
     let earlier = format!(r#"{own}, "before_packages": ["/etc/p.conf"]"#);
     let in_place = |mode: &str| format!(r#"{own}, "in_place": {{"/etc/p.conf": {{"mode": "{mode}"}}}}"#);
-    let both = format!(r#"{}, "before_packages": ["/etc/p.conf"], "keep_conffiles": ["p"]"#, in_place("0600"));
-    let keeping = format!(r#"{earlier}, "keep_conffiles": ["p"]"#);
-    let other = format!(r#"{earlier}, "keep_conffiles": ["q"]"#);
+    let both = format!(r#"{}, "before_packages": ["/etc/p.conf"], "keep_conffiles": ["pk"]"#, in_place("0600"));
+    let keeping = format!(r#"{earlier}, "keep_conffiles": ["pk"]"#);
+    let other = format!(r#"{earlier}, "keep_conffiles": ["qq"]"#);
     let new = || file("./etc/p.conf", "package");
     let link = || member(b'2', b"./etc/p.conf", b"passwd", b"");
     for (info, member, keys, expected) in [
         (&conffiles[..], new(), &keeping, Ok("script")),
         (&conffiles[..], new(), &both, Ok("script")),
-        (&conffiles[..], new(), &earlier, Err("is a configuration file of p, and layer")),
+        (&conffiles[..], new(), &earlier, Err("is a configuration file of pk, and layer")),
         (&conffiles[..], new(), &other, Err("before its packages: dpkg stops there with a prompt")),
         (&[][..], new(), &in_place("0644"), Ok("script")),
-        (&[][..], new(), &earlier, Err("has it before its packages, and p has a regular file there")),
-        (&[][..], link(), &earlier, Err("and p has a symbolic link there")),
+        (&[][..], new(), &earlier, Err("has it before its packages, and pk has a regular file there")),
+        (&[][..], link(), &earlier, Err("and pk has a symbolic link there")),
         (&[][..], new(), &in_place("0600"), Err("with mode 0600, found a regular file with mode 0644")),
         (&[][..], link(), &in_place("0644"), Err("found a symbolic link with mode")),
     ] {

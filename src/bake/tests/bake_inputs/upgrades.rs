@@ -291,7 +291,7 @@ type Files = Vec<(&'static str, &'static str)>;
 #[test]
 fn what_an_upgrade_cannot_replace_is_refused() {
     let cases: [(Files, Files, &str); 5] = [
-        (vec![("/usr/bin/p/x", "")], vec![], "usr/bin/p: a directory stands where art needs a regular file"),
+        (vec![("/usr/bin/p/x", "")], vec![], "usr/bin/p: a directory is where art needs a regular file"),
         (
             vec![("/usr/share/new/x", "")],
             vec![("conffiles", "/usr/share/new\n")],

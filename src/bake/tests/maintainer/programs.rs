@@ -87,7 +87,7 @@ fn caches_are_left_to_the_machine() {
 #[test]
 fn programs_that_no_machine_can_stand_for_stop_the_bake() {
     for (script, content, expected) in [
-        ("preinst", "\x7fELF", "anything is a compiled program, whose effect is unknown"),
+        ("preinst", "\x7fELF", "anything is a compiled program, which only a machine can run"),
         ("postinst", "echo a\0\n", "the command is not known"),
     ] {
         let data = [owned(file("./usr/bin/anything", content), 0o755, 0, 0)];

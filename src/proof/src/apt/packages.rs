@@ -98,7 +98,7 @@ fn agree(file: &str, expected: (u64, Digest), found: (u64, Digest)) -> Result<()
         return Err(AptError::Size { file: file(), expected: expected.0, found: found.0 });
     }
     if found.1 != expected.1 {
-        return Err(AptError::Message(message!("{}: expected digest {}, found {}", file(), found.1, expected.1)));
+        return Err(AptError::Message(message!("{}: expected digest {}, found {}", file(), expected.1, found.1)));
     }
     Ok(())
 }

@@ -137,7 +137,7 @@ fn the_verdict_is_that_of_apt_and_the_code_tells_it() {
         (
             "another key",
             |repository| repository.write("keys.asc", &repository.lab.export(&["unknown"])),
-            "error: InRelease is not signed",
+            "error: InRelease: signature verification failed",
         ),
         (
             "another index",
@@ -151,7 +151,7 @@ fn the_verdict_is_that_of_apt_and_the_code_tells_it() {
         (
             "another package",
             |repository| repository.write("pool/h_1.deb", b"The package"),
-            "error: pool/h_1.deb: digest",
+            "error: pool/h_1.deb: expected digest",
         ),
         ("no package", |repository| fs::remove_file(repository.path("pool/h_1.deb")).unwrap(), "error: "),
         (

@@ -81,7 +81,7 @@ fn an_index_that_is_not_the_signed_one_is_never_parsed() {
     let cut = &packed[..packed.len() - 1];
     let name = "main/binary-amd64/Packages";
     let len = packed.len();
-    assert!(read(&flipped, &good).starts_with(&format!("{name}: digest sha256:")));
+    assert!(read(&flipped, &good).starts_with(&format!("{name}: expected digest sha256:")));
     assert_eq!(read(cut, &good), format!("{name}: {} bytes, expected {len}", len - 1));
     assert_eq!(read(&[&*packed, &packed].concat(), &good), format!("{name}: {} bytes, expected {len}", len + 1));
     let huge = PackagesIndex { size: 1 << 40, ..good.clone() };
@@ -119,9 +119,9 @@ fn entries_are_refused_only_where_they_are_wanted() {
         ("a path upwards", good.replace("pool/a_1.deb", "pool/../../etc/x"), "path \"pool/../../etc/x\" leaves"),
         ("an absolute path", good.replace("pool/", "/pool/"), "path \"/pool/a_1.deb\" leaves"),
         ("an address", good.replace("pool/", "http://pool/"), "path \"http://pool/a_1.deb\" leaves"),
-        ("MD5 only", good.replace("SHA256", "SHA1"), "a: no SHA256 or SHA512"),
+        ("MD5 only", good.replace("SHA256", "SHA1"), "a: neither SHA256 nor SHA512"),
         ("a short digest", good.replace(HEX, &HEX[2..]), "corrupt: sha256"),
-        ("no length", good.replace("Size: 608\n", ""), "field Size is missing"),
+        ("no length", good.replace("Size: 608\n", ""), "missing field Size"),
         ("a length that is none", good.replace("608", "+608"), "corrupt: Size \"+608\" of a"),
         ("a version that is none", good.replace("Version: 1", "Version: a b"), "corrupt: Version \"a b\" of a"),
         ("a second length", good.replace("Size", "SIZE: 1\nSize"), "duplicate field size"),
@@ -173,7 +173,7 @@ fn a_file_is_checked_by_length_and_digest() {
     let check = |bytes: &[u8]| package.check("a.deb", bytes).unwrap_err().to_string();
     assert_eq!(check(&content[1..]), "a.deb: 21 bytes, expected 22");
     assert_eq!(check(&[content, &content[..]].concat()), "a.deb: 23 bytes, expected 22");
-    assert!(check(b"content of the packagE").starts_with("a.deb: digest sha256:"));
+    assert!(check(b"content of the packagE").starts_with("a.deb: expected digest sha256:"));
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn only_what_a_live_trusted_key_signed_is_believed() {
         ),
         ("another text", edit(&good, "stable", "stabbe"), Refused("bad signature: key"), Same),
         ("a good and a bad one", spliced(&lab, &good, &other), Refused("bad signature: key"), Same),
-        ("text before", [b"Suite: evil\n", &*good].concat(), Refused("line 1: not the beginning"), Lenient("skips it")),
+        ("text before", [b"Suite: evil\n", &*good].concat(), Refused("line 1: not the start"), Lenient("skips it")),
         ("text after", [&*good, b"Suite: evil\n"].concat(), Refused(": text after the signature"), Lenient("skips it")),
         ("another message after", [&*good, &*other].concat(), Refused(": text after the signature"), Same),
         (
@@ -99,10 +99,10 @@ fn only_what_a_live_trusted_key_signed_is_believed() {
             Refused("line 1: NUL or carriage return"),
             Lenient("takes any line ends"),
         ),
-        ("not signed at all", TEXT.into(), Refused("line 1: not the beginning"), Same),
-        ("cut off", good[..good.len() - 30].to_vec(), Refused(": ends before its signature"), Same),
+        ("not signed at all", TEXT.into(), Refused("line 1: not the start"), Same),
+        ("cut off", good[..good.len() - 30].to_vec(), Refused(": truncated before the end of the signature"), Same),
         ("no signature", edit(&good, &signature(&good), ""), Refused(""), Same),
-        ("nothing", Vec::new(), Refused("line 1: not the beginning"), Same),
+        ("nothing", Vec::new(), Refused("line 1: not the start"), Same),
     ];
     let keyring = Keyring::parse(&trusted).unwrap();
     for (name, message, expected, gpg) in &cases {

@@ -60,10 +60,22 @@ fn no_changed_archive_is_taken() {
             &|m| m.push(member("x", b"x", |h| h.as_mut_bytes()[..4].copy_from_slice(b"/etc"))),
             "has an unsafe name",
         ),
-        ("a time", &|m| m[2] = member(&name(&m[2]), &m[2].1.clone(), |h| h.set_mtime(1)), "in another form"),
-        ("an owner", &|m| m[2] = member(&name(&m[2]), &m[2].1.clone(), |h| h.set_uid(1)), "in another form"),
-        ("a mode", &|m| m[2] = member(&name(&m[2]), &m[2].1.clone(), |h| h.set_mode(0o4755)), "in another form"),
-        ("a checksum", &|m| m[2].0[148] ^= 1, "in another form"),
+        (
+            "a time",
+            &|m| m[2] = member(&name(&m[2]), &m[2].1.clone(), |h| h.set_mtime(1)),
+            "has a header that vmbake would not write",
+        ),
+        (
+            "an owner",
+            &|m| m[2] = member(&name(&m[2]), &m[2].1.clone(), |h| h.set_uid(1)),
+            "has a header that vmbake would not write",
+        ),
+        (
+            "a mode",
+            &|m| m[2] = member(&name(&m[2]), &m[2].1.clone(), |h| h.set_mode(0o4755)),
+            "has a header that vmbake would not write",
+        ),
+        ("a checksum", &|m| m[2].0[148] ^= 1, "has a header that vmbake would not write"),
         ("a hostile length", &|m| m[2] = member(&name(&m[2]), b"", |h| h.set_size(1 << 40)), "truncated at offset"),
         ("the largest length", &|m| m[2] = member(&name(&m[2]), b"", |h| h.set_size(u64::MAX)), "blobs/"),
         ("two that are swapped", &|m| m.swap(3, 4), "is out of order or duplicated"),
@@ -73,13 +85,21 @@ fn no_changed_archive_is_taken() {
         ("the index first", &|m| m.swap(0, 1), "oci-layout is not at its place in the archive"),
         ("another marker", &|m| m[0] = member("oci-layout", b"{}", |_| ()), "is not the marker of an image layout"),
         ("an index of nothing", &|m| index(m, |_| "{}".to_owned()), "index.json is not a valid document of an archive"),
-        ("a key twice", &|m| index(m, |t| t.replacen('{', "{\"schemaVersion\":2,", 1)), "is not a document"),
-        ("an unknown key", &|m| index(m, |t| t.replacen('{', "{\"more\":2,", 1)), "is not a document"),
+        (
+            "a key twice",
+            &|m| index(m, |t| t.replacen('{', "{\"schemaVersion\":2,", 1)),
+            "is not a valid document of an archive",
+        ),
+        (
+            "an unknown key",
+            &|m| index(m, |t| t.replacen('{', "{\"more\":2,", 1)),
+            "is not a valid document of an archive",
+        ),
         ("another schema", &|m| index(m, |t| t.replace("Version\":2", "Version\":3")), "is not the index"),
         (
             "another digest",
             &|m| index(m, |t| t.replacen("\"sha256:", &format!("\"sha256:{}\",\"x\":\"", "0".repeat(64)), 1)),
-            "is not a document",
+            "is not a valid document of an archive",
         ),
         ("a blob that is gone", &|m| drop(m.remove(largest(m))), "is missing: base"),
         (
@@ -104,7 +124,7 @@ fn no_changed_archive_is_taken() {
                 let at = largest(m);
                 m[at].1[9] ^= 1;
             },
-            "has digest sha256:",
+            "expected digest sha256:",
         ),
         (
             "something behind a file",
@@ -112,7 +132,7 @@ fn no_changed_archive_is_taken() {
                 let last = m[0].1.len() - 1;
                 m[0].1[last] = 1;
             },
-            "something behind its content",
+            "has trailing data",
         ),
     ];
     for (what, change, expected) in attacks {
@@ -181,12 +201,12 @@ fn what_does_not_belong_into_an_archive_stops_it() {
     };
     let link = lab.path("layers/tools/files/etc/link");
     std::os::unix::fs::symlink("/etc/passwd", &link).unwrap();
-    assert!(made("a link").contains("etc/link: neither a regular file nor a folder"));
+    assert!(made("a link").contains("etc/link: neither a regular file nor a directory, which archives do not support"));
     fs::remove_file(&link).unwrap();
     let other = lab.path("base.raw");
     let base = fs::read(&other).unwrap();
     fs::write(&other, [&base[..], b"x"].concat()).unwrap();
-    assert!(made("another base").contains("base: has digest sha256:"));
+    assert!(made("another base").contains("base: expected digest sha256:"));
     fs::remove_file(&other).unwrap();
     assert!(made("no base").contains("base.raw: cannot read"));
     fs::write(&other, base).unwrap();

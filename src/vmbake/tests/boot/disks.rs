@@ -83,6 +83,8 @@ fn one_that_is_kept_is_used_again_on_that_image_only() {
     lab.write("short", &fs::read(lab.path("kept")).unwrap()[..40]);
     std::os::unix::fs::symlink("disk.raw", lab.path("link")).unwrap();
     let before = state(&lab.path("disk.raw"));
+    let backing = lab.path("disk.raw").canonicalize().unwrap();
+    let other = format!("kept: expected backing file other.raw, found {}\n", backing.display());
     for (image, disk, size, expected) in [
         ("disk.raw", "disk.raw", "8M", "disk.raw: refusing to write to the image itself"),
         ("disk.raw", "link", "8M", "link: refusing to write to the image itself"),
@@ -90,7 +92,7 @@ fn one_that_is_kept_is_used_again_on_that_image_only() {
         ("disk.raw", "whole", "8M", "a qcow2 image without a backing file"),
         ("disk.raw", "short", "8M", "truncated qcow2 header"),
         ("disk.raw", "tmp", "8M", "tmp: not created by --disk: not a regular file"),
-        ("other.raw", "kept", "16M", "disk.raw, not of other.raw"),
+        ("other.raw", "kept", "16M", other.as_str()),
         ("disk.raw", "kept", "32M", "kept: expected 33554432 bytes, found 16777216"),
         ("disk.raw", "new", "4M", "disk size 4194304 is smaller than the image, which has 8388608 bytes"),
         ("disk.raw", "new", "9000001", "invalid disk size 9000001: not a multiple of 512"),

@@ -23,7 +23,7 @@ fn a_bad_image_is_told_before_qemu_is_looked_for() {
     for (image, reason, hint) in [
         ("absent", "absent: cannot open the image", ""),
         ("tmp", "tmp: is a directory, not a disk image", "name the image file"),
-        ("text", "text: is a text file", "`head text` shows it"),
+        ("text", "text: a text file; only raw and qcow2", "`head text` shows its start"),
         ("zeros", "zeros: not an image of a bootable disk", "raw or qcow2"),
         ("half.raw", "half.raw: not an image of a bootable disk", "raw or qcow2"),
         ("half.qcow2", "half.qcow2: corrupt qcow2 image", "corrupt or incomplete"),

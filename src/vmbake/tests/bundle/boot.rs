@@ -23,7 +23,10 @@ fn with_files(files: &[(&str, &str)]) -> String {
 const BOOT: &[(&str, &str, &str)] = &[
     ("/etc/tmpfiles.d/a.conf", "d /run/agent\n", "/etc/tmpfiles.d/a.conf:1: \"/run/agent\" is not in `asks/paths`"),
     ("/etc/tmpfiles.d/a.conf", "#\nf+ /etc/cron.d/a - - - - x", "a.conf:2: \"/etc/cron.d/a\" is not in `asks/paths`"),
-    ("/etc/tmpfiles.d/a.conf", "L+ /etc/shadow - - - - /opt/tool/x", "\"/etc/shadow\" is not in `asks/paths`"),
+    ("/etc/tmpfiles.d/a.conf", "L+ /etc/shadow - - - - /opt/tool/x", "a.conf:1: not supported in a bundle"),
+    ("/etc/tmpfiles.d/a.conf", "L /opt/tool/l - - - - /etc\nz /opt/tool/l/shadow 0666", "not supported in a bundle"),
+    ("/etc/tmpfiles.d/a.conf", "C /opt/tool/su - - - - /usr/bin/su", "not supported in a bundle"),
+    ("/etc/tmpfiles.d/a.conf", "R /opt/tool/*/../../../etc/ssh", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "z /etc/*.conf 0666", "\"/etc\" is not in `asks/paths`"),
     ("/etc/tmpfiles.d/a.conf", "z /opt/tool/su 4755", "\"/opt/tool/su\" is not in `asks/setuid`"),
     ("/etc/tmpfiles.d/a.conf", "d \"/opt/tool/a b\"", "not supported in a bundle unless `asks/paths` names the file"),

@@ -126,7 +126,10 @@ fn conflicts_name_both_sides_before_anything_is_fetched() {
             "{expected}: {said}"
         );
         let said = refused(&shop, &["--with=clash.tar"]);
-        assert!(said.contains(expected) && said.contains("hint: leave one of both sides out"), "{expected}: {said}");
+        assert!(
+            said.contains(expected) && said.contains("hint: remove one of the two; `vmbake bundle plan` shows"),
+            "{expected}: {said}"
+        );
         fs::remove_file(shop.path("clash.tar")).unwrap();
     }
     assert!(!shop.path("m/bundles.lock.json").exists());
@@ -242,7 +245,10 @@ fn each_clash_of_two_publishers_stops_the_bake() {
         trusted(&shop, "first.oci", "acme.pub");
         probe(&shop, second.0, "", second.1);
         let said = refused(&shop, &["--with=first.oci", "--with=probe.oci"]);
-        assert!(said.contains(expected) && said.contains("hint: leave one of both sides out"), "{expected}: {said}");
+        assert!(
+            said.contains(expected) && said.contains("hint: remove one of the two; `vmbake bundle plan` shows"),
+            "{expected}: {said}"
+        );
         // The second clashes with nothing but the first.
         let (ok, said) = plan(&shop, &["--with=probe.oci"]);
         assert!(ok, "{expected}: {said}");

@@ -146,11 +146,11 @@ fn nobody_gets_in_without_a_grant() {
     let path = shop.path("trust/publishers/acme.json");
     let granted = fs::read_to_string(&path).unwrap();
     fs::write(&path, granted.replace("\"/opt/tool\"", "\"/opt/other\"")).unwrap();
-    refused("agent.oci", "asks for more than is granted: paths /opt/tool");
+    refused("agent.oci", "it requests more than is granted: paths /opt/tool");
     fs::write(&path, granted.replace("\"acme.\"", "\"acme.b\"")).unwrap();
     refused("agent.oci", "acme.agent does not begin with \"acme.b\"");
     fs::remove_file(&path).unwrap();
-    refused("agent.oci", "trust/publishers/acme.json: there is no such file");
+    refused("agent.oci", "trust/publishers/acme.json: not found");
     fs::write(&path, &granted).unwrap();
     refused("none.oci", "none.oci: cannot read");
     refused("oci://localhost:9/acme/agent:1", "localhost:9/acme/agent:1: is in a registry");
@@ -184,6 +184,6 @@ fn sources_of_a_bundle_serve_whatever_kind_it_comes_to() {
     shop.put("agent/layers/acme.agent/layer.json", &layer("").replacen(&downloads, artifacts, 1));
     shop.packed("sourced.oci", &["--key=acme.key"]);
     let (ok, said) = bake(&shop, &["--with=sourced.oci"]);
-    assert!(ok && said.contains("1 by a checksum"), "{said}");
+    assert!(ok && said.contains("1 by an unsigned checksum file of the site"), "{said}");
     assert_eq!(shop.yard.ask("cat", "/opt/tool/bin/tool"), "#!/bin/sh\n# amd64\n");
 }

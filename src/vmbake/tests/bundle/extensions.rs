@@ -56,7 +56,7 @@ const REFUSED: &[(&str, &str)] = &[
 fn document(asks: &str) -> String {
     format!(
         r#"{{"schema": 1, "publisher": "acme", "name": "agent", "version": "1.0.0", "description": "An agent.", "os": ["o"],
-        "arch": ["amd64"], "asks": {{"paths": ["/"], "setuid": ["/usr/bin/a"], "users": ["agent", "agents"]{asks}}}}}"#
+        "arch": ["amd64"], "asks": {{"paths": ["/"], "setuid": ["/usr/a", "/usr/bin/a"], "users": ["agent", "agents"]{asks}}}}}"#
     )
 }
 

@@ -27,7 +27,10 @@ fn every_list_of_a_grant_counts() {
         shop.packed("more.oci", &["--key=acme.key", "--offline", "--force"]);
         let said = refused(&shop, &["--with=more.oci"]);
         let expected = format!("more.oci: publisher acme: it requests more than is granted: {list} {value}\n");
-        assert!(said.contains(&expected) && said.contains("hint: `vmbake bundle inspect` shows all"), "{said}");
+        assert!(
+            said.contains(&expected) && said.contains("hint: `vmbake bundle inspect` shows what it requests"),
+            "{said}"
+        );
     }
 }
 

@@ -19,7 +19,7 @@ fn a_skeleton_is_sound_with_and_without_slashes() {
     let (ok, said) = shop.said(&["init", "new", "--publisher", "acme"]);
     assert!(!ok && said.contains("new/bundle.json: already exists"), "{said}");
     let (ok, said) = shop.said(&["init", "New"]);
-    assert!(!ok && said.contains("`name`: \"New\" is not made of small letters"), "{said}");
+    assert!(!ok && said.contains("`name`: \"New\" is not made of lower-case letters"), "{said}");
 
     // Examples are those that look like a member, or like its rest.
     let is_member = |line: &str| line.starts_with(['"', '}']) || line.starts_with("  \"");

@@ -44,8 +44,7 @@ fn a_publisher_does_what_he_was_granted() {
     let verify = || shop.said(&["verify", "agent.oci", "--publisher", "acme"]);
     let (ok, said) = verify();
     assert!(
-        !ok && said.contains("trust/publishers/acme.json: there is no such file")
-            && said.contains("`vmbake bundle trust"),
+        !ok && said.contains("trust/publishers/acme.json: not found") && said.contains("`vmbake bundle trust"),
         "{said}"
     );
     // Without a terminal.

@@ -126,7 +126,7 @@ fn files_units_and_the_first_boot_are_those_that_were_asked_for() {
         (
             "\"enable\": [",
             "\"disable\": [\"ssh.service\"], \"enable\": [",
-            "`units/disable`: the bundle does not bring",
+            "`units/disable`: the bundle does not have unit ssh.service",
         ),
         (
             "\"services\":",

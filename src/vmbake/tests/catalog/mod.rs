@@ -66,8 +66,11 @@ fn every_command_looks_up_alike() {
             let text = said(&refused);
             assert_eq!(refused.status.code(), Some(1), "{command:?} {option}: {text}");
             assert!(text.contains(&format!("error: {expected}\n")), "{command:?} {option}: {text}");
-            let hint = format!("hint: `--override {name}` takes what");
-            assert!(text.contains(&hint) && text.contains("; --no-builtin leaves out"), "{command:?} {option}: {text}");
+            let hint = format!("hint: use `--override {name}` to accept the entry of");
+            assert!(
+                text.contains(&hint) && text.contains("; use --no-builtin to leave out"),
+                "{command:?} {option}: {text}"
+            );
 
             let overriding = vmbake(dir.path(), &[command, &[option, "--override", name]].concat());
             let note = format!(" override  {name}: ");

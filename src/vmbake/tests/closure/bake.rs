@@ -94,7 +94,7 @@ fn it_is_explained_why_a_package_comes() {
     }
     assert_eq!(workshop.manifest(), manifest, "nothing was changed");
     let unknown = workshop.update(&["--explain", "tol"]);
-    assert!(said(&unknown).contains("package tol\nhint: not found did you mean `tool`?\n"), "{}", said(&unknown));
+    assert!(said(&unknown).contains("package tol not found\nhint: did you mean `tool`?\n"), "{}", said(&unknown));
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn a_package_is_of_an_archive_that_may_have_it() {
     let manifest = workshop.manifest();
     for (from, to, expected) in [
         ("\"archive\": \"main\"", "\"archive\": \"extra\"", "its source requires the signed index of archive main"),
-        ("\"proof\": \"main\"", "\"proof\": \"none\"", "tool: its proof \"none\" is none of `indexes`"),
+        ("\"proof\": \"main\"", "\"proof\": \"none\"", "tool: proof \"none\" is not defined in `indexes`"),
         ("\"layer\": \"web\",", "", "tool: `layer` and `reason` require each other"),
         ("\"layer\": \"web\",", "\"layer\": \"other\",", "tool: chosen for layer other, which is missing in `closure`"),
-        ("\"version\": \"1\"", "\"version\": \"2\"", "no package tool 2"),
+        ("\"version\": \"1\"", "\"version\": \"2\"", "package tool 2 not found"),
         ("\"type\": \"deb\"", "\"type\": \"binary\"", "tool: has a `layer`, but its proof is not of an archive"),
     ] {
         assert!(manifest.contains(from), "{from}");

@@ -110,7 +110,7 @@ fn what_is_wrong_with_a_flat_archive_is_named() {
         (r#""suite": "/""#, r#""suite": "/", "component": "main""#, "has no component"),
         (r#""suite": "/""#, r#""suite": "one""#, "component is missing"),
         (r#""suite": "/""#, r#""suite": "../two/""#, "is outside of the archive"),
-        (r#""suite": "/""#, r#""suite": "other/""#, "/repos/one/other/InRelease"),
+        (r#""suite": "/""#, r#""suite": "other/""#, "/repos/one/other/Release: the server returned status 404"),
         (r#""suite": "/""#, r#""suite": "other/""#, "neither InRelease nor both Release and Release.gpg"),
         ("vendor.asc", "absent.asc", "absent.asc"),
     ] {

@@ -10,12 +10,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#""packages": ["app=3.*"]"#,
         "layer web: no version matches app=3.*, available: 1.2, 2.0",
-        "in a pattern, `*` stands",
+        "in a pattern, `*` matches any characters",
     ),
     (
         r#""packages": ["pi-only"]"#,
         "layer web: packages: package pi-only is available only for arm64, not for amd64",
-        "--arch arm64 makes",
+        "use --arch arm64 to create the manifest",
     ),
     (
         r#""packages": ["app=1.2", "clash"]"#,
@@ -25,7 +25,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#""packages": ["newer-libc"], "hold": ["libc6"]"#,
         "newer-libc → libc6: depends on libc6 3.0, but a layer holds it at version 2.41-12",
-        "take libc6 out of `hold`",
+        "remove libc6 from `hold`",
     ),
     (
         r#""packages": ["linux-image-amd64"]"#,

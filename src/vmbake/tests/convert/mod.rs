@@ -222,8 +222,8 @@ fn what_does_not_fit_is_refused_and_nothing_is_left() {
         (part, "vhd", "a vhd image cannot hold a disk of 1049088 bytes: expected a multiple of one MiB", "--size 2M"),
         (part, "gce", "expected a multiple of one GiB", "--size 1G"),
         (GIB + (1 << 20), "gce", "expected a multiple of one GiB", "--size 2G"),
-        (2041 * GIB, "vhd", "at most 2190433320960", ""),
-        (65 << 40, "gce", "at most 70368744177664", ""),
+        (2041 * GIB, "vhd", "the maximum is 2190433320960", ""),
+        (65 << 40, "gce", "the maximum is 70368744177664", ""),
     ];
     for (len, format, message, hint) in cases {
         let lab = Lab::new(len.min(1 << 42), &[(0, b"\0first")]);

@@ -104,7 +104,7 @@ fn no_part_of_a_release_is_believed() {
             "a layer less",
             &|release| drop(release.manifest["layers"].as_array_mut().unwrap().pop()),
             invalid,
-            "are no disk of",
+            "do not match a disk of",
         ),
         (
             "a layer more",
@@ -113,20 +113,20 @@ fn no_part_of_a_release_is_believed() {
                 release.manifest["layers"].as_array_mut().unwrap().push(layer);
             },
             invalid,
-            "are no disk of",
+            "do not match a disk of",
         ),
-        ("a longer disk", &|release| release.config["size"] = json!(u64::MAX), invalid, "are no disk of"),
-        ("an empty disk", &|release| release.config["size"] = json!(0), invalid, "are no disk of"),
-        ("larger chunks", &|release| release.config["chunk_size"] = json!(u64::MAX), invalid, "are no disk of"),
-        ("no chunks", &|release| release.config["chunk_size"] = json!(0), invalid, "are no disk of"),
+        ("a longer disk", &|release| release.config["size"] = json!(u64::MAX), invalid, "do not match a disk of"),
+        ("an empty disk", &|release| release.config["size"] = json!(0), invalid, "do not match a disk of"),
+        ("larger chunks", &|release| release.config["chunk_size"] = json!(u64::MAX), invalid, "do not match a disk of"),
+        ("no chunks", &|release| release.config["chunk_size"] = json!(0), invalid, "do not match a disk of"),
         (
             "a compressed chunk that is too long",
             &|release| release.manifest["layers"][0]["size"] = json!(chunk * 2),
             invalid,
             "too many for a chunk",
         ),
-        ("a way out", &|release| release.config["name"] = json!("../x"), invalid, "\"../x\" is not the name"),
-        ("a hidden name", &|release| release.config["name"] = json!(".x"), invalid, "\".x\" is not the name"),
+        ("a way out", &|release| release.config["name"] = json!("../x"), invalid, "\"../x\" is not a valid image name"),
+        ("a hidden name", &|release| release.config["name"] = json!(".x"), invalid, "\".x\" is not a valid image name"),
         ("a file outside", &|release| files(release, "../x"), invalid, "\"../x\" is not the name of a file"),
         ("a file of others", &|release| files(release, "other.json"), invalid, "\"other.json\" is not the name"),
         ("a hidden file", &|release| files(release, ".bashrc"), invalid, "\".bashrc\" is not the name"),
@@ -156,7 +156,7 @@ fn no_part_of_a_release_is_believed() {
             "no images",
             &|release| release.index["manifests"][0]["artifactType"] = json!("x"),
             |error| matches!(error, PullError::Image { found: "no image", .. }),
-            "it has none",
+            "available: none",
         ),
         (
             "another checksum",
@@ -231,7 +231,7 @@ fn no_part_of_a_release_is_believed() {
                 release.config["chunks"].as_array_mut().unwrap().swap(0, last);
             },
             |error| matches!(error, PullError::Checksum { .. }),
-            "has fsverity:",
+            ", found fsverity:",
         ),
     ];
     for (number, (what, change, is_right, words)) in forgeries.iter().enumerate() {

@@ -50,7 +50,7 @@ fn a_release_comes_back_as_it_was_and_is_sent_once() {
     assert!(same(&image, &yard.image("signed", "raw")));
     let other = How { format: Some(Format::Qcow2), arch: Some("arm64"), ..How::default() };
     let error = yard.pull(":2", "arm64", &other).unwrap_err();
-    let said = "images:2: no image of arm64 as qcow2; it has amd64 as raw, amd64 as qcow2";
+    let said = "images:2: no image of arm64 as qcow2, available: amd64 as raw, amd64 as qcow2";
     assert!(error.to_string().ends_with(said), "{error}");
 }
 

@@ -110,12 +110,20 @@ fn what_is_damaged_is_named() {
         ("no lines", place(&section("")), "Go build information: missing main package at byte"),
         ("two", place(&section(&twice)), "Go build information: duplicate main package or module at byte"),
         ("binary", place(&binary), "Go build information: string that is not valid UTF-8 at byte"),
-        ("entries", edited(0x3a, &[40]), "e_shentsize is 0x28, not 0x40"),
-        ("count", edited(0x3c, &[1, 2]), "e_shnum is 513, more than the 512"),
-        ("names", edited(0x3e, &[3]), "e_shstrndx is 0x3, not below e_shnum"),
+        ("entries", edited(0x3a, &[40]), "e_shentsize is 0x28, expected 0x40"),
+        ("count", edited(0x3c, &[1, 2]), "e_shnum is 513, more than the limit of 512"),
+        ("names", edited(0x3e, &[3]), "e_shstrndx is 0x3, expected below e_shnum"),
         ("table", edited(0x28, &[0xff; 8]), "the section headers, 192 bytes at byte 18446744073709551615"),
-        ("long names", edited(table + 64 + 0x20, &[1, 0, 1]), "the names of sections is 65537, more than the 65536"),
-        ("long section", edited(table + 128 + 0x20, &[1, 0, 0x10]), "the section .go.buildinfo is 1048577, more than"),
+        (
+            "long names",
+            edited(table + 64 + 0x20, &[1, 0, 1]),
+            "the names of sections is 65537, more than the limit of 65536",
+        ),
+        (
+            "long section",
+            edited(table + 128 + 0x20, &[1, 0, 0x10]),
+            "the section .go.buildinfo is 1048577, more than the limit of",
+        ),
         ("outside", edited(table + 128 + 0x18, &[0xff; 8]), "the section .go.buildinfo, "),
     ] {
         let error = read(&bytes).expect_err(name).to_string();

@@ -85,20 +85,60 @@ fn damaged_files_are_refused() {
     let (good, places) = make.build();
     let (interpreter, dynamic) = (places.headers, places.headers + 2 * 56);
     let cases: Vec<(&str, usize, Vec<u8>, &str)> = vec![
-        ("class", 4, vec![3], "EI_CLASS is 0x3, not 1 or 2"),
-        ("data", 5, vec![0], "EI_DATA is 0x0, not 1 or 2"),
-        ("size of headers", 0x36, vec![0x20], "e_phentsize is 0x20, not 0x38"),
-        ("extended count", 0x38, vec![0xff, 0xff], "e_phnum is 65535, more than the 512"),
-        ("headers outside", 0x20, vec![0xff; 8], "the program headers, 224 bytes at byte 18446744073709551615, reach"),
-        ("many headers", 0x38, vec![0, 2], "the program headers, 28672 bytes at byte 64, reach"),
-        ("interpreter outside", interpreter + 8, vec![0, 0, 0, 1], "PT_INTERP, 28 bytes at byte 16777216, reach"),
-        ("long interpreter", interpreter + 32, vec![1, 16], "the length of PT_INTERP is 4097, more than the 4096"),
-        ("open interpreter", interpreter + 32, vec![4], "the last byte of PT_INTERP is 0x62, not 0"),
-        ("dynamic outside", dynamic + 8, vec![0xf0; 8], "PT_DYNAMIC, 80 bytes at byte 17361641481138401520, reach"),
-        ("huge dynamic", dynamic + 32, vec![0, 0, 2], "the length of PT_DYNAMIC is 131072, more than the 65536"),
-        ("name outside", places.dynamic + 8, vec![0xff], "an offset into the string table is 0xff, not below DT_STRSZ"),
-        ("strings outside", places.dynamic + 40, vec![0xff; 8], "DT_STRTAB is 0xffffffffffffffff, not an address of"),
-        ("open string", places.dynamic + 56, vec![5], "DT_STRSZ is 0x5, not the end of a string"),
+        ("class", 4, vec![3], "EI_CLASS is 0x3, expected 1 or 2"),
+        ("data", 5, vec![0], "EI_DATA is 0x0, expected 1 or 2"),
+        ("size of headers", 0x36, vec![0x20], "e_phentsize is 0x20, expected 0x38"),
+        ("extended count", 0x38, vec![0xff, 0xff], "e_phnum is 65535, more than the limit of 512"),
+        (
+            "headers outside",
+            0x20,
+            vec![0xff; 8],
+            "the program headers, 224 bytes at byte 18446744073709551615, extends beyond the end of the file",
+        ),
+        (
+            "many headers",
+            0x38,
+            vec![0, 2],
+            "the program headers, 28672 bytes at byte 64, extends beyond the end of the file",
+        ),
+        (
+            "interpreter outside",
+            interpreter + 8,
+            vec![0, 0, 0, 1],
+            "PT_INTERP, 28 bytes at byte 16777216, extends beyond the end of the file",
+        ),
+        (
+            "long interpreter",
+            interpreter + 32,
+            vec![1, 16],
+            "the length of PT_INTERP is 4097, more than the limit of 4096",
+        ),
+        ("open interpreter", interpreter + 32, vec![4], "the last byte of PT_INTERP is 0x62, expected 0"),
+        (
+            "dynamic outside",
+            dynamic + 8,
+            vec![0xf0; 8],
+            "PT_DYNAMIC, 80 bytes at byte 17361641481138401520, extends beyond the end of the file",
+        ),
+        (
+            "huge dynamic",
+            dynamic + 32,
+            vec![0, 0, 2],
+            "the length of PT_DYNAMIC is 131072, more than the limit of 65536",
+        ),
+        (
+            "name outside",
+            places.dynamic + 8,
+            vec![0xff],
+            "an offset into the string table is 0xff, expected below DT_STRSZ",
+        ),
+        (
+            "strings outside",
+            places.dynamic + 40,
+            vec![0xff; 8],
+            "DT_STRTAB is 0xffffffffffffffff, expected an address of",
+        ),
+        ("open string", places.dynamic + 56, vec![5], "DT_STRSZ is 0x5, expected the end of a string"),
     ];
     for (name, at, bytes, expected) in cases {
         let mut damaged = good.clone();

@@ -23,7 +23,7 @@ fn messages(stream: TokenStream, found: &mut Vec<String>) {
                 if text.starts_with("error") {
                     messages(attribute, found);
                 } else if text == "cfg (test)" || text == "test" {
-                    while let Some(skipped) = tokens.next() {
+                    for skipped in tokens.by_ref() {
                         match skipped {
                             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => break,
                             TokenTree::Punct(sign) if sign.as_char() == ';' => break,

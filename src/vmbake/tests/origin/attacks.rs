@@ -171,7 +171,7 @@ fn a_store_that_others_can_write_to_is_refused() {
             "{error}"
         );
         assert!(hint.starts_with(&format!(
-            "make it writable by its owner only: `chmod -R go-w {}`; then `vmbake store verify",
+            "make it writable by its owner only: `chmod -R go-w {}`; then run `vmbake store verify",
             folder.display()
         )));
         set(&folder, 0o755);
@@ -307,7 +307,7 @@ const PLANTS: [Plant; 5] = [
         fs::write(at, "planted").unwrap();
         set(at, 0o666);
     }),
-    ("has 2 names", |at, elsewhere| {
+    ("has 2 hard links", |at, elsewhere| {
         fs::write(elsewhere, "planted").unwrap();
         fs::hard_link(elsewhere, at).unwrap();
     }),

@@ -139,7 +139,7 @@ fn what_is_no_disk_with_a_table_is_refused() {
                 fs::write(disk, &bytes[range]).unwrap();
             },
             "refused: ext4 without a partition table; a base must be a whole disk",
-            "take the image of a whole disk",
+            "use an image of a whole disk",
         ),
     ];
     for (edit, text, told) in cases {
@@ -189,6 +189,6 @@ fn other_formats_are_refused_by_name() {
         chain = format!("{chain}: {next}");
         cause = next.source();
     }
-    assert!(chain.contains("base.raw.gz: is compressed with gzip; only raw and qcow2"), "{chain}");
+    assert!(chain.contains("base.raw.gz: compressed with gzip; only raw and qcow2"), "{chain}");
     assert!(hint(&*error).unwrap().starts_with("unpack it: gzip -dk "), "{:?}", hint(&*error));
 }

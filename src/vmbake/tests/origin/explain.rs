@@ -93,7 +93,7 @@ fn paths_are_explained_to_the_signer() {
                 "content   matches the pinned digest\npackage   none\n",
             ][..],
         ),
-        ("/opt/pack/data", &[layer, "artifact  pack 3.4\n", "  proof   unknown: the manifest"]),
+        ("/opt/pack/data", &[layer, "artifact  pack 3.4\n", "  proof   unknown: not in the manifest"]),
         ("/etc/tool.conf", &["path      /etc/tool.conf\ntype", layer, "package   none\n"]),
         ("/etc/os-release", &["layer     hygiene 7, "]),
         ("/opt/podplane/bin/firstboot", &["proof   none: built into the vmbake", "content   matches"]),
@@ -147,7 +147,7 @@ fn changed_images_and_records_are_told() {
     let huge = format!("{record}{}", " ".repeat(32 << 20));
     let deep = "[".repeat(1 << 20);
     for (number, (path, new, expected)) in [
-        ("/usr/bin/tool", tool.replace("echo", "evil"), "/usr/bin/tool: has sha256:"),
+        ("/usr/bin/tool", tool.replace("echo", "evil"), "/usr/bin/tool: expected sha256:"),
         ("/opt/podplane/bin/firstboot", "x".to_owned(), ""),
         (RECORD, record.replace("{\"format\":1", "{\"format\":2"), "in format 2, this program reads 1"),
         (RECORD, record.replace("\"layers\"", "\"x\":1,\"layers\""), ":1:"),

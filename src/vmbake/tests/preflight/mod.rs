@@ -243,21 +243,13 @@ const CASES: &[Case] = &[
     ("ena", |disk| disk.remove("lib/modules/6.1/kernel/ena/ena.ko.xz"), "neither built in nor in /lib/modules/6.1"),
     ("xen-blkfront", |disk| disk.put("boot/initrd.img-6.1", cpio(&["lib/nvme.ko"])), "Xen instances do not boot"),
     ("fstab", |disk| disk.replace("etc/fstab", "LABEL=EFI", "/dev/vda3"), "/boot/efi is /dev/vda3, a device name"),
-    (
-        "fstab",
-        |disk| disk.replace("etc/fstab", "LABEL=EFI", "LABEL=DATA"),
-        "is LABEL=DATA, which the image does not have",
-    ),
+    ("fstab", |disk| disk.replace("etc/fstab", "LABEL=EFI", "LABEL=DATA"), "is LABEL=DATA, which is not in the image"),
     (
         "root-argument",
         |disk| disk.replace("boot/grub/grub.cfg", " ro ", " root=/dev/xvda1 "),
         "root=/dev/xvda1 is not by UUID",
     ),
-    (
-        "root-argument",
-        |disk| disk.replace("boot/grub/grub.cfg", "aaaaaaaa", "baaaaaaa"),
-        "which the image does not have",
-    ),
+    ("root-argument", |disk| disk.replace("boot/grub/grub.cfg", "aaaaaaaa", "baaaaaaa"), "which is not in the image"),
     ("root-argument", |disk| disk.put("boot/grub/grub.cfg", menu("console=ttyS0")), "no root="),
     ("cloud-init", |disk| disk.remove("usr/bin/cloud-init"), "/usr/bin/cloud-init is missing"),
     ("cloud-init", |disk| disk.put("etc/cloud/cloud-init.disabled", ""), "disabled by"),

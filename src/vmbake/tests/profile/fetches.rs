@@ -121,9 +121,9 @@ fn what_programs_do_otherwise_is_refused() {
         ("apt-get install -y -oAPT::Default-Release=sid jq", "-oAPT::Default-Release=sid is not supported"),
         (
             "echo 'APT::Install-Recommends \"0\";' > /etc/apt/apt.conf.d/9x; apt-get install -y jq",
-            "this is not followed: APT::Install-Recommends",
+            "this setting is not applied: APT::Install-Recommends",
         ),
-        ("echo 'Package: jq' > /etc/apt/preferences.d/jq; apt-get install -y jq", "this is not followed: pins"),
+        ("echo 'Package: jq' > /etc/apt/preferences.d/jq; apt-get install -y jq", "this setting is not applied: pins"),
         ("export PATH=/opt/bin:$PATH; sudo tool || true", "a PATH other than that of sudo"),
         ("sudo printf '%q' 'a b' > /opt/x", "printf as a program"),
         ("sudo echo -e a > /opt/x", "echo as a program"),

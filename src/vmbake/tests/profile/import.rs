@@ -302,7 +302,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("[ -e /usr/bin/odd ] || true", "the file /usr/bin/odd"),
     ("command -v odd || true", "the program odd"),
     ("echo x >> /etc/passwd", "the file /etc/passwd"),
-    ("echo 'deb x' > /etc/apt/sources.list.d/x.list", "adds a repository of packages"),
+    ("echo 'deb x' > /etc/apt/sources.list.d/x.list", "adds a package repository whose key is not pinned"),
     ("curl -fLo /opt/x https://h.example/x", "https://h.example/x is put to /opt/x, and nothing"),
     ("curl -fLo /opt/x http://h.example/x", "an address without https"),
     ("curl -fLo /opt/x {{ .ServerURL }}/x", "this address of the API server is not supported"),
@@ -314,7 +314,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("echo {{ .InitialTaints }} | grep -q a || true", "the text"),
     ("{{ if .InitialTaints }}apt-get install -y jq{{ end }}", "with and without .InitialTaints"),
     ("chown 1000 /opt", "the file /opt,"),
-    ("touch /opt/x; chown 1000 /opt/x", "/opt/x: it belongs to"),
+    ("touch /opt/x; chown 1000 /opt/x", "/opt/x: owned by a user other than root"),
     ("mkfifo /opt/x", "the command is not known"),
     ("touch /opt/x; chmod 4755 /opt/x", "/opt/x: it has set-id bits"),
     ("date > /opt/x", "the result depends on the time"),
@@ -346,7 +346,10 @@ fn what_is_not_known_stops_an_import() {
 fn files_of_a_profile_may_not_be_more_than_files() {
     for (files, expected) in [
         (("/opt/x", "{{ if eq .ServerURL \"a\" }}b{{ end }}"), "/opt/x: a template compares .ServerURL"),
-        (("/opt/x", "ca: {{ .KubernetesCACert }}"), "/opt/x: a value of several lines"),
+        (
+            ("/opt/x", "ca: {{ .KubernetesCACert }}"),
+            "/opt/x: a multi-line value that only machines know is surrounded by other text",
+        ),
         (("/opt/x", "a {{ if .InitialTaints }}b{{ end }} c\u{e000}"), "characters of private use"),
         (
             ("/opt/x", "{{ range .ClusterDNSIPs }}{{ . }},{{ end }}"),

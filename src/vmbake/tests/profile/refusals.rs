@@ -309,7 +309,7 @@ fn options_are_those_of_the_operating_system_manager() {
     desk.options.retain(|(name, _)| name != "api-server-token");
     let said = desk.refusal();
     assert_eq!(said.0, "undefined profile field .Token");
-    assert_eq!(said.1, "--set api-server-token=… gives it");
+    assert_eq!(said.1, "set it with --set api-server-token=…");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn what_a_provider_would_refuse_is_told() {
         Desk::new().deployment("cloudProvider: hetzner", "cloudProvider: openstack").deployment("1.34.2", "1.28.9");
     let (said, hint) = old.refusal();
     assert_eq!(said, "kubelet v1.28.9 needs a cloud-config for openstack, which vmbake does not make");
-    assert!(hint.starts_with("--set external-cloud-provider=true does without"), "{hint}");
+    assert!(hint.starts_with("use --set external-cloud-provider=true, or overwriteCloudConfig"), "{hint}");
     assert!(old.set("external-cloud-provider", "true").render().is_ok());
 }
 

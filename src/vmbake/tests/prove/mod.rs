@@ -43,7 +43,7 @@ fn every_changed_word_is_noticed() {
         ("tool", "digest", forged(), "the manifest states digest sha256:"),
         ("tool", "digest", json!(Digest::of(b"late")), "the manifest states digest sha256:"),
         ("tool", "size", json!(5), "the manifest states size 5, but the proven one is 4"),
-        ("tool", "version", json!("1.0-2"), "no package tool 1.0-2"),
+        ("tool", "version", json!("1.0-2"), "package tool 1.0-2 not found"),
         ("tool", "version", json!("0.9-1"), "the manifest states address"),
         ("tool", "url", json!("https://evil.example/tool_1.0-1.deb"), "the manifest states address"),
         ("tool", "type", json!("binary"), "the manifest states type binary, but the proven one is deb"),
@@ -62,14 +62,14 @@ fn every_changed_word_is_noticed() {
         ("tool", "proof/archive", json!("other"), "its source requires the signed index of archive main"),
         ("tool", "proof/archive", json!("none"), "its source requires the signed index of archive main"),
         // An archive that may have it, but does not: its documents are elsewhere.
-        ("tool", "proof/archive", json!("fixes"), "it must be from https://f.example/debian/dists/trixie/InRelease"),
+        ("tool", "proof/archive", json!("fixes"), "expected https://f.example/debian/dists/trixie/InRelease"),
         ("tool", "proof/evidence", json!([]), "pins no evidence for archive main"),
         ("tool", "proof/evidence", json!([release]), "pins no evidence for archive main"),
         (
             "tool",
             "proof/evidence",
             json!([packages, packages]),
-            "it must be from https://a.example/debian/dists/trixie/InRelease",
+            "expected https://a.example/debian/dists/trixie/InRelease",
         ),
         ("tool", "proof/evidence", json!([release, release]), "InRelease does not list the index"),
         ("tool", "proof/evidence", json!([forged(), packages]), "no URL in the manifest"),
@@ -78,7 +78,7 @@ fn every_changed_word_is_noticed() {
         ("program", "version", json!("1/../2.0"), "\"1/../2.0\" is not a valid version"),
         ("program", "url", json!("https://g.example/v2.0/program-arm64"), "the manifest states address"),
         ("program", "proof/url", json!("https://evil.example/sums"), "the manifest states the checksum file"),
-        ("program", "proof/evidence", json!(release), "it must be from https://g.example/v2.0/program-amd64.sha256"),
+        ("program", "proof/evidence", json!(release), "expected https://g.example/v2.0/program-amd64.sha256"),
         ("program", "proof/evidence", json!(null), "pins no evidence for checksum file"),
         (
             "program",
@@ -164,9 +164,9 @@ fn what_no_source_knows_was_pinned_by_hand_and_is_called_so() {
     assert_eq!(json!(site.all(&manifest).unwrap().event())["proofs"][2], by_hand);
     manifest["vmconfig"]["dependencies"]["own"]["proof"] =
         site.manifest["vmconfig"]["dependencies"]["tool"]["proof"].clone();
-    assert!(site.one(&manifest, "own").unwrap_err().contains("no source says how that is proven"));
+    assert!(site.one(&manifest, "own").unwrap_err().contains("no source defines the required proof"));
     let elsewhere = changed(&site.manifest, "os/name", json!("debian-14"));
-    assert!(site.one(&elsewhere, "tool").unwrap_err().contains("no source says how that is proven"));
+    assert!(site.one(&elsewhere, "tool").unwrap_err().contains("no source defines the required proof"));
 }
 
 #[test]

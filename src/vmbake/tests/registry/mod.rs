@@ -140,6 +140,6 @@ fn what_the_registry_holds_is_not_believed() {
     std::fs::write(&blob, bytes).unwrap();
     let store = Store::open(Some(dir.path().join("store"))).unwrap();
     let error = pull_tag(&client(&registry), &store, "registry.example/pause:3.10", "linux/amd64").unwrap_err();
-    assert!(error.to_string().contains("has digest sha256:"), "{error}");
+    assert!(error.to_string().contains(&format!("expected digest sha256:{hex}, found sha256:")), "{error}");
     assert!(store.blob(&format!("sha256:{hex}").parse().unwrap()).unwrap().is_none());
 }

@@ -101,7 +101,10 @@ fn two_machines_ask_an_upstream_once() {
     let said = warnings(&registry.address);
     assert!(said.len() == 1 && said[0].starts_with("the shared store returned a wrong blob: "), "{said:?}");
     assert!(
-        said[0].contains(&format!("http://{}/v2/fleet/blobs/sha256:{hex}: has digest", registry.address)),
+        said[0].contains(&format!(
+            "http://{}/v2/fleet/blobs/sha256:{hex}: expected digest sha256:{hex}, found ",
+            registry.address
+        )),
         "{said:?}"
     );
 }
@@ -116,7 +119,8 @@ fn a_shared_store_that_fails_is_left_out() {
     let denied: Answer = |_, _, _| reply(401, "").header("www-authenticate", "Basic realm=\"x\"");
     let long: Answer = |_, _, _| reply(200, vec![b'x'; 1 << 16]);
     let empty: Answer = |_, _, _| reply(200, "");
-    let (left_out, other, full_up) = ("is left out", "gave something else", "takes nothing more");
+    let (left_out, other, full_up) =
+        ("the shared store is disabled: ", "returned a wrong blob: ", "is no longer written to: ");
     for (name, answer, expected) in [
         ("nothing is there", nothing, vec![full_up]),
         ("it is broken", broken, vec![left_out]),

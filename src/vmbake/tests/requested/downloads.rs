@@ -79,7 +79,7 @@ fn other_proofs_are_those_of_the_sources() {
     assert_eq!(pinned["proof"]["type"], "checksum");
     assert_eq!(pinned["proof"]["url"], "https://up.example/v1.0/sums.txt");
     let (ok, said) = yard.show();
-    assert!(ok && said.contains("not signed: by a checksum file of the site"), "{said}");
+    assert!(ok && said.contains("not signed: by an unsigned checksum file of the site"), "{said}");
 
     // The version may come from the site, too.
     let latest = r#""version": {"text": {"url": "https://up.example/latest", "after": "v"}}"#;
@@ -151,7 +151,7 @@ fn a_forged_manifest_is_refused() {
         ("/dependencies/tool/proof", json!({"type": "first-use"}), states),
         ("/requests/box/downloads/tool/proof", json!({"stated": other}), "the manifest states digest"),
         ("/requests/box/downloads/tool/proof", json!("checksum"), "its source requires the first download"),
-        ("/requests", json!({}), "no source says how that is proven"),
+        ("/requests", json!({}), "no source defines the required proof"),
     ] {
         let mut forged = good.clone();
         *forged.pointer_mut(pointer).unwrap() = value;
@@ -166,7 +166,7 @@ fn a_forged_manifest_is_refused() {
     forged["requests"]["box"]["downloads"]["tool"]["proof"] = json!({"stated": other});
     yard.forge(&forged);
     let (ok, said) = yard.fetch();
-    assert!(!ok && said.contains("has digest"), "{said}");
+    assert!(!ok && said.contains(&format!("expected digest {other}, found sha256:")), "{said}");
     let (ok, said) = yard.bake();
     assert!(!ok && !yard.path("dist/box.o.amd64.raw").exists(), "{said}");
 }

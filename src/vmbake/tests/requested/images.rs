@@ -59,7 +59,7 @@ fn a_manifest_has_the_images_that_its_layers_ask_for() {
     forged.as_object_mut().unwrap().remove("requests");
     yard.forge(&forged);
     let (ok, said) = yard.show();
-    assert!(!ok && said.contains("no source says how that is proven"), "{said}");
+    assert!(!ok && said.contains("no source defines the required proof"), "{said}");
     yard.forge(&good);
 
     let fewer = ASKED.replace(r#""registry.example/pause:3.10", "#, "");

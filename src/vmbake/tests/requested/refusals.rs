@@ -19,7 +19,7 @@ fn a_file_with_another_digest_is_refused_naming_both() {
     let zeros = "0".repeat(64);
     yard.layer("box", &tool(&format!(r#""sha256": {{"amd64": "{zeros}"}}"#)));
     let (ok, said) = yard.update(&[]);
-    let expected = format!("has digest sha256:{}, not sha256:{zeros}", sha256("amd64"));
+    let expected = format!("expected digest sha256:{zeros}, found sha256:{}", sha256("amd64"));
     assert!(!ok && said.contains(&expected), "{said}");
     assert!(!yard.text().contains("tool"), "{}", yard.text());
     let (ok, said) = yard.update_for("arm64", &[]);
@@ -42,7 +42,8 @@ fn a_name_is_one_of_its_own() {
     for more in [&[][..], &["--check"]] {
         let (ok, said) = yard.update(more);
         let expected = "box.o.amd64: download tool of layer box has the name of an artifact in the sources";
-        assert!(!ok && said.contains(expected) && said.contains("hint: give the download another name"), "{said}");
+        let hint = "hint: rename the download, or use `artifacts` to install the one of the sources: tool";
+        assert!(!ok && said.contains(expected) && said.contains(hint), "{said}");
     }
 }
 
@@ -72,8 +73,9 @@ fn an_image_of_the_sources_is_not_asked_for_again() {
     yard.layer("box", r#", "images": "/images", "container_images": ["registry.example/pause:3.11"]"#);
     yard.sources("", PAUSE);
     let (ok, said) = yard.update(&[]);
-    let expected = "box.o.amd64: container image registry.example/pause:3.11 of layer box is one of the sources";
-    assert!(!ok && said.contains(expected) && said.contains("hint: leave it out of `container_images`"), "{said}");
+    let expected = "box.o.amd64: container image registry.example/pause:3.11 of layer box is listed in the sources, which choose its tag";
+    let hint = "hint: remove it from `container_images`: the manifest includes it already";
+    assert!(!ok && said.contains(expected) && said.contains(hint), "{said}");
 }
 
 #[test]

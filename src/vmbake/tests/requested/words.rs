@@ -26,7 +26,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""downloads": {"x": {"url": ¦"{url}", "version": "1", STATED, FILE}}"#, "the address is not https"),
     (
         r#""downloads": {"x": {"url": ¦"https://a/{x}", "version": "1", STATED, FILE}}"#,
-        "\"https://a/{x}\": {x}unknown placeholder , arch",
+        "\"https://a/{x}\": unknown placeholder {x}, expected one of version, arch",
     ),
     (r#""downloads": {"x": {"url": "https://a/x", "version": ¦"../1", STATED, FILE}}"#, "\"../1\" is not a version"),
     (
@@ -77,8 +77,11 @@ const FAULTS: &[(&str, &str)] = &[
         r#""downloads": {"x": {"url": "https://a/x", "version": "1", STATED, "install": {"type": ¦"rpm"}}}"#,
         "unknown variant `rpm`",
     ),
-    (r#""container_images": [¦"redis:7"]"#, "\"redis:7\" is not HOST/NAME:TAG"),
-    (r#""container_images": [¦"docker.io/library/redis"]"#, "\"docker.io/library/redis\" is not HOST/NAME:TAG"),
+    (r#""container_images": [¦"redis:7"]"#, "invalid reference \"redis:7\": expected HOST/NAME:TAG"),
+    (
+        r#""container_images": [¦"docker.io/library/redis"]"#,
+        "invalid reference \"docker.io/library/redis\": expected HOST/NAME:TAG",
+    ),
     (r#""container_images": ["docker.io/a/b:1", ¦"docker.io/a/b:1"]"#, "\"docker.io/a/b:1\" comes twice"),
 ];
 

@@ -43,14 +43,14 @@ fn a_bundle_has_one_meaning_or_is_refused() {
     let v03 = "application/vnd.dev.sigstore.bundle.v0.3+json";
     let huge = |key| with(entry, key, "9223372036854775808".into());
     for (bundle, expected) in [
-        (with("", "dsseEnvelope", envelope), "must have one"),
+        (with("", "dsseEnvelope", envelope), "expected exactly one member"),
         (with("", "messageSignature", Value::Null), "corrupt"),
-        (without("", "messageSignature"), "must have one"),
-        (with(material, "certificate", json!({"rawBytes": ""})), "must have one"),
-        (without(material, "publicKey"), "must have one"),
-        (without("", "verificationMaterial"), "must have one"),
-        (without("", "mediaType"), "no mediaType"),
-        (with("", "mediaType", json!(["0.3"])), "no mediaType"),
+        (without("", "messageSignature"), "expected exactly one member"),
+        (with(material, "certificate", json!({"rawBytes": ""})), "expected exactly one member"),
+        (without(material, "publicKey"), "expected exactly one member"),
+        (without("", "verificationMaterial"), "expected exactly one member"),
+        (without("", "mediaType"), "missing mediaType"),
+        (with("", "mediaType", json!(["0.3"])), "missing mediaType"),
         (with("", "mediaType", "application/vnd.dev.sigstore.bundle+json;version=0.4".into()), "Invalid media type"),
         (with("", "mediaType", v03.into()), "must have an inclusion proof"),
         (with(material, "tlogEntries", json!([])), "inclusion promise"),
@@ -69,8 +69,8 @@ fn a_bundle_has_one_meaning_or_is_refused() {
         (good.to_string().replacen("\"logIndex\":", "\"logIndex\":\"1\",\"logIndex\":", 1), "duplicate key"),
         (format!("{good} {good}"), "trailing characters"),
         (good.to_string().replace('{', "["), "corrupt"),
-        ("null".to_owned(), "no mediaType"),
-        ("[]".to_owned(), "no mediaType"),
+        ("null".to_owned(), "missing mediaType"),
+        ("[]".to_owned(), "missing mediaType"),
         ("\u{feff}{}".to_owned(), "corrupt"),
         (String::new(), "no bundle in the file"),
         (" \n\r\n\n".to_owned(), "no bundle in the file"),
@@ -120,9 +120,13 @@ fn of_several_bundles_the_one_that_proves_the_file_counts() {
         (
             format!("{other}\n{{ broken\n"),
             1,
-            "none of 2 bundles proves the artifact; the best match is in line 1: the bundle speaks",
+            "none of 2 bundles proves the artifact; the best match is in line 1: the bundle is for other files",
         ),
-        (format!("{{ broken\n{other}\n\n{strange}\n{other}"), 4, "none of 4 bundles proves the artifact; line 4 comes"),
+        (
+            format!("{{ broken\n{other}\n\n{strange}\n{other}"),
+            4,
+            "none of 4 bundles proves the artifact; the best match is in line 4",
+        ),
     ] {
         let error = judge(&world, &bundles).unwrap_err();
         assert!(chain(&error).contains(expected), "{}", chain(&error));
@@ -162,7 +166,7 @@ fn another_key_or_log_proves_nothing() {
     let found = chain(&judge(&BundlePolicy { signer, ..world.policy() }, &world.root()));
     assert!(found.contains("no signing certificate"), "{found}");
     let found = chain(&judge(&BundlePolicy { subject_name: Some("a"), ..world.policy() }, &world.root()));
-    assert!(found.contains("a signature without a statement"), "{found}");
+    assert!(found.contains("a signature without the required statement"), "{found}");
 }
 
 /// What a bundle may say differently and still prove the same: nothing that is signed, and nothing that is compared.

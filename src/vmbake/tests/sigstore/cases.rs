@@ -119,6 +119,6 @@ fn endless_files_are_not_read_to_their_end() {
         let output = vmbake(&args);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{args:?}: {errors}");
-        assert!(errors.contains("long: more than"), "{errors}");
+        assert!(errors.contains("long: larger than "), "{errors}");
     }
 }

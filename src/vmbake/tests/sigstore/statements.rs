@@ -51,11 +51,11 @@ fn subjects_decide_of_which_file_a_statement_speaks() {
         (json!([{"digest": {"sha256": sha256.hex()}}]), TYPE),
         (json!([{"name": "a", "digest": {"sha512": sha512.hex()}}]), TYPE),
         (json!([both(sha256, sha512)]), TYPE),
-        (json!([]), "speaks of other files"),
-        (json!([wrong]), "speaks of other files"),
+        (json!([]), "the bundle is for other files"),
+        (json!([wrong]), "the bundle is for other files"),
         (
             json!([{"name": "a", "digest": {"sha1": "da39a3ee5e6b4b0d3255bfef95601890afd80709"}}]),
-            "speaks of other files",
+            "the bundle is for other files",
         ),
         (json!([both(sha256, digests(b"other")[1])]), "has digests of two different files"),
         (json!([both(digests(b"other")[0], sha512)]), "has digests of two different files"),
@@ -73,9 +73,9 @@ fn subjects_decide_of_which_file_a_statement_speaks() {
 fn a_digest_that_nobody_computed_proves_nothing() {
     let [sha256, sha512] = digests(FILE);
     let by_sha512 = statement(&json!([{"digest": {"sha512": sha512.hex()}}])).to_string();
-    assert!(judge(IN_TOTO, &by_sha512, &[sha256], &|_| {}).contains("speaks of other files"));
+    assert!(judge(IN_TOTO, &by_sha512, &[sha256], &|_| {}).contains("the bundle is for other files"));
     assert_eq!(judge(IN_TOTO, &by_sha512, &[sha512], &|_| {}), TYPE);
-    assert!(judge(IN_TOTO, &by_sha512, &[], &|_| {}).contains("no SHA-256"));
+    assert!(judge(IN_TOTO, &by_sha512, &[], &|_| {}).contains("SHA-256 of the artifact is unknown"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_subject_must_have_the_name_that_is_asked_for() {
     assert_eq!(ask(json!([subject("b", FILE), subject("a", FILE)]), "a"), TYPE);
     let found = ask(json!([subject("a", b"other"), subject("b", FILE)]), "a");
     assert!(found.contains(r#"is named ["b"], expected "a""#), "{found}");
-    assert!(ask(json!([subject("a", b"other")]), "a").contains("speaks of other files"));
+    assert!(ask(json!([subject("a", b"other")]), "a").contains("the bundle is for other files"));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn scripts_that_never_end_or_ask_too_much_stop_the_bake() {
     for (config, expected) in [
         ("while :; do db_get ask/name; done", "ask: its config"),
         ("while :; do db_input high ask/name; db_go; done", "ask: its config"),
-        (". /usr/share/debconf/confmodule; db_stop; db_get ask/name", "after db_stop there is no answer"),
+        (". /usr/share/debconf/confmodule; db_stop; db_get ask/name", "after db_stop debconf does not answer"),
         ("db_input high ask/title", "ask/title is of the type title, which cannot be asked"),
         ("db_progress STEP 1", "no progress bar was started"),
         ("exit 3", "ask: its config"),

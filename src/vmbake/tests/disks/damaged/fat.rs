@@ -10,7 +10,7 @@ pub const FAT: &[Case] = &[
         name: "60,000 directories in each other",
         make: |lab| deep(lab, 60_000, 0),
         path: "/D/D/D",
-        reason: "the length of a path is 4096, 4095 at most",
+        reason: "the length of a path is 4096, the maximum is 4095",
         seen: Seen::Inside,
     },
     Case {
