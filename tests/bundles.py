@@ -170,7 +170,7 @@ def skopeos(reference, to_registry, digest):
     copy = (skopeo, "copy", "--quiet", "--all", "--preserve-digests", "--src-tls-verify=false", "--dest-tls-verify=false")
     must(*copy, f"docker://{reference}", f"docker://{target}:1.0.0")
     done = verified(f"{target}:1.0.0", "example.pub")
-    case("skopeo leaves the signature behind", done.returncode == 1 and "nothing that is attached to it is a signature" in done.stderr, done.stderr)
+    case("skopeo leaves the signature behind", done.returncode == 1 and "no signature attached" in done.stderr, done.stderr)
     listed = f"{reference.rsplit(':', 1)[0]}:{fallback}"
     must(*copy, f"docker://{listed}", f"docker://{target}:{fallback}")
     done = verified(f"{target}:1.0.0", "example.pub")
@@ -232,7 +232,7 @@ def carried():
     case("a node is baked with one bundle", done.returncode == 0, done.stderr)
     anchored = ("--sources", ROOT / "manifests/sources.json", "--trust", ROOT / "trust", "--store", "store", "--base", base)
     refused = run(vmbake, "archive", "create", "small/node.debian-13.amd64.qcow2", "-o", "image.tar", *anchored, folder="one")
-    case("what it was baked of is not archived without the bundle", refused.returncode == 1 and "an archive carries no bundles" in refused.stderr, refused.stderr)
+    case("what it was baked of is not archived without the bundle", refused.returncode == 1 and "archives do not support bundles" in refused.stderr, refused.stderr)
     must(vmbake, "archive", "create", "node", "--manifest", "manifests/node.debian-13.amd64.json", "-o", "../node.tar", *anchored, folder="one")
     (work / "site").mkdir()
     must(vmbake, "archive", "import", "../node.tar", "--store", "store", "--inputs-to", "inputs", folder="site")

@@ -33,8 +33,8 @@ REASONS = {
     "log": "No log key",
     "unlogged": "no log entry|must have an inclusion proof",
     "identity": 'signed by "other@test.invalid"',
-    "issuer": 'vouched for by "https://other.test.invalid"',
-    "file": "signature verification failed|speaks of other files",
+    "issuer": 'identity issued by "https://other.test.invalid"',
+    "file": "signature verification failed|is for other files",
     "future": "after the time of the check",
 }
 # Cosign 2.5 of Debian 13 does not compare an attestation with the digests in its log entry, and knows no `--now`.

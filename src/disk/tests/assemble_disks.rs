@@ -192,7 +192,7 @@ fn only_a_disk_whose_table_can_be_written_is_a_base() {
     let ext4 = dir.path().join("ext4");
     run("mke2fs", &["-q", "-t", "ext4", ext4.to_str().unwrap(), "4M"]);
     assert!(refused(std::fs::read(&ext4).unwrap()).starts_with("refused: ext4 without a partition table"));
-    assert!(refused(vec![0; 1 << 20]).starts_with("neither a partition table nor a file system"));
+    assert!(refused(vec![0; 1 << 20]).starts_with("neither a partition table nor a known file system"));
 }
 
 #[test]

@@ -37,15 +37,15 @@ fn formats_that_qemu_converts() {
     let dir = TempDir::new().unwrap();
     let disk = disk(&dir);
     for (name, format, options, what) in [
-        ("a.vmdk", "vmdk", "subformat=monolithicSparse", "is a VMware disk image (vmdk)"),
-        ("b.vmdk", "vmdk", "subformat=streamOptimized", "is a VMware disk image (vmdk)"),
-        ("c.vmdk", "vmdk", "subformat=monolithicFlat", "is a descriptor of a VMware disk image (vmdk)"),
-        ("a.vdi", "vdi", "static=off", "is a VirtualBox disk image (vdi)"),
-        ("a.vhdx", "vhdx", "subformat=dynamic", "is a Hyper-V disk image (vhdx)"),
-        ("a.vhd", "vpc", "subformat=dynamic", "is a dynamic Virtual PC disk image (vhd)"),
-        ("b.vhd", "vpc", "subformat=fixed", "is a fixed Virtual PC disk image (vhd)"),
-        ("a.qed", "qed", "cluster_size=65536", "is a QEMU enhanced disk image (qed)"),
-        ("a.hdd", "parallels", "cluster_size=1048576", "is a Parallels disk image"),
+        ("a.vmdk", "vmdk", "subformat=monolithicSparse", "a VMware disk image (vmdk)"),
+        ("b.vmdk", "vmdk", "subformat=streamOptimized", "a VMware disk image (vmdk)"),
+        ("c.vmdk", "vmdk", "subformat=monolithicFlat", "a descriptor of a VMware disk image (vmdk)"),
+        ("a.vdi", "vdi", "static=off", "a VirtualBox disk image (vdi)"),
+        ("a.vhdx", "vhdx", "subformat=dynamic", "a Hyper-V disk image (vhdx)"),
+        ("a.vhd", "vpc", "subformat=dynamic", "a dynamic Virtual PC disk image (vhd)"),
+        ("b.vhd", "vpc", "subformat=fixed", "a fixed Virtual PC disk image (vhd)"),
+        ("a.qed", "qed", "cluster_size=65536", "a QEMU enhanced disk image (qed)"),
+        ("a.hdd", "parallels", "cluster_size=1048576", "a Parallels disk image"),
     ] {
         let path = dir.path().join(name);
         run("qemu-img", &["convert", "-f", "raw", "-O", format, "-o", options, arg(&disk), arg(&path)]);
@@ -69,11 +69,11 @@ fn compressed_files_and_archives() {
     let dir = TempDir::new().unwrap();
     disk(&dir);
     for (make, name, what, command) in [
-        ("gzip -k disk.raw", "disk.raw.gz", "is compressed with gzip", "gzip -dk disk.raw.gz"),
-        ("xz -0k disk.raw", "disk.raw.xz", "is compressed with xz", "xz -dk disk.raw.xz"),
-        ("zstd -q disk.raw", "disk.raw.zst", "is compressed with zstd", "zstd -d disk.raw.zst"),
-        ("tar -cf disk.tar disk.raw", "disk.tar", "is a tar archive", "tar -xf disk.tar"),
-        ("tar -cJf disk.tar.xz disk.raw", "disk.tar.xz", "is compressed with xz", "tar -xf disk.tar.xz"),
+        ("gzip -k disk.raw", "disk.raw.gz", "compressed with gzip", "gzip -dk disk.raw.gz"),
+        ("xz -0k disk.raw", "disk.raw.xz", "compressed with xz", "xz -dk disk.raw.xz"),
+        ("zstd -q disk.raw", "disk.raw.zst", "compressed with zstd", "zstd -d disk.raw.zst"),
+        ("tar -cf disk.tar disk.raw", "disk.tar", "a tar archive", "tar -xf disk.tar"),
+        ("tar -cJf disk.tar.xz disk.raw", "disk.tar.xz", "compressed with xz", "tar -xf disk.tar.xz"),
     ] {
         let shell = |command: &str| Command::new("sh").args(["-c", command]).current_dir(dir.path()).output().unwrap();
         assert!(shell(make).status.success(), "{make}");
@@ -92,13 +92,13 @@ fn rarer_ones_by_their_magic_numbers() {
     let dir = TempDir::new().unwrap();
     let footer = [&vec![0; 4096][..], b"koly", &[0; 508]].concat();
     for (bytes, what, hint) in [
-        (&b"BZh91AY&SY\0\0"[..], "is compressed with bzip2", "bzip2 -dk it"),
-        (b"PK\x03\x04\x14\0", "is a zip archive", "unzip it"),
-        (b"7z\xbc\xaf\x27\x1c\0\x04", "is a 7z archive", "7z x it"),
-        (b"\x04\x22\x4d\x18\x64\x40", "is compressed with lz4", "lz4 -d it"),
-        (b"\x3a\xff\x26\xed\x01\0", "is an Android sparse image", "simg2img it"),
-        (&footer, "is an Apple disk image (dmg)", "qemu-img convert -f dmg -O qcow2 it it.qcow2"),
-        (b"COWD\x01\0", "is a VMware disk image (vmdk)", "qemu-img convert -f vmdk -O qcow2 it it.qcow2"),
+        (&b"BZh91AY&SY\0\0"[..], "compressed with bzip2", "bzip2 -dk it"),
+        (b"PK\x03\x04\x14\0", "a zip archive", "unzip it"),
+        (b"7z\xbc\xaf\x27\x1c\0\x04", "a 7z archive", "7z x it"),
+        (b"\x04\x22\x4d\x18\x64\x40", "compressed with lz4", "lz4 -d it"),
+        (b"\x3a\xff\x26\xed\x01\0", "an Android sparse image", "simg2img it"),
+        (&footer, "an Apple disk image (dmg)", "qemu-img convert -f dmg -O qcow2 it it.qcow2"),
+        (b"COWD\x01\0", "a VMware disk image (vmdk)", "qemu-img convert -f vmdk -O qcow2 it it.qcow2"),
     ] {
         let path = dir.path().join("it");
         fs::write(&path, bytes).unwrap();
@@ -114,9 +114,9 @@ fn text_and_nothing() {
     let page = "\n<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head></html>\n";
     let sums = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  disk.raw\n";
     for (bytes, what) in [
-        (page.as_bytes(), "is an HTML page; "),
-        (sums.as_bytes(), "is a text file; "),
-        ("ä\r\n\tnaïve".as_bytes(), "is a text file; "),
+        (page.as_bytes(), ": an HTML page; "),
+        (sums.as_bytes(), ": a text file; "),
+        ("ä\r\n\tnaïve".as_bytes(), ": a text file; "),
     ] {
         fs::write(&path, bytes).unwrap();
         let error = Image::open(&path).unwrap_err();

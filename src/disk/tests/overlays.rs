@@ -153,10 +153,10 @@ fn what_is_known_to_be_the_same_is_not_read() {
 #[test]
 fn no_overlay_stands_on_anything_but_a_file_beside_it() {
     for (name, reason) in [
-        ("", "names no file"),
-        ("..", "names no file"),
-        ("../a.raw", "another folder"),
-        ("/a.raw", "another folder"),
+        ("", "not a file name"),
+        ("..", "not a file name"),
+        ("../a.raw", "another directory"),
+        ("/a.raw", "another directory"),
         ("nbd:a", "protocol"),
         ("json:{}", "protocol"),
         ("a\nb", "control character"),
