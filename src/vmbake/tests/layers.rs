@@ -297,7 +297,7 @@ const FAULTS: &[(&str, &str)] = &[
         "layer a has it already",
     ),
     (r#""sysctl": {¦"a b": 1}"#, "\"a b\" is not a valid variable of sysctl"),
-    (r#""sysctl": {"a": ¦"b\nc"}"#, "\"b\\nc\" is not one line of text"),
+    (r#""sysctl": {"a": ¦"b\nc = 1"}"#, "\"b\\nc = 1\" is not one line of text"),
     (r#""sysctl": {"a": ¦1.5}"#, "data did not match any variant"),
     (r#""modules_load": ["a", ¦"a b"]"#, "\"a b\" is not a valid kernel module"),
     (r#""hostname": ¦"a_b""#, "\"a_b\" is not a valid host name"),

@@ -122,7 +122,7 @@ fn what_is_no_anchor_is_refused() {
         ("r.json", &[b"<html>"], "r.json: not a valid sigstore trusted root"),
         ("r.json", &[no_authority.as_bytes()], "r.json: no certificate authority listed"),
         ("r.json", &[no_log.as_bytes()], "r.json: no transparency log listed"),
-        ("r.json", &[other.as_bytes()], "r.json: media type \"application/vnd.dev.sigstore.bundle"),
+        ("r.json", &[other.as_bytes()], "r.json: media type is \"application/vnd.dev.sigstore.bundle"),
         ("r.json", &[ROOT.as_bytes(), ROOT.as_bytes()], "r.json: expected a single URL, found 2"),
         ("r.txt", &[b"x"], "r.txt: "),
     ];

@@ -286,7 +286,7 @@ fn go_says_the_same_of_what_it_builds() {
         let upstream: Upstream = serde_json::from_str(&upstream).unwrap();
         let check = |version, arch| judged(program::check(&upstream, version, arch, &File::open(&path).unwrap()));
         assert_eq!(check("1.34.2", arch), Ok(()));
-        assert!(check("1.34.3", arch).unwrap_err().ends_with("of version v1.34.2, not v1.34.3"));
+        assert!(check("1.34.3", arch).unwrap_err().ends_with("has version v1.34.2, expected v1.34.3"));
         let other = if arch == "amd64" { "arm64" } else { "amd64" };
         assert!(check("1.34.2", other).unwrap_err().starts_with("program for ELF64 "));
     }
