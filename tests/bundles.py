@@ -170,7 +170,7 @@ def skopeos(reference, to_registry, digest):
     copy = (skopeo, "copy", "--quiet", "--all", "--preserve-digests", "--src-tls-verify=false", "--dest-tls-verify=false")
     must(*copy, f"docker://{reference}", f"docker://{target}:1.0.0")
     done = verified(f"{target}:1.0.0", "example.pub")
-    case("skopeo leaves the signature behind", done.returncode == 1 and "no signature attached" in done.stderr, done.stderr)
+    case("skopeo leaves the signature behind", done.returncode == 1 and "no attached document is a valid signature" in done.stderr, done.stderr)
     listed = f"{reference.rsplit(':', 1)[0]}:{fallback}"
     must(*copy, f"docker://{listed}", f"docker://{target}:{fallback}")
     done = verified(f"{target}:1.0.0", "example.pub")

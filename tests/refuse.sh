@@ -91,7 +91,7 @@ for pinned in document["vmconfig"]["dependencies"].values():
 json.dump(document, open(sys.argv[2], "w"))
 END
 echo '{"archives": {}, "systems": {}, "dependencies": []}' >"$work/none.json"
-refuse "base of another architecture" 'for amd64, not for arm64' --arch arm64 --base "$base" --manifest "$work/arm64.json" --no-builtin=sources --sources "$work/none.json" --store "$store"
+refuse "base of another architecture" 'image for amd64, expected arm64' --arch arm64 --base "$base" --manifest "$work/arm64.json" --no-builtin=sources --sources "$work/none.json" --store "$store"
 
 # Bad manifests, artifacts and layers.
 sed 's/"kind"/"kinds"/' "$work/unpinned.json" >"$work/bad.json"
