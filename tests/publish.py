@@ -156,10 +156,10 @@ def parents(judge):
 
     for name, reason, auto, change, back in [
         ("foreign", "belongs to", "no snapshot of small", {"account": FRIEND, "shared": ["123456789012"]}, {"account": "123456789012", "shared": []}),
-        ("larger", "has 2 GiB", None, {"size": 2}, {"size": 1}),
+        ("larger", "its size is 2 GiB", None, {"size": 2}, {"size": 1}),
         ("encrypted", "it is encrypted", None, {"kms_key": "arn:aws:kms:eu-central-1:123456789012:key/x"}, {"kms_key": None}),
         ("archived", "archived", None, {"tier": "archive"}, {"tier": "standard"}),
-        ("in error", "it is error", "no snapshot of small", {"state": "error"}, {"state": "completed"}),
+        ("in error", "its state is error", "no snapshot of small", {"state": "error"}, {"state": "completed"}),
         ("public", "public", None, {"shared": ["all"]}, {"shared": []}),
     ]:
         service.control("snapshot", {"id": snapshot} | change)
