@@ -238,7 +238,7 @@ def releases(registry, first):
     source, reference = release("second", one_byte), f"{registry.address}/node:1"
     before = len(registry.puts())
     refused = push(reference, source=source)
-    case("a tag is not moved by chance", refused.returncode == 1 and "stands for" in refused.stderr and len(registry.puts()) == before, refused.stderr)
+    case("a tag is not moved by chance", refused.returncode == 1 and "tag refers to" in refused.stderr and len(registry.puts()) == before, refused.stderr)
     done = push(reference, "--force", "--json", source=source)
     # A chunk, the config, provenance and both lists.
     case("the next release sends five blobs", done.returncode == 0 and len(registry.puts()) - before == 5, (done.stderr, registry.puts()[before:]))
@@ -281,7 +281,7 @@ def closed(source):
     registry = Registry("closed", closed=True)
     reference = f"{registry.address}/node:1"
     refused = push(reference, source=source)
-    case("without credentials a registry refuses", refused.returncode == 1 and "hint: `docker login" in refused.stderr, refused.stderr)
+    case("without credentials a registry refuses", refused.returncode == 1 and "hint: log in with `docker login" in refused.stderr, refused.stderr)
     auth = {"auths": {registry.address: {"auth": base64.b64encode(b"user:secret").decode()}}}
     (work / ".docker").mkdir()
     (work / ".docker/config.json").write_text(json.dumps(auth))
@@ -317,9 +317,9 @@ def helper(registry, source):
     case("a helper that is not there is told", missing.returncode == 1 and "no usable credentials" in missing.stderr, missing.stderr)
     known = json.dumps({"ServerURL": registry.address, "Username": "user", "Secret": "secret"})
     for what, text, said in (
-        ("that fails", "echo secret; exit 1", "docker-credential-test fails"),
+        ("that fails", "echo secret; exit 1", "docker-credential-test failed"),
         ("that prints something else", "echo secret", "no usable credentials"),
-        ("that does not know the registry", "echo credentials not found in native keychain; exit 1", "hint: `docker login"),
+        ("that does not know the registry", "echo credentials not found in native keychain; exit 1", "hint: log in with `docker login"),
     ):
         program.write_text(f"#!/bin/sh\ncat >/dev/null\n{text}\n")
         program.chmod(0o755)
