@@ -178,10 +178,10 @@ fn no_endpoint_on_another_machine_is_asked_without_tls() {
     let server = server();
     for (environment, config, profile) in cases {
         let text = open(&server, environment, config, profile);
-        let refused = format!("{exposed}: plain HTTP to another machine");
+        let refused = format!("{exposed}: refusing plain HTTP to another machine");
         let refused_below = format!("{exposed}/latest/");
         assert!(text.starts_with(&refused) || text.starts_with(&refused_below), "{environment:?}: {text}");
-        assert!(text.contains("--allow-http accepts it"), "{text}");
+        assert!(text.contains("pass --allow-http to permit it"), "{text}");
     }
     // Linux connects 0.0.0.0 to this machine, though it is not a loopback address.
     let elsewhere = server.url.replace("127.0.0.1", "0.0.0.0");
@@ -196,14 +196,14 @@ fn no_endpoint_on_another_machine_is_asked_without_tls() {
 fn what_is_missing_is_said() {
     let server = server();
     let text = open(&server, &KEYS[..2], "", "");
-    assert!(text.starts_with("no AWS region is configured; --region names one"), "{text}");
+    assert!(text.starts_with("no AWS region is configured; set it with --region"), "{text}");
     for (profile, reason) in [("missing", ""), ("absent", ""), ("failing", "exit status: 1")] {
         let text = open(&server, &[], PROFILES, profile);
         assert!(
             text.starts_with(&format!("no AWS credentials: profile {profile}: ")) && text.contains(reason),
             "{text}"
         );
-        assert!(text.contains("--profile names another profile"), "{text}");
+        assert!(text.contains("--profile selects another profile"), "{text}");
     }
     let text = open(&server, &[("AWS_REGION", "eu-west-1")], "", "");
     assert!(text.starts_with("no AWS credentials: "), "{text}");

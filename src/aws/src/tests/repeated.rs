@@ -85,13 +85,13 @@ fn a_denial_of_ec2_names_its_action() {
     let error = register(&client(&server)).unwrap_err();
     assert_eq!(error.to_string(), "ec2:RegisterImage (disk): UnauthorizedOperation: said");
     assert!(error.is_denied() && server.count() == 1);
-    assert!(error.hint().unwrap().starts_with("allow ec2:RegisterImage to "));
+    assert!(error.hint().unwrap().starts_with("allow ec2:RegisterImage for "));
     let message = "You are not authorized to perform: ec2:CreateTags on resource: arn:aws:ec2:image/*";
     let error = format!("<Error><Code>UnauthorizedOperation</Code><Message>{message}</Message></Error>");
     let server =
         Server::always(CannedAnswer::status(403, "", &format!("<Response><Errors>{error}</Errors></Response>")));
     let error = register(&client(&server)).unwrap_err();
-    assert!(error.hint().unwrap().starts_with("allow ec2:CreateTags to "), "what was asked for needs another action");
+    assert!(error.hint().unwrap().starts_with("allow ec2:CreateTags for "), "what was asked for needs another action");
 }
 
 #[test]

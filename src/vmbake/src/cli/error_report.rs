@@ -55,7 +55,7 @@ mod tests {
     fn an_error_that_is_passed_on_keeps_its_hint() {
         let exists = PublishError::Exists { path: "dist/x.raw".into() };
         let passed: Box<dyn Hint> = Box::new(BakeError::from(exists));
-        assert_eq!(hint(&*passed).as_deref(), Some("--force replaces it"));
+        assert_eq!(hint(&*passed).as_deref(), Some("use --force to replace it"));
         let missing = vmbake_compose::stage::StageError::from(MissingProgram { arch: "arm64".to_owned() });
         let passed: Box<dyn Hint> = Box::new(BakeError::from(missing));
         assert!(hint(&*passed).is_some_and(|hint| hint.contains("make firstboot")));

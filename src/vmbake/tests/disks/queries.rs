@@ -125,6 +125,10 @@ fn every_query_names_the_file_and_a_command() {
     assert!(said.starts_with("error: torn.qcow2: corrupt qcow2 image: "), "{said}");
     let (error, _) = lab.refuses(&["cat", "disk.raw", "/absent"]);
     assert!(error.starts_with("disk.raw: /absent"), "{error}");
-    assert!(lab.refuses(&["cat", "disk.raw", "/etc"]).0.starts_with("disk.raw: /etc: expected a regular file, found a directory"));
+    assert!(
+        lab.refuses(&["cat", "disk.raw", "/etc"])
+            .0
+            .starts_with("disk.raw: /etc: expected a regular file, found a directory")
+    );
     assert!(lab.refuses(&["ls", "disk.raw", "/absent"]).0.starts_with("disk.raw: /absent"));
 }
