@@ -149,7 +149,7 @@ mod tests {
                     weaker: None,
                 }),
                 " override  layers/vm: mine overrides the built-in one",
-                r#"{"event":"override","entry":"layers/vm","known":"what is built in","found":"mine"}"#,
+                r#"{"event":"override","entry":"layers/vm","known":"the built-in one","found":"mine"}"#,
             ),
             (
                 Event::Override(Override {
@@ -159,7 +159,7 @@ mod tests {
                     weaker: Some(text("w")),
                 }),
                 " override  s/x: the built-in one overrides mine, which requires a stronger proof: w",
-                r#"{"event":"override","entry":"s/x","known":"mine","found":"what is built in","weaker":"w"}"#,
+                r#"{"event":"override","entry":"s/x","known":"mine","found":"the built-in one","weaker":"w"}"#,
             ),
             (
                 Event::Fetched { name: text("runc"), version: Some(text("1.1")), path: None, bytes: 2048 },
