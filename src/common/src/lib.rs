@@ -10,7 +10,7 @@ pub mod escape;
 pub mod hint;
 pub mod message;
 pub mod input;
-pub mod memo;
+pub mod once_map;
 pub mod ownership;
 pub mod parallel;
 pub mod progress;

@@ -15,9 +15,9 @@ use crate::anchors::Anchors;
 use crate::sources::{Demand, Sources, System, Upstream, VersionSource};
 use crate::version::is_version;
 use vmbake_common::digest::Digest;
-use vmbake_common::memo::Memo;
 use vmbake_common::message;
 use vmbake_common::message::Message;
+use vmbake_common::once_map::OnceMap;
 use vmbake_manifest::{ArtifactType, ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
 use vmbake_proof::apt::{Packages, Release};
 use vmbake_proof::program;
@@ -47,9 +47,9 @@ pub struct Prover<'a> {
     /// Whether files in the store are checked as well, if a proof does not cover all properties.
     looks: bool,
     /// Cached indexes.
-    indexes: Memo<Packages>,
+    indexes: OnceMap<Packages>,
     /// Cached releases with verified signatures.
-    releases: Memo<Release>,
+    releases: OnceMap<Release>,
 }
 
 /// The manifest of an entry.
@@ -62,7 +62,15 @@ struct ManifestContext<'a> {
 impl<'a> Prover<'a> {
     /// A prover that uses evidence in `store`, and downloads missing evidence with `client`.
     pub fn new(store: &'a Store, sources: &'a Sources, anchors: &'a Anchors, client: Option<&'a Client>) -> Self {
-        Self { store, sources, anchors, client, looks: false, indexes: Memo::default(), releases: Memo::default() }
+        Self {
+            store,
+            sources,
+            anchors,
+            client,
+            looks: false,
+            indexes: OnceMap::default(),
+            releases: OnceMap::default(),
+        }
     }
 
     /// Also checks properties of the artifacts in the store that their proofs do not cover: lengths and program

@@ -12,8 +12,8 @@ use indicatif::ProgressBar;
 use jiff::Timestamp;
 
 use vmbake_common::digest::Digest;
-use vmbake_common::memo::Memo;
 use vmbake_common::message;
+use vmbake_common::once_map::OnceMap;
 use vmbake_manifest::{Dependency, Document, Form, Proof};
 use vmbake_proof::apt::Catalogue;
 use vmbake_proof::checksum;
@@ -78,9 +78,9 @@ pub struct Resolved {
 /// Downloads of this run, by URL.
 #[derive(Default)]
 pub struct Cache {
-    documents: Memo<Vec<u8>>,
-    indexes: Memo<apt::Index>,
-    catalogues: Memo<Catalogue>,
+    documents: OnceMap<Vec<u8>>,
+    indexes: OnceMap<apt::Index>,
+    catalogues: OnceMap<Catalogue>,
 }
 
 /// The manifest that an entry is resolved for.
