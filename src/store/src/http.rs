@@ -23,11 +23,11 @@ pub use request::{Headers, Payload, Request};
 pub use retry::{Failures, Retry};
 pub use ureq::http::{Method, header};
 
-use hops::Hops;
 pub(crate) use pace::broken;
+use redirect::RedirectChain;
 
 mod request;
-mod hops;
+mod redirect;
 mod answer;
 mod api;
 mod mirror;
@@ -224,13 +224,13 @@ impl Client {
     pub fn send_once(&self, request: &Request<'_>, deadline: Deadline) -> Result<Answer, HttpError> {
         let mirrored = |url: &str| if request.mirrors { self.mirrors.map(url) } else { url.to_owned() };
         let mut next = mirrored(request.url);
-        let mut hops = Hops::new(parse(&next)?, request, self.github_token.as_deref());
+        let mut chain = RedirectChain::new(parse(&next)?, request, self.github_token.as_deref());
         for _ in 0..=MAX_REDIRECTS {
             deadline.check(&next)?;
             let uri = parse(&next)?;
             let transport = |source| HttpError::Transport { url: next.clone(), source: Box::new(source) };
-            let response = self.exchange(hops.request(&uri)?).map_err(transport)?;
-            match hops.next(&uri, &response)? {
+            let response = self.exchange(chain.request(&uri)?).map_err(transport)?;
+            match chain.next(&uri, &response)? {
                 Some(target) => next = mirrored(&target),
                 None => return Answer::new(next, response, self.limits, deadline),
             }
@@ -280,14 +280,14 @@ pub fn plain_host(url: &str) -> Option<String> {
 /// Whether two URLs are of the same server, and may receive the same credentials.
 pub(crate) fn is_same_server(one: &str, other: &str) -> bool {
     match (parse(one), parse(other)) {
-        (Ok(one), Ok(other)) => hops::place(&one) == hops::place(&other),
+        (Ok(one), Ok(other)) => redirect::origin(&one) == redirect::origin(&other),
         _ => false,
     }
 }
 
 /// Resolves a `Location` header in a response from `url`; refuses a downgrade from TLS.
 pub(crate) fn located(url: &str, location: &str) -> Result<String, HttpError> {
-    hops::reference_target(&parse(url)?, location)
+    redirect::reference_target(&parse(url)?, location)
 }
 
 /// The scheme of a URI reference, if it has one; its case does not matter (RFC 3986, section 3.1).

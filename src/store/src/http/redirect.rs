@@ -8,7 +8,7 @@ use super::{HttpError, Payload, Request};
 const GITHUB_API: &str = "api.github.com";
 
 /// A request and the redirects followed so far.
-pub(super) struct Hops<'a> {
+pub(super) struct RedirectChain<'a> {
     made: &'a Request<'a>,
     /// The token for requests to GitHub's API.
     github_token: Option<&'a str>,
@@ -18,7 +18,7 @@ pub(super) struct Hops<'a> {
     strayed: bool,
 }
 
-impl<'a> Hops<'a> {
+impl<'a> RedirectChain<'a> {
     pub(super) fn new(first: Uri, made: &'a Request<'a>, github_token: Option<&'a str>) -> Self {
         let github_token = github_token.filter(|_| !made.anonymous);
         Self { made, github_token, first, strayed: false }
@@ -26,7 +26,7 @@ impl<'a> Hops<'a> {
 
     /// The request for `uri`. `Authorization` and the token are sent only to the server of the original request.
     pub(super) fn request(&mut self, uri: &Uri) -> Result<http::Request<Payload<'a>>, HttpError> {
-        self.strayed |= place(uri) != place(&self.first);
+        self.strayed |= origin(uri) != origin(&self.first);
         if self.strayed && self.made.confined {
             return Err(HttpError::Elsewhere { url: self.first.to_string(), target: uri.to_string() });
         }
@@ -56,7 +56,7 @@ impl<'a> Hops<'a> {
 }
 
 /// Scheme, host and port: equal for two URLs of the same server.
-pub(super) fn place(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
+pub(super) fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
     let scheme = uri.scheme_str();
     let usual = scheme.map(|scheme| if scheme == "https" { 443 } else { 80 });
     (scheme, uri.host().map(str::to_ascii_lowercase), uri.port_u16().or(usual))
@@ -125,7 +125,7 @@ mod tests {
     /// The `Authorization` headers of consecutive requests to these URLs.
     fn credentials(token: Option<&str>, made: &Request<'_>, hops: &[&str]) -> Vec<String> {
         let hops: Vec<Uri> = hops.iter().map(|url| url.parse().unwrap()).collect();
-        let mut made = Hops::new(hops[0].clone(), made, token);
+        let mut made = RedirectChain::new(hops[0].clone(), made, token);
         let credential = |uri| {
             let request = made.request(uri).unwrap();
             request.headers().get("authorization").map_or("none", |value| value.to_str().unwrap()).to_owned()
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_secret_that_is_sent_stays_where_it_was_sent_to() {
         let made = Request::post("https://r.example/token", b"refresh_token=s").confined();
-        let mut hops = Hops::new(made.url.parse().unwrap(), &made, None);
+        let mut hops = RedirectChain::new(made.url.parse().unwrap(), &made, None);
         assert!(hops.request(&"https://r.example/other".parse().unwrap()).is_ok());
         let error = hops.request(&"https://evil.example/token".parse().unwrap()).unwrap_err();
         assert!(matches!(error, HttpError::Elsewhere { .. }), "{error}");
@@ -170,7 +170,7 @@ mod tests {
     fn a_post_stays_a_post_or_is_refused() {
         let from: Uri = "https://a.example/".parse().unwrap();
         let (get, post) = (Request::get("https://a.example/"), Request::post("https://a.example/", b"{}"));
-        let mut hops = Hops::new(from.clone(), &post, None);
+        let mut hops = RedirectChain::new(from.clone(), &post, None);
         for status in [307, 308] {
             let target = hops.next(&from, &redirect(status, "/b")).unwrap().unwrap();
             let request = hops.request(&target.parse().unwrap()).unwrap();
@@ -180,7 +180,7 @@ mod tests {
         for status in [301, 302, 303] {
             let error = hops.next(&from, &redirect(status, "/b")).unwrap_err();
             assert!(matches!(error, HttpError::Method { .. }), "{error}");
-            let get = Hops::new(from.clone(), &get, None);
+            let get = RedirectChain::new(from.clone(), &get, None);
             assert!(get.next(&from, &redirect(status, "/b")).unwrap().is_some());
         }
         assert_eq!(hops.next(&from, &redirect(200, "/b")).unwrap(), None);
