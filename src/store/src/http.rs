@@ -17,13 +17,13 @@ use vmbake_common::hint::Hint;
 
 pub use answer::Answer;
 pub use api::{Api, ApiLimits, Reply};
+pub use limits::{Deadline, Limits};
 pub use mirror::{InvalidMirror, Mirror, Mirrors};
-pub use pace::{Deadline, Limits};
 pub use request::{Headers, Payload, Request};
 pub use retry::{Failures, Retry};
 pub use ureq::http::{Method, header};
 
-pub(crate) use pace::broken;
+pub(crate) use limits::broken;
 use redirect::RedirectChain;
 
 mod request;
@@ -31,7 +31,7 @@ mod redirect;
 mod answer;
 mod api;
 mod mirror;
-mod pace;
+mod limits;
 mod retry;
 
 /// Factor for the idle timeout after an upload: servers hash and copy the data before they respond.

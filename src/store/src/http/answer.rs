@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ureq::http::{HeaderMap, HeaderName, Response, StatusCode, header};
 
-use super::pace::{Deadline, Paced, broken};
+use super::limits::{Deadline, MinThroughputReader, broken};
 use super::{HttpError, Limits};
 
 /// A response with a 2xx status.
@@ -38,7 +38,7 @@ impl Answer {
 
     /// The body, without a length limit: the reader counts.
     pub fn into_reader(self) -> impl Read {
-        Paced::new(self.body.into_with_config().limit(u64::MAX).reader(), self.limits, self.deadline)
+        MinThroughputReader::new(self.body.into_with_config().limit(u64::MAX).reader(), self.limits, self.deadline)
     }
 
     /// The whole body, if it has at most `limit` bytes.

@@ -74,7 +74,7 @@ enum GivenUp {
 impl Hint for GivenUp {}
 
 /// A reader that enforces the minimum throughput and the deadline.
-pub(super) struct Paced<R> {
+pub(super) struct MinThroughputReader<R> {
     inner: R,
     limits: Limits,
     deadline: Deadline,
@@ -83,12 +83,12 @@ pub(super) struct Paced<R> {
     waited: Duration,
 }
 
-impl<R> Paced<R> {
+impl<R> MinThroughputReader<R> {
     pub(super) fn new(inner: R, limits: Limits, deadline: Deadline) -> Self {
         Self { inner, limits, deadline, bytes: 0, waited: Duration::ZERO }
     }
 
-    fn judge(&mut self) -> Result<(), GivenUp> {
+    fn check(&mut self) -> Result<(), GivenUp> {
         if Instant::now() >= self.deadline.end {
             return Err(GivenUp::Late(self.deadline.allowed));
         }
@@ -104,14 +104,14 @@ impl<R> Paced<R> {
     }
 }
 
-impl<R: Read> Read for Paced<R> {
+impl<R: Read> Read for MinThroughputReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let start = Instant::now();
         let len = self.inner.read(buffer)?;
         self.waited += start.elapsed();
         self.bytes += len as u64;
         if len > 0 {
-            self.judge().map_err(io::Error::other)?;
+            self.check().map_err(io::Error::other)?;
         }
         Ok(len)
     }
