@@ -23,7 +23,7 @@ pub(super) struct Call<'a> {
     /// IDs of resources that may not be visible yet.
     pub(super) young: Option<&'a str>,
     pub(super) unsigned_payload: bool,
-    pub(super) paced: bool,
+    pub(super) rate_limited: bool,
     pub(super) once: bool,
     pub(super) limit: u64,
 }
@@ -42,9 +42,22 @@ impl<'a> Call<'a> {
     }
 
     fn new(service: Service, action: &'a str, method: Method, path: &'a str, body: &'a [u8]) -> Self {
-        let (unsigned_payload, paced, once) = (false, false, false);
+        let (unsigned_payload, rate_limited, once) = (false, false, false);
         let (headers, resource, young, limit) = (Vec::new(), None, None, MAX_ANSWER);
-        Self { service, action, method, path, headers, body, resource, young, unsigned_payload, paced, once, limit }
+        Self {
+            service,
+            action,
+            method,
+            path,
+            headers,
+            body,
+            resource,
+            young,
+            unsigned_payload,
+            rate_limited,
+            once,
+            limit,
+        }
     }
 
     /// Adds a signed header. Its name must be in lower case.
@@ -64,8 +77,8 @@ impl<'a> Call<'a> {
     }
 
     /// Applies the rate limit that all threads share.
-    pub(super) fn paced(self) -> Self {
-        Self { paced: true, ..self }
+    pub(super) fn rate_limited(self) -> Self {
+        Self { rate_limited: true, ..self }
     }
 
     /// Retries while a resource that this program has just created is not visible yet.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::endpoint::{self, Endpoints};
 use super::error::AwsError;
 use super::identity::Identity;
-use super::pace::Pace;
+use super::rate_limit::RateLimit;
 use super::retry::Policy;
 use super::settings::Settings;
 use super::transport::Transport;
@@ -18,7 +18,7 @@ pub struct Aws {
     pub(super) shared: Arc<Shared>,
     pub(super) region: Arc<str>,
     /// The quotas of the EBS direct APIs apply per region.
-    pub(super) pace: Arc<Pace>,
+    pub(super) rate_limit: Arc<RateLimit>,
 }
 
 /// The state shared by the clients of all regions.
@@ -52,7 +52,7 @@ impl Aws {
     }
 
     pub(super) fn new(shared: Arc<Shared>, region: &str) -> Self {
-        Self { shared, region: region.into(), pace: Arc::default() }
+        Self { shared, region: region.into(), rate_limit: Arc::default() }
     }
 
     pub fn region(&self) -> &str {

@@ -192,7 +192,7 @@ impl Aws {
         let call = Call::put(Service::Ebs, "PutSnapshotBlock", &path, block)
             .resource(snapshot)
             .unsigned_payload()
-            .paced()
+            .rate_limited()
             .young(snapshot)
             .header("x-amz-checksum", expected.as_str())
             .header("x-amz-checksum-algorithm", ALGORITHM)
@@ -255,7 +255,8 @@ impl Aws {
     /// service states.
     pub fn get_block(&self, snapshot: &str, index: u64, token: &str) -> Result<Vec<u8>, AwsError> {
         let path = format!("/snapshots/{}/blocks/{index}?blockToken={}", escaped(snapshot), escaped(token));
-        let call = Call::get(Service::Ebs, "GetSnapshotBlock", &path).resource(snapshot).paced().limit(BLOCK_SIZE);
+        let call =
+            Call::get(Service::Ebs, "GetSnapshotBlock", &path).resource(snapshot).rate_limited().limit(BLOCK_SIZE);
         self.call_checked(&call, |answer| {
             let Some(expected) = answer.header("x-amz-checksum").map(str::to_owned) else {
                 return Err(answer.lacks("checksum"));

@@ -18,7 +18,7 @@ mod plain_http;
 mod sign;
 mod connector;
 mod identity;
-mod pace;
+mod rate_limit;
 mod retry;
 mod refusal;
 mod call;

@@ -25,24 +25,24 @@ impl Aws {
         let mut attempts = Attempts::new(self.shared.transport.policy);
         loop {
             let used = self.shared.identity.credentials()?;
-            if call.paced {
-                self.pace.wait();
+            if call.rate_limited {
+                self.rate_limit.wait();
             }
             attempts.begin();
             let (error, retry_after) = match self.attempt(call, &used, attempts.made()) {
                 Ok(answer) => match read(answer) {
                     Err(error @ AwsError::Checksum { .. }) => (error, None),
                     result => {
-                        if call.paced {
-                            self.pace.succeeded();
+                        if call.rate_limited {
+                            self.rate_limit.succeeded();
                         }
                         return result;
                     }
                 },
                 Err(failure) => failure,
             };
-            if call.paced && error.refusal().is_some_and(super::error::ServiceRefusal::is_throttled) {
-                self.pace.throttled();
+            if call.rate_limited && error.refusal().is_some_and(super::error::ServiceRefusal::is_throttled) {
+                self.rate_limit.throttled();
             }
             let is_young = call.young.is_some_and(|ids| self.shared.transport.is_young(ids));
             match attempts.next(error, call.once, is_young, retry_after) {

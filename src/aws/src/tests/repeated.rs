@@ -11,7 +11,7 @@ use super::server::{CannedAnswer, Server};
 use super::{POLICY, SECRET, Series, client, client_of, credentials};
 use crate::error::ServiceRefusal;
 use crate::identity::Identity;
-use crate::pace::Pace;
+use crate::rate_limit::RateLimit;
 use crate::retry::{Attempts, Next};
 use crate::{Aws, AwsError, CopyImage, RegisterImage};
 use vmbake_common::hint::Hint;
@@ -101,17 +101,17 @@ fn throttled_puts_slow_all_threads_down_and_succeed() {
         vec![throttled.clone(), throttled, CannedAnswer::Closed, CannedAnswer::refusal(500, "x"), confirmed()];
     let server = Server::series(answers);
     let aws = client(&server);
-    let before = aws.pace.per_second();
+    let before = aws.rate_limit.per_second();
     put(&aws).unwrap();
     assert_eq!(server.count(), 5);
-    assert!(aws.pace.per_second() < before * 0.71, "{}", aws.pace.per_second());
-    assert!(aws.in_region("eu-west-1").pace.per_second() >= before, "each region has a separate quota");
+    assert!(aws.rate_limit.per_second() < before * 0.71, "{}", aws.rate_limit.per_second());
+    assert!(aws.in_region("eu-west-1").rate_limit.per_second() >= before, "each region has a separate quota");
 }
 
 #[test]
 fn a_put_waits_for_its_turn() {
     let server = Server::always(confirmed());
-    let aws = Aws { pace: Pace::at(5.0).into(), ..client(&server) };
+    let aws = Aws { rate_limit: RateLimit::at(5.0).into(), ..client(&server) };
     let start = Instant::now();
     (0..3).for_each(|_| put(&aws).unwrap());
     let taken = start.elapsed();

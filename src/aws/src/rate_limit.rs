@@ -28,24 +28,24 @@ const BETWEEN_CUTS: f64 = 0.5;
 /// Maximum and minimum interval in seconds for measuring the throughput, and the required number of responses.
 const WINDOW: f64 = 1.0;
 const LEAST_WINDOW: f64 = 0.05;
-const TELLING: u32 = 20;
+const MIN_SAMPLES: u32 = 20;
 /// Burst size in seconds.
 const BURST: f64 = 0.1;
 
 /// The rate limit, shared by all threads.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct RateLimit {
     start: Instant,
     rate: Mutex<Rate>,
 }
 
-impl Default for Pace {
+impl Default for RateLimit {
     fn default() -> Self {
         Self { start: Instant::now(), rate: Mutex::default() }
     }
 }
 
-impl Pace {
+impl RateLimit {
     /// Blocks until another request may be sent.
     pub(super) fn wait(&self) {
         let seconds = locked(&self.rate).take(self.now());
@@ -142,7 +142,7 @@ impl Rate {
             return;
         }
         let counted = now - self.since;
-        let tells = self.answered >= TELLING && (LEAST_WINDOW..=WINDOW).contains(&counted);
+        let tells = self.answered >= MIN_SAMPLES && (LEAST_WINDOW..=WINDOW).contains(&counted);
         let taken = if tells { f64::from(self.answered) / counted } else { MOST };
         self.per_second = (self.per_second.min(taken) * CUT).max(LEAST);
         (self.last_cut, self.grown, self.reached, self.is_found) = (now, now, false, true);
