@@ -21,10 +21,10 @@ pub(super) struct Call<'a> {
     pub(super) body: &'a [u8],
     pub(super) resource: Option<&'a str>,
     /// IDs of resources that may not be visible yet.
-    pub(super) young: Option<&'a str>,
+    pub(super) wait_until_visible: Option<&'a str>,
     pub(super) unsigned_payload: bool,
     pub(super) rate_limited: bool,
-    pub(super) once: bool,
+    pub(super) not_idempotent: bool,
     pub(super) limit: u64,
 }
 
@@ -42,8 +42,8 @@ impl<'a> Call<'a> {
     }
 
     fn new(service: Service, action: &'a str, method: Method, path: &'a str, body: &'a [u8]) -> Self {
-        let (unsigned_payload, rate_limited, once) = (false, false, false);
-        let (headers, resource, young, limit) = (Vec::new(), None, None, MAX_ANSWER);
+        let (unsigned_payload, rate_limited, not_idempotent) = (false, false, false);
+        let (headers, resource, wait_until_visible, limit) = (Vec::new(), None, None, MAX_ANSWER);
         Self {
             service,
             action,
@@ -52,10 +52,10 @@ impl<'a> Call<'a> {
             headers,
             body,
             resource,
-            young,
+            wait_until_visible,
             unsigned_payload,
             rate_limited,
-            once,
+            not_idempotent,
             limit,
         }
     }
@@ -82,13 +82,13 @@ impl<'a> Call<'a> {
     }
 
     /// Retries while a resource that this program has just created is not visible yet.
-    pub(super) fn young(self, id: &'a str) -> Self {
-        Self { young: Some(id), ..self }
+    pub(super) fn wait_until_visible(self, id: &'a str) -> Self {
+        Self { wait_until_visible: Some(id), ..self }
     }
 
     /// Disables retries if the request may have been processed.
-    pub(super) fn once(self) -> Self {
-        Self { once: true, ..self }
+    pub(super) fn not_idempotent(self) -> Self {
+        Self { not_idempotent: true, ..self }
     }
 
     /// Sets the maximum length of the response.

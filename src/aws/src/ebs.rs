@@ -193,7 +193,7 @@ impl Aws {
             .resource(snapshot)
             .unsigned_payload()
             .rate_limited()
-            .young(snapshot)
+            .wait_until_visible(snapshot)
             .header("x-amz-checksum", expected.as_str())
             .header("x-amz-checksum-algorithm", ALGORITHM)
             .header("x-amz-data-length", BLOCK_SIZE.to_string());
@@ -216,7 +216,7 @@ impl Aws {
         let path = format!("/snapshots/completion/{}", escaped(snapshot));
         let mut call = Call::post(Service::Ebs, "CompleteSnapshot", &path, b"")
             .resource(snapshot)
-            .young(snapshot)
+            .wait_until_visible(snapshot)
             .header("x-amz-changedblockscount", changed_blocks.to_string());
         if let Some(linear) = linear {
             call = call

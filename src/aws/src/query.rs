@@ -15,14 +15,14 @@ pub(super) struct Form {
     action: String,
     pairs: Vec<(String, String)>,
     resource: Option<String>,
-    young: Option<String>,
-    once: bool,
+    wait_until_visible: Option<String>,
+    not_idempotent: bool,
 }
 
 impl Form {
     pub(super) fn new(action: &str, version: &str) -> Self {
         let pairs = vec![("Action".to_owned(), action.to_owned()), ("Version".to_owned(), version.to_owned())];
-        Self { action: action.to_owned(), pairs, resource: None, young: None, once: false }
+        Self { action: action.to_owned(), pairs, resource: None, wait_until_visible: None, not_idempotent: false }
     }
 
     pub(super) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -71,18 +71,18 @@ impl Form {
     }
 
     /// Sets the resource to name in errors, and retries while it is not visible yet.
-    pub(super) fn of_young(self, resource: &str) -> Self {
-        self.of(resource).young(resource)
+    pub(super) fn of_new_resource(self, resource: &str) -> Self {
+        self.of(resource).wait_until_visible(resource)
     }
 
     /// Retries while a resource that this program has just created is not visible yet.
-    pub(super) fn young(self, id: &str) -> Self {
-        Self { young: Some(id.to_owned()), ..self }
+    pub(super) fn wait_until_visible(self, id: &str) -> Self {
+        Self { wait_until_visible: Some(id.to_owned()), ..self }
     }
 
     /// Disables retries if the request may have been processed.
-    pub(super) fn once(self) -> Self {
-        Self { once: true, ..self }
+    pub(super) fn not_idempotent(self) -> Self {
+        Self { not_idempotent: true, ..self }
     }
 
     /// The action's IAM name.
@@ -105,11 +105,11 @@ impl Aws {
         if let Some(resource) = &form.resource {
             call = call.resource(resource);
         }
-        if let Some(young) = &form.young {
-            call = call.young(young);
+        if let Some(wait_until_visible) = &form.wait_until_visible {
+            call = call.wait_until_visible(wait_until_visible);
         }
-        if form.once {
-            call = call.once();
+        if form.not_idempotent {
+            call = call.not_idempotent();
         }
         self.call(&call)?.xml()
     }

@@ -73,9 +73,15 @@ impl Attempts {
         self.made
     }
 
-    /// The reaction to `error`. Calls that are not idempotent set `once`; `young` means that the resource may not be
+    /// The reaction to `error`. Calls that are not idempotent set `not_idempotent`; `recently_created` means that the resource may not be
     /// visible yet.
-    pub(super) fn next(&mut self, error: AwsError, once: bool, young: bool, retry_after: Option<Duration>) -> Next {
+    pub(super) fn next(
+        &mut self,
+        error: AwsError,
+        not_idempotent: bool,
+        recently_created: bool,
+        retry_after: Option<Duration>,
+    ) -> Next {
         if error.is_expired() && !self.renewed {
             self.renewed = true;
             return Next::Renew(error);
@@ -85,22 +91,24 @@ impl Attempts {
         let count = if is_throttled { self.throttled } else { self.made.saturating_sub(self.throttled) };
         let most = if is_throttled { self.policy.max_pause / THROTTLED } else { self.policy.max_pause };
         let pause = self.pause(most, retry_after);
-        if count >= self.most(&error, once, young) || self.start.elapsed().saturating_add(pause) > self.policy.total {
+        if count >= self.most(&error, not_idempotent, recently_created)
+            || self.start.elapsed().saturating_add(pause) > self.policy.total
+        {
             return Next::Final(error);
         }
         Next::Again(pause)
     }
 
     /// Maximum attempts for an error.
-    fn most(&self, error: &AwsError, once: bool, young: bool) -> u32 {
+    fn most(&self, error: &AwsError, not_idempotent: bool, recently_created: bool) -> u32 {
         let attempts = self.policy.attempts;
         match error {
             AwsError::Http { may_be_done: false, .. } if error.is_temporary() => attempts.min(UNSENT),
-            AwsError::Http { .. } if error.is_temporary() && !once => attempts,
+            AwsError::Http { .. } if error.is_temporary() && !not_idempotent => attempts,
             AwsError::Refused(refusal) if refusal.is_throttled() => self.policy.throttled,
-            AwsError::Refused(refusal) if refusal.is_temporary() && !once => attempts,
+            AwsError::Refused(refusal) if refusal.is_temporary() && !not_idempotent => attempts,
             // Bounded by the time since its creation.
-            AwsError::Refused(_) if young && error.is_not_found() => u32::MAX,
+            AwsError::Refused(_) if recently_created && error.is_not_found() => u32::MAX,
             AwsError::Checksum { .. } => attempts.min(CHECKSUM),
             _ => 1,
         }

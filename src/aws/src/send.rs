@@ -44,8 +44,9 @@ impl Aws {
             if call.rate_limited && error.refusal().is_some_and(super::error::ServiceRefusal::is_throttled) {
                 self.rate_limit.throttled();
             }
-            let is_young = call.young.is_some_and(|ids| self.shared.transport.is_young(ids));
-            match attempts.next(error, call.once, is_young, retry_after) {
+            let is_recently_created =
+                call.wait_until_visible.is_some_and(|ids| self.shared.transport.is_recently_created(ids));
+            match attempts.next(error, call.not_idempotent, is_recently_created, retry_after) {
                 Next::Again(pause) => std::thread::sleep(pause),
                 Next::Renew(error) => {
                     if !self.shared.identity.renew(&used)? {

@@ -33,7 +33,7 @@ impl Transport {
     }
 
     /// Whether one of these comma-separated resources may not be visible yet.
-    pub(super) fn is_young(&self, ids: &str) -> bool {
+    pub(super) fn is_recently_created(&self, ids: &str) -> bool {
         let (made, youth) = (locked(&self.made), YOUTH.min(self.policy.total));
         ids.split(", ").any(|id| made.get(id).is_some_and(|made| made.elapsed() < youth))
     }

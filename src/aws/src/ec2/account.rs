@@ -13,7 +13,7 @@ const WOULD_BE_DONE: &str = "DryRunOperation";
 impl Aws {
     /// Sets tags of snapshots and AMIs; existing tags are overwritten.
     pub fn create_tags(&self, resources: &[&str], tags: &[(String, String)]) -> Result<(), AwsError> {
-        let mut form = form("CreateTags").of_young(&resources.join(", "));
+        let mut form = form("CreateTags").of_new_resource(&resources.join(", "));
         for (index, resource) in (1..).zip(resources) {
             form = form.with(&format!("ResourceId.{index}"), *resource);
         }

@@ -114,8 +114,8 @@ impl Aws {
             .with("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true")
             .tagged(&["image"], r.tags)
             .of(r.name)
-            .young(r.snapshot)
-            .once();
+            .wait_until_visible(r.snapshot)
+            .not_idempotent();
         self.image_id(&form)
     }
 
@@ -130,15 +130,15 @@ impl Aws {
             .with_some("Encrypted", c.encrypted.then_some("true"))
             .with_some("KmsKeyId", c.kms_key)
             .tagged(&["image", "snapshot"], c.tags)
-            .of_young(c.source_image)
-            .once();
+            .of_new_resource(c.source_image)
+            .not_idempotent();
         self.image_id(&form)
     }
 
     /// Deprecates an AMI from a time on: ISO 8601 in UTC, such as `2030-01-01T00:00:00Z`, rounded to minutes by EC2.
     pub fn deprecate(&self, image: &str, at: &str) -> Result<(), AwsError> {
         let form = form("EnableImageDeprecation").with("ImageId", image).with("DeprecateAt", at);
-        self.ec2(&form.of_young(image)).map(drop)
+        self.ec2(&form.of_new_resource(image)).map(drop)
     }
 
     /// Deregisters an AMI; its snapshots are kept. A retry succeeds if the first attempt did.

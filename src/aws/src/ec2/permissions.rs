@@ -38,7 +38,7 @@ impl Aws {
     /// The launch permissions of an AMI: account IDs, `all`, and ARNs of organizations and units.
     pub fn launch_permissions(&self, image: &str) -> Result<Vec<String>, AwsError> {
         let form = form("DescribeImageAttribute").with("ImageId", image).with("Attribute", "launchPermission");
-        self.permissions(&form.of_young(image), "launchPermission")
+        self.permissions(&form.of_new_resource(image), "launchPermission")
     }
 
     /// The accounts that can create volumes from a snapshot: account IDs, and `all`.
@@ -57,7 +57,7 @@ impl Aws {
 
     /// Adds launch permissions; existing ones are kept.
     pub fn add_launch_permission(&self, image: &str, to: &[LaunchPermission]) -> Result<(), AwsError> {
-        let mut form = form("ModifyImageAttribute").with("ImageId", image).of_young(image);
+        let mut form = form("ModifyImageAttribute").with("ImageId", image).of_new_resource(image);
         for (index, permission) in (1..).zip(to) {
             let (name, value) = permission.parameter();
             form = form.with(&format!("LaunchPermission.Add.{index}.{name}"), value);
