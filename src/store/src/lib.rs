@@ -7,5 +7,5 @@ pub mod download;
 pub mod http;
 pub mod registry;
 pub mod shared;
-pub mod stamp;
+pub mod file_identity;
 pub mod store;

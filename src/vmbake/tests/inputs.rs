@@ -200,7 +200,7 @@ const OTHERS: &[(&str, usize)] = &[
     ("sysext/src/folder.rs", 2),
     ("pin/src/update/open.rs", 1),
     // Files of the kernel.
-    ("store/src/stamp.rs", 1),
+    ("store/src/file_identity.rs", 1),
     ("store/src/store.rs", 1),
     ("vmbake/src/sync/destination.rs", 1),
 ];

@@ -17,7 +17,7 @@ use crate::incremental::published::{PublishedFile, Sidecar};
 use vmbake_common::digest::Digest;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_disk::image::Format;
-use vmbake_store::stamp::{open_record, read_record, write_record};
+use vmbake_store::file_identity::{open_record, read_record, write_record};
 use vmbake_store::store::{BAKES, Store};
 
 /// Bytes of a SHA-256.

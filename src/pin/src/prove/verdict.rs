@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Prover, Verdict};
 use vmbake_common::digest::Digest;
 use vmbake_manifest::Manifest;
-use vmbake_store::stamp::{read_record, write_record};
+use vmbake_store::file_identity::{read_record, write_record};
 use vmbake_store::store::{Store, VERDICTS};
 
 /// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` if one

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{Store, StoreError, create_dir, files, partial};
-use crate::stamp::{Stamp, read_record, write_record};
+use crate::file_identity::{FileIdentity, read_record, write_record};
 use vmbake_common::digest::Digest;
 use vmbake_common::ownership;
 
@@ -147,8 +147,8 @@ impl Drop for Spool {
 fn publish(file: &File, path: &Path, target: &Path) -> std::io::Result<()> {
     std::fs::rename(path, target)?;
     file.set_permissions(Permissions::from_mode(0o444))?;
-    if let Some(stamp) = Stamp::backdated(file)? {
-        write_record(&record(target), |out| Ok(serde_json::to_writer(out, &stamp)?));
+    if let Some(identity) = FileIdentity::backdated(file)? {
+        write_record(&record(target), |out| Ok(serde_json::to_writer(out, &identity)?));
     }
     // Processes that wait for the lock look for the record.
     file.unlock()
@@ -162,9 +162,9 @@ fn record(target: &Path) -> PathBuf {
 
 /// The file, if it is unchanged since it was decoded.
 fn intact(target: &Path) -> Option<File> {
-    let stamp: Stamp = serde_json::from_slice(&read_record(&record(target))?).ok()?;
+    let identity: FileIdentity = serde_json::from_slice(&read_record(&record(target))?).ok()?;
     let file = ownership::open(target).ok()?;
-    (Stamp::of_private(&file, target)? == stamp).then_some(file)
+    (FileIdentity::of_private(&file, target)? == identity).then_some(file)
 }
 
 /// Decoded forms whose blob is not among those kept, or whose version is outdated.

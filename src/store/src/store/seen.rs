@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Store, StoreError, files};
-use crate::stamp::{Stamp, read_record, write_record};
+use crate::file_identity::{FileIdentity, read_record, write_record};
 use vmbake_common::digest::Digest;
 use vmbake_common::ownership;
 
@@ -24,7 +24,7 @@ const WORTH: u64 = 256 << 10;
 #[derive(Serialize, Deserialize)]
 struct Record {
     path: PathBuf,
-    stamp: Stamp,
+    stamp: FileIdentity,
     digest: Digest,
 }
 
@@ -32,7 +32,7 @@ impl Store {
     /// The digest of `file`, which must be at its start and stays there, with the algorithm of `like`, and its length
     /// in bytes. The file is read unless it is private and unchanged since it was hashed.
     pub fn digest(&self, path: &Path, mut file: &File, like: &Digest) -> io::Result<(Digest, u64)> {
-        let private = || Stamp::of_private(file, path).filter(|stamp| stamp.len >= WORTH);
+        let private = || FileIdentity::of_private(file, path).filter(|stamp| stamp.len >= WORTH);
         let before = if self.is_believed() { private() } else { None };
         if let Some(found) = before.as_ref().and_then(|stamp| self.recall(stamp, like)) {
             return Ok(found);
@@ -40,7 +40,9 @@ impl Store {
         let before = before.filter(|before| !before.is_racily_clean());
         let (digest, len) = like.of_stream(file)?;
         file.rewind()?;
-        if let Some(stamp) = before.filter(|before| Stamp::of(file).is_ok_and(|now| now.as_ref() == Some(before))) {
+        if let Some(stamp) =
+            before.filter(|before| FileIdentity::of(file).is_ok_and(|now| now.as_ref() == Some(before)))
+        {
             self.note(path, stamp, digest);
         }
         Ok((digest, len))
@@ -49,26 +51,26 @@ impl Store {
     /// Records the digest of a file of this process, which was hashed while it was written.
     pub(super) fn note_own(&self, path: &Path, file: &File, digest: Digest) {
         if self.is_believed()
-            && let Ok(Some(stamp)) = Stamp::backdated(file)
+            && let Ok(Some(stamp)) = FileIdentity::backdated(file)
             && stamp.len >= WORTH
         {
             self.note(path, stamp, digest);
         }
     }
 
-    fn recall(&self, stamp: &Stamp, like: &Digest) -> Option<(Digest, u64)> {
+    fn recall(&self, stamp: &FileIdentity, like: &Digest) -> Option<(Digest, u64)> {
         let record: Record = serde_json::from_slice(&read_record(&self.record(stamp))?).ok()?;
         let known = record.stamp == *stamp && record.digest.algorithm() == like.algorithm();
         known.then_some((record.digest, stamp.len))
     }
 
-    fn note(&self, path: &Path, stamp: Stamp, digest: Digest) {
+    fn note(&self, path: &Path, stamp: FileIdentity, digest: Digest) {
         let target = self.record(&stamp);
         let Ok(path) = std::path::absolute(path) else { return };
         write_record(&target, |out| Ok(serde_json::to_writer(out, &Record { path, stamp, digest })?));
     }
 
-    fn record(&self, stamp: &Stamp) -> PathBuf {
+    fn record(&self, stamp: &FileIdentity) -> PathBuf {
         self.root.join(FOLDER).join(format!("{:x}-{:x}", stamp.device, stamp.inode))
     }
 }
@@ -78,7 +80,7 @@ pub(super) fn stale(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
     let mut records = files(store.root.join(FOLDER))?;
     records.retain(|record| {
         let record = read_record(record).and_then(|text| serde_json::from_slice::<Record>(&text).ok());
-        let found = |path: &Path| Stamp::of_private(&ownership::open(path).ok()?, path);
+        let found = |path: &Path| FileIdentity::of_private(&ownership::open(path).ok()?, path);
         record.is_none_or(|record| found(&record.path).as_ref() != Some(&record.stamp))
     });
     Ok(records)

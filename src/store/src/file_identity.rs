@@ -27,7 +27,7 @@ const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The identity of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct FileIdentity {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub len: u64,
@@ -37,7 +37,7 @@ pub struct Stamp {
     boot: String,
 }
 
-impl Stamp {
+impl FileIdentity {
     /// The identity of an open regular file; `None` if the metadata are insufficient.
     pub fn of(file: &File) -> io::Result<Option<Self>> {
         let meta = file.metadata()?;
@@ -125,11 +125,11 @@ mod tests {
     fn a_write_that_leaves_the_length_is_noticed_at_once() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"content").unwrap();
-        assert!(Stamp::of(&file).unwrap().unwrap().is_racily_clean());
-        let stamp = Stamp::backdated(&file).unwrap();
-        assert_eq!(Stamp::of(&file).unwrap(), stamp);
+        assert!(FileIdentity::of(&file).unwrap().unwrap().is_racily_clean());
+        let identity = FileIdentity::backdated(&file).unwrap();
+        assert_eq!(FileIdentity::of(&file).unwrap(), identity);
         std::os::unix::fs::FileExt::write_all_at(&file, b"C", 0).unwrap();
-        assert_ne!(Stamp::of(&file).unwrap(), stamp);
+        assert_ne!(FileIdentity::of(&file).unwrap(), identity);
     }
     #[test]
     fn a_record_that_others_may_have_written_is_not_believed() {
