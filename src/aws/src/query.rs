@@ -105,8 +105,8 @@ impl Aws {
         if let Some(resource) = &form.resource {
             call = call.resource(resource);
         }
-        if let Some(wait_until_visible) = &form.wait_until_visible {
-            call = call.wait_until_visible(wait_until_visible);
+        if let Some(id) = &form.wait_until_visible {
+            call = call.wait_until_visible(id);
         }
         if form.not_idempotent {
             call = call.not_idempotent();

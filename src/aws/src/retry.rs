@@ -73,8 +73,7 @@ impl Attempts {
         self.made
     }
 
-    /// The reaction to `error`. Calls that are not idempotent set `not_idempotent`; `recently_created` means that the resource may not be
-    /// visible yet.
+    /// The reaction to `error`. `recently_created` means that the resource may not be visible yet.
     pub(super) fn next(
         &mut self,
         error: AwsError,
