@@ -33,7 +33,7 @@ const FOLDER_MODE: u32 = 0o755;
 
 /// Why other users can modify a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Exposed {
+pub enum InsecurePermissions {
     #[error("{path} belongs to user {found}, not to user {expected} or root")]
     Owner {
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum Exposed {
     Unknown { path: PathBuf, reason: String },
 }
 
-impl Hint for Exposed {
+impl Hint for InsecurePermissions {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Mode { path, .. } => {
@@ -70,14 +70,14 @@ impl Hint for Exposed {
     }
 }
 
-impl From<Exposed> for io::Error {
-    fn from(exposed: Exposed) -> Self {
+impl From<InsecurePermissions> for io::Error {
+    fn from(exposed: InsecurePermissions) -> Self {
         Self::new(io::ErrorKind::PermissionDenied, exposed)
     }
 }
 
 /// Fails unless only this user and root can write to an open regular file.
-pub fn own(file: &File, path: &Path) -> Result<(), Exposed> {
+pub fn own(file: &File, path: &Path) -> Result<(), InsecurePermissions> {
     let meta = file.metadata().map_err(|error| unknown(path, &error))?;
     regular(&meta, path)?;
     of_node(&meta, path)
@@ -85,7 +85,7 @@ pub fn own(file: &File, path: &Path) -> Result<(), Exposed> {
 
 /// Fails unless only this user and root can write to an open regular file and to the directories that lead to it;
 /// `path` is its name.
-pub fn private(file: &File, path: &Path) -> Result<(), Exposed> {
+pub fn private(file: &File, path: &Path) -> Result<(), InsecurePermissions> {
     own(file, path)?;
     // Of the links in a path, only the target matters.
     let real = path.canonicalize().map_err(|error| unknown(path, &error))?;
@@ -93,22 +93,24 @@ pub fn private(file: &File, path: &Path) -> Result<(), Exposed> {
         [file.metadata(), real.symlink_metadata()].map(|meta| meta.map_err(|error| unknown(path, &error)));
     let (ours, found) = (ours?, found?);
     if (ours.dev(), ours.ino()) != (found.dev(), found.ino()) {
-        return Err(Exposed::Moved { path: path.to_owned() });
+        return Err(InsecurePermissions::Moved { path: path.to_owned() });
     }
     real.parent().map_or(Ok(()), folders)
 }
 
 /// Fails unless only this user and root can rename entries in a directory and in all directories above it. Missing
 /// directories are ignored.
-pub fn folders(folder: &Path) -> Result<(), Exposed> {
+pub fn folders(folder: &Path) -> Result<(), InsecurePermissions> {
     let absolute = std::path::absolute(folder).map_err(|error| unknown(folder, &error))?;
     let existing = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
     existing.iter().flat_map(|real| real.ancestors()).try_for_each(|folder| {
         let meta = folder.symlink_metadata().map_err(|error| unknown(folder, &error))?;
         let is_sticky = meta.mode() & STICKY != 0;
         match of_node(&meta, folder) {
-            Err(Exposed::Mode { .. }) if is_sticky => Ok(()),
-            Err(Exposed::Owner { found, .. }) if is_unmapped(found) && (is_sticky || meta.mode() & OTHERS == 0) => {
+            Err(InsecurePermissions::Mode { .. }) if is_sticky => Ok(()),
+            Err(InsecurePermissions::Owner { found, .. })
+                if is_unmapped(found) && (is_sticky || meta.mode() & OTHERS == 0) =>
+            {
                 Ok(())
             }
             result => result,
@@ -117,11 +119,11 @@ pub fn folders(folder: &Path) -> Result<(), Exposed> {
 }
 
 /// Fails unless only this user and root can create and rename files in a directory.
-pub fn folder(path: &Path) -> Result<(), Exposed> {
+pub fn folder(path: &Path) -> Result<(), InsecurePermissions> {
     let meta = path.metadata().map_err(|error| unknown(path, &error))?;
     if !meta.is_dir() {
         let (expected, found) = ("a directory", kind(&meta));
-        return Err(Exposed::Kind { path: path.to_owned(), expected, found });
+        return Err(InsecurePermissions::Kind { path: path.to_owned(), expected, found });
     }
     of_node(&meta, path)
 }
@@ -156,7 +158,7 @@ pub fn open_or_make(path: &Path) -> io::Result<File> {
                 let names = file.metadata()?.nlink();
                 // The link count is 0 if another process has just removed the file.
                 return if names > 1 {
-                    Err(Exposed::Names { path: path.to_owned(), found: names }.into())
+                    Err(InsecurePermissions::Names { path: path.to_owned(), found: names }.into())
                 } else {
                     Ok(file)
                 };
@@ -181,22 +183,22 @@ fn open_with(options: &mut std::fs::OpenOptions, path: &Path) -> io::Result<File
     })
 }
 
-fn of_node(meta: &Metadata, path: &Path) -> Result<(), Exposed> {
+fn of_node(meta: &Metadata, path: &Path) -> Result<(), InsecurePermissions> {
     let (expected, found) = (rustix::process::geteuid().as_raw(), meta.uid());
     if found != expected && found != 0 {
-        return Err(Exposed::Owner { path: path.to_owned(), expected, found });
+        return Err(InsecurePermissions::Owner { path: path.to_owned(), expected, found });
     }
     let mode = meta.mode() & 0o7777;
-    if mode & OTHERS == 0 { Ok(()) } else { Err(Exposed::Mode { path: path.to_owned(), mode }) }
+    if mode & OTHERS == 0 { Ok(()) } else { Err(InsecurePermissions::Mode { path: path.to_owned(), mode }) }
 }
 
-fn regular(meta: &Metadata, path: &Path) -> Result<(), Exposed> {
+fn regular(meta: &Metadata, path: &Path) -> Result<(), InsecurePermissions> {
     let (expected, found) = ("a regular file", kind(meta));
-    if meta.is_file() { Ok(()) } else { Err(Exposed::Kind { path: path.to_owned(), expected, found }) }
+    if meta.is_file() { Ok(()) } else { Err(InsecurePermissions::Kind { path: path.to_owned(), expected, found }) }
 }
 
-fn unknown(path: &Path, error: &io::Error) -> Exposed {
-    Exposed::Unknown { path: path.to_owned(), reason: error.to_string() }
+fn unknown(path: &Path, error: &io::Error) -> InsecurePermissions {
+    InsecurePermissions::Unknown { path: path.to_owned(), reason: error.to_string() }
 }
 
 /// Whether the owner is the overflow ID, which user namespaces show for unmapped users.
@@ -260,7 +262,7 @@ mod tests {
         let opened = File::open(&file).unwrap();
         write(dir.path().join("a/b/other"), "content").unwrap();
         std::fs::rename(dir.path().join("a/b/other"), &file).unwrap();
-        assert!(matches!(private(&opened, &file), Err(Exposed::Moved { .. })));
+        assert!(matches!(private(&opened, &file), Err(InsecurePermissions::Moved { .. })));
     }
 
     #[test]

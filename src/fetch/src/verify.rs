@@ -19,7 +19,7 @@ use crate::{Fetched, FetchedArtifact, FetchedBase};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
-use vmbake_common::ownership::Exposed;
+use vmbake_common::ownership::InsecurePermissions;
 use vmbake_common::parallel::run;
 use vmbake_manifest::{ContainerImage, Dependency};
 use vmbake_store::store::Store;
@@ -91,7 +91,7 @@ pub struct Base {
     path: PathBuf,
     image: Arc<Image>,
     digest: Digest,
-    copied: Option<Exposed>,
+    copied: Option<InsecurePermissions>,
 }
 
 impl Base {
@@ -105,7 +105,7 @@ impl Base {
     }
 
     /// Why it was copied, if others could modify it.
-    pub fn copied(&self) -> Option<&Exposed> {
+    pub fn copied(&self) -> Option<&InsecurePermissions> {
         self.copied.as_ref()
     }
 

@@ -3,7 +3,7 @@
 //! A blob is hashed while it is written, named after its digest when complete, and never changed. Readers hash it
 //! again, unless the file is known to be unchanged (`seen/`). Decoded forms of blobs are cached (`decoded/`). Processes
 //! of a user may share a store: files being written are locked below `partial/`, and only garbage collection needs
-//! exclusive access. The permissions of the store decide how far it is trusted (`standing`).
+//! exclusive access. The permissions of the store decide how far it is trusted (`trust_level`).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,11 +11,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use standing::Standing;
+use trust_level::TrustLevel;
 use vmbake_common::digest::Digest;
 use vmbake_common::digest::Hasher;
 use vmbake_common::hint::Hint;
-use vmbake_common::ownership::{self, Exposed};
+use vmbake_common::ownership::{self, InsecurePermissions};
 use vmbake_oci::Descriptor;
 
 pub use decoded::{Decoded, DecodedForm, Spool};
@@ -31,7 +31,7 @@ mod partial;
 mod private;
 mod seen;
 mod shared;
-mod standing;
+mod trust_level;
 
 /// Directory of the records of bakes.
 pub const BAKES: &str = "bakes";
@@ -52,7 +52,7 @@ pub enum StoreError {
     #[error("{path}: cannot be used as a store: not a directory")]
     NotFolder { path: PathBuf },
     #[error("{path}: the store is writable by other users: {exposed}")]
-    Exposed { path: PathBuf, exposed: Exposed },
+    InsecurePermissions { path: PathBuf, exposed: InsecurePermissions },
 }
 
 impl Hint for StoreError {
@@ -61,7 +61,7 @@ impl Hint for StoreError {
             Self::NoHome => return Some("use --store to choose a directory".to_owned()),
             Self::Absent { .. } => return Some("`vmbake fetch KIND` downloads what a manifest pins".to_owned()),
             Self::NotFolder { .. } => return Some("use --store to choose a directory".to_owned()),
-            Self::Exposed { exposed, .. } => Some(exposed),
+            Self::InsecurePermissions { exposed, .. } => Some(exposed),
             Self::Read { source, .. } | Self::Write { source, .. } => {
                 source.get_ref().and_then(|error| error.downcast_ref())
             }
@@ -69,7 +69,7 @@ impl Hint for StoreError {
         let Some(exposed) = exposed else { return self.is_read_only().then(|| READ_ONLY.to_owned()) };
         let hint = exposed.hint()?;
         Some(match self {
-            Self::Exposed { path, exposed: Exposed::Mode { .. } } => {
+            Self::InsecurePermissions { path, exposed: InsecurePermissions::Mode { .. } } => {
                 format!(
                     "{hint}; then run `vmbake store verify --store {}`, as its contents may have been tampered with",
                     path.display()
@@ -98,7 +98,7 @@ const READ_ONLY: &str =
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
-    standing: Standing,
+    trust_level: TrustLevel,
     shared: Option<Arc<dyn SharedBlobs>>,
 }
 
@@ -119,8 +119,8 @@ impl Store {
         if root.metadata().is_ok_and(|found| !found.is_dir()) {
             return Err(StoreError::NotFolder { path: root });
         }
-        let standing = Standing::of(&root)?;
-        Ok(Self { root, standing, shared: None })
+        let trust_level = TrustLevel::of(&root)?;
+        Ok(Self { root, trust_level, shared: None })
     }
 
     /// The same store, backed by a shared store.
@@ -140,17 +140,17 @@ impl Store {
 
     /// The same store without caches: blobs are hashed and decoded again on each use, and only blobs are stored.
     pub fn without_caches(self) -> Self {
-        Self { standing: Standing::Uncached, ..self }
+        Self { trust_level: TrustLevel::Uncached, ..self }
     }
 
     /// Whether caches are trusted.
-    pub fn is_believed(&self) -> bool {
-        self.standing == Standing::Believed
+    pub fn is_trusted(&self) -> bool {
+        self.trust_level == TrustLevel::Full
     }
 
     /// Why caches are not trusted, unless they were disabled by request.
-    pub fn exposed(&self) -> Option<&Exposed> {
-        if let Standing::Exposed(exposed) = &self.standing { Some(exposed) } else { None }
+    pub fn insecure_permissions(&self) -> Option<&InsecurePermissions> {
+        if let TrustLevel::Insecure(exposed) = &self.trust_level { Some(exposed) } else { None }
     }
 
     /// The path of a blob, whether or not it exists.

@@ -45,7 +45,7 @@ pub struct BakeRecord {
 impl BakeRecord {
     /// The record of the image `output`, if the same program has written it and the store is trusted.
     pub fn load(store: &Store, output: &Path, program: &Digest) -> Option<Self> {
-        if !store.is_believed() {
+        if !store.is_trusted() {
             return None;
         }
         let record = Self::read(&place(store, output)?, program)?;
@@ -55,7 +55,7 @@ impl BakeRecord {
     /// The records of images by the same program for which `wanted`, called without their clusters, returns true;
     /// sorted by name.
     pub fn list(store: &Store, program: &Digest, wanted: impl Fn(&Self) -> bool) -> Vec<Self> {
-        let mut paths = if store.is_believed() { paths(store) } else { Vec::new() };
+        let mut paths = if store.is_trusted() { paths(store) } else { Vec::new() };
         paths.retain(|path| head(path).is_some_and(|record| record.program == *program && wanted(&record)));
         paths.iter().filter_map(|path| Self::read(path, program)).collect()
     }
@@ -74,7 +74,7 @@ impl BakeRecord {
 
     /// Saves the record for the next bake. Without one, that starts from scratch.
     pub fn save(&self, store: &Store) {
-        let Some(target) = place(store, &self.image.path).filter(|_| store.is_believed()) else { return };
+        let Some(target) = place(store, &self.image.path).filter(|_| store.is_trusted()) else { return };
         self.files().for_each(PublishedFile::wait);
         write_record(&target, |out| {
             let mut out = Summed { out, sum: Sha256::new() };

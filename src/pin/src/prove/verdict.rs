@@ -17,14 +17,14 @@ pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
 }
 
 pub(super) fn load(store: &Store, key: &Digest) -> Option<Verdict> {
-    store.is_believed().then_some(())?;
+    store.is_trusted().then_some(())?;
     // It contains its name: under another name it is invalid.
     let (of, verdict): (Digest, Verdict) = serde_json::from_slice(&read_record(&place(store, key))?).ok()?;
     (of == *key).then_some(verdict)
 }
 
 pub(super) fn save(store: &Store, key: &Digest, verdict: &Verdict) {
-    if !store.is_believed() {
+    if !store.is_trusted() {
         return;
     }
     write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, &(key, verdict))?));

@@ -71,7 +71,7 @@ impl Store {
     /// Only for blobs with a verified digest, since the name states the digest.
     pub fn decoded(&self, blob: &Digest, form: DecodedForm) -> std::io::Result<Decoded> {
         let target = self.form(blob, form);
-        if !self.is_believed() {
+        if !self.is_trusted() {
             return Spool::unnamed().map(Decoded::Missing);
         }
         if let Some(file) = intact(&target) {

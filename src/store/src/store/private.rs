@@ -7,14 +7,14 @@ use std::path::Path;
 use vmbake_disk::write::PIECE;
 
 use super::Store;
-use vmbake_common::ownership::{self, Exposed, own};
+use vmbake_common::ownership::{self, InsecurePermissions, own};
 
 impl Store {
     /// Returns `file`, open at its start, or a copy that others cannot modify, with the reason for copying.
-    pub fn private(&self, path: &Path, file: File) -> io::Result<(File, Option<Exposed>)> {
+    pub fn private(&self, path: &Path, file: File) -> io::Result<(File, Option<InsecurePermissions>)> {
         match own(&file, path) {
             // A file of another type cannot be copied; the reader refuses it.
-            Ok(()) | Err(Exposed::Kind { .. }) => Ok((file, None)),
+            Ok(()) | Err(InsecurePermissions::Kind { .. }) => Ok((file, None)),
             Err(exposed) => Ok((self.copy(file)?, Some(exposed))),
         }
     }

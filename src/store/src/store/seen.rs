@@ -33,7 +33,7 @@ impl Store {
     /// in bytes. The file is read unless it is private and unchanged since it was hashed.
     pub fn digest(&self, path: &Path, mut file: &File, like: &Digest) -> io::Result<(Digest, u64)> {
         let private = || FileIdentity::of_private(file, path).filter(|stamp| stamp.len >= WORTH);
-        let before = if self.is_believed() { private() } else { None };
+        let before = if self.is_trusted() { private() } else { None };
         if let Some(found) = before.as_ref().and_then(|stamp| self.recall(stamp, like)) {
             return Ok(found);
         }
@@ -50,7 +50,7 @@ impl Store {
 
     /// Records the digest of a file of this process, which was hashed while it was written.
     pub(super) fn note_own(&self, path: &Path, file: &File, digest: Digest) {
-        if self.is_believed()
+        if self.is_trusted()
             && let Ok(Some(stamp)) = FileIdentity::backdated(file)
             && stamp.len >= WORTH
         {

@@ -27,7 +27,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let (requests, compositions) = requests(args, true)?;
     let mut compositions = compositions.iter();
     let store = requests.first().map(|request| &request.store);
-    if let Some((store, exposed)) = store.and_then(|store| Some((store, store.exposed()?))) {
+    if let Some((store, exposed)) = store.and_then(|store| Some((store, store.insecure_permissions()?))) {
         let (path, note) = (store.root().to_owned(), format!("caches of earlier bakes are not used: {exposed}"));
         Progress::new(json).tell(Event::Note { path: Some(path), note });
     }

@@ -157,7 +157,7 @@ fn a_store_that_others_can_write_to_is_refused() {
     store.insert(b"blob").unwrap();
     let refused = |what: &str| {
         let error = Store::open(Some(root.clone())).unwrap_err();
-        assert!(matches!(error, StoreError::Exposed { .. }), "{what}: {error}");
+        assert!(matches!(error, StoreError::InsecurePermissions { .. }), "{what}: {error}");
         (error.to_string(), vmbake::cli::error_report::hint(&error).unwrap())
     };
     for (folder, mode) in

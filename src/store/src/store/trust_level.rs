@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, CWD};
 
 use super::StoreError;
-use vmbake_common::ownership::{self, Exposed};
+use vmbake_common::ownership::{self, InsecurePermissions};
 
 /// The directories of a store that contain blobs and records.
 const FOLDERS: [&str; 8] =
@@ -19,26 +19,26 @@ const FOLDERS: [&str; 8] =
 
 /// The trusted parts of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum TrustLevel {
     /// Blobs and caches.
-    Believed,
+    Full,
     /// Blobs only, hashed on each use, for this reason.
-    Exposed(Exposed),
+    Insecure(InsecurePermissions),
     /// Blobs only, hashed on each use, by request.
     Uncached,
 }
 
-impl Standing {
+impl TrustLevel {
     pub(super) fn of(root: &Path) -> Result<Self, StoreError> {
         let inner = || FOLDERS.iter().map(|name| root.join(name));
         let folders = || iter::once(root.to_owned()).chain(inner()).filter(|folder| folder.is_dir());
         if let Some(exposed) = folders().find_map(|folder| ownership::folder(&folder).err()) {
             return match folders().find(|folder| is_writable(folder)) {
-                Some(_) => Err(StoreError::Exposed { path: root.to_owned(), exposed }),
-                None => Ok(Self::Exposed(exposed)),
+                Some(_) => Err(StoreError::InsecurePermissions { path: root.to_owned(), exposed }),
+                None => Ok(Self::Insecure(exposed)),
             };
         }
-        Ok(ownership::folders(root).map_or_else(Self::Exposed, |()| Self::Believed))
+        Ok(ownership::folders(root).map_or_else(Self::Insecure, |()| Self::Full))
     }
 }
 
