@@ -61,20 +61,20 @@ impl Published {
 pub struct PublishedFile {
     pub path: PathBuf,
     pub checksum: Checksum,
-    identity: FileIdentity,
+    stamp: FileIdentity,
 }
 
 impl PublishedFile {
     /// Records a file that was just published and is still open; `None` if the metadata are insufficient.
     pub fn note(path: &Path, file: &File, checksum: Checksum) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
-        Some(Self { path, checksum, identity: FileIdentity::of(file).ok()?? })
+        Some(Self { path, checksum, stamp: FileIdentity::of(file).ok()?? })
     }
 
     /// Opens the file if it is private and unchanged.
     pub fn open(&self) -> Option<File> {
         let file = ownership::open(&self.path).ok()?;
-        (FileIdentity::of_private(&file, &self.path)? == self.identity).then_some(file)
+        (FileIdentity::of_private(&file, &self.path)? == self.stamp).then_some(file)
     }
 
     /// Reads the file if it is private and unchanged.
@@ -90,11 +90,11 @@ impl PublishedFile {
 
     /// Length in bytes.
     pub fn size(&self) -> u64 {
-        self.identity.len
+        self.stamp.len
     }
 
     /// Waits until any later change is detected.
     pub(super) fn wait(&self) {
-        self.identity.wait();
+        self.stamp.wait();
     }
 }
