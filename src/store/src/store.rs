@@ -29,7 +29,7 @@ mod layout;
 mod maintain;
 mod partial;
 mod private;
-mod seen;
+mod digest_cache;
 mod shared;
 mod trust_level;
 

@@ -10,7 +10,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::ownership;
 use vmbake_common::parallel::for_each;
 
-use super::{BAKES, Store, StoreError, VERDICTS, decoded, files, remove, seen};
+use super::{BAKES, Store, StoreError, VERDICTS, decoded, digest_cache, files, remove};
 
 /// A corrupt blob that has been removed.
 #[derive(Clone, Debug, Serialize)]
@@ -28,7 +28,7 @@ pub struct Garbage {
 }
 
 pub(super) fn verify(store: &Store, threads: NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
-    for folder in [decoded::FOLDER, seen::FOLDER, BAKES, VERDICTS] {
+    for folder in [decoded::FOLDER, digest_cache::FOLDER, BAKES, VERDICTS] {
         files(store.root.join(folder))?.iter().try_for_each(|path| remove(path))?;
     }
     let blobs = blobs(store)?;
@@ -68,7 +68,7 @@ pub(super) fn collect(
     let kept: BTreeSet<String> = keep.iter().map(Digest::hex).collect();
     let forms = decoded::needless(store, |hex| kept.contains(hex))?;
     let mut garbage = Garbage::default();
-    let needless = needless.into_iter().chain(forms).chain(seen::stale(store)?).chain(stale);
+    let needless = needless.into_iter().chain(forms).chain(digest_cache::stale(store)?).chain(stale);
     for path in needless.chain(files(store.root.join("partial"))?) {
         let len = std::fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
         if !dry_run {
