@@ -8,7 +8,7 @@
 mod error;
 mod signed;
 mod bound;
-mod seen;
+mod rollback;
 mod wanted;
 mod sidecars;
 mod known;
@@ -33,7 +33,7 @@ use super::release::document::{INDEX, RELEASE, ReleaseIndex};
 use vmbake_disk::image::Format;
 
 pub use error::PullError;
-pub use seen::SeenReleases;
+pub use rollback::SeenReleases;
 pub(crate) use signed::bundles as bundles_of;
 
 use part::Part;

@@ -8,7 +8,7 @@ use vmbake_oci::RemoteName;
 
 use super::PullRequest;
 use super::error::PullError;
-use super::seen::SeenRelease;
+use super::rollback::SeenRelease;
 
 /// Compares name and version; returns the version, if there is one. A digest identifies the content already.
 pub(super) fn check(
