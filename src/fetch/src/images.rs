@@ -19,7 +19,7 @@ use vmbake_oci::{
     Descriptor, INDEX, Image, Index, InvalidPlatform, MARKER, MARKER_FILE, OciError, REF_NAME, check_layer,
     read_document,
 };
-use vmbake_pin::prove::{ProveError, Prover, Standing};
+use vmbake_pin::prove::{ProveError, Prover, VerifiedProof};
 use vmbake_store::registry::pull_pinned;
 use vmbake_store::store::{Store, StoreError};
 
@@ -113,15 +113,15 @@ pub(super) fn pull(
     image: &ContainerImage,
     supply: &Supply<'_>,
     prover: &Prover<'_>,
-) -> Result<(Standing, Option<u64>), FetchError> {
+) -> Result<(VerifiedProof, Option<u64>), FetchError> {
     let name = || image.image.clone();
     let was_there = is_complete(supply.store, image);
     let pulled = supply.client.map(|client| pull_pinned(client, supply.store, image)).transpose();
     let pulled =
         pulled.map_err(|source| FetchError::Message(message!("{}: cannot pull the image", name()).by(source)))?;
-    let standing = prover.image(content, image);
-    let standing = standing.map_err(|source| ProveError { name: name(), source: Box::new(source) })?;
-    Ok((standing, pulled.filter(|_| !was_there)))
+    let proof = prover.image(content, image);
+    let proof = proof.map_err(|source| ProveError { name: name(), source: Box::new(source) })?;
+    Ok((proof, pulled.filter(|_| !was_there)))
 }
 
 /// Verifies every blob of one image.

@@ -20,7 +20,7 @@ use vmbake_common::parallel::for_each;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_manifest::{ContainerImage, Content, Dependency, Manifest, Proof};
 use vmbake_pin::anchors::Anchors;
-use vmbake_pin::prove::{LOCAL, Prover, Standing, Verdict};
+use vmbake_pin::prove::{LOCAL, Prover, Verdict, VerifiedProof};
 use vmbake_pin::sources::{Sources, Upstream};
 use vmbake_proof::program::{self, ProgramError};
 use vmbake_store::download::{Wanted, obtain};
@@ -96,7 +96,7 @@ enum Entry<'a> {
 enum Done {
     Artifact(Box<FetchedArtifact>),
     /// An image is verified by its documents, which are fetched first.
-    Image(Box<ContainerImage>, Standing),
+    Image(Box<ContainerImage>, VerifiedProof),
 }
 
 /// Verifies the digests that `manifest` pins, opens every artifact and locates every container image, after downloading
@@ -120,8 +120,8 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
     for done in results.into_iter().collect::<Result<Vec<_>, FetchError>>()? {
         match done {
             Done::Artifact(artifact) => artifacts.push(*artifact),
-            Done::Image(image, standing) => {
-                verdict.add(image.image.clone(), standing);
+            Done::Image(image, proof) => {
+                verdict.add(image.image.clone(), proof);
                 images.push(*image);
             }
         }
@@ -147,9 +147,9 @@ fn bring(
             (Done::Artifact(Box::new(fetched)), event)
         }
         Entry::Image(image) => {
-            let (standing, pulled) = images::pull(content, image, supply, prover)?;
+            let (proof, pulled) = images::pull(content, image, supply, prover)?;
             let event = |bytes| Event::Fetched { name: image.image.clone(), version: None, path: None, bytes };
-            (Done::Image(Box::new(image.clone()), standing), pulled.map(event))
+            (Done::Image(Box::new(image.clone()), proof), pulled.map(event))
         }
     })
 }

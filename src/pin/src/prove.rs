@@ -1,6 +1,6 @@
 //! Replays the proofs of manifest entries from the pinned evidence: a recorded result is never trusted.
 //!
-//! Given a manifest, `sources.json`, trust anchors and a store, returns the proof of each entry ([`Standing`]), or the
+//! Given a manifest, `sources.json`, trust anchors and a store, returns the proof of each entry ([`VerifiedProof`]), or the
 //! missing link of the chain ([`LinkError`]). The clock is not used: ages and expiry are checked as of the time that
 //! the manifest pins, so that an old release can be verified again, while trust anchors and revocations are current.
 //!
@@ -25,14 +25,14 @@ use vmbake_store::http::Client;
 use vmbake_store::store::{Store, StoreError};
 
 pub use error::{LinkError, ProveError};
-pub use standing::{Standing, Verdict};
+pub use verified_proof::{Verdict, VerifiedProof};
 
 mod apt;
 mod error;
 mod evidence;
 mod file;
 mod image;
-mod standing;
+mod verified_proof;
 mod verdict;
 
 /// Prefix of the URL of a local base image.
@@ -81,7 +81,7 @@ impl<'a> Prover<'a> {
     }
 
     /// Verifies every entry of a manifest: the base image, the artifacts, the container images.
-    pub fn each(&self, content: &Content) -> impl Iterator<Item = (String, Result<Standing, ProveError>)> {
+    pub fn each(&self, content: &Content) -> impl Iterator<Item = (String, Result<VerifiedProof, ProveError>)> {
         let base = content.os.image.iter().map(|image| (OS_IMAGE.to_owned(), self.os_image(content, image)));
         let artifacts =
             content.dependencies.iter().map(|(name, entry)| (name.clone(), self.dependency(content, name, entry)));
@@ -113,17 +113,17 @@ impl<'a> Prover<'a> {
     }
 
     /// Verifies an artifact.
-    pub fn dependency(&self, content: &Content, name: &str, entry: &Dependency) -> Result<Standing, LinkError> {
+    pub fn dependency(&self, content: &Content, name: &str, entry: &Dependency) -> Result<VerifiedProof, LinkError> {
         let Some(place) = self.place(content) else { return by_hand(entry.proof.as_ref()) };
         // A request of a layer never replaces the requirement of a source.
         let source = self.sources.upstream(&place.target, name);
         match source.or_else(|| content.download(name).map(|(_, upstream)| upstream)) {
             Some(upstream) => {
-                let standing = self.upstream(&place, upstream, entry)?;
+                let proof = self.upstream(&place, upstream, entry)?;
                 if self.looks {
                     self.look(&place, upstream, entry)?;
                 }
-                Ok(standing)
+                Ok(proof)
             }
             None if entry.chosen.is_some() => {
                 same("type", entry.kind.name(), ArtifactType::Deb.name())?;
@@ -134,10 +134,10 @@ impl<'a> Prover<'a> {
     }
 
     /// Verifies the base image.
-    pub fn os_image(&self, content: &Content, image: &Dependency) -> Result<Standing, LinkError> {
+    pub fn os_image(&self, content: &Content, image: &Dependency) -> Result<VerifiedProof, LinkError> {
         // A local file is given again when it is used: a bake has no other location for it.
         if image.url.starts_with(LOCAL) && image.proof == Some(Proof::Local) {
-            return Ok(Standing::Local);
+            return Ok(VerifiedProof::Local);
         }
         match self.place(content) {
             // The base image of a kind without a source may be pinned manually.
@@ -149,7 +149,7 @@ impl<'a> Prover<'a> {
     }
 
     /// Verifies a container image, except for its layers.
-    pub fn image(&self, content: &Content, image: &ContainerImage) -> Result<Standing, LinkError> {
+    pub fn image(&self, content: &Content, image: &ContainerImage) -> Result<VerifiedProof, LinkError> {
         image::replay(self, content, image)
     }
 
@@ -194,7 +194,7 @@ impl<'a> Prover<'a> {
         place: &ManifestContext<'_>,
         upstream: &Upstream,
         entry: &Dependency,
-    ) -> Result<Standing, LinkError> {
+    ) -> Result<VerifiedProof, LinkError> {
         same("type", entry.kind.name(), upstream.kind.name())?;
         // The version becomes a part of URLs.
         if !matches!(upstream.version, VersionSource::Apt { .. }) && !is_version(&entry.version) {
@@ -225,9 +225,9 @@ impl ManifestContext<'_> {
 }
 
 /// An entry without a source; it must not record a proof, which could not be replayed.
-fn by_hand(proof: Option<&Proof>) -> Result<Standing, LinkError> {
+fn by_hand(proof: Option<&Proof>) -> Result<VerifiedProof, LinkError> {
     match proof {
-        None | Some(Proof::Local) => Ok(Standing::ByHand),
+        None | Some(Proof::Local) => Ok(VerifiedProof::ByHand),
         Some(proof) => Err(LinkError::Unknown { found: proof.to_string() }),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
-use super::{LinkError, ManifestContext, Prover, Standing, differs, same, weak};
+use super::{LinkError, ManifestContext, Prover, VerifiedProof, differs, same, weak};
 use crate::sources::Archive;
 use vmbake_common::digest::Digest;
 use vmbake_common::message;
@@ -34,7 +34,7 @@ pub(super) fn replay(
     archives: &[&str],
     package: &str,
     entry: &Dependency,
-) -> Result<Standing, LinkError> {
+) -> Result<VerifiedProof, LinkError> {
     let record = record(prover, archives, entry)?;
     let Some(archive) = prover.sources.schema().archives.get(record.archive) else {
         return Err(LinkError::NoArchive { archive: record.archive.to_owned() });
@@ -58,7 +58,7 @@ pub(super) fn replay(
     same("digest", &entry.digest.to_string(), &proven.digest.to_string())?;
     same("size", &entry.size.to_string(), &proven.size.to_string())?;
     let name = archive.label.as_ref().or(archive.origin.as_ref()).map_or(record.archive, String::as_str);
-    Ok(Standing::Archive { archive: name.to_owned(), date: release.date(), snapshot: record.snapshot.cloned() })
+    Ok(VerifiedProof::Archive { archive: name.to_owned(), date: release.date(), snapshot: record.snapshot.cloned() })
 }
 
 /// Verifies a package chosen for a layer: it must be from the archive of the operating system, or from one that the
@@ -68,7 +68,7 @@ pub(super) fn replay_chosen(
     place: &ManifestContext<'_>,
     package: &str,
     entry: &Dependency,
-) -> Result<Standing, LinkError> {
+) -> Result<VerifiedProof, LinkError> {
     let requests = place.content.closure.iter().flat_map(|closure| closure.layers.values());
     let named = requests.filter_map(|request| request.archive.as_deref());
     let archives: Vec<&str> = place.system.archive.as_deref().into_iter().chain(named).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::evidence::Wants;
-use super::{LOCAL, LinkError, ManifestContext, Prover, Standing, same, weak};
+use super::{LOCAL, LinkError, ManifestContext, Prover, VerifiedProof, same, weak};
 use crate::sources::{Demand, Template, Upstream};
 use vmbake_common::digest::Digest;
 use vmbake_manifest::{Dependency, Form, Proof, Signed};
@@ -20,7 +20,7 @@ pub(super) fn replay(
     upstream: &Upstream,
     demand: &Demand,
     entry: &Dependency,
-) -> Result<Standing, LinkError> {
+) -> Result<VerifiedProof, LinkError> {
     let values = upstream.values(place.values(), &entry.version)?;
     let value = |name: &str| values.get(name).map_or("", String::as_str);
     same("address", &entry.url, value("url"))?;
@@ -62,9 +62,9 @@ fn by_checksum(
     demand: &Demand,
     checksums: Option<&str>,
     file: &str,
-) -> Result<Standing, LinkError> {
+) -> Result<VerifiedProof, LinkError> {
     match (&entry.proof, checksums) {
-        (Some(Proof::FirstUse), None) if matches!(demand, Demand::FirstUse) => Ok(Standing::FirstUse),
+        (Some(Proof::FirstUse), None) if matches!(demand, Demand::FirstUse) => Ok(VerifiedProof::FirstUse),
         (Some(Proof::Checksum { url, evidence }), Some(checksums)) => {
             same("the checksum file", url, checksums)?;
             let Some(digest) = evidence else {
@@ -72,7 +72,7 @@ fn by_checksum(
             };
             let text = prover.document(place.content, digest, Wants::from(url.clone()))?;
             same("digest", &entry.digest.to_string(), &checksum::find(&text, file, None)?.to_string())?;
-            Ok(Standing::Checksum)
+            Ok(VerifiedProof::Checksum)
         }
         (proof, Some(_)) => Err(weak("a checksum file", proof.as_ref())),
         (proof, None) => Err(weak("the first download", proof.as_ref())),
@@ -80,15 +80,15 @@ fn by_checksum(
 }
 
 /// The digest stated by the layer that requests the file.
-fn by_layer(stated: &Digest, entry: &Dependency) -> Result<Standing, LinkError> {
+fn by_layer(stated: &Digest, entry: &Dependency) -> Result<VerifiedProof, LinkError> {
     match &entry.proof {
         Some(Proof::Local) if entry.url.starts_with(LOCAL) => {
             same("digest", &entry.digest.to_string(), &stated.to_string())?;
-            Ok(Standing::Local)
+            Ok(VerifiedProof::Local)
         }
         Some(Proof::Stated) if !entry.url.starts_with(LOCAL) => {
             same("digest", &entry.digest.to_string(), &stated.to_string())?;
-            Ok(Standing::Stated)
+            Ok(VerifiedProof::Stated)
         }
         proof => Err(weak("the SHA-256 stated in its layer", proof.as_ref())),
     }
@@ -101,7 +101,7 @@ fn openpgp(
     url: &str,
     keyring: &str,
     entry: &Dependency,
-) -> Result<Standing, LinkError> {
+) -> Result<VerifiedProof, LinkError> {
     let Some(Proof::Openpgp { keyring: recorded, signers, signed, evidence }) = &entry.proof else {
         return Err(weak(format!("an OpenPGP signature by a key of {keyring}"), entry.proof.as_ref()));
     };
@@ -115,7 +115,7 @@ fn openpgp(
     let found = FileSignature::verify(&signature, prover.artifact(entry)?, &keys, *signed)?;
     same("signers", &signers.join(", "), &found.signers.join(", "))?;
     same("time of signing", &signed.to_string(), &found.signed.to_string())?;
-    Ok(Standing::Signer { identity: format!("OpenPGP key {}", found.signers.join(", ")) })
+    Ok(VerifiedProof::Signer { identity: format!("OpenPGP key {}", found.signers.join(", ")) })
 }
 
 fn cosigned(
@@ -124,7 +124,7 @@ fn cosigned(
     demand: &Demand,
     values: &BTreeMap<String, String>,
     entry: &Dependency,
-) -> Result<Standing, LinkError> {
+) -> Result<VerifiedProof, LinkError> {
     let Demand::Cosign { signature, certificate, identity, issuer, log, without_log } = demand else {
         return Err(weak("a signature", entry.proof.as_ref()));
     };
@@ -177,7 +177,7 @@ fn evidence(
 }
 
 /// The signer, if the recorded signer, time and log entry match.
-fn recorded(signed: &Signed, proven: &Proven) -> Result<Standing, LinkError> {
+fn recorded(signed: &Signed, proven: &Proven) -> Result<VerifiedProof, LinkError> {
     let identity = proven.identity.as_deref().unwrap_or_default();
     let text = |value: Option<String>| value.unwrap_or_default();
     same("identity", &signed.identity, identity)?;
@@ -192,7 +192,7 @@ fn recorded(signed: &Signed, proven: &Proven) -> Result<Standing, LinkError> {
         &text(signed.signed.map(|time| time.to_string())),
         &text(proven.signed.map(|time| time.to_string())),
     )?;
-    Ok(Standing::Signer { identity: identity.to_owned() })
+    Ok(VerifiedProof::Signer { identity: identity.to_owned() })
 }
 
 impl Prover<'_> {

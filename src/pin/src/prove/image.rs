@@ -1,11 +1,15 @@
 //! A container image: verifies that the pinned index refers to the pinned manifest of the platform. The index is not
 //! signed.
 
-use super::{LinkError, Prover, Standing, by_hand, same};
+use super::{LinkError, Prover, VerifiedProof, by_hand, same};
 use vmbake_manifest::{ContainerImage, Content, Proof};
 use vmbake_oci::{Descriptor, Image, OciError, read_document};
 
-pub(super) fn replay(prover: &Prover<'_>, content: &Content, pinned: &ContainerImage) -> Result<Standing, LinkError> {
+pub(super) fn replay(
+    prover: &Prover<'_>,
+    content: &Content,
+    pinned: &ContainerImage,
+) -> Result<VerifiedProof, LinkError> {
     let platform = format!("linux/{}", content.os.arch);
     same("platform", &pinned.platform, &platform)?;
     let read = |blob: &Descriptor| match prover.store.blob(&blob.digest) {
@@ -19,7 +23,7 @@ pub(super) fn replay(prover: &Prover<'_>, content: &Content, pinned: &ContainerI
     let Some(place) = prover.place(content) else { return by_hand(pinned.proof.as_ref()) };
     let is_listed = prover.sources.images(&place.target).any(|source| source.tag_of(&pinned.image).is_some());
     match (&pinned.proof, is_listed || content.asks_for_image(&pinned.image)) {
-        (Some(Proof::FirstUse), true) => Ok(Standing::FirstUse),
+        (Some(Proof::FirstUse), true) => Ok(VerifiedProof::FirstUse),
         (proof, true) => Err(super::weak("the first download", proof.as_ref())),
         (proof, false) => by_hand(proof.as_ref()),
     }

@@ -12,7 +12,7 @@ use vmbake_common::escape;
 use vmbake_common::progress::human_bytes;
 use vmbake_manifest::OS_IMAGE;
 use vmbake_manifest::{Manifest, Proof};
-use vmbake_pin::prove::{ProveError, Prover, Standing};
+use vmbake_pin::prove::{ProveError, Prover, VerifiedProof};
 
 #[derive(Debug, Args)]
 pub(super) struct ManifestArgs {
@@ -58,7 +58,7 @@ struct Line<'a> {
     reason: Option<String>,
     recorded: Option<Proof>,
     /// Proof of the digest.
-    standing: Option<Standing>,
+    standing: Option<VerifiedProof>,
     /// Why the proof failed.
     unproven: Option<String>,
     /// Overridden sources and trust anchors, which can weaken proofs.
@@ -151,7 +151,7 @@ fn shown(line: &Line<'_>) -> String {
         (None, reason) => format!("NOT PROVEN: {}", reason.as_deref().unwrap_or("not checked")),
     });
     // A recorded proof counts only after verification.
-    let detail = line.recorded.as_ref().filter(|_| line.standing.as_ref().is_some_and(Standing::is_signed));
+    let detail = line.recorded.as_ref().filter(|_| line.standing.as_ref().is_some_and(VerifiedProof::is_signed));
     let detail = detail.map(|proof| format!("\n    proof  {}", escape::line(proof.to_string()))).unwrap_or_default();
     let reason = line.layer.as_ref().zip(line.reason.as_ref());
     let reason = reason.map(|(layer, reason)| escape::line(format!("layer {layer}: {reason}")));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vmbake_common::digest::Digest;
-use vmbake_pin::prove::Standing;
+use vmbake_pin::prove::VerifiedProof;
 
 use crate::apt::lab::Lab;
 use site::{DATE, Site};
@@ -22,9 +22,9 @@ fn changed(manifest: &Value, place: &str, value: Value) -> Value {
 fn what_the_evidence_says_is_proven() {
     let Some(lab) = Lab::with_keys(&["good"]) else { return };
     let site = Site::signed_by(&lab, "good");
-    let archive = Standing::Archive { archive: "Test".to_owned(), date: DATE.parse().unwrap(), snapshot: None };
+    let archive = VerifiedProof::Archive { archive: "Test".to_owned(), date: DATE.parse().unwrap(), snapshot: None };
     assert_eq!(site.one(&site.manifest, "tool"), Ok(archive));
-    assert_eq!(site.one(&site.manifest, "program"), Ok(Standing::Checksum));
+    assert_eq!(site.one(&site.manifest, "program"), Ok(VerifiedProof::Checksum));
     let proofs = json!([
         {"count": 1, "by": "by the Test archive of 2026-11-14", "signed": true},
         {"count": 1, "by": "by an unsigned checksum file of the site", "signed": false},
@@ -159,7 +159,7 @@ fn what_no_source_knows_was_pinned_by_hand_and_is_called_so() {
     let mut own = manifest["vmconfig"]["dependencies"]["tool"].clone();
     own.as_object_mut().unwrap().remove("proof");
     manifest["vmconfig"]["dependencies"]["own"] = own;
-    assert_eq!(site.one(&manifest, "own"), Ok(Standing::ByHand));
+    assert_eq!(site.one(&manifest, "own"), Ok(VerifiedProof::ByHand));
     let by_hand = json!({"count": 1, "by": "pinned manually", "signed": false});
     assert_eq!(json!(site.all(&manifest).unwrap().event())["proofs"][2], by_hand);
     manifest["vmconfig"]["dependencies"]["own"]["proof"] =

@@ -10,7 +10,7 @@ use vmbake_common::progress::Progress;
 use vmbake_fetch::{Supply, fetch_base};
 use vmbake_manifest::Manifest;
 use vmbake_pin::anchors::Anchors;
-use vmbake_pin::prove::{ProveError, Prover, Standing, Verdict};
+use vmbake_pin::prove::{ProveError, Prover, Verdict, VerifiedProof};
 use vmbake_pin::sources::Sources;
 use vmbake_store::store::Store;
 
@@ -131,7 +131,7 @@ impl Site {
     }
 
     /// Proves one entry; the link that is missing with its causes, in one line.
-    pub fn one(&self, manifest: &Value, name: &str) -> Result<Standing, String> {
+    pub fn one(&self, manifest: &Value, name: &str) -> Result<VerifiedProof, String> {
         let manifest = Self::parse(manifest);
         let mut found = None;
         self.with(|prover| found = prover.each(manifest.content()).find(|(found, _)| found == name));

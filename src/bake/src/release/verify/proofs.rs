@@ -16,11 +16,11 @@ impl Verification<'_> {
     pub(super) fn proofs(&mut self, documented: &Documented) {
         let (file, request) = (Sidecar::Manifest.file_name(&documented.name), self.request);
         let prover = Prover::new(request.store, request.sources, request.anchors, None);
-        let (mut standings, mut count) = (BTreeMap::new(), 0);
+        let (mut proofs, mut count) = (BTreeMap::new(), 0);
         let (mut refused, mut open) = (Vec::new(), Vec::new());
         for (_, result) in prover.each(documented.manifest.content()) {
             match result {
-                Ok(standing) => *standings.entry((!standing.is_signed(), standing.to_string())).or_insert(0_u64) += 1,
+                Ok(proof) => *proofs.entry((!proof.is_signed(), proof.to_string())).or_insert(0_u64) += 1,
                 Err(error) if is_absent(&error.source) => open.push(error),
                 Err(error) => refused.push(error),
             }
@@ -35,7 +35,7 @@ impl Verification<'_> {
             self.report.add(CheckState::NotVerified, &file, "proof", said);
         }
         if refused.is_empty() && open.is_empty() {
-            let by = standings.into_iter().map(|((_, by), count)| format!("{count} {by}"));
+            let by = proofs.into_iter().map(|((_, by), count)| format!("{count} {by}"));
             let said = format!(
                 "{}: {}",
                 counted(count, "entry").replace("entrys", "entries"),

@@ -13,7 +13,7 @@ use vmbake_manifest::{ArchiveSnapshot, OS_IMAGE};
 /// The proof of an entry's digest, verified now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
-pub enum Standing {
+pub enum VerifiedProof {
     /// The signed index of an archive.
     Archive {
         /// Its label.
@@ -41,14 +41,14 @@ pub enum Standing {
     ByHand,
 }
 
-impl Standing {
+impl VerifiedProof {
     /// Whether it is a signature.
     pub fn is_signed(&self) -> bool {
         matches!(self, Self::Archive { .. } | Self::Signer { .. })
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for VerifiedProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Archive { archive, date, snapshot } => {
@@ -68,29 +68,29 @@ impl fmt::Display for Standing {
 /// The proofs of all entries of a manifest, including the base image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    entries: Vec<(String, Standing)>,
+    entries: Vec<(String, VerifiedProof)>,
 }
 
 impl Verdict {
-    pub(super) fn new(entries: Vec<(String, Standing)>) -> Self {
+    pub(super) fn new(entries: Vec<(String, VerifiedProof)>) -> Self {
         Self { entries }
     }
 
     /// Adds the proof of an entry.
-    pub fn add(&mut self, name: String, standing: Standing) {
-        self.entries.push((name, standing));
+    pub fn add(&mut self, name: String, proof: VerifiedProof) {
+        self.entries.push((name, proof));
     }
 
     /// The event: the number of artifacts and container images, and the number of entries for each proof.
     pub fn event(&self) -> Event {
         let mut groups: BTreeMap<(bool, String), usize> = BTreeMap::new();
         let (base, artifacts): (Vec<_>, Vec<_>) = self.entries.iter().partition(|(name, _)| name == OS_IMAGE);
-        for (_, standing) in &artifacts {
-            *groups.entry((!standing.is_signed(), standing.to_string())).or_default() += 1;
+        for (_, proof) in &artifacts {
+            *groups.entry((!proof.is_signed(), proof.to_string())).or_default() += 1;
         }
         let proofs =
             groups.into_iter().map(|((unsigned, by), count)| ProofCount { count, by, signed: !unsigned }).collect();
-        let base = base.first().map(|(_, standing)| standing.to_string());
+        let base = base.first().map(|(_, proof)| proof.to_string());
         Event::Verified { artifacts: artifacts.len(), proofs, base }
     }
 }
@@ -102,10 +102,11 @@ mod tests {
     #[test]
     fn only_what_is_signed_is_called_so() {
         let date = "2026-09-12T07:55:41Z".parse().unwrap();
-        let debian = Standing::Archive { archive: "Debian".to_owned(), date, snapshot: None };
-        let entries = [("a", Standing::ByHand), ("b", debian.clone()), ("c", debian), ("d", Standing::Checksum)];
-        let mut entries = entries.map(|(name, standing)| (name.to_owned(), standing)).to_vec();
-        entries.push((vmbake_manifest::OS_IMAGE.to_owned(), Standing::Local));
+        let debian = VerifiedProof::Archive { archive: "Debian".to_owned(), date, snapshot: None };
+        let entries =
+            [("a", VerifiedProof::ByHand), ("b", debian.clone()), ("c", debian), ("d", VerifiedProof::Checksum)];
+        let mut entries = entries.map(|(name, proof)| (name.to_owned(), proof)).to_vec();
+        entries.push((vmbake_manifest::OS_IMAGE.to_owned(), VerifiedProof::Local));
         let proven = |count, by: &str, signed| ProofCount { count, by: by.to_owned(), signed };
         let proofs = vec![
             proven(2, "by the Debian archive of 2026-09-12", true),
