@@ -63,7 +63,7 @@ pub(super) fn combine(
     let plan = Plan::new(layers, manifest)?;
 
     // All inputs are verified, and decoded unless cached; then the layers are merged into one tree.
-    let verified = fetched.verdict.event();
+    let verified = fetched.proofs.event();
     let Verified { artifacts, images, base } = check(fetched, base, &request.store, request.threads)?;
     let images = wants_images.then(|| lay_out(images)).transpose()?;
     if let Some(exposed) = base.copied() {

@@ -20,7 +20,7 @@ use vmbake_common::parallel::for_each;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_manifest::{ContainerImage, Content, Dependency, Manifest, Proof};
 use vmbake_pin::anchors::Anchors;
-use vmbake_pin::prove::{LOCAL, Prover, Verdict, VerifiedProof};
+use vmbake_pin::prove::{LOCAL, Prover, VerificationResult, VerifiedProof};
 use vmbake_pin::sources::{Sources, Upstream};
 use vmbake_proof::program::{self, ProgramError};
 use vmbake_store::download::{Wanted, obtain};
@@ -77,7 +77,7 @@ pub struct Fetched {
     pub(crate) artifacts: Vec<FetchedArtifact>,
     pub(crate) images: Vec<ContainerImage>,
     /// The proofs of all artifacts, and of the pinned base image.
-    pub verdict: Verdict,
+    pub proofs: VerificationResult,
 }
 
 impl<'a> Supply<'a> {
@@ -103,7 +103,7 @@ enum Done {
 /// what is missing.
 pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<Fetched, FetchError> {
     let prover = supply.prover();
-    let mut verdict = prover.all(manifest)?;
+    let mut proofs = prover.all(manifest)?;
     let content = manifest.content();
     let entries = content.dependencies.iter().map(|(name, dependency)| Entry::Artifact(name, dependency));
     let entries = entries.chain(content.images.iter().map(Entry::Image)).collect();
@@ -121,13 +121,13 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
         match done {
             Done::Artifact(artifact) => artifacts.push(*artifact),
             Done::Image(image, proof) => {
-                verdict.add(image.image.clone(), proof);
+                proofs.add(image.image.clone(), proof);
                 images.push(*image);
             }
         }
     }
     packages(&artifacts).for_each(|event| progress.tell(event));
-    Ok(Fetched { artifacts, images, verdict })
+    Ok(Fetched { artifacts, images, proofs })
 }
 
 /// Fetches one entry and reports a download.

@@ -25,7 +25,7 @@ use vmbake_store::http::Client;
 use vmbake_store::store::{Store, StoreError};
 
 pub use error::{LinkError, ProveError};
-pub use verified_proof::{Verdict, VerifiedProof};
+pub use verified_proof::{VerificationResult, VerifiedProof};
 
 mod apt;
 mod error;
@@ -33,7 +33,7 @@ mod evidence;
 mod file;
 mod image;
 mod verified_proof;
-mod verdict;
+mod cache;
 
 /// Prefix of the URL of a local base image.
 pub const LOCAL: &str = "local:";
@@ -95,21 +95,21 @@ impl<'a> Prover<'a> {
 
     /// Verifies the base image and all artifacts of a manifest, or uses the cached result for the same manifest,
     /// sources, anchors and program. Container images are verified by their documents, if these are in the store.
-    pub fn all(&self, manifest: &Manifest) -> Result<Verdict, ProveError> {
-        let key = verdict::key(self, manifest);
+    pub fn all(&self, manifest: &Manifest) -> Result<VerificationResult, ProveError> {
+        let key = cache::key(self, manifest);
         // With a client, missing evidence is downloaded even if the result is cached.
         let is_enough = self.client.is_none() || self.has_evidence(manifest.content());
-        if let Some(known) = key.as_ref().filter(|_| is_enough).and_then(|key| verdict::load(self.store, key)) {
+        if let Some(known) = key.as_ref().filter(|_| is_enough).and_then(|key| cache::load(self.store, key)) {
             return Ok(known);
         }
         let content = Content { images: Vec::new(), ..manifest.content().clone() };
         // Stops at the first failure: other entries may wait for the same unresponsive server.
         let entries = self.each(&content).map(|(name, result)| Ok((name, result?)));
-        let verdict = Verdict::new(entries.collect::<Result<_, ProveError>>()?);
+        let result = VerificationResult::new(entries.collect::<Result<_, ProveError>>()?);
         if let Some(key) = &key {
-            verdict::save(self.store, key, &verdict);
+            cache::save(self.store, key, &result);
         }
-        Ok(verdict)
+        Ok(result)
     }
 
     /// Verifies an artifact.

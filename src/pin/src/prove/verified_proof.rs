@@ -67,11 +67,11 @@ impl fmt::Display for VerifiedProof {
 
 /// The proofs of all entries of a manifest, including the base image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct VerificationResult {
     entries: Vec<(String, VerifiedProof)>,
 }
 
-impl Verdict {
+impl VerificationResult {
     pub(super) fn new(entries: Vec<(String, VerifiedProof)>) -> Self {
         Self { entries }
     }
@@ -114,6 +114,6 @@ mod tests {
             proven(1, "pinned manually", false),
         ];
         let base = Some("a local file".to_owned());
-        assert_eq!(Verdict::new(entries).event(), Event::Verified { artifacts: 4, proofs, base });
+        assert_eq!(VerificationResult::new(entries).event(), Event::Verified { artifacts: 4, proofs, base });
     }
 }

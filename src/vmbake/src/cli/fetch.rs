@@ -58,7 +58,7 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
         let manifest = Manifest::load(&path)?;
         manifest.require(&path, &kind, &os, &arch)?;
         let fetched = fetch(&manifest, &supply, &progress)?;
-        progress.tell(fetched.verdict.event());
+        progress.tell(fetched.proofs.event());
         let image = manifest.content().os.image.as_ref();
         if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
             let base = fetch_base(&manifest, &supply, &progress)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Prover, Verdict};
+use super::{Prover, VerificationResult};
 use vmbake_common::digest::Digest;
 use vmbake_manifest::Manifest;
 use vmbake_store::file_identity::{read_record, write_record};
@@ -16,18 +16,18 @@ pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
     serde_json::to_vec(&all).ok().map(|text| Digest::of(&text))
 }
 
-pub(super) fn load(store: &Store, key: &Digest) -> Option<Verdict> {
+pub(super) fn load(store: &Store, key: &Digest) -> Option<VerificationResult> {
     store.is_trusted().then_some(())?;
     // It contains its name: under another name it is invalid.
-    let (of, verdict): (Digest, Verdict) = serde_json::from_slice(&read_record(&place(store, key))?).ok()?;
-    (of == *key).then_some(verdict)
+    let (of, result): (Digest, VerificationResult) = serde_json::from_slice(&read_record(&place(store, key))?).ok()?;
+    (of == *key).then_some(result)
 }
 
-pub(super) fn save(store: &Store, key: &Digest, verdict: &Verdict) {
+pub(super) fn save(store: &Store, key: &Digest, result: &VerificationResult) {
     if !store.is_trusted() {
         return;
     }
-    write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, &(key, verdict))?));
+    write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, &(key, result))?));
 }
 
 fn place(store: &Store, key: &Digest) -> PathBuf {
