@@ -26,7 +26,7 @@ mod faults;
 mod error;
 mod merge;
 mod schema;
-mod weaker;
+mod downgrade;
 
 /// Delays in hours after its `Date` at which a snapshot of an archive's state is looked for.
 const COPIED_AFTER: [i64; 3] = [0, 12, 24];
@@ -168,7 +168,7 @@ impl Sources {
     pub fn demand_more(&self, found: &Upstream) -> Option<(&Source, String)> {
         let same = self.schema.dependencies.iter().filter(|known| known.upstream.url.is_some());
         let mut same = same.filter(|known| known.upstream.url == found.url);
-        same.find_map(|known| Some((known, weaker::upstream(found, &known.upstream)?)))
+        same.find_map(|known| Some((known, downgrade::upstream(found, &known.upstream)?)))
     }
 
     /// The container images of a target. If several files have an image, the last one applies.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::schema::{Document, SystemPart};
-use super::{Archive, ImageSource, Source, SourcesSchema, System, TrustSource, weaker};
+use super::{Archive, ImageSource, Source, SourcesSchema, System, TrustSource, downgrade};
 use vmbake_common::catalog::{Catalog, CatalogError, Entries, Entry, Override, Root};
 use vmbake_manifest::Target;
 
@@ -16,7 +16,7 @@ impl Entry for Archive {
     }
 
     fn weaker_than(&self, other: &Self) -> Option<String> {
-        weaker::archive(self, other)
+        downgrade::archive(self, other)
     }
 }
 
@@ -140,7 +140,7 @@ impl Merge<'_> {
                 if [codenames, archives].into_iter().flatten().any(|(found, known)| found != known)
                     || images.is_some_and(|(found, known)| found != known)
                 {
-                    let weaker = images.and_then(|(found, known)| weaker::upstream(found, known));
+                    let weaker = images.and_then(|(found, known)| downgrade::upstream(found, known));
                     self.overridden.push(self.catalog.replace(format!("systems/{name}"), known, root, weaker)?);
                 }
                 system.codename = part.codename.clone().or(system.codename.take());
@@ -166,7 +166,7 @@ impl Merge<'_> {
                     if !replaces && !is_file {
                         continue;
                     }
-                    let weaker = weaker::upstream(&source.upstream, &other.upstream);
+                    let weaker = downgrade::upstream(&source.upstream, &other.upstream);
                     // The same file must not be proven less for another kind, or under another name.
                     if replaces || weaker.is_some() {
                         self.replace(format!("dependencies/{}", source.name), of, root, weaker)?;
@@ -209,7 +209,7 @@ fn weaker_image(
     let mut others = known.iter().filter(|(of, (from, _))| *of != name && from != root);
     others.find_map(|(_, (from, system))| {
         let other = system.image.as_ref().filter(|other| other.url == image.url)?;
-        Some((from.clone(), weaker::upstream(image, other)?))
+        Some((from.clone(), downgrade::upstream(image, other)?))
     })
 }
 
@@ -218,7 +218,7 @@ fn weaker_image(
 fn weaker_alias(known: &Entries<Archive>, root: &Root, name: &str, archive: &Archive) -> Option<(Root, String)> {
     let is_alias = |other: &Archive| (&other.url, &other.suite) == (&archive.url, &archive.suite);
     let mut others = known.iter().filter(|(of, from, other)| *of != name && *from != root && is_alias(other));
-    others.find_map(|(_, from, other)| Some((from.clone(), weaker::signature(archive, other)?)))
+    others.find_map(|(_, from, other)| Some((from.clone(), downgrade::signature(archive, other)?)))
 }
 
 /// The entries of all documents, those of later ones first, without duplicates.
