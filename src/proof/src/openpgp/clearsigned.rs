@@ -87,13 +87,13 @@ impl Clearsigned {
     pub fn verify(message: &[u8], keyring: &Keyring, now: Timestamp) -> Result<Self, OpenPgpError> {
         check_framing(message)?;
         let policy = policy(now);
-        let judge = Judge::new(keyring, now, None);
+        let helper = SignatureVerifier::new(keyring, now, None);
         let corrupt = |source: sequoia_openpgp::anyhow::Error| OpenPgpError::Corrupt { source: source.into() };
         let latest = now.saturating_add(CLOCK_SKEW).unwrap_or(Timestamp::MAX);
         let mut verifier = VerifierBuilder::from_bytes(message)
             .map_err(corrupt)?
             .buffer_size(2 * MAX_LEN)
-            .with_policy(&policy, system_time(latest), judge)
+            .with_policy(&policy, system_time(latest), helper)
             .map_err(corrupt)?;
         let mut text = Vec::new();
         verifier.read_to_end(&mut text).map_err(|source| OpenPgpError::Corrupt { source: source.into() })?;
@@ -108,7 +108,7 @@ impl Clearsigned {
 
 /// The result for one signature.
 #[derive(Debug)]
-enum Verdict {
+enum SignatureResult {
     /// Valid, by this trusted key, made at that time.
     Good(String, Timestamp),
     /// Ignored: the key is unknown or no longer trusted.
@@ -118,16 +118,16 @@ enum Verdict {
 }
 
 /// Collects the results; they are evaluated together at the end.
-pub(super) struct Judge<'a> {
+pub(super) struct SignatureVerifier<'a> {
     keyring: &'a Keyring,
     now: Timestamp,
     /// The only accepted type of signature, if restricted.
     only: Option<SignatureType>,
     one_layer: bool,
-    verdicts: Vec<Verdict>,
+    results: Vec<SignatureResult>,
 }
 
-impl VerificationHelper for Judge<'_> {
+impl VerificationHelper for SignatureVerifier<'_> {
     fn get_certs(&mut self, ids: &[KeyHandle]) -> sequoia_openpgp::Result<Vec<Cert>> {
         Ok(self.keyring.with_keys(ids))
     }
@@ -136,13 +136,14 @@ impl VerificationHelper for Judge<'_> {
         let mut layers = structure.into_iter();
         if let (Some(MessageLayer::SignatureGroup { results }), None) = (layers.next(), layers.next()) {
             self.one_layer = true;
-            self.verdicts = results
+            self.results = results
                 .iter()
                 .map(|result| match result {
-                    Ok(good) if self.only.is_some_and(|only| good.sig.typ() != only) => {
-                        Verdict::Bad(format!("a signature of type {}, not over the bytes of a file", good.sig.typ()))
-                    }
-                    Ok(good) => standing(good, self.now),
+                    Ok(good) if self.only.is_some_and(|only| good.sig.typ() != only) => SignatureResult::Bad(format!(
+                        "a signature of type {}, not over the bytes of a file",
+                        good.sig.typ()
+                    )),
+                    Ok(good) => key_status(good, self.now),
                     Err(error) => refusal(error),
                 })
                 .collect();
@@ -151,9 +152,9 @@ impl VerificationHelper for Judge<'_> {
     }
 }
 
-impl<'a> Judge<'a> {
+impl<'a> SignatureVerifier<'a> {
     pub(super) fn new(keyring: &'a Keyring, now: Timestamp, only: Option<SignatureType>) -> Self {
-        Self { keyring, now, only, one_layer: false, verdicts: Vec::new() }
+        Self { keyring, now, only, one_layer: false, results: Vec::new() }
     }
 
     /// The signers, and the time of the last signature.
@@ -162,14 +163,14 @@ impl<'a> Judge<'a> {
             return Err(OpenPgpError::Structure);
         }
         let (mut signers, mut ignored, mut last) = (Vec::new(), Vec::new(), Timestamp::MIN);
-        for verdict in self.verdicts {
-            match verdict {
-                Verdict::Good(fingerprint, made) => {
+        for result in self.results {
+            match result {
+                SignatureResult::Good(fingerprint, made) => {
                     signers.push(fingerprint);
                     last = last.max(made);
                 }
-                Verdict::Ignored(reason) => ignored.push(reason),
-                Verdict::Bad(reason) => return Err(OpenPgpError::BadSignature { reason }),
+                SignatureResult::Ignored(reason) => ignored.push(reason),
+                SignatureResult::Bad(reason) => return Err(OpenPgpError::BadSignature { reason }),
             }
         }
         signers.sort();
@@ -179,43 +180,47 @@ impl<'a> Judge<'a> {
 }
 
 /// Checks whether the key of a good signature is still valid.
-fn standing(good: &GoodChecksum<'_>, now: Timestamp) -> Verdict {
+fn key_status(good: &GoodChecksum<'_>, now: Timestamp) -> SignatureResult {
     let cert = good.ka.cert();
     let (fingerprint, key) = (cert.fingerprint().to_hex(), good.ka.key().fingerprint());
     // Every valid signature has a time (RFC 9580, section 5.2.3.11).
     let made = good.sig.signature_creation_time().and_then(|time| Timestamp::try_from(time).ok());
-    let Some(made) = made else { return Verdict::Bad("signature without a creation time".to_owned()) };
+    let Some(made) = made else { return SignatureResult::Bad("signature without a creation time".to_owned()) };
     if keyring::is_withdrawn(cert, &key, now) {
-        return Verdict::Ignored(format!("key {} of {fingerprint} is revoked", key.to_hex()));
+        return SignatureResult::Ignored(format!("key {} of {fingerprint} is revoked", key.to_hex()));
     }
     match keyring::state(cert, now) {
-        KeyState::Live if keyring::can_sign(cert, &key, now) => Verdict::Good(fingerprint, made),
-        KeyState::Live => Verdict::Ignored(format!("key {} of {fingerprint} is expired or revoked", key.to_hex())),
-        state => Verdict::Ignored(format!("key {fingerprint} is {state}")),
+        KeyState::Live if keyring::can_sign(cert, &key, now) => SignatureResult::Good(fingerprint, made),
+        KeyState::Live => {
+            SignatureResult::Ignored(format!("key {} of {fingerprint} is expired or revoked", key.to_hex()))
+        }
+        state => SignatureResult::Ignored(format!("key {fingerprint} is {state}")),
     }
 }
 
-fn refusal(error: &VerificationError<'_>) -> Verdict {
+fn refusal(error: &VerificationError<'_>) -> SignatureResult {
     match error {
         VerificationError::MissingKey { sig } => {
             let issuer = sig.get_issuers().first().map_or_else(|| "unnamed".to_owned(), KeyHandle::to_hex);
-            Verdict::Ignored(format!("unknown key {issuer}"))
+            SignatureResult::Ignored(format!("unknown key {issuer}"))
         }
         // The key of a signature of a future version or type cannot be identified.
-        VerificationError::UnknownSignature { .. } => Verdict::Ignored("a signature of an unknown type".to_owned()),
+        VerificationError::UnknownSignature { .. } => {
+            SignatureResult::Ignored("a signature of an unknown type".to_owned())
+        }
         VerificationError::UnboundKey { cert, error, .. } => {
-            Verdict::Ignored(format!("key {}: {}", cert.fingerprint().to_hex(), error.root_cause()))
+            SignatureResult::Ignored(format!("key {}: {}", cert.fingerprint().to_hex(), error.root_cause()))
         }
         VerificationError::BadKey { ka, error, .. } => {
-            Verdict::Ignored(format!("key {}: {}", ka.cert().fingerprint().to_hex(), error.root_cause()))
+            SignatureResult::Ignored(format!("key {}: {}", ka.cert().fingerprint().to_hex(), error.root_cause()))
         }
         VerificationError::BadSignature { ka, error, .. } => {
-            Verdict::Bad(format!("key {}: {}", ka.cert().fingerprint().to_hex(), error.root_cause()))
+            SignatureResult::Bad(format!("key {}: {}", ka.cert().fingerprint().to_hex(), error.root_cause()))
         }
         VerificationError::MalformedSignature { error, .. } => {
-            Verdict::Bad(format!("malformed: {}", error.root_cause()))
+            SignatureResult::Bad(format!("malformed: {}", error.root_cause()))
         }
-        other => Verdict::Bad(other.to_string()),
+        other => SignatureResult::Bad(other.to_string()),
     }
 }
 

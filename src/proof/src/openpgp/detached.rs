@@ -9,7 +9,7 @@ use sequoia_openpgp::parse::Parse as _;
 use sequoia_openpgp::parse::stream::DetachedVerifierBuilder;
 use sequoia_openpgp::types::SignatureType;
 
-use super::clearsigned::{Judge, OpenPgpError};
+use super::clearsigned::{OpenPgpError, SignatureVerifier};
 use super::keyring::Keyring;
 use super::{CLOCK_SKEW, self_signed, system_time};
 
@@ -39,10 +39,10 @@ impl FileSignature {
         let policy = self_signed(now);
         let corrupt = |source: sequoia_openpgp::anyhow::Error| OpenPgpError::Corrupt { source: source.into() };
         let latest = now.saturating_add(CLOCK_SKEW).unwrap_or(Timestamp::MAX);
-        let judge = Judge::new(keyring, now, Some(SignatureType::Binary));
+        let helper = SignatureVerifier::new(keyring, now, Some(SignatureType::Binary));
         let mut verifier = DetachedVerifierBuilder::from_bytes(signature)
             .map_err(corrupt)?
-            .with_policy(&policy, system_time(latest), judge)
+            .with_policy(&policy, system_time(latest), helper)
             .map_err(corrupt)?;
         verifier.verify_reader(file).map_err(corrupt)?;
         let (signers, signed) = verifier.into_helper().signers()?;
