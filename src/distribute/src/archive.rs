@@ -23,4 +23,4 @@ mod staged;
 pub mod import;
 pub mod apply;
 
-pub use error::CarryError;
+pub use error::ArchiveError;

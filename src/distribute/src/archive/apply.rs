@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use vmbake_common::message::FileError;
 use vmbake_disk::image::Format;
 
-use super::CarryError;
+use super::ArchiveError;
 use super::contents::Contents;
 use super::document::{self, ArchiveManifest, BlobReference, BlobRole, InputsConfig};
 use super::import::{import, input_names, stage_inputs};
@@ -44,11 +44,11 @@ pub struct SiteRequest<'a> {
 ///
 /// Both directories are filled under hidden names and renamed when they are complete, the inputs first. After an error
 /// neither exists; after a kill, complete inputs may exist.
-pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<String>, CarryError> {
+pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<String>, ArchiveError> {
     contents.require_complete()?;
     let of = |role| contents.manifests.iter().filter(move |manifest| manifest.artifact_type == role);
     if contents.manifests.is_empty() {
-        return Err(CarryError::Empty { path: contents.path.clone() });
+        return Err(ArchiveError::Empty { path: contents.path.clone() });
     }
     let has_inputs = of(BlobRole::Inputs).next().is_some();
     if has_inputs {
@@ -58,7 +58,7 @@ pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<Strin
     let staged_inputs = if has_inputs { stage_inputs(contents, request.inputs)? } else { None };
     let folder = staged_inputs.as_ref().map_or(request.inputs, StagedFolder::path);
     let inputs = of(BlobRole::Inputs).map(|manifest| Inputs::read(contents, manifest, folder));
-    let inputs: Vec<Inputs> = inputs.collect::<Result<_, CarryError>>()?;
+    let inputs: Vec<Inputs> = inputs.collect::<Result<_, ArchiveError>>()?;
     let options = inputs.iter().map(|inputs| inputs.options(request)).collect();
 
     let out = StagedFolder::over(request.out)?;
@@ -85,7 +85,7 @@ pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<Strin
 }
 
 /// Renames both directories; if the second rename fails, the first directory is removed.
-fn publish(inputs: Option<StagedFolder>, out: StagedFolder, request: &SiteRequest<'_>) -> Result<(), CarryError> {
+fn publish(inputs: Option<StagedFolder>, out: StagedFolder, request: &SiteRequest<'_>) -> Result<(), ArchiveError> {
     let are_new = inputs.is_some();
     inputs.map_or(Ok(()), StagedFolder::publish)?;
     out.publish().inspect_err(|_| {
@@ -97,17 +97,17 @@ fn publish(inputs: Option<StagedFolder>, out: StagedFolder, request: &SiteReques
 }
 
 /// Neither directory may contain the other, since each is replaced in one step.
-fn require_apart(request: &SiteRequest<'_>) -> Result<(), CarryError> {
+fn require_apart(request: &SiteRequest<'_>) -> Result<(), ArchiveError> {
     let absolute = |path: &Path| {
         let real =
             path.ancestors().find_map(|folder| Some((folder.canonicalize().ok()?, path.strip_prefix(folder).ok()?)));
-        let absolute = std::path::absolute(path).map_err(|source| CarryError::Read { path: path.to_owned(), source });
+        let absolute = std::path::absolute(path).map_err(|source| ArchiveError::Read { path: path.to_owned(), source });
         real.map_or(absolute, |(real, rest)| Ok(real.join(rest)))
     };
     let (inputs, out) = (absolute(request.inputs)?, absolute(request.out)?);
     match inputs.starts_with(&out) || out.starts_with(&inputs) {
         false => Ok(()),
-        true => Err(CarryError::Nested { inputs: request.inputs.to_owned(), out: request.out.to_owned() }),
+        true => Err(ArchiveError::Nested { inputs: request.inputs.to_owned(), out: request.out.to_owned() }),
     }
 }
 
@@ -123,15 +123,15 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn read(contents: &Contents, of: &ArchiveManifest, folder: &Path) -> Result<Self, CarryError> {
+    fn read(contents: &Contents, of: &ArchiveManifest, folder: &Path) -> Result<Self, ArchiveError> {
         let config = document::parse(&contents.document(&of.config)?);
         let named = |source| {
             let name = of.config.digest.to_string();
-            CarryError::Document { path: contents.path.clone(), name, source }
+            ArchiveError::Document { path: contents.path.clone(), name, source }
         };
         let config: InputsConfig = config.map_err(named)?;
         let paths = |role| -> Vec<PathBuf> { input_names(of, role).into_iter().map(PathBuf::from).collect() };
-        let empty = || CarryError::Empty { path: contents.path.clone() };
+        let empty = || ArchiveError::Empty { path: contents.path.clone() };
         let manifest = paths(BlobRole::Manifest).into_iter().next().ok_or_else(empty)?;
         let loaded = Manifest::load(&folder.join(&manifest))?;
         let (target, name) = (loaded.content().target(), loaded.name());
@@ -149,7 +149,7 @@ impl Inputs {
     }
 
     /// Bakes the inputs in `folder` to `out`.
-    fn bake(self, request: &SiteRequest<'_>, folder: &Path, out: &Path) -> Result<BakeRequest, CarryError> {
+    fn bake(self, request: &SiteRequest<'_>, folder: &Path, out: &Path) -> Result<BakeRequest, ArchiveError> {
         let base = self.base(request.store);
         let Self { config, manifest, target, layers, sources, trust, .. } = self;
         let catalog = |paths: Vec<PathBuf>| {
@@ -208,7 +208,12 @@ impl Inputs {
 }
 
 /// Writes an image and its documents to the directory `out`.
-fn write_images(contents: &Contents, of: &ArchiveManifest, out: &Path, progress: &Progress) -> Result<(), CarryError> {
+fn write_images(
+    contents: &Contents,
+    of: &ArchiveManifest,
+    out: &Path,
+    progress: &Progress,
+) -> Result<(), ArchiveError> {
     for layer in of.layers.iter().filter(|layer| is_output(layer)) {
         let path = out.join(file_name(contents, layer)?);
         match layer.role {
@@ -225,7 +230,7 @@ fn is_output(layer: &BlobReference) -> bool {
     !layer.is_held() && matches!(layer.role, BlobRole::Image | BlobRole::Sidecar)
 }
 
-fn require_free(path: PathBuf) -> Result<(), CarryError> {
+fn require_free(path: PathBuf) -> Result<(), ArchiveError> {
     match path.symlink_metadata().is_ok() {
         true => Err(PublishError::Exists { path }.into()),
         false => Ok(()),
@@ -233,7 +238,7 @@ fn require_free(path: PathBuf) -> Result<(), CarryError> {
 }
 
 /// The file name of an image or one of its documents.
-fn file_name<'a>(contents: &Contents, layer: &'a BlobReference) -> Result<&'a str, CarryError> {
+fn file_name<'a>(contents: &Contents, layer: &'a BlobReference) -> Result<&'a str, ArchiveError> {
     let name = layer.title();
     let is_list = SumsKind::ALL.iter().any(|kind| name == kind.file_name());
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-+~".contains(char);
@@ -242,16 +247,16 @@ fn file_name<'a>(contents: &Contents, layer: &'a BlobReference) -> Result<&'a st
         true => Ok(name),
         false => {
             let (path, name) = (contents.path.clone(), name.to_owned());
-            Err(CarryError::Meaning { path, name, what: "is not a valid file name for an output".to_owned() })
+            Err(ArchiveError::Meaning { path, name, what: "is not a valid file name for an output".to_owned() })
         }
     }
 }
 
-fn write_image(contents: &Contents, layer: &BlobReference, path: &Path) -> Result<(), CarryError> {
+fn write_image(contents: &Contents, layer: &BlobReference, path: &Path) -> Result<(), ArchiveError> {
     let Some(member) = contents.members.get(&layer.digest) else { return Ok(()) };
     let pending = Pending::create(path, true)?;
     let (file, mut at): (&File, u64) = (pending.file(), 0);
-    let unwritten = |source| CarryError::File(FileError::new(path, "write", source));
+    let unwritten = |source| ArchiveError::File(FileError::new(path, "write", source));
     let found = digest(contents, &layer.digest, member, |bytes| {
         file.write_all_at(bytes, at).map_err(unwritten)?;
         at += bytes.len() as u64;
@@ -259,7 +264,7 @@ fn write_image(contents: &Contents, layer: &BlobReference, path: &Path) -> Resul
     })?;
     if found != layer.digest {
         let (title, expected) = (layer.title().to_owned(), Box::new(layer.digest));
-        return Err(CarryError::Changed { title, found: Box::new(found), expected });
+        return Err(ArchiveError::Changed { title, found: Box::new(found), expected });
     }
     pending.publish()?;
     Ok(())

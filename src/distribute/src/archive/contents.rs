@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use vmbake_disk::source::ReadAt;
 
-use super::CarryError;
+use super::ArchiveError;
 use super::document::{self, ArchiveIndex, ArchiveManifest, BlobReference, BlobRole, MAX_DOCUMENT, SINCE};
 use super::parts::ArchiveParts;
 use super::tar::{TarMember, members};
@@ -68,7 +68,7 @@ impl Contents {
     }
 
     /// Reads the documents of the archive at `path`.
-    pub fn open(path: &Path) -> Result<Self, CarryError> {
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let archive: Arc<dyn ReadAt> = Arc::new(ArchiveParts::open(path)?);
         let mut all = members(&*archive, path)?.into_iter();
         let marker = read_first(&*archive, path, &mut all, MARKER_FILE)?;
@@ -111,11 +111,11 @@ impl Contents {
         signers: &[NamedSigner],
         root: &SigstoreRoot,
         now: Timestamp,
-    ) -> Result<(), CarryError> {
+    ) -> Result<(), ArchiveError> {
         signers.iter().try_for_each(|signer| {
             document_signed(&self.path, &self.index, signer, root, now).map_err(|reason| {
                 let (path, signer) = (self.path.clone(), signer.name.clone());
-                CarryError::NotSigned { path, signer, reason }
+                ArchiveError::NotSigned { path, signer, reason }
             })
         })
     }
@@ -126,14 +126,14 @@ impl Contents {
     }
 
     /// Fails if there is a problem.
-    pub fn require_complete(&self) -> Result<(), CarryError> {
+    pub fn require_complete(&self) -> Result<(), ArchiveError> {
         let Some(ArchiveProblem { state, name, said }) = self.problems.first() else { return Ok(()) };
         let (path, others) = (self.path.clone(), self.problems.len() - 1);
-        Err(CarryError::Incomplete { path, first: format!("{name} is {state}: {said}"), others })
+        Err(ArchiveError::Incomplete { path, first: format!("{name} is {state}: {said}"), others })
     }
 
     /// The bytes of a document in the archive, with a verified digest.
-    pub(super) fn document(&self, reference: &BlobReference) -> Result<Vec<u8>, CarryError> {
+    pub(super) fn document(&self, reference: &BlobReference) -> Result<Vec<u8>, ArchiveError> {
         let name = blob_name(&reference.digest);
         let member = self.members.get(&reference.digest).filter(|member| member.len == reference.size);
         let member = member
@@ -146,11 +146,11 @@ impl Contents {
         }
     }
 
-    pub(super) fn unreadable(&self, source: std::io::Error) -> CarryError {
-        CarryError::Read { path: self.path.clone(), source }
+    pub(super) fn unreadable(&self, source: std::io::Error) -> ArchiveError {
+        ArchiveError::Read { path: self.path.clone(), source }
     }
 
-    fn read_manifest(&mut self, reference: BlobReference) -> Result<(), CarryError> {
+    fn read_manifest(&mut self, reference: BlobReference) -> Result<(), ArchiveError> {
         let name = blob_name(&reference.digest);
         let manifest: ArchiveManifest = parse(&self.path, &name, &self.document(&reference)?)?;
         if !manifest.is_sound() || reference.artifact_type != Some(manifest.artifact_type) {
@@ -211,24 +211,24 @@ fn read_first(
     path: &Path,
     members: &mut impl Iterator<Item = TarMember>,
     name: &str,
-) -> Result<Vec<u8>, CarryError> {
+) -> Result<Vec<u8>, ArchiveError> {
     let member = members.next().filter(|member| member.name == name);
     let member = member.ok_or_else(|| meaning(path, name, "is not at its place in the archive"))?;
     content(archive, path, &member)
 }
 
-fn content(archive: &dyn ReadAt, path: &Path, member: &TarMember) -> Result<Vec<u8>, CarryError> {
+fn content(archive: &dyn ReadAt, path: &Path, member: &TarMember) -> Result<Vec<u8>, ArchiveError> {
     let len = usize::try_from(member.len).ok().filter(|_| member.len <= MAX_DOCUMENT);
     let len = len.ok_or_else(|| meaning(path, &member.name, "is larger than the limit for documents"))?;
     let mut bytes = vec![0; len];
     archive
         .read_exact_at(&mut bytes, member.at)
-        .map_err(|source| CarryError::Read { path: path.to_owned(), source })?;
+        .map_err(|source| ArchiveError::Read { path: path.to_owned(), source })?;
     Ok(bytes)
 }
 
 /// The remaining members, which must be blobs, sorted.
-fn blobs(path: &Path, members: impl Iterator<Item = TarMember>) -> Result<BTreeMap<Digest, TarMember>, CarryError> {
+fn blobs(path: &Path, members: impl Iterator<Item = TarMember>) -> Result<BTreeMap<Digest, TarMember>, ArchiveError> {
     let mut blobs: BTreeMap<Digest, TarMember> = BTreeMap::new();
     for member in members {
         let digest = member.name.strip_prefix("blobs/").and_then(|name| name.replacen('/', ":", 1).parse().ok());
@@ -241,16 +241,16 @@ fn blobs(path: &Path, members: impl Iterator<Item = TarMember>) -> Result<BTreeM
             }
         };
         let (path, at) = (path.to_owned(), member.header_at);
-        return Err(CarryError::Member { path, name: member.name, at, what: what.to_owned() });
+        return Err(ArchiveError::Member { path, name: member.name, at, what: what.to_owned() });
     }
     Ok(blobs)
 }
 
-fn parse<T: DeserializeOwned>(path: &Path, name: &str, bytes: &[u8]) -> Result<T, CarryError> {
-    let wrong = |source| CarryError::Document { path: path.to_owned(), name: name.to_owned(), source };
+fn parse<T: DeserializeOwned>(path: &Path, name: &str, bytes: &[u8]) -> Result<T, ArchiveError> {
+    let wrong = |source| ArchiveError::Document { path: path.to_owned(), name: name.to_owned(), source };
     document::parse(bytes).map_err(wrong)
 }
 
-fn meaning(path: &Path, name: &str, what: &str) -> CarryError {
-    CarryError::Meaning { path: path.to_owned(), name: name.to_owned(), what: what.to_owned() }
+fn meaning(path: &Path, name: &str, what: &str) -> ArchiveError {
+    ArchiveError::Meaning { path: path.to_owned(), name: name.to_owned(), what: what.to_owned() }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::CarryError;
+use super::ArchiveError;
 use super::document::{ArchiveIndex, SINCE};
 use super::earlier::Earlier;
 use super::parts::PartWriter;
@@ -63,7 +63,7 @@ pub struct WrittenArchive {
 }
 
 /// Writes an archive.
-pub fn create(request: &ArchiveRequest<'_>, progress: &Progress) -> Result<WrittenArchive, CarryError> {
+pub fn create(request: &ArchiveRequest<'_>, progress: &Progress) -> Result<WrittenArchive, ArchiveError> {
     let mut annotations = BTreeMap::new();
     if let Some(since) = request.since {
         annotations.insert(SINCE.to_owned(), since.digest.to_string());
@@ -83,7 +83,7 @@ pub fn create(request: &ArchiveRequest<'_>, progress: &Progress) -> Result<Writt
     }
     plan.check(request.threads)?;
     let index = ArchiveIndex::of(plan.manifests.clone(), annotations);
-    let index = serde_json::to_vec(&index).map_err(CarryError::Json)?;
+    let index = serde_json::to_vec(&index).map_err(ArchiveError::Json)?;
     let (parts, length) = write(request, &plan, &index, progress)?;
     let bundle = request.key.map(|key| sign_document(request.out, &index, key)).transpose()?;
     Ok(WrittenArchive { parts, index: Digest::of(&index), blobs: plan.blobs.len(), length, bundle })
@@ -94,7 +94,7 @@ fn write(
     plan: &ArchivePlan<'_>,
     index: &[u8],
     progress: &Progress,
-) -> Result<(Vec<PathBuf>, u64), CarryError> {
+) -> Result<(Vec<PathBuf>, u64), ArchiveError> {
     let mut out = PartWriter::new(request.out, request.split, request.force)?;
     let bar = progress.bar("archiving", plan.blobs.values().map(|blob| blob.len).sum());
     for (name, bytes) in [(MARKER_FILE, MARKER.as_bytes()), (INDEX, index)] {
@@ -107,7 +107,7 @@ fn write(
             (BlobContent::Bytes(bytes), _) => out.write(bytes)?,
             (_, Some(file)) => out.copy(&file, blob.len)?,
             (_, None) => {
-                return Err(CarryError::NoBlob { title: blob.title.clone(), digest: Box::new(*digest) });
+                return Err(ArchiveError::NoBlob { title: blob.title.clone(), digest: Box::new(*digest) });
             }
         }
         out.write(padding(blob.len))?;

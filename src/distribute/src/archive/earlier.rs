@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::CarryError;
+use super::ArchiveError;
 use super::contents::Contents;
 use vmbake_common::digest::Digest;
 use vmbake_common::message;
@@ -38,7 +38,7 @@ struct Listed {
 
 impl Earlier {
     /// The blobs of the archive at `path`, including those that it left out.
-    pub fn archive(path: &Path) -> Result<Self, CarryError> {
+    pub fn archive(path: &Path) -> Result<Self, ArchiveError> {
         let contents = Contents::open(path)?;
         let blobs = contents.listed.into_iter().map(|(digest, blob)| (digest, blob.size)).collect();
         Ok(Self { digest: contents.index_digest, blobs })
@@ -46,13 +46,13 @@ impl Earlier {
 
     /// The blobs that an index or a manifest of a repository lists. It need not be signed: a site with missing blobs
     /// reports that.
-    pub fn remote(repository: &Repository, reference: &RemoteName) -> Result<Self, CarryError> {
+    pub fn remote(repository: &Repository, reference: &RemoteName) -> Result<Self, ArchiveError> {
         let name = reference.digest.map(|digest| digest.to_string()).or_else(|| reference.tag.clone());
-        let name = name.ok_or_else(|| CarryError::Message(message!("{reference}: expected a tag or a digest")))?;
+        let name = name.ok_or_else(|| ArchiveError::Message(message!("{reference}: expected a tag or a digest")))?;
         let first = repository.manifest(&name)?;
         let Listed { manifests, mut layers } = read(&first)?;
         if manifests.len() > MAX_MANIFESTS {
-            return Err(CarryError::Message(message!(
+            return Err(ArchiveError::Message(message!(
                 "{}: index with more than {} manifests",
                 first.digest,
                 MAX_MANIFESTS
@@ -66,8 +66,8 @@ impl Earlier {
     }
 }
 
-fn read(document: &RemoteManifest) -> Result<Listed, CarryError> {
+fn read(document: &RemoteManifest) -> Result<Listed, ArchiveError> {
     let unreadable =
-        |source| CarryError::Message(message!("{}: invalid index or manifest", document.digest).by(source));
+        |source| ArchiveError::Message(message!("{}: invalid index or manifest", document.digest).by(source));
     serde_json::from_slice(&document.bytes).map_err(unreadable)
 }

@@ -17,7 +17,7 @@ use vmbake_store::store::StoreError;
 
 /// Why an archive could not be written or read. Offsets are bytes of the archive, all parts together.
 #[derive(Debug, thiserror::Error)]
-pub enum CarryError {
+pub enum ArchiveError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{name:?}: not a valid member name")]
@@ -93,7 +93,7 @@ fn more(others: usize) -> String {
     if others == 0 { String::new() } else { format!(", and {others} more") }
 }
 
-impl Hint for CarryError {
+impl Hint for ArchiveError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::NoBlob { .. } => {

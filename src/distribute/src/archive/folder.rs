@@ -10,7 +10,7 @@ use vmbake_common::message;
 use vmbake_common::message::FileError;
 use vmbake_disk::source::{ReadAt, Window};
 
-use super::CarryError;
+use super::ArchiveError;
 use super::tar::{END, TarMember, executable_header, folder_members, header, padding};
 use vmbake_common::catalog::Root;
 use vmbake_common::digest::{Digest, Hasher};
@@ -41,7 +41,7 @@ pub fn pack(
     root: &Root,
     built_in: &'static [(&'static str, &'static [u8])],
     without: &[&str],
-) -> Result<(File, Digest, u64), CarryError> {
+) -> Result<(File, Digest, u64), ArchiveError> {
     let mut files = Vec::new();
     match root {
         Root::BuiltIn => {
@@ -52,7 +52,7 @@ pub fn pack(
     files
         .retain(|(name, _)| !name.starts_with("README") && !name.starts_with('.') && !without.contains(&name.as_str()));
     files.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let unwritten = |source| CarryError::File(FileError::new(std::env::temp_dir(), "write", source));
+    let unwritten = |source| ArchiveError::File(FileError::new(std::env::temp_dir(), "write", source));
     let mut out = tempfile::tempfile().map_err(unwritten)?;
     let (mut hasher, mut total) = (Hasher::sha256(), 0);
     let mut put = |bytes: &[u8]| {
@@ -68,7 +68,7 @@ pub fn pack(
             FolderFile::BuiltIn(bytes) => bytes,
             FolderFile::Path(path) => {
                 let content = vmbake_bake::release::read(path, MAX_FILE);
-                read = content.map_err(|source| CarryError::Read { path: path.clone(), source })?;
+                read = content.map_err(|source| ArchiveError::Read { path: path.clone(), source })?;
                 &read[..]
             }
         };
@@ -82,21 +82,26 @@ pub fn pack(
 }
 
 /// The files below a directory.
-fn collect(folder: &Path, inside: &str, depth: usize, files: &mut Vec<(String, FolderFile)>) -> Result<(), CarryError> {
-    let unreadable = |source| CarryError::Read { path: folder.to_owned(), source };
+fn collect(
+    folder: &Path,
+    inside: &str,
+    depth: usize,
+    files: &mut Vec<(String, FolderFile)>,
+) -> Result<(), ArchiveError> {
+    let unreadable = |source| ArchiveError::Read { path: folder.to_owned(), source };
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let (path, kind) = (entry.path(), entry.file_type().map_err(unreadable)?);
         let name = entry.file_name();
         let Some(name) = name.to_str() else {
-            return Err(CarryError::Name { name: name.to_string_lossy().into_owned() });
+            return Err(ArchiveError::Name { name: name.to_string_lossy().into_owned() });
         };
         match inside {
             "" if name.starts_with('.') => {}
             _ if kind.is_file() => files.push((format!("{inside}{name}"), FolderFile::Path(path))),
             _ if kind.is_dir() && depth < MAX_DEPTH => collect(&path, &format!("{inside}{name}/"), depth + 1, files)?,
             _ => {
-                return Err(CarryError::Message(message!(
+                return Err(ArchiveError::Message(message!(
                     "{}: neither a regular file nor a directory, which archives do not support",
                     path.display()
                 )));
@@ -108,21 +113,21 @@ fn collect(folder: &Path, inside: &str, depth: usize, files: &mut Vec<(String, F
 
 /// Extracts a tar file, `member` of the archive at `path`, into the new directory `to`. Its digest must have been
 /// verified.
-pub fn unpack(archive: &Arc<dyn ReadAt>, path: &Path, member: &TarMember, to: &Path) -> Result<(), CarryError> {
-    let unreadable = |source| CarryError::Read { path: path.to_owned(), source };
+pub fn unpack(archive: &Arc<dyn ReadAt>, path: &Path, member: &TarMember, to: &Path) -> Result<(), ArchiveError> {
+    let unreadable = |source| ArchiveError::Read { path: path.to_owned(), source };
     let end = member.at.saturating_add(member.len);
     let folder = Window::new(Arc::clone(archive), member.at..end).map_err(unreadable)?;
     let mut last = String::new();
     for TarMember { name, at, len, is_executable, .. } in folder_members(&folder, path)? {
         if name <= last || len > MAX_FILE {
             let what = "is unsorted, duplicated or too long".to_owned();
-            return Err(CarryError::Member { path: path.to_owned(), name, at: member.at + at, what });
+            return Err(ArchiveError::Member { path: path.to_owned(), name, at: member.at + at, what });
         }
         // Limited to MAX_FILE.
         let mut content = vec![0; usize::try_from(len).unwrap_or_default()];
         folder.read_exact_at(&mut content, at).map_err(unreadable)?;
         let target = to.join(&name);
-        let unwritten = |source| CarryError::File(FileError::new(target.clone(), "write", source));
+        let unwritten = |source| ArchiveError::File(FileError::new(target.clone(), "write", source));
         target.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(unwritten)?;
         File::create_new(&target).and_then(|mut file| file.write_all(&content)).map_err(unwritten)?;
         if is_executable {

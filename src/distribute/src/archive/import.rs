@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::CarryError;
+use super::ArchiveError;
 use super::contents::{Contents, called};
 use super::document::{ArchiveManifest, BlobReference, BlobRole};
 use super::folder;
@@ -31,13 +31,13 @@ pub struct Imported {
 }
 
 /// Imports the blobs of an archive into a store.
-pub fn import(contents: &Contents, store: &Store, threads: NonZeroUsize) -> Result<Imported, CarryError> {
+pub fn import(contents: &Contents, store: &Store, threads: NonZeroUsize) -> Result<Imported, ArchiveError> {
     contents.require_complete()?;
     let layers = contents.manifests.iter().flat_map(|manifest| &manifest.layers);
     let blobs: Vec<&BlobReference> = layers.filter(|layer| layer.role == BlobRole::Blob).collect();
     for held in blobs.iter().filter(|blob| blob.is_held()) {
         if store.blob(&held.digest)?.is_none() {
-            return Err(CarryError::NoBlob { title: called(held).to_owned(), digest: Box::new(held.digest) });
+            return Err(ArchiveError::NoBlob { title: called(held).to_owned(), digest: Box::new(held.digest) });
         }
     }
     let wanted: BTreeSet<Digest> = blobs.iter().map(|blob| blob.digest).collect();
@@ -57,11 +57,16 @@ pub fn import(contents: &Contents, store: &Store, threads: NonZeroUsize) -> Resu
 }
 
 /// Imports one blob; `None` if it exists.
-fn bring(contents: &Contents, store: &Store, expected: &Digest, member: &TarMember) -> Result<Option<u64>, CarryError> {
+fn bring(
+    contents: &Contents,
+    store: &Store,
+    expected: &Digest,
+    member: &TarMember,
+) -> Result<Option<u64>, ArchiveError> {
     if let Some(file) = store.blob(expected)? {
         let path = store.path(expected);
         let found = store.digest(&path, &file, expected);
-        let (found, _) = found.map_err(|source| CarryError::Read { path, source })?;
+        let (found, _) = found.map_err(|source| ArchiveError::Read { path, source })?;
         if found == *expected {
             return Ok(None);
         }
@@ -77,19 +82,19 @@ fn bring(contents: &Contents, store: &Store, expected: &Digest, member: &TarMemb
         other => {
             partial.discard()?;
             let title = contents.listed.get(expected).map_or("a blob", called).to_owned();
-            Err(CarryError::Changed { title, found: Box::new(other?), expected: Box::new(*expected) })
+            Err(ArchiveError::Changed { title, found: Box::new(other?), expected: Box::new(*expected) })
         }
     }
 }
 
 /// Writes manifests, sources, layers and trust anchors to the directory `to`, below `manifests`, `sources`, `layers`
 /// and `trust`. It must be new, or have exactly these contents.
-pub fn unpack_inputs(contents: &Contents, to: &Path) -> Result<(), CarryError> {
+pub fn unpack_inputs(contents: &Contents, to: &Path) -> Result<(), ArchiveError> {
     stage_inputs(contents, to)?.map_or(Ok(()), StagedFolder::publish)
 }
 
 /// As [`unpack_inputs`], without publishing; `None` if the directory is up to date.
-pub(super) fn stage_inputs(contents: &Contents, to: &Path) -> Result<Option<StagedFolder>, CarryError> {
+pub(super) fn stage_inputs(contents: &Contents, to: &Path) -> Result<Option<StagedFolder>, ArchiveError> {
     contents.require_complete()?;
     let staged = StagedFolder::new(to)?;
     let mut done = BTreeSet::new();
@@ -105,21 +110,21 @@ pub(super) fn stage_inputs(contents: &Contents, to: &Path) -> Result<Option<Stag
     }
     match same_folders(staged.path(), to) {
         Ok(true) => Ok(None),
-        Ok(false) => Err(CarryError::Exists { path: to.to_owned() }),
-        Err(source) => Err(CarryError::Read { path: to.to_owned(), source }),
+        Ok(false) => Err(ArchiveError::Exists { path: to.to_owned() }),
+        Err(source) => Err(ArchiveError::Read { path: to.to_owned(), source }),
     }
 }
 
-fn unpack(contents: &Contents, layer: &BlobReference, folder: &Path) -> Result<(), CarryError> {
+fn unpack(contents: &Contents, layer: &BlobReference, folder: &Path) -> Result<(), ArchiveError> {
     let Some(name) = input_name(layer) else { return Ok(()) };
     let target = folder.join(&name);
-    let unwritten = |source| CarryError::File(FileError::new(target.clone(), "write", source));
+    let unwritten = |source| ArchiveError::File(FileError::new(target.clone(), "write", source));
     target.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(unwritten)?;
     if let (BlobRole::Layers | BlobRole::Trust, Some(member)) = (layer.role, contents.members.get(&layer.digest)) {
         let found = digest(contents, &layer.digest, member, |_| Ok(()))?;
         if found != layer.digest {
             let (title, expected) = (layer.title().to_owned(), Box::new(layer.digest));
-            return Err(CarryError::Changed { title, found: Box::new(found), expected });
+            return Err(ArchiveError::Changed { title, found: Box::new(found), expected });
         }
         std::fs::create_dir(&target).map_err(unwritten)?;
         return folder::unpack(&contents.archive, &contents.path, member, &target);

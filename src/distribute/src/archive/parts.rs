@@ -10,7 +10,7 @@ use rustix::fs::copy_file_range;
 use vmbake_common::message::FileError;
 use vmbake_disk::source::{FileSource, ReadAt};
 
-use super::CarryError;
+use super::ArchiveError;
 use vmbake_common::atomic_file::Pending;
 use vmbake_common::input;
 
@@ -37,7 +37,7 @@ pub struct ArchiveParts {
 
 impl ArchiveParts {
     /// Opens `path`, or all of its parts.
-    pub fn open(path: &Path) -> Result<Self, CarryError> {
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let mut parts = Self { files: Vec::new(), len: 0 };
         match open(path) {
             Ok(file) => parts.add(file),
@@ -46,14 +46,14 @@ impl ArchiveParts {
                     match open(&part(path, number)) {
                         Ok(file) => parts.add(file),
                         Err(source) if source.kind() == io::ErrorKind::NotFound => break,
-                        Err(source) => return Err(CarryError::Read { path: part(path, number), source }),
+                        Err(source) => return Err(ArchiveError::Read { path: part(path, number), source }),
                     }
                 }
                 if parts.files.is_empty() {
-                    return Err(CarryError::Read { path: path.to_owned(), source });
+                    return Err(ArchiveError::Read { path: path.to_owned(), source });
                 }
             }
-            Err(source) => return Err(CarryError::Read { path: path.to_owned(), source }),
+            Err(source) => return Err(ArchiveError::Read { path: path.to_owned(), source }),
         }
         Ok(parts)
     }
@@ -112,14 +112,14 @@ pub struct PartWriter {
 
 impl PartWriter {
     /// Starts an archive.
-    pub fn new(path: &Path, limit: Option<u64>, force: bool) -> Result<Self, CarryError> {
+    pub fn new(path: &Path, limit: Option<u64>, force: bool) -> Result<Self, ArchiveError> {
         let mut writer =
             Self { path: path.to_owned(), force, limit, parts: Vec::new(), len: 0, unsynced: 0, syncing: None };
         writer.begin()?;
         Ok(writer)
     }
 
-    fn begin(&mut self) -> Result<(), CarryError> {
+    fn begin(&mut self) -> Result<(), ArchiveError> {
         let path = self.limit.map_or_else(|| self.path.clone(), |_| part(&self.path, self.number()));
         self.parts.push(Pending::create(&path, self.force)?);
         self.len = 0;
@@ -131,7 +131,7 @@ impl PartWriter {
     }
 
     /// The remaining size of the last part, at most `wanted`.
-    fn room(&mut self, wanted: u64) -> Result<u64, CarryError> {
+    fn room(&mut self, wanted: u64) -> Result<u64, ArchiveError> {
         let Some(limit) = self.limit else { return Ok(wanted) };
         if self.len >= limit {
             if self.number() >= MAX_PARTS {
@@ -143,11 +143,11 @@ impl PartWriter {
         Ok(wanted.min(limit - self.len))
     }
 
-    fn failed(&self, source: io::Error) -> CarryError {
-        CarryError::File(FileError::new(self.path.clone(), "write", source))
+    fn failed(&self, source: io::Error) -> ArchiveError {
+        ArchiveError::File(FileError::new(self.path.clone(), "write", source))
     }
 
-    fn file(&self) -> Result<&File, CarryError> {
+    fn file(&self) -> Result<&File, ArchiveError> {
         let last = self.parts.last().map(Pending::file);
         last.ok_or_else(|| self.failed(io::ErrorKind::NotFound.into()))
     }
@@ -159,7 +159,7 @@ impl PartWriter {
     }
 
     /// Appends bytes.
-    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), CarryError> {
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), ArchiveError> {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room(bytes.len() as u64)?).unwrap_or(usize::MAX);
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
@@ -171,7 +171,7 @@ impl PartWriter {
     }
 
     /// Appends the first `len` bytes of a file, copied by the system if possible.
-    pub fn copy(&mut self, file: &File, len: u64) -> Result<(), CarryError> {
+    pub fn copy(&mut self, file: &File, len: u64) -> Result<(), ArchiveError> {
         let mut from = 0;
         while from < len {
             let room = self.room(len - from)?;
@@ -183,7 +183,7 @@ impl PartWriter {
     }
 
     /// Counts appended bytes, and syncs from time to time, so that the last sync is short.
-    fn wrote(&mut self, len: u64) -> Result<(), CarryError> {
+    fn wrote(&mut self, len: u64) -> Result<(), ArchiveError> {
         self.len += len;
         self.unsynced += len;
         if self.unsynced >= STEP && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -196,14 +196,14 @@ impl PartWriter {
     }
 
     /// Waits for the last sync, whose error is reported only once.
-    fn synced(&mut self) -> Result<(), CarryError> {
+    fn synced(&mut self) -> Result<(), ArchiveError> {
         let Some(thread) = self.syncing.take() else { return Ok(()) };
         let done = thread.join().unwrap_or_else(|_| Err(io::Error::other("the sync thread ended early")));
         done.map_err(|source| self.failed(source))
     }
 
     /// Names all parts and returns their paths. Additional parts of an earlier archive are removed.
-    pub fn publish(mut self) -> Result<Vec<PathBuf>, CarryError> {
+    pub fn publish(mut self) -> Result<Vec<PathBuf>, ArchiveError> {
         self.synced()?;
         let Self { path, limit, parts, .. } = self;
         let mut names = Vec::new();
@@ -217,7 +217,7 @@ impl PartWriter {
             match std::fs::remove_file(&left) {
                 Ok(()) => {}
                 Err(source) if source.kind() == io::ErrorKind::NotFound => break,
-                Err(source) => return Err(CarryError::File(FileError::new(left, "write", source))),
+                Err(source) => return Err(ArchiveError::File(FileError::new(left, "write", source))),
             }
         }
         Ok(names)

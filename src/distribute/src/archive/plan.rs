@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::CarryError;
+use super::ArchiveError;
 use super::document::{ArchiveManifest, BlobReference, BlobRole, InputsConfig};
 use super::folder;
 use vmbake_bake::incremental::build_inputs::BuildInputs;
@@ -88,12 +88,12 @@ impl<'a> ArchivePlan<'a> {
         self.add(role, title, digest, len, BlobContent::Bytes(bytes))
     }
 
-    fn json(&mut self, role: BlobRole, title: &str, value: &impl Serialize) -> Result<BlobReference, CarryError> {
-        let text = serde_json::to_vec(value).map_err(CarryError::Json)?;
+    fn json(&mut self, role: BlobRole, title: &str, value: &impl Serialize) -> Result<BlobReference, ArchiveError> {
+        let text = serde_json::to_vec(value).map_err(ArchiveError::Json)?;
         Ok(self.bytes(role, title, text))
     }
 
-    fn manifest(&mut self, manifest: &ArchiveManifest, title: &str) -> Result<(), CarryError> {
+    fn manifest(&mut self, manifest: &ArchiveManifest, title: &str) -> Result<(), ArchiveError> {
         let mut reference = self.json(BlobRole::OciManifest, title, manifest)?;
         reference.artifact_type = Some(manifest.artifact_type);
         self.manifests.push(reference);
@@ -108,7 +108,7 @@ impl<'a> ArchivePlan<'a> {
         base: Option<&Path>,
         recorded: Option<&BuildInputs>,
         catalogs: &Catalogs,
-    ) -> Result<(), CarryError> {
+    ) -> Result<(), ArchiveError> {
         let manifest = Manifest::load(path)?;
         refuse_bundles(path, &manifest, catalogs)?;
         let name = manifest.name();
@@ -146,7 +146,7 @@ impl<'a> ArchivePlan<'a> {
 
     /// Adds the layers, sources and trust anchors of all roots, in order. Identical roots are added once: `./layers`
     /// often equals the built-in layers.
-    fn catalogs(&mut self, catalogs: &Catalogs, to: &mut Vec<BlobReference>) -> Result<(), CarryError> {
+    fn catalogs(&mut self, catalogs: &Catalogs, to: &mut Vec<BlobReference>) -> Result<(), ArchiveError> {
         let mut known = BTreeSet::new();
         let mut add = |reference: BlobReference| {
             if known.insert((reference.role, reference.digest)) {
@@ -175,17 +175,17 @@ impl<'a> ArchivePlan<'a> {
         title: &str,
         root: &Root,
         built_in: &'static [(&'static str, &'static [u8])],
-    ) -> Result<BlobReference, CarryError> {
+    ) -> Result<BlobReference, ArchiveError> {
         let (file, digest, len) = folder::pack(root, built_in, &[])?;
         Ok(self.add(role, title, digest, len, BlobContent::File(file)))
     }
 
     /// Adds a qcow2 image and its documents.
-    pub fn image(&mut self, path: &Path) -> Result<(), CarryError> {
+    pub fn image(&mut self, path: &Path) -> Result<(), ArchiveError> {
         let (folder, name) = place(path)?;
         let (mut layers, digest) = (Vec::new(), self.digest(path)?);
         layers.push(self.file(BlobRole::Image, &format!("{name}.qcow2"), digest, path)?);
-        let unreadable = |source| CarryError::Read { path: folder.to_owned(), source };
+        let unreadable = |source| ArchiveError::Read { path: folder.to_owned(), source };
         let mut files = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(unreadable)? {
             files.extend(entry.map_err(unreadable)?.file_name().into_string());
@@ -204,38 +204,45 @@ impl<'a> ArchivePlan<'a> {
     }
 
     /// Adds the inputs that an image was baked from, according to its documents.
-    pub fn inputs_of(&mut self, image: &Path, base: Option<&Path>, catalogs: &Catalogs) -> Result<(), CarryError> {
+    pub fn inputs_of(&mut self, image: &Path, base: Option<&Path>, catalogs: &Catalogs) -> Result<(), ArchiveError> {
         let (folder, name) = place(image)?;
         let path = folder.join(Sidecar::Inputs.file_name(name));
         let recorded = BuildInputs::parse(&path, &read(&path)?)?;
         self.inputs(&folder.join(Sidecar::Manifest.file_name(name)), base, Some(&recorded), catalogs)
     }
 
-    fn stored(&mut self, title: &str, digest: Digest) -> Result<BlobReference, CarryError> {
+    fn stored(&mut self, title: &str, digest: Digest) -> Result<BlobReference, ArchiveError> {
         if self.held.contains_key(&digest) {
             // A local copy is not required.
             return Ok(self.add(BlobRole::Blob, title, digest, 0, BlobContent::Stored));
         }
         let title_or = if title.is_empty() { "a document" } else { title };
-        let no_blob = || CarryError::NoBlob { title: title_or.to_owned(), digest: Box::new(digest) };
+        let no_blob = || ArchiveError::NoBlob { title: title_or.to_owned(), digest: Box::new(digest) };
         let file = self.store.blob(&digest)?.ok_or_else(no_blob)?;
-        let len = file.metadata().map_err(|source| CarryError::Read { path: self.store.path(&digest), source })?.len();
+        let len =
+            file.metadata().map_err(|source| ArchiveError::Read { path: self.store.path(&digest), source })?.len();
         Ok(self.add(BlobRole::Blob, title, digest, len, BlobContent::Stored))
     }
 
-    fn file(&mut self, role: BlobRole, title: &str, digest: Digest, path: &Path) -> Result<BlobReference, CarryError> {
-        let len = path.metadata().map_err(|source| CarryError::Read { path: path.to_owned(), source })?.len();
+    fn file(
+        &mut self,
+        role: BlobRole,
+        title: &str,
+        digest: Digest,
+        path: &Path,
+    ) -> Result<BlobReference, ArchiveError> {
+        let len = path.metadata().map_err(|source| ArchiveError::Read { path: path.to_owned(), source })?.len();
         Ok(self.add(role, title, digest, len, BlobContent::Path(path.to_owned())))
     }
 
-    fn digest(&self, path: &Path) -> Result<Digest, CarryError> {
+    fn digest(&self, path: &Path) -> Result<Digest, ArchiveError> {
         let digest = input::open_regular(path).and_then(|file| self.store.digest(path, &file, &Digest::of(b"")));
-        digest.map(|(digest, _)| digest).map_err(|source| CarryError::Read { path: path.to_owned(), source })
+        digest.map(|(digest, _)| digest).map_err(|source| ArchiveError::Read { path: path.to_owned(), source })
     }
 
     /// Opens the content of a blob that is not in memory.
-    pub fn open(&self, digest: &Digest, blob: &PlannedBlob) -> Result<Option<File>, CarryError> {
-        let unreadable = |path: &Path, source| CarryError::Read { path: path.to_owned(), source };
+    pub fn open(&self, digest: &Digest, blob: &PlannedBlob) -> Result<Option<File>, ArchiveError> {
+        let unreadable = |path: &Path, source| ArchiveError::Read { path: path.to_owned(), source };
         Ok(match &blob.content {
             BlobContent::Bytes(_) => None,
             BlobContent::Stored => self.store.blob(digest)?,
@@ -247,7 +254,7 @@ impl<'a> ArchivePlan<'a> {
     }
 
     /// Hashes everything that has not been hashed before, on all cores.
-    pub fn check(&self, threads: NonZeroUsize) -> Result<(), CarryError> {
+    pub fn check(&self, threads: NonZeroUsize) -> Result<(), ArchiveError> {
         let checked = for_each(self.blobs.iter().collect(), threads, |(expected, blob)| {
             let path = match &blob.content {
                 BlobContent::Stored => self.store.path(expected),
@@ -256,12 +263,12 @@ impl<'a> ArchivePlan<'a> {
             };
             let Some(file) = self.open(expected, blob)? else { return Ok(()) };
             let found = self.store.digest(&path, &file, expected);
-            let (found, _) = found.map_err(|source| CarryError::Read { path, source })?;
+            let (found, _) = found.map_err(|source| ArchiveError::Read { path, source })?;
             if found == *expected {
                 return Ok(());
             }
             let (found, expected) = (Box::new(found), Box::new(*expected));
-            Err(CarryError::Changed { title: blob.title.clone(), found, expected })
+            Err(ArchiveError::Changed { title: blob.title.clone(), found, expected })
         });
         checked.into_iter().collect()
     }
@@ -269,25 +276,25 @@ impl<'a> ArchivePlan<'a> {
 
 /// Fails if an image contains bundles: without them, another image would be baked. Faults in layers are reported by the
 /// bake.
-fn refuse_bundles(path: &Path, manifest: &Manifest, catalogs: &Catalogs) -> Result<(), CarryError> {
+fn refuse_bundles(path: &Path, manifest: &Manifest, catalogs: &Catalogs) -> Result<(), ArchiveError> {
     let target = manifest.content().target();
     let layers = Layers::load(&catalogs.layers).and_then(|layers| layers.resolve(&target.kind, &target.os));
     let named = layers.iter().flatten().flat_map(|layer| layer.schema.bundles.clone());
     let bundles: BTreeSet<String> = manifest.content().bundles.keys().cloned().chain(named).collect();
     match bundles.is_empty() {
         true => Ok(()),
-        false => Err(CarryError::Bundles { path: path.to_owned(), bundles: bundles.into_iter().collect() }),
+        false => Err(ArchiveError::Bundles { path: path.to_owned(), bundles: bundles.into_iter().collect() }),
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CarryError> {
-    vmbake_bake::release::read(path, MAX_SIDECAR).map_err(|source| CarryError::Read { path: path.to_owned(), source })
+fn read(path: &Path) -> Result<Vec<u8>, ArchiveError> {
+    vmbake_bake::release::read(path, MAX_SIDECAR).map_err(|source| ArchiveError::Read { path: path.to_owned(), source })
 }
 
 /// The directory and the name of a qcow2 image.
-fn place(path: &Path) -> Result<(&Path, &str), CarryError> {
+fn place(path: &Path) -> Result<(&Path, &str), ArchiveError> {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str).and_then(|name| name.strip_suffix(".qcow2"));
-    let name = name.ok_or_else(|| CarryError::NotQcow2 { path: path.to_owned() })?;
+    let name = name.ok_or_else(|| ArchiveError::NotQcow2 { path: path.to_owned() })?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     Ok((folder.unwrap_or(Path::new(".")), name))
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::CarryError;
+use super::ArchiveError;
 use vmbake_common::message::FileError;
 use vmbake_common::ownership;
 
@@ -41,20 +41,20 @@ struct Replaced {
 
 impl StagedFolder {
     /// Stages the directory `target`, with its existing files.
-    pub(super) fn over(target: &Path) -> Result<Self, CarryError> {
+    pub(super) fn over(target: &Path) -> Result<Self, ArchiveError> {
         if target.symlink_metadata().is_err() {
             return Self::new(target);
         }
         // Links refer to the directory that is replaced.
-        let target = target.canonicalize().map_err(|source| CarryError::Read { path: target.to_owned(), source })?;
+        let target = target.canonicalize().map_err(|source| ArchiveError::Read { path: target.to_owned(), source })?;
         let mut staged = Self::new(&target)?;
         staged.replaced = Some(staged.link_files()?);
         Ok(staged)
     }
 
     /// Stages the directory `target`, which must not exist when it is published.
-    pub(super) fn new(target: &Path) -> Result<Self, CarryError> {
-        let unwritten = |source| CarryError::File(FileError::new(target, "write", source));
+    pub(super) fn new(target: &Path) -> Result<Self, ArchiveError> {
+        let unwritten = |source| ArchiveError::File(FileError::new(target, "write", source));
         let Some(name) = target.file_name() else {
             return Err(fixed(target, "has no name"));
         };
@@ -66,7 +66,7 @@ impl StagedFolder {
         let path = parent.join(hidden);
         let folder = lock(&path, target)?;
         let staged = Self { path, target: target.to_owned(), replaced: None, folder, is_gone: false };
-        staged.clear().map_err(|source| CarryError::File(FileError::new(staged.path.clone(), "write", source)))?;
+        staged.clear().map_err(|source| ArchiveError::File(FileError::new(staged.path.clone(), "write", source)))?;
         Ok(staged)
     }
 
@@ -87,11 +87,11 @@ impl StagedFolder {
     }
 
     /// Links the files of the existing directory.
-    fn link_files(&self) -> Result<Replaced, CarryError> {
+    fn link_files(&self) -> Result<Replaced, ArchiveError> {
         let target = &self.target;
-        let unread = |source| CarryError::Read { path: target.clone(), source };
+        let unread = |source| ArchiveError::Read { path: target.clone(), source };
         let folder = File::open(target).map_err(unread)?;
-        folder.try_lock().map_err(|_| CarryError::Busy { path: target.clone() })?;
+        folder.try_lock().map_err(|_| ArchiveError::Busy { path: target.clone() })?;
         let meta = target.metadata().map_err(unread)?;
         if !meta.is_dir() {
             return Err(fixed(target, "is not a directory"));
@@ -110,19 +110,19 @@ impl StagedFolder {
                 return Err(fixed(target, &format!("contains the directory {:?}", entry.file_name())));
             }
             fs::hard_link(entry.path(), self.path.join(entry.file_name()))
-                .map_err(|source| CarryError::File(FileError::new(entry.path(), "write", source)))?;
+                .map_err(|source| ArchiveError::File(FileError::new(entry.path(), "write", source)))?;
             files.insert(entry.file_name(), meta.ino());
         }
         Ok(Replaced { files, _folder: folder })
     }
 
     /// Renames the directory to its target.
-    pub(super) fn publish(mut self) -> Result<(), CarryError> {
+    pub(super) fn publish(mut self) -> Result<(), ArchiveError> {
         if self.replaced.is_none() {
             self.take_name()?;
             self.is_gone = true;
         }
-        let unwritten = |source| CarryError::File(FileError::new(self.target.clone(), "write", source));
+        let unwritten = |source| ArchiveError::File(FileError::new(self.target.clone(), "write", source));
         if let Some(replaced) = &self.replaced {
             self.exchange().map_err(unwritten)?;
             self.keep_changes(&replaced.files).map_err(unwritten)?;
@@ -131,8 +131,8 @@ impl StagedFolder {
         File::open(parent.unwrap_or(Path::new("."))).and_then(|parent| parent.sync_all()).map_err(unwritten)
     }
 
-    fn take_name(&self) -> Result<(), CarryError> {
-        let unwritten = |source| CarryError::File(FileError::new(self.target.clone(), "write", source));
+    fn take_name(&self) -> Result<(), ArchiveError> {
+        let unwritten = |source| ArchiveError::File(FileError::new(self.target.clone(), "write", source));
         self.folder.set_permissions(fs::Permissions::from_mode(PUBLIC)).map_err(unwritten)?;
         self.folder.sync_all().map_err(unwritten)?;
         match rename(&self.path, &self.target, RenameFlags::NOREPLACE) {
@@ -141,7 +141,7 @@ impl StagedFolder {
                 fs::rename(&self.path, &self.target).map_err(unwritten)
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                Err(CarryError::Exists { path: self.target.clone() })
+                Err(ArchiveError::Exists { path: self.target.clone() })
             }
             other => other.map_err(unwritten),
         }
@@ -184,9 +184,9 @@ impl Drop for StagedFolder {
 }
 
 /// Creates and locks the staging directory of `target`.
-fn lock(path: &Path, target: &Path) -> Result<File, CarryError> {
-    let unwritten = |source| CarryError::File(FileError::new(path, "write", source));
-    let busy = || CarryError::Busy { path: target.to_owned() };
+fn lock(path: &Path, target: &Path) -> Result<File, ArchiveError> {
+    let unwritten = |source| ArchiveError::File(FileError::new(path, "write", source));
+    let busy = || ArchiveError::Busy { path: target.to_owned() };
     match fs::DirBuilder::new().mode(PRIVATE).create(path) {
         Err(source) if source.kind() != ErrorKind::AlreadyExists => return Err(unwritten(source)),
         _ => {}
@@ -209,8 +209,8 @@ fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<()> {
     Ok(renameat_with(CWD, from, CWD, to, flags)?)
 }
 
-fn fixed(path: &Path, reason: &str) -> CarryError {
-    CarryError::Fixed { path: path.to_owned(), reason: reason.to_owned() }
+fn fixed(path: &Path, reason: &str) -> ArchiveError {
+    ArchiveError::Fixed { path: path.to_owned(), reason: reason.to_owned() }
 }
 
 /// Whether two directories have the same files and subdirectories.

@@ -10,7 +10,7 @@ use std::path::Path;
 use tar::{EntryType, Header};
 use vmbake_disk::source::ReadAt;
 
-use super::CarryError;
+use super::ArchiveError;
 
 /// Block size in bytes.
 pub const BLOCK: u64 = 512;
@@ -38,17 +38,17 @@ pub struct TarMember {
 }
 
 /// The header of a regular file.
-pub fn header(name: &str, len: u64) -> Result<Vec<u8>, CarryError> {
+pub fn header(name: &str, len: u64) -> Result<Vec<u8>, ArchiveError> {
     header_with(name, len, PLAIN)
 }
 
 /// The header of an executable regular file.
-pub fn executable_header(name: &str, len: u64) -> Result<Vec<u8>, CarryError> {
+pub fn executable_header(name: &str, len: u64) -> Result<Vec<u8>, ArchiveError> {
     header_with(name, len, EXECUTABLE)
 }
 
-fn header_with(name: &str, len: u64, mode: u32) -> Result<Vec<u8>, CarryError> {
-    let wrong = || CarryError::Name { name: name.to_owned() };
+fn header_with(name: &str, len: u64, mode: u32) -> Result<Vec<u8>, ArchiveError> {
+    let wrong = || ArchiveError::Name { name: name.to_owned() };
     if !is_plain(name) {
         return Err(wrong());
     }
@@ -99,7 +99,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// All files of the archive at `path`, whose bytes are `source`. Contents are not read, and executables are refused.
-pub fn members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, CarryError> {
+pub fn members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, ArchiveError> {
     let members = folder_members(source, path)?;
     match members.iter().find(|member| member.is_executable) {
         Some(member) => Err(refused(
@@ -113,7 +113,7 @@ pub fn members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, Carry
 }
 
 /// As [`members`], for a directory, in which files may be executable.
-pub fn folder_members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, CarryError> {
+pub fn folder_members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, ArchiveError> {
     let (mut members, mut at) = (Vec::new(), 0);
     loop {
         let Some(header) = block(source, path, at)? else { return check_end(source, path, at).map(|()| members) };
@@ -121,7 +121,7 @@ pub fn folder_members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>
         let end = member.len.checked_next_multiple_of(BLOCK).and_then(|len| member.at.checked_add(len));
         let Some(end) = end.filter(|end| *end <= source.len()) else {
             let (path, what) = (path.to_owned(), format!("the end of {}, which has {} bytes", member.name, member.len));
-            return Err(CarryError::Truncated { path, at: source.len(), what });
+            return Err(ArchiveError::Truncated { path, at: source.len(), what });
         };
         let mut behind = vec![0; padding(member.len).len()];
         read(source, path, &mut behind, member.at + member.len)?;
@@ -134,26 +134,26 @@ pub fn folder_members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>
 }
 
 /// The header at `at`; `None` for zeros.
-fn block(source: &dyn ReadAt, path: &Path, at: u64) -> Result<Option<[u8; 512]>, CarryError> {
+fn block(source: &dyn ReadAt, path: &Path, at: u64) -> Result<Option<[u8; 512]>, ArchiveError> {
     if source.len().saturating_sub(at) < BLOCK {
         let what = "the blocks of zeros at its end".to_owned();
-        return Err(CarryError::Truncated { path: path.to_owned(), at: source.len(), what });
+        return Err(ArchiveError::Truncated { path: path.to_owned(), at: source.len(), what });
     }
     let mut header = [0; 512];
     read(source, path, &mut header, at)?;
     Ok(header.iter().any(|byte| *byte != 0).then_some(header))
 }
 
-fn check_end(source: &dyn ReadAt, path: &Path, at: u64) -> Result<(), CarryError> {
+fn check_end(source: &dyn ReadAt, path: &Path, at: u64) -> Result<(), ArchiveError> {
     if block(source, path, at + BLOCK)?.is_some() {
-        return Err(CarryError::Trailing { path: path.to_owned(), at: at + BLOCK });
+        return Err(ArchiveError::Trailing { path: path.to_owned(), at: at + BLOCK });
     }
     let end = at + END.len() as u64;
-    if source.len() == end { Ok(()) } else { Err(CarryError::Trailing { path: path.to_owned(), at: end }) }
+    if source.len() == end { Ok(()) } else { Err(ArchiveError::Trailing { path: path.to_owned(), at: end }) }
 }
 
 /// Parses a header, which must be the canonical one for its name and length.
-fn member(source: &dyn ReadAt, first: [u8; 512], path: &Path, at: u64) -> Result<TarMember, CarryError> {
+fn member(source: &dyn ReadAt, first: [u8; 512], path: &Path, at: u64) -> Result<TarMember, ArchiveError> {
     let mut bytes = first.to_vec();
     let mut long = None;
     if Header::from_byte_slice(&first).entry_type() == EntryType::XHeader {
@@ -195,12 +195,12 @@ fn other_sort(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-fn refused(path: &Path, name: &str, at: u64, what: &str) -> CarryError {
-    CarryError::Member { path: path.to_owned(), name: name.to_owned(), at, what: what.to_owned() }
+fn refused(path: &Path, name: &str, at: u64, what: &str) -> ArchiveError {
+    ArchiveError::Member { path: path.to_owned(), name: name.to_owned(), at, what: what.to_owned() }
 }
 
-fn read(source: &dyn ReadAt, path: &Path, buffer: &mut [u8], at: u64) -> Result<(), CarryError> {
-    source.read_exact_at(buffer, at).map_err(|source| CarryError::Read { path: path.to_owned(), source })
+fn read(source: &dyn ReadAt, path: &Path, buffer: &mut [u8], at: u64) -> Result<(), ArchiveError> {
+    source.read_exact_at(buffer, at).map_err(|source| ArchiveError::Read { path: path.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -240,7 +240,7 @@ mod tests {
         for (at, bytes) in changes {
             let mut archive = archive.clone();
             archive[at..at + bytes.len()].copy_from_slice(bytes);
-            assert!(matches!(members(&archive, Path::new("a")), Err(CarryError::Member { .. })), "{at}");
+            assert!(matches!(members(&archive, Path::new("a")), Err(ArchiveError::Member { .. })), "{at}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use serde::Serialize;
 
-use super::CarryError;
+use super::ArchiveError;
 use super::contents::{ArchiveProblem, Contents, blob_name, called};
 use super::tar::TarMember;
 use vmbake_common::digest::Digest;
@@ -29,7 +29,7 @@ pub struct ArchiveReport {
 }
 
 /// Verifies every member of an archive.
-pub fn verify(contents: &Contents, threads: NonZeroUsize) -> Result<ArchiveReport, CarryError> {
+pub fn verify(contents: &Contents, threads: NonZeroUsize) -> Result<ArchiveReport, ArchiveError> {
     let damaged = damaged(contents, threads)?.into_iter().map(|Damaged { title, expected, found }| ArchiveProblem {
         state: "damaged",
         name: blob_name(&expected),
@@ -53,21 +53,21 @@ struct Damaged {
     found: Digest,
 }
 
-fn damaged(contents: &Contents, threads: NonZeroUsize) -> Result<Vec<Damaged>, CarryError> {
+fn damaged(contents: &Contents, threads: NonZeroUsize) -> Result<Vec<Damaged>, ArchiveError> {
     let checked = for_each(contents.members.iter().collect(), threads, |(expected, member)| {
         let found = digest(contents, expected, member, |_| Ok(()))?;
         let title = contents.listed.get(expected).map_or("a blob", called).to_owned();
         Ok((found != *expected).then_some(Damaged { title, expected: *expected, found }))
     });
-    Ok(checked.into_iter().collect::<Result<Vec<_>, CarryError>>()?.into_iter().flatten().collect())
+    Ok(checked.into_iter().collect::<Result<Vec<_>, ArchiveError>>()?.into_iter().flatten().collect())
 }
 
 /// Refuses an archive with a corrupt member.
-pub(super) fn require_undamaged(contents: &Contents, threads: NonZeroUsize) -> Result<(), CarryError> {
+pub(super) fn require_undamaged(contents: &Contents, threads: NonZeroUsize) -> Result<(), ArchiveError> {
     match damaged(contents, threads)?.pop() {
         None => Ok(()),
         Some(Damaged { title, expected, found }) => {
-            Err(CarryError::Changed { title, found: Box::new(found), expected: Box::new(expected) })
+            Err(ArchiveError::Changed { title, found: Box::new(found), expected: Box::new(expected) })
         }
     }
 }
@@ -77,8 +77,8 @@ pub(super) fn digest(
     contents: &Contents,
     like: &Digest,
     member: &TarMember,
-    mut pass: impl FnMut(&[u8]) -> Result<(), CarryError>,
-) -> Result<Digest, CarryError> {
+    mut pass: impl FnMut(&[u8]) -> Result<(), ArchiveError>,
+) -> Result<Digest, ArchiveError> {
     let (mut hasher, mut done) = (like.hasher(), 0);
     let mut buffer = vec![0; usize::try_from(member.len).map_or(PIECE, |len| len.min(PIECE))];
     while done < member.len {

@@ -4,7 +4,7 @@ mod advice;
 
 use std::path::{Path, PathBuf};
 
-use crate::archive::CarryError;
+use crate::archive::ArchiveError;
 use crate::pull::PullError;
 use crate::release::DocumentError;
 use vmbake_common::atomic_file::PublishError;
@@ -75,7 +75,7 @@ pub enum BundleError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Carry(#[from] CarryError),
+    Carry(#[from] ArchiveError),
     #[error(transparent)]
     Sign(#[from] DocumentError),
     #[error(transparent)]
