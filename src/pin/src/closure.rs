@@ -27,7 +27,7 @@ use vmbake_common::message::Message;
 use vmbake_common::spelling::near;
 use vmbake_manifest::package_request::{PackagePattern, PackageRequest};
 use vmbake_manifest::{ArtifactType, Content, Dependency, Document, PackageReason, Target};
-use vmbake_proof::apt::Catalogue;
+use vmbake_proof::apt::PackageIndex;
 use world::{Archive, Node, World};
 
 /// Stack size of the solver in bytes: 64 KiB for each package of the longest supported chain.
@@ -39,7 +39,7 @@ pub type Requests = Vec<(String, PackageRequest)>;
 /// The inputs of a dependency resolution.
 pub struct Inputs {
     offers: Vec<(String, Offer)>,
-    base: Catalogue,
+    base: PackageIndex,
     given: BTreeMap<String, String>,
 }
 
@@ -131,7 +131,7 @@ impl Inputs {
         place: ManifestContext<'_>,
         requests: &'a Requests,
     ) -> Result<Solver<'a>, ClosureError> {
-        let archives = self.offers.iter().map(|(name, offer)| (name.as_str(), offer.catalogue())).collect();
+        let archives = self.offers.iter().map(|(name, offer)| (name.as_str(), offer.package_index())).collect();
         let unknown = |world: &World<'_>, name: Name<'_>| self.unknown(resolver, place, world, name);
         solve(archives, &self.base, &self.given, requests, &unknown)
     }
@@ -154,7 +154,7 @@ impl Inputs {
             let target = Target { arch: arch.clone(), ..place.target.clone() };
             let there = ManifestContext { target: &target, ..place };
             let has = |(name, _): &(String, Offer)| {
-                resolver.offer(there, name).is_ok_and(|offer| offer.catalogue().named(&package).next().is_some())
+                resolver.offer(there, name).is_ok_and(|offer| offer.package_index().named(&package).next().is_some())
             };
             if self.offers.iter().any(has) {
                 let (arch, found) = (place.target.arch.clone(), arch.clone());
@@ -184,7 +184,7 @@ struct Name<'a> {
 
 fn solve<'a>(
     archives: Vec<Archive<'a>>,
-    base: &'a Catalogue,
+    base: &'a PackageIndex,
     given: &'a BTreeMap<String, String>,
     requests: &'a Requests,
     unknown: &dyn Fn(&World<'_>, Name<'_>) -> ClosureError,
@@ -246,8 +246,8 @@ fn unknown(world: &World<'_>, name: Name<'_>) -> ClosureError {
 /// The packages that would be chosen from unverified indexes, with their versions: for comparisons with apt.
 #[doc(hidden)]
 pub fn rehearse(
-    archives: &[(&str, &Catalogue)],
-    base: &Catalogue,
+    archives: &[(&str, &PackageIndex)],
+    base: &PackageIndex,
     requests: &Requests,
 ) -> Result<BTreeMap<String, String>, ClosureError> {
     with_stack(|| {

@@ -15,7 +15,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::message;
 use vmbake_common::once_map::OnceMap;
 use vmbake_manifest::{Dependency, Document, Form, Proof};
-use vmbake_proof::apt::Catalogue;
+use vmbake_proof::apt::PackageIndex;
 use vmbake_proof::checksum;
 use vmbake_proof::program;
 use vmbake_store::download::{DownloadError, Downloaded, Wanted, obtain};
@@ -80,7 +80,7 @@ pub struct Resolved {
 pub struct Cache {
     documents: OnceMap<Vec<u8>>,
     indexes: OnceMap<apt::Index>,
-    catalogues: OnceMap<Catalogue>,
+    package_indexes: OnceMap<PackageIndex>,
 }
 
 /// The manifest that an entry is resolved for.

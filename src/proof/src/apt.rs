@@ -14,11 +14,11 @@ use vmbake_common::message::Message;
 
 use super::openpgp::OpenPgpError;
 
-pub use catalogue::{Catalogue, Stanza};
+pub use package_index::{PackageIndex, Stanza};
 pub use packages::{Package, Packages};
-pub use release::{Compression, Expect, PackagesIndex, Release, is_flat};
+pub use release::{Compression, Expect, IndexFile, Release, is_flat};
 
-mod catalogue;
+mod package_index;
 mod fields;
 mod packages;
 mod release;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use vmbake_common::escape;
 use vmbake_manifest::package_request::{Choice, PackageRequest};
 use vmbake_pin::closure::rehearse;
-use vmbake_proof::apt::Catalogue;
+use vmbake_proof::apt::PackageIndex;
 
 fn main() -> ExitCode {
     match run() {
@@ -26,12 +26,13 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let [arch, status, indexes @ ..] = &arguments[..] else {
         return Err("[--recommends] ARCH STATUS PACKAGES...".into());
     };
-    let base = Catalogue::installed(&std::fs::read_to_string(status)?);
-    let mut catalogues = Vec::new();
+    let base = PackageIndex::installed(&std::fs::read_to_string(status)?);
+    let mut package_indexes = Vec::new();
     for path in indexes {
-        catalogues.push((path.as_str(), Catalogue::unsigned(&std::fs::read_to_string(path)?, arch)));
+        package_indexes.push((path.as_str(), PackageIndex::unsigned(&std::fs::read_to_string(path)?, arch)));
     }
-    let archives: Vec<(&str, &Catalogue)> = catalogues.iter().map(|(name, catalogue)| (*name, catalogue)).collect();
+    let archives: Vec<(&str, &PackageIndex)> =
+        package_indexes.iter().map(|(name, package_index)| (*name, package_index)).collect();
     for line in std::io::stdin().lock().lines() {
         let packages = line?.split_whitespace().map(|name| name.to_owned().into()).collect();
         let request = PackageRequest { packages, recommends: recommends.clone(), ..PackageRequest::default() };

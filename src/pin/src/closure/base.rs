@@ -11,7 +11,7 @@ use crate::prove::LOCAL;
 use crate::resolve::Resolver;
 use vmbake_image::inspect::open_some;
 use vmbake_manifest::Content;
-use vmbake_proof::apt::Catalogue;
+use vmbake_proof::apt::PackageIndex;
 
 const STATUS: &str = "/var/lib/dpkg/status";
 
@@ -19,14 +19,14 @@ const STATUS: &str = "/var/lib/dpkg/status";
 const MAX_STATUS: u64 = 64 << 20;
 
 /// Reads the status file of the base image that a manifest pins.
-pub(super) fn installed(resolver: &Resolver<'_>, content: &Content) -> Result<Catalogue, ClosureError> {
+pub(super) fn installed(resolver: &Resolver<'_>, content: &Content) -> Result<PackageIndex, ClosureError> {
     let (path, partition) = image(resolver, content)?;
     let wants = [Want { path: STATUS.as_bytes(), reach: Reach::Node }];
     let tree = open_some(&path, partition, &wants).map_err(|source| {
         ClosureError::Message(message!("{}: cannot read the base image", path.display()).by(source))
     })?;
     match tree.read(STATUS.as_bytes(), MAX_STATUS) {
-        Ok(text) => Ok(Catalogue::installed(&String::from_utf8_lossy(&text))),
+        Ok(text) => Ok(PackageIndex::installed(&String::from_utf8_lossy(&text))),
         Err(TreeError::NotFound { .. }) => Err(ClosureError::NoStatus { path }),
         Err(source) => {
             Err(ClosureError::Message(message!("{}: cannot read dpkg's status file", path.display()).by(source)))

@@ -9,7 +9,7 @@ use debversion::Version;
 
 use vmbake_manifest::package_request::PackagePattern;
 use vmbake_manifest::relation::{Operator, Relation};
-use vmbake_proof::apt::{Catalogue, Stanza};
+use vmbake_proof::apt::{PackageIndex, Stanza};
 
 /// The negative relations.
 const NEGATIVE: [&str; 2] = ["Conflicts", "Breaks"];
@@ -42,7 +42,7 @@ pub(super) struct Node<'a> {
 pub(super) type Source = (String, String);
 
 /// An archive with its name.
-pub(super) type Archive<'a> = (&'a str, &'a Catalogue);
+pub(super) type Archive<'a> = (&'a str, &'a PackageIndex);
 
 /// The available packages.
 pub(super) struct World<'a> {
@@ -60,7 +60,7 @@ impl<'a> World<'a> {
     /// `given` are packages that the manifest has as artifacts, by name and version: they count as installed.
     pub(super) fn new(
         archives: Vec<Archive<'a>>,
-        base: &'a Catalogue,
+        base: &'a PackageIndex,
         given: &BTreeMap<String, String>,
         wanted: impl Iterator<Item = &'a PackagePattern>,
     ) -> Self {
@@ -98,8 +98,8 @@ impl<'a> World<'a> {
     /// Every version of a package in the archives, in their order.
     pub(super) fn versions(&self, name: &str) -> Vec<Node<'a>> {
         let all = self.archives.iter().enumerate();
-        all.flat_map(|(number, (_, catalogue))| {
-            catalogue.named(name).filter_map(move |stanza| Node::read(stanza, Some(number)))
+        all.flat_map(|(number, (_, package_index))| {
+            package_index.named(name).filter_map(move |stanza| Node::read(stanza, Some(number)))
         })
         .collect()
     }
@@ -110,7 +110,9 @@ impl<'a> World<'a> {
 
     /// Names of all packages, for suggestions.
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.archives.iter().flat_map(|(_, catalogue)| catalogue.iter().filter_map(|stanza| stanza.get("Package")))
+        self.archives
+            .iter()
+            .flat_map(|(_, package_index)| package_index.iter().filter_map(|stanza| stanza.get("Package")))
     }
 
     /// Names of the archives.
@@ -120,7 +122,7 @@ impl<'a> World<'a> {
 
     /// Packages of archives that only provide a name.
     pub(super) fn providers(&self, name: &str) -> Vec<String> {
-        let all = self.archives.iter().flat_map(|(_, catalogue)| catalogue.providers(name));
+        let all = self.archives.iter().flat_map(|(_, package_index)| package_index.providers(name));
         let names: BTreeSet<&str> = all.filter_map(|stanza| stanza.get("Package")).collect();
         names.into_iter().map(str::to_owned).collect()
     }
@@ -178,8 +180,8 @@ impl<'a> World<'a> {
     /// The candidates that satisfy a relation of `of`: the package itself and those that provide it, in apt's order.
     fn candidates_for(&self, relation: &Relation, of: &Node<'_>) -> Vec<Rc<Node<'a>>> {
         let mut names = vec![relation.name.as_str()];
-        for (_, catalogue) in &self.archives {
-            names.extend(catalogue.providers(&relation.name).filter_map(|stanza| stanza.get("Package")));
+        for (_, package_index) in &self.archives {
+            names.extend(package_index.providers(&relation.name).filter_map(|stanza| stanza.get("Package")));
         }
         names.extend(self.base.values().filter(|node| node.has(&relation.name)).map(|node| node.name.as_str()));
         names.sort_unstable();
@@ -225,7 +227,8 @@ impl<'a> World<'a> {
             return *known;
         }
         let all = self.archives.iter().enumerate();
-        let found = all.into_iter().find_map(|(number, (_, catalogue))| Some((number, catalogue.first_mention(name)?)));
+        let found =
+            all.into_iter().find_map(|(number, (_, package_index))| Some((number, package_index.first_mention(name)?)));
         let found = found.unwrap_or((usize::MAX, 0));
         self.mentions.borrow_mut().insert(name.to_owned(), found);
         found

@@ -11,7 +11,7 @@ use crate::sources::Archive;
 use vmbake_common::digest::Digest;
 use vmbake_common::message;
 use vmbake_manifest::{ArchiveSnapshot, Dependency, Form, Proof};
-use vmbake_proof::apt::{Expect, Packages, PackagesIndex, Release};
+use vmbake_proof::apt::{Expect, IndexFile, Packages, Release};
 use vmbake_proof::openpgp::Keyring;
 
 /// The recorded proof.
@@ -148,7 +148,7 @@ fn packages(
     record: &Record<'_>,
     archive: &Archive,
     dists: &str,
-    index: &PackagesIndex,
+    index: &IndexFile,
 ) -> Result<Arc<Packages>, LinkError> {
     let mut urls: Vec<String> =
         index.by_hash.iter().chain([&index.path]).map(|path| format!("{dists}/{path}")).collect();

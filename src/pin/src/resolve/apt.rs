@@ -11,7 +11,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::input;
 use vmbake_common::message;
 use vmbake_manifest::{ArchiveSnapshot, ArtifactType, Dependency, Document, Form, Proof};
-use vmbake_proof::apt::{self, AptError, Catalogue, Expect, Package, Packages, Release, Stanza};
+use vmbake_proof::apt::{self, AptError, Expect, Package, PackageIndex, Packages, Release, Stanza};
 use vmbake_proof::openpgp::Keyring;
 use vmbake_store::store::StoreError;
 
@@ -21,7 +21,7 @@ pub(super) struct Index {
     base: String,
     release: Release,
     /// The entry of the index in the release.
-    listed: apt::PackagesIndex,
+    listed: apt::IndexFile,
     packages: Packages,
     /// The `InRelease`, or the `Release` and its signature; then the index.
     evidence: Vec<Digest>,
@@ -40,7 +40,7 @@ struct SignedRelease {
 /// An index with all its packages.
 pub(crate) struct Offer {
     index: Arc<Index>,
-    catalogue: Arc<Catalogue>,
+    package_index: Arc<PackageIndex>,
 }
 
 impl Index {
@@ -68,8 +68,8 @@ impl Index {
 }
 
 impl Offer {
-    pub(crate) fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+    pub(crate) fn package_index(&self) -> &PackageIndex {
+        &self.package_index
     }
 
     /// An entry of a manifest for one of its packages.
@@ -134,13 +134,13 @@ impl Resolver<'_> {
     pub(crate) fn offer(&self, place: ManifestContext<'_>, name: &str) -> Result<Offer, ResolveError> {
         let index = self.index(place, name)?;
         let key = format!("{name} {} {}", index.listed.digest, index.listed.arch);
-        let catalogue = self.cache.catalogues.get(&key, || {
+        let package_index = self.cache.package_indexes.get(&key, || {
             let path = self.store.path(&index.listed.digest);
             let bytes = input::open_regular(&path).map_err(|source| StoreError::Read { path, source })?;
             let untrusted = |source| ResolveError::Archive { url: index.base.clone(), source: Box::new(source) };
-            Catalogue::read(&index.listed, bytes).map_err(untrusted)
+            PackageIndex::read(&index.listed, bytes).map_err(untrusted)
         })?;
-        Ok(Offer { index, catalogue })
+        Ok(Offer { index, package_index })
     }
 
     /// `Date` of each archive and suite that determines the version of packages of `archive`, as far as this run has
@@ -237,7 +237,7 @@ impl Resolver<'_> {
         dists: &str,
         release: &Release,
         arch: &str,
-    ) -> Result<(apt::PackagesIndex, Packages, String, Vec<u8>), ResolveError> {
+    ) -> Result<(apt::IndexFile, Packages, String, Vec<u8>), ResolveError> {
         let untrusted = |url: &str, source| ResolveError::Archive { url: url.to_owned(), source: Box::new(source) };
         let wanted: Vec<&str> = self.sources.packages_of(name).collect();
         let mut absent = None;

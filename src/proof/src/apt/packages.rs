@@ -12,7 +12,7 @@ use liblzma::read::XzDecoder;
 
 use super::AptError;
 use super::fields::{self, Fields};
-use super::release::{Compression, PackagesIndex};
+use super::release::{Compression, IndexFile};
 use vmbake_common::digest::Digest;
 use vmbake_common::message;
 
@@ -44,7 +44,7 @@ pub struct Packages {
 
 impl Packages {
     /// Reads an index listed in a verified release, and keeps the packages named in `wanted`.
-    pub fn read(index: &PackagesIndex, input: impl Read, wanted: &[&str]) -> Result<Self, AptError> {
+    pub fn read(index: &IndexFile, input: impl Read, wanted: &[&str]) -> Result<Self, AptError> {
         let bytes = verified(index, input)?;
         let mut packages: Vec<Package> = Vec::new();
         stanzas(index, &bytes, wanted, |text| {
@@ -80,7 +80,7 @@ impl Package {
 }
 
 /// The bytes of an index, verified against the release.
-pub(super) fn verified(index: &PackagesIndex, input: impl Read) -> Result<Vec<u8>, AptError> {
+pub(super) fn verified(index: &IndexFile, input: impl Read) -> Result<Vec<u8>, AptError> {
     let file = || index.path.clone();
     if index.size > MAX_INDEX {
         return Err(AptError::TooLarge { file: file(), what: "index", len: index.size, limit: MAX_INDEX });
@@ -105,7 +105,7 @@ fn agree(file: &str, expected: (u64, Digest), found: (u64, Digest)) -> Result<()
 
 /// Calls `found` with the stanzas of requested packages.
 fn stanzas(
-    index: &PackagesIndex,
+    index: &IndexFile,
     bytes: &[u8],
     wanted: &[&str],
     mut found: impl FnMut(&str) -> Result<(), AptError>,
@@ -129,7 +129,7 @@ fn stanzas(
 
 /// Calls `found` with every line of a verified index, and with an empty one at its end.
 pub(super) fn each_line(
-    index: &PackagesIndex,
+    index: &IndexFile,
     bytes: &[u8],
     mut found: impl FnMut(&[u8]) -> Result<(), AptError>,
 ) -> Result<(), AptError> {
@@ -158,11 +158,11 @@ pub(super) fn each_line(
     }
 }
 
-pub(super) fn not_text(index: &PackagesIndex) -> AptError {
+pub(super) fn not_text(index: &IndexFile) -> AptError {
     AptError::Corrupt { file: index.path.clone(), reason: "not UTF-8".to_owned() }
 }
 
-fn content(index: &PackagesIndex) -> String {
+fn content(index: &IndexFile) -> String {
     format!("content of {}", index.path)
 }
 
@@ -173,7 +173,7 @@ fn package_name(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// Parses a stanza; `None` if it is for another architecture.
-pub(super) fn entry(index: &PackagesIndex, text: &str) -> Result<Option<Package>, AptError> {
+pub(super) fn entry(index: &IndexFile, text: &str) -> Result<Option<Package>, AptError> {
     let fields = Fields::only(&index.path, text)?;
     let arch = fields.need("Architecture")?;
     if arch != index.arch && arch != "all" {
@@ -201,7 +201,7 @@ pub(super) fn entry(index: &PackagesIndex, text: &str) -> Result<Option<Package>
 }
 
 /// Adds an entry. Identical duplicates are merged; the same version with another digest is an error.
-fn add(packages: &mut Vec<Package>, package: Package, index: &PackagesIndex) -> Result<(), AptError> {
+fn add(packages: &mut Vec<Package>, package: Package, index: &IndexFile) -> Result<(), AptError> {
     let same = |known: &&Package| known.package == package.package && known.version == package.version;
     match packages.iter().find(same) {
         Some(known) if known.digest != package.digest => Err(AptError::Corrupt {

@@ -75,7 +75,7 @@ impl Compression {
 
 /// A file of an index of packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackagesIndex {
+pub struct IndexFile {
     /// Its path below `dists/<suite>/`.
     pub path: String,
     /// Its path by digest, below `dists/<suite>/`: preferred if the archive has it, since the file at `path` may be
@@ -136,7 +136,7 @@ impl Release {
 
     /// The indexes listed in an unsigned text, for fuzzers.
     #[doc(hidden)]
-    pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<PackagesIndex>, AptError> {
+    pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<IndexFile>, AptError> {
         Self::unsigned(IN_RELEASE, text, expect)?.indexes(Some("main"), "amd64")
     }
 
@@ -216,7 +216,7 @@ impl Release {
 
     /// The files of the index of packages for a component and an architecture, in order of preference; never empty. A
     /// flat archive has no components, and one index for all architectures.
-    pub fn indexes(&self, component: Option<&str>, arch: &str) -> Result<Vec<PackagesIndex>, AptError> {
+    pub fn indexes(&self, component: Option<&str>, arch: &str) -> Result<Vec<IndexFile>, AptError> {
         if let Some(path) = component.into_iter().chain([arch]).find(|part| fields::relative(part) != Some(part)) {
             return Err(AptError::Path { file: self.file.to_owned(), path: path.to_owned() });
         }
@@ -228,9 +228,9 @@ impl Release {
             let Listed { size, digest } = *self.files.get(&path)?;
             let section = if matches!(digest, Digest::Sha256(_)) { "SHA256" } else { "SHA512" };
             let by_hash = self.acquire_by_hash.then(|| format!("{dir}by-hash/{section}/{}", digest.hex()));
-            Some(PackagesIndex { path, by_hash, size, digest, compression, arch: arch.to_owned(), content_size })
+            Some(IndexFile { path, by_hash, size, digest, compression, arch: arch.to_owned(), content_size })
         };
-        let indexes: Vec<PackagesIndex> = Compression::ALL.into_iter().filter_map(index).collect();
+        let indexes: Vec<IndexFile> = Compression::ALL.into_iter().filter_map(index).collect();
         if indexes.is_empty() {
             return Err(AptError::NoIndex { file: self.file, index: plain });
         }

@@ -4,12 +4,12 @@
 use libfuzzer_sys::fuzz_target;
 use vmbake_manifest::package_request::{Choice, PackageRequest};
 use vmbake_pin::closure::rehearse;
-use vmbake_proof::apt::Catalogue;
+use vmbake_proof::apt::PackageIndex;
 
 fuzz_target!(|text: &str| {
     let mut parts = text.splitn(3, '\0');
     let [asked, status, index] = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
-    let (base, archive) = (Catalogue::installed(status), Catalogue::unsigned(index, "amd64"));
+    let (base, archive) = (PackageIndex::installed(status), PackageIndex::unsigned(index, "amd64"));
     for stanza in archive.iter() {
         assert!(stanza.get("Package").is_some_and(|name| archive.named(name).any(|found| found == stanza)));
     }

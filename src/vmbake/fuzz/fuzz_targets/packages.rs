@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use vmbake_common::digest::Digest;
-use vmbake_proof::apt::{Compression, PackagesIndex, Packages};
+use vmbake_proof::apt::{Compression, IndexFile, Packages};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((form, bytes)) = bytes.split_first() else { return };
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         1 => Compression::Gz,
         _ => Compression::Xz,
     };
-    let index = PackagesIndex {
+    let index = IndexFile {
         path: "main/binary-amd64/Packages".to_owned(),
         by_hash: None,
         size: bytes.len() as u64,

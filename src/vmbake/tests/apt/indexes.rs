@@ -5,7 +5,7 @@ use std::process::Command;
 
 use flate2::Compression as Level;
 use vmbake_common::digest::Digest;
-use vmbake_proof::apt::{AptError, Compression, Packages, PackagesIndex};
+use vmbake_proof::apt::{AptError, Compression, IndexFile, Packages};
 
 use super::lab::have;
 
@@ -31,8 +31,8 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The entry of this index in a release.
-fn index(bytes: &[u8], compression: Compression) -> PackagesIndex {
-    PackagesIndex {
+fn index(bytes: &[u8], compression: Compression) -> IndexFile {
+    IndexFile {
         path: "main/binary-amd64/Packages".to_owned(),
         by_hash: None,
         size: bytes.len() as u64,
@@ -57,7 +57,7 @@ fn wanted_packages_are_found_in_every_form() {
         (xz(text.as_bytes()), Compression::Xz),
     ];
     for (bytes, compression) in forms {
-        let index = PackagesIndex { content_size: Some(text.len() as u64), ..index(&bytes, compression) };
+        let index = IndexFile { content_size: Some(text.len() as u64), ..index(&bytes, compression) };
         let packages = Packages::read(&index, &*bytes, &["a", "b"]).unwrap();
         let newest = packages.newest("a").unwrap();
         assert_eq!(newest.version.to_string(), "1:1.0-1");
@@ -75,7 +75,7 @@ fn an_index_that_is_not_the_signed_one_is_never_parsed() {
     let text = stanza("a", "1");
     let packed = gz(text.as_bytes());
     let good = index(&packed, Compression::Gz);
-    let read = |bytes: &[u8], index: &PackagesIndex| Packages::read(index, bytes, &["a"]).unwrap_err().to_string();
+    let read = |bytes: &[u8], index: &IndexFile| Packages::read(index, bytes, &["a"]).unwrap_err().to_string();
     let flipped: Vec<u8> =
         packed.iter().enumerate().map(|(at, byte)| if at == 40 { byte ^ 1 } else { *byte }).collect();
     let cut = &packed[..packed.len() - 1];
@@ -84,7 +84,7 @@ fn an_index_that_is_not_the_signed_one_is_never_parsed() {
     assert!(read(&flipped, &good).starts_with(&format!("{name}: expected digest sha256:")));
     assert_eq!(read(cut, &good), format!("{name}: {} bytes, expected {len}", len - 1));
     assert_eq!(read(&[&*packed, &packed].concat(), &good), format!("{name}: {} bytes, expected {len}", len + 1));
-    let huge = PackagesIndex { size: 1 << 40, ..good.clone() };
+    let huge = IndexFile { size: 1 << 40, ..good.clone() };
     assert!(read(&packed, &huge).starts_with(&format!("{name}: index of 1099511627776 bytes, more than")));
 }
 
@@ -94,7 +94,7 @@ fn content_is_bounded_by_what_the_release_says_of_it() {
     let text = stanza("a", "1");
     let packed = gz(text.as_bytes());
     let (len, read) = (text.len() as u64, |bytes: &[u8], content_size| {
-        let index = PackagesIndex { content_size: Some(content_size), ..index(bytes, Compression::Gz) };
+        let index = IndexFile { content_size: Some(content_size), ..index(bytes, Compression::Gz) };
         Packages::read(&index, bytes, &["a"]).map(|_| ())
     });
     assert!(read(&packed, len).is_ok());

@@ -1,7 +1,7 @@
 //! Contents of a correctly signed `InRelease`.
 
 use jiff::Timestamp;
-use vmbake_proof::apt::{AptError, Compression, Expect, PackagesIndex, Release};
+use vmbake_proof::apt::{AptError, Compression, Expect, IndexFile, Release};
 
 use super::lab::{Lab, now};
 
@@ -37,7 +37,7 @@ fn a_good_release_names_its_indexes() {
     assert_eq!(forms, [(Compression::Gz, 208), (Compression::Xz, 268), (Compression::None, 240)]);
     assert_eq!(
         indexes[0],
-        PackagesIndex {
+        IndexFile {
             path: "main/binary-amd64/Packages.gz".to_owned(),
             by_hash: Some(format!("main/binary-amd64/by-hash/SHA256/{DIGEST}")),
             size: 208,

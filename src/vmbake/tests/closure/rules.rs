@@ -7,7 +7,7 @@ use std::process::Command;
 
 use vmbake_manifest::package_request::PackageRequest;
 use vmbake_pin::closure::rehearse;
-use vmbake_proof::apt::Catalogue;
+use vmbake_proof::apt::PackageIndex;
 
 use crate::tools::have;
 
@@ -39,7 +39,7 @@ fn status(packages: &str) -> String {
 }
 
 fn choose(archive: &str, base: &str, request: PackageRequest) -> Result<BTreeMap<String, String>, String> {
-    let (archive, base) = (Catalogue::unsigned(&index(archive), "amd64"), Catalogue::installed(&status(base)));
+    let (archive, base) = (PackageIndex::unsigned(&index(archive), "amd64"), PackageIndex::installed(&status(base)));
     let requests = vec![("web".to_owned(), request)];
     rehearse(&[("main", &archive)], &base, &requests).map_err(|error| vmbake_common::escape::chain(&error))
 }
@@ -283,7 +283,7 @@ fn what_does_not_go_together_is_refused_with_its_chains() {
         stuck 1\nDepends: x (>= 2)\n\nzfs 1\nDepends: linux-image-amd64\n\nlinux-image-amd64 1";
     let base = status("x 1\n\nx-data 1\nDepends: x (= 1)\n\nnew 3\n\nheld 1");
     let base = base.replace("Package: held\nStatus: install", "Package: held\nStatus: hold");
-    let (archive, base) = (Catalogue::unsigned(&index(archive), "amd64"), Catalogue::installed(&base));
+    let (archive, base) = (PackageIndex::unsigned(&index(archive), "amd64"), PackageIndex::installed(&base));
     for (asked, expected) in REFUSED {
         let requests = vec![("web".to_owned(), request(asked))];
         let error = rehearse(&[("main", &archive)], &base, &requests).unwrap_err();
@@ -313,8 +313,8 @@ fn no_text_is_too_strange() {
         "Package: a\nStatus: install ok installed\nVersion: :\nDepends: (((",
         " a\n b",
     ] {
-        let base = Catalogue::installed(status);
-        let archive = Catalogue::unsigned(status, "amd64");
+        let base = PackageIndex::installed(status);
+        let archive = PackageIndex::unsigned(status, "amd64");
         let requests = vec![("web".to_owned(), request(r#"{"packages": ["a"], "upgrade": true}"#))];
         assert!(rehearse(&[("main", &archive)], &base, &requests).is_err(), "{status:?}");
     }

@@ -11,7 +11,7 @@ use super::super::{Failure, Outcome};
 use vmbake_common::hint::Hint;
 use vmbake_common::input;
 use vmbake_common::message::FileError;
-use vmbake_proof::apt::{Expect, Package, Packages, PackagesIndex, Release};
+use vmbake_proof::apt::{Expect, IndexFile, Package, Packages, Release};
 use vmbake_proof::openpgp::Keyring;
 
 /// Maximum length of an `InRelease`; the verifier has a smaller limit.
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// The first existing index, by digest if the archive supports by-hash.
-fn open_index(dists: &Path, indexes: Vec<PackagesIndex>) -> Result<(PackagesIndex, File), RepositoryError> {
+fn open_index(dists: &Path, indexes: Vec<IndexFile>) -> Result<(IndexFile, File), RepositoryError> {
     for index in indexes {
         let by_hash = index.by_hash.as_ref().map(|path| dists.join(path));
         for path in by_hash.into_iter().chain([dists.join(&index.path)]) {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::AptError;
 use super::packages::{Package, each_line, entry, not_text, verified};
-use super::release::PackagesIndex;
+use super::release::IndexFile;
 use vmbake_manifest::relation;
 
 /// The fields to keep. Relations come first, in the order in which apt reads them.
@@ -40,7 +40,7 @@ const RELATIONS: usize = 9;
 const FILE: [&str; 3] = ["Size", "SHA256", "SHA512"];
 
 #[derive(Debug, Default)]
-pub struct Catalogue {
+pub struct PackageIndex {
     /// The kept fields of all stanzas.
     text: String,
     stanzas: Vec<Range<usize>>,
@@ -49,41 +49,41 @@ pub struct Catalogue {
     provided: HashMap<Box<str>, Vec<usize>>,
 }
 
-/// A package of a catalogue.
+/// A package of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stanza<'a> {
     text: &'a str,
 }
 
-impl Catalogue {
+impl PackageIndex {
     /// Reads an index listed in a verified release, without packages for other architectures.
-    pub fn read(index: &PackagesIndex, input: impl Read) -> Result<Self, AptError> {
+    pub fn read(index: &IndexFile, input: impl Read) -> Result<Self, AptError> {
         let bytes = verified(index, input)?;
         let mut builder = Builder::default();
         each_line(index, &bytes, |line| {
             builder.line(line);
             Ok(())
         })?;
-        let mut catalogue = builder.finish().ok_or_else(|| not_text(index))?;
-        catalogue.list_for(&index.arch);
-        Ok(catalogue)
+        let mut package_index = builder.finish().ok_or_else(|| not_text(index))?;
+        package_index.list_for(&index.arch);
+        Ok(package_index)
     }
 
     /// Reads the text of an unsigned index for `arch`, for comparisons with apt and for fuzzers.
     #[doc(hidden)]
     pub fn unsigned(text: &str, arch: &str) -> Self {
-        let mut catalogue = Builder::read(text);
-        catalogue.list_for(arch);
-        catalogue
+        let mut package_index = Builder::read(text);
+        package_index.list_for(arch);
+        package_index
     }
 
     /// Reads the text of dpkg's status file, without packages that are not installed.
     pub fn installed(status: &str) -> Self {
-        let mut catalogue = Builder::read(status);
+        let mut package_index = Builder::read(status);
         let is_there =
             |state: &str| matches!(state.split_whitespace().next_back(), Some("installed" | "triggers-pending"));
-        catalogue.list(|stanza| stanza.get("Status").is_some_and(is_there));
-        catalogue
+        package_index.list(|stanza| stanza.get("Status").is_some_and(is_there));
+        package_index
     }
 
     fn list_for(&mut self, arch: &str) {
@@ -174,7 +174,7 @@ impl<'a> Stanza<'a> {
     }
 
     /// The file of the package, as listed in its index `index`.
-    pub fn package(self, index: &PackagesIndex) -> Result<Package, AptError> {
+    pub fn package(self, index: &IndexFile) -> Result<Package, AptError> {
         let missing = || AptError::Missing { file: index.path.clone(), field: "Architecture" };
         entry(index, self.text)?.ok_or_else(missing)
     }
@@ -190,7 +190,7 @@ fn push(lists: &mut HashMap<Box<str>, Vec<usize>>, name: &str, number: usize) {
     }
 }
 
-/// Builds a catalogue line by line.
+/// Builds an index line by line.
 #[derive(Default)]
 struct Builder {
     text: Vec<u8>,
@@ -200,7 +200,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn read(text: &str) -> Catalogue {
+    fn read(text: &str) -> PackageIndex {
         let mut builder = Self::default();
         text.split_inclusive('\n').chain([""]).for_each(|line| builder.line(line.as_bytes()));
         builder.finish().unwrap_or_default()
@@ -231,11 +231,11 @@ impl Builder {
     }
 
     /// `None` if the input is not valid text.
-    fn finish(self) -> Option<Catalogue> {
+    fn finish(self) -> Option<PackageIndex> {
         let Self { text, stanzas, .. } = self;
         let mut text = String::from_utf8(text).ok()?;
         text.shrink_to_fit();
-        Some(Catalogue { text, stanzas, named: HashMap::new(), provided: HashMap::new() })
+        Some(PackageIndex { text, stanzas, named: HashMap::new(), provided: HashMap::new() })
     }
 }
 
@@ -249,13 +249,13 @@ mod tests {
 
     #[test]
     fn packages_are_found_by_name_and_by_what_they_provide() {
-        let catalogue = Catalogue::installed(STATUS);
+        let package_index = PackageIndex::installed(STATUS);
         let names =
             |found: Vec<Stanza<'_>>| found.iter().map(|one| one.get("package").unwrap().to_owned()).collect::<Vec<_>>();
-        assert_eq!(names(catalogue.iter().collect()), ["a", "c"]);
-        assert_eq!(names(catalogue.providers("w").collect()), ["a"]);
-        assert_eq!(catalogue.named("b").count(), 0);
-        let found = catalogue.named("c").next().unwrap();
+        assert_eq!(names(package_index.iter().collect()), ["a", "c"]);
+        assert_eq!(names(package_index.providers("w").collect()), ["a"]);
+        assert_eq!(package_index.named("b").count(), 0);
+        let found = package_index.named("c").next().unwrap();
         assert_eq!(found.get("Depends"), Some("a,\n b-x (>= 1),\n b"));
         assert_eq!(found.groups("Depends").unwrap().len(), 3);
         assert_eq!(found.get("Description"), None);
@@ -263,16 +263,16 @@ mod tests {
 
     #[test]
     fn a_name_is_mentioned_where_it_stands_alone() {
-        let catalogue = Catalogue::installed(
+        let package_index = PackageIndex::installed(
             "Package: x\nFilename: pool/b/b_1.deb\nStatus: install ok installed\nDepends: b-x, cb, b:any\n\nPackage: y\nSuggests: c | b (>= 1)",
         );
-        let first = |name: &str| catalogue.first_mention(name).unwrap();
+        let first = |name: &str| package_index.first_mention(name).unwrap();
         assert!(
             first("x") < first("b-x")
                 && first("b-x") < first("y")
                 && first("y") < first("c")
                 && first("c") < first("b")
         );
-        assert_eq!(catalogue.first_mention("pool"), None);
+        assert_eq!(package_index.first_mention("pool"), None);
     }
 }
