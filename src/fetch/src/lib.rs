@@ -23,7 +23,7 @@ use vmbake_pin::anchors::Anchors;
 use vmbake_pin::prove::{LOCAL, Prover, VerificationResult, VerifiedProof};
 use vmbake_pin::sources::{Sources, Upstream};
 use vmbake_proof::program::{self, ProgramError};
-use vmbake_store::download::{Wanted, obtain};
+use vmbake_store::download::{DownloadRequest, obtain};
 use vmbake_store::http::Client;
 use vmbake_store::registry;
 use vmbake_store::store::Store;
@@ -255,12 +255,12 @@ fn file(
     };
     match supply.client.filter(|_| !dependency.url.starts_with(LOCAL)) {
         Some(client) => {
-            let wanted = Wanted {
+            let wanted = DownloadRequest {
                 urls: urls(dependency, supply.sources),
                 digest: Some(dependency.digest),
                 size: Some(dependency.size),
                 limit: dependency.size,
-                ..Wanted::default()
+                ..DownloadRequest::default()
             };
             let found = obtain(client, supply.store, &wanted, progress);
             let found = found.map_err(|source| FetchError::Download { name: name.to_owned(), source })?;

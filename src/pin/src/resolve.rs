@@ -18,7 +18,7 @@ use vmbake_manifest::{Dependency, Document, Form, Proof};
 use vmbake_proof::apt::PackageIndex;
 use vmbake_proof::checksum;
 use vmbake_proof::program;
-use vmbake_store::download::{DownloadError, Downloaded, Wanted, obtain};
+use vmbake_store::download::{DownloadError, DownloadRequest, Downloaded, obtain};
 use vmbake_store::http::Client;
 
 use crate::anchors::Anchors;
@@ -217,7 +217,7 @@ impl Resolver<'_> {
     }
 
     fn obtain(&self, urls: Vec<String>, digest: Option<Digest>, size: Option<u64>) -> Result<Downloaded, ResolveError> {
-        let wanted = Wanted { urls, digest, size, limit: MAX_ARTIFACT, ..Wanted::default() };
+        let wanted = DownloadRequest { urls, digest, size, limit: MAX_ARTIFACT, ..DownloadRequest::default() };
         Ok(obtain(self.client, self.store, &wanted, &|bytes| self.received.inc(bytes))?)
     }
 

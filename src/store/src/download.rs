@@ -51,7 +51,7 @@ impl DownloadError {
 
 /// A download request. Headers may contain credentials, so it does not implement `Debug`.
 #[derive(Clone, Default)]
-pub struct Wanted {
+pub struct DownloadRequest {
     /// URLs, tried in order until one has the file.
     pub urls: Vec<String>,
     pub headers: Headers,
@@ -74,18 +74,18 @@ pub struct Downloaded {
     pub was_there: bool,
 }
 
-/// Finds `wanted` in `store` or downloads it; `progress` receives the number of each newly available byte once.
+/// Finds `request` in `store` or downloads it; `progress` receives the number of each newly available byte once.
 ///
 /// A blob in the store is hashed unless it is unchanged since the last time, and replaced if it is corrupt.
 pub fn obtain(
     client: &Client,
     store: &Store,
-    wanted: &Wanted,
+    request: &DownloadRequest,
     progress: &dyn Fn(u64),
 ) -> Result<Downloaded, DownloadError> {
-    let found = match (intact(store, wanted)?, store.shared(), &wanted.digest) {
-        (None, Some(shared), Some(digest)) if shared.bring(store, digest, wanted.size, wanted.limit) => {
-            let found = intact(store, wanted)?;
+    let found = match (intact(store, request)?, store.shared(), &request.digest) {
+        (None, Some(shared), Some(digest)) if shared.bring(store, digest, request.size, request.limit) => {
+            let found = intact(store, request)?;
             found.iter().for_each(|found| progress(found.size));
             found.map(|found| Downloaded { was_there: false, ..found })
         }
@@ -98,7 +98,7 @@ pub fn obtain(
     if let Some(found) = found {
         return Ok(found);
     }
-    let found = from_upstream(client, store, wanted, progress)?;
+    let found = from_upstream(client, store, request, progress)?;
     if let Some(shared) = store.shared() {
         shared.offer(&found.digest, &found.file, found.size);
     }
@@ -108,12 +108,12 @@ pub fn obtain(
 fn from_upstream(
     client: &Client,
     store: &Store,
-    wanted: &Wanted,
+    request: &DownloadRequest,
     progress: &dyn Fn(u64),
 ) -> Result<Downloaded, DownloadError> {
     let mut refused: Option<DownloadError> = None;
-    for url in &wanted.urls {
-        match from_url(client, store, wanted, url, progress) {
+    for url in &request.urls {
+        match from_url(client, store, request, url, progress) {
             // Any other error is more informative than an absent file at another URL.
             Err(error) if error.is_absent() || error.is_other_file() || matches!(error, DownloadError::Http(_)) => {
                 if refused.as_ref().is_none_or(DownloadError::is_absent) {
@@ -127,23 +127,23 @@ fn from_upstream(
 }
 
 /// The requested blob, if it is in the store and intact.
-fn intact(store: &Store, wanted: &Wanted) -> Result<Option<Downloaded>, StoreError> {
-    let Some(digest) = wanted.digest else { return Ok(None) };
+fn intact(store: &Store, request: &DownloadRequest) -> Result<Option<Downloaded>, StoreError> {
+    let Some(digest) = request.digest else { return Ok(None) };
     let Some(file) = store.blob(&digest)? else { return Ok(None) };
     let path = store.path(&digest);
     let (found, size) = store.digest(&path, &file, &digest).map_err(|source| StoreError::Read { path, source })?;
-    let is_wanted = found == digest && wanted.size.is_none_or(|wanted| wanted == size);
+    let is_wanted = found == digest && request.size.is_none_or(|expected| expected == size);
     Ok(is_wanted.then_some(Downloaded { digest, size, file, was_there: true }))
 }
 
 fn from_url(
     client: &Client,
     store: &Store,
-    wanted: &Wanted,
+    request: &DownloadRequest,
     url: &str,
     progress: &dyn Fn(u64),
 ) -> Result<Downloaded, DownloadError> {
-    let partial = match &wanted.digest {
+    let partial = match &request.digest {
         Some(digest) => store.partial(&digest.hex(), digest.hasher())?,
         // A partial file may be of another version, which cannot be detected without a digest.
         None => {
@@ -153,13 +153,13 @@ fn from_url(
         }
     };
     // Another process may have finished it while this one waited for the lock.
-    if let Some(found) = intact(store, wanted)? {
+    if let Some(found) = intact(store, request)? {
         partial.discard()?;
         return Ok(found);
     }
     let joined = !partial.is_empty();
     let deadline = Deadline::after(client.limits().artifact);
-    let mut transfer = Transfer { client, wanted, url, progress, partial, joined, most: 0, deadline };
+    let mut transfer = Transfer { client, request, url, progress, partial, joined, most: 0, deadline };
     transfer.receive()?;
     if transfer.joined && matches!(transfer.check(), Err(DownloadError::Digest { .. })) {
         transfer.partial.reset()?;
@@ -171,7 +171,7 @@ fn from_url(
 /// A download from one URL.
 struct Transfer<'a> {
     client: &'a Client,
-    wanted: &'a Wanted,
+    request: &'a DownloadRequest,
     url: &'a str,
     progress: &'a dyn Fn(u64),
     partial: Partial,
@@ -196,10 +196,10 @@ impl Transfer<'_> {
 
     fn check(&self) -> Result<(), DownloadError> {
         let (url, len) = (self.url.to_owned(), self.partial.len());
-        if let Some(expected) = self.wanted.size.filter(|size| *size != len) {
+        if let Some(expected) = self.request.size.filter(|size| *size != len) {
             return Err(DownloadError::Size { url, expected, found: len });
         }
-        match self.wanted.digest {
+        match self.request.digest {
             Some(expected) if self.partial.digest() != expected => {
                 let (expected, found) = (Box::new(expected), Box::new(self.partial.digest()));
                 Err(DownloadError::Digest { url, expected, found })
@@ -210,14 +210,14 @@ impl Transfer<'_> {
 
     /// Receives the rest of the file; resumes broken connections as long as attempts make progress.
     fn receive(&mut self) -> Result<(), DownloadError> {
-        let limit = self.wanted.size.unwrap_or(self.wanted.limit);
+        let limit = self.request.size.unwrap_or(self.request.limit);
         if self.partial.len() > limit {
             self.partial.reset()?;
         }
         let mut failures = self.client.limits().retry.failures(self.partial.len());
         loop {
             let before = self.partial.len();
-            if self.wanted.size == Some(before) && before > 0 {
+            if self.request.size == Some(before) && before > 0 {
                 return Ok(());
             }
             match self.attempt(limit) {
@@ -232,7 +232,7 @@ impl Transfer<'_> {
     }
 
     fn attempt(&mut self, limit: u64) -> Result<(), DownloadError> {
-        let mut request = Request::get(self.url).headers(&self.wanted.headers);
+        let mut request = Request::get(self.url).headers(&self.request.headers);
         if !self.partial.is_empty() {
             request = request.header(header::RANGE, format!("bytes={}-", self.partial.len()));
         }

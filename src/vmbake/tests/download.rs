@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use vmbake_common::digest::Digest;
-use vmbake_store::download::{DownloadError, Downloaded, Wanted, obtain};
+use vmbake_store::download::{DownloadError, DownloadRequest, Downloaded, obtain};
 use vmbake_store::http::{Client, HttpError, Limits, Mirrors, Request};
 use vmbake_store::store::Store;
 
@@ -100,12 +100,12 @@ fn content() -> Vec<u8> {
 
 fn get(server: &Server, store: &Path, content: &[u8]) -> Result<Downloaded, DownloadError> {
     let size = Some(content.len() as u64);
-    let wanted = Wanted { digest: Some(Digest::of(content)), size, ..wanted(server, "file") };
+    let wanted = DownloadRequest { digest: Some(Digest::of(content)), size, ..wanted(server, "file") };
     obtain(&Client::new(Mirrors::default()), &open(store), &wanted, &|_| {})
 }
 
-fn wanted(server: &Server, path: &str) -> Wanted {
-    Wanted { urls: vec![format!("{}{path}", server.url)], limit: 4 << 20, ..Wanted::default() }
+fn wanted(server: &Server, path: &str) -> DownloadRequest {
+    DownloadRequest { urls: vec![format!("{}{path}", server.url)], limit: 4 << 20, ..DownloadRequest::default() }
 }
 
 fn open(store: &Path) -> Store {
@@ -277,7 +277,8 @@ fn what_left_its_place_is_found_in_the_next() {
     });
     let dir = tempfile::tempdir().unwrap();
     let urls = vec![format!("{}new", server.url), format!("{}snapshot", server.url)];
-    let wanted = Wanted { urls, digest: Some(Digest::of(b"old")), size: Some(3), ..Wanted::default() };
+    let wanted =
+        DownloadRequest { urls, digest: Some(Digest::of(b"old")), size: Some(3), ..DownloadRequest::default() };
     obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &|_| {}).unwrap();
     assert_eq!(server.requests().len(), 2);
 }
@@ -315,7 +316,7 @@ fn whoever_waits_for_a_blob_gets_it_while_the_first_still_has_it_open() {
         std::thread::spawn(move || {
             let urls = vec![format!("{url}file")];
             let (digest, size) = (Some(Digest::of(&body)), Some(body.len() as u64));
-            let wanted = Wanted { urls, digest, size, ..Wanted::default() };
+            let wanted = DownloadRequest { urls, digest, size, ..DownloadRequest::default() };
             sender.send(obtain(&Client::new(Mirrors::default()), &open(&path), &wanted, &|_| {}).unwrap()).unwrap();
         });
     }
@@ -342,7 +343,7 @@ fn starting_over_again_and_again_is_no_progress() {
         let path = dir.path().to_owned();
         std::thread::spawn(move || {
             let urls = vec![format!("{url}file")];
-            let wanted = Wanted { urls, digest: Some(digest), size: Some(len), ..Wanted::default() };
+            let wanted = DownloadRequest { urls, digest: Some(digest), size: Some(len), ..DownloadRequest::default() };
             sender.send(obtain(&Client::new(Mirrors::default()), &open(&path), &wanted, &|_| {}).is_err()).unwrap();
         });
         assert_eq!(receiver.recv_timeout(Duration::from_secs(40)), Ok(true), "it never gives up");
@@ -375,7 +376,7 @@ fn progress_is_told_of_every_byte_once() {
     let dir = tempfile::tempdir().unwrap();
     let told = std::sync::atomic::AtomicU64::new(0);
     let (digest, size) = (Some(Digest::of(&body)), Some(body.len() as u64));
-    let wanted = Wanted { digest, size, ..wanted(&server, "file") };
+    let wanted = DownloadRequest { digest, size, ..wanted(&server, "file") };
     let progress = |bytes| _ = told.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
     obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &progress).unwrap();
     assert_eq!(told.into_inner(), 3_000_000);
@@ -418,7 +419,7 @@ fn all_attempts_together_have_a_deadline() {
     let dir = tempfile::tempdir().unwrap();
     let limits = Limits { artifact: Duration::from_millis(600), document: Duration::ZERO, ..Limits::default() };
     let client = Client::with_limits(Mirrors::default(), limits);
-    let wanted = Wanted { digest: Some(Digest::of(&body)), ..wanted(&server, "file") };
+    let wanted = DownloadRequest { digest: Some(Digest::of(&body)), ..wanted(&server, "file") };
     let error = obtain(&client, &open(dir.path()), &wanted, &|_| {}).unwrap_err();
     assert!(matches!(error, DownloadError::Http(HttpError::Deadline { .. })), "{error}");
     let asked = server.requests().len();
@@ -429,7 +430,7 @@ fn all_attempts_together_have_a_deadline() {
 
     let patient =
         Server::start(move |_, seen, stream| send_cut(stream, &body, seen.range.unwrap_or(0), usize::MAX / 2));
-    let wanted = Wanted { urls: vec![format!("{}file", patient.url)], ..wanted };
+    let wanted = DownloadRequest { urls: vec![format!("{}file", patient.url)], ..wanted };
     obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &|_| {}).unwrap();
     assert!(patient.ranges()[0] > Some(0), "what had come is kept");
 }

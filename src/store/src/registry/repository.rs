@@ -1,7 +1,7 @@
 //! A repository of a registry: reads and writes manifests and blobs (distribution specification 1.1, "Pull" and
 //! "Push").
 
-use crate::download::{DownloadError, Downloaded, Wanted, obtain};
+use crate::download::{DownloadError, DownloadRequest, Downloaded, obtain};
 use crate::http::header::{self, HeaderName};
 use crate::http::{Answer, Client, Headers, HttpError, Payload, Request};
 use crate::store::Store;
@@ -179,7 +179,7 @@ impl Repository {
         }
         let url = self.url(rest);
         self.session.authorized(|headers| {
-            let wanted = Wanted {
+            let wanted = DownloadRequest {
                 urls: vec![url.clone()],
                 headers: accepting(headers),
                 digest: Some(blob.digest),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use vmbake_common::digest::Digest;
-use vmbake_store::download::{DownloadError, Wanted, obtain};
+use vmbake_store::download::{DownloadError, DownloadRequest, obtain};
 use vmbake_store::http::Mirrors;
 use vmbake_store::registry::Credentials;
 use vmbake_store::shared::SharedStore;
@@ -42,12 +42,12 @@ fn warnings(address: &str) -> Vec<String> {
 }
 
 fn get(store: &Store, site: &StandIn, digest: Digest) -> Result<u64, DownloadError> {
-    let wanted = Wanted {
+    let wanted = DownloadRequest {
         urls: vec![format!("http://{}/file", site.address)],
         digest: Some(digest),
         size: Some(CONTENT.len() as u64),
         limit: 1 << 20,
-        ..Wanted::default()
+        ..DownloadRequest::default()
     };
     let told = AtomicUsize::new(0);
     let count = |bytes: u64| {
