@@ -26,7 +26,7 @@ struct User {
 
 /// What the files list.
 #[derive(Debug, Default)]
-struct Wanted {
+struct SysusersEntries {
     /// In their order, each with its id.
     groups: Vec<(String, Option<u32>)>,
     users: Vec<(String, User)>,
@@ -37,7 +37,7 @@ struct Wanted {
 
 /// Makes what the files list.
 pub(super) fn create(target: &mut Target, ids: &mut Ids, configs: &[Config]) -> Result<(), MergeError> {
-    let mut wanted = Wanted::default();
+    let mut wanted = SysusersEntries::default();
     for config in configs {
         for line in config.lines() {
             let (line, words) = line?;
@@ -62,7 +62,7 @@ pub(super) fn create(target: &mut Target, ids: &mut Ids, configs: &[Config]) -> 
     tables.write(target, true)
 }
 
-impl Wanted {
+impl SysusersEntries {
     /// Reads a line; `None` where it is not understood.
     fn line(&mut self, target: &Target, words: &[String]) -> Option<()> {
         let field = |at: usize| words.get(at).map(String::as_str).filter(|word| !matches!(*word, "" | "-"));

@@ -77,7 +77,7 @@ pub(super) fn read(
     budget: &mut Budget,
 ) -> Result<Contents, ReadError> {
     let mut contents = Contents { of: Vec::with_capacity(nodes.len()), xattrs: BTreeMap::new() };
-    let mut wanted = Wanted { volume, budget, directory_blocks: 0, wants: Vec::new() };
+    let mut wanted = BlockList { volume, budget, directory_blocks: 0, wants: Vec::new() };
     let mut users: BTreeMap<u64, (usize, u32)> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
         contents.of.push(match node.kind {
@@ -122,7 +122,7 @@ pub(super) fn read(
 }
 
 /// The list of blocks to read.
-struct Wanted<'a> {
+struct BlockList<'a> {
     volume: &'a Super<'a>,
     budget: &'a mut Budget,
     /// Blocks of directories so far.
@@ -130,7 +130,7 @@ struct Wanted<'a> {
     wants: Vec<Want>,
 }
 
-impl Wanted<'_> {
+impl BlockList<'_> {
     /// Determines the content from the inode and the runs of its blocks; further blocks are added to the list.
     fn content(&mut self, node: &Node, index: usize) -> Result<Content, ReadError> {
         let place = Place::Inode(node.number);

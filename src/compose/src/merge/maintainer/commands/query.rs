@@ -11,7 +11,7 @@ use super::{Command, Done, System, fails, status, unsupported};
 use crate::merge::overrides::slot;
 use crate::merge::owners::INFO;
 use format::Format;
-use packages::{Package, Wanted};
+use packages::{Package, PackagePattern};
 
 const PROGRAM: &str = "dpkg-query";
 
@@ -133,7 +133,7 @@ fn selections(system: &System<'_, '_>, call: &mut Call<'_>, operands: &[&str]) -
 
 /// What a package has that is there, or the message and `None`.
 fn installed<'a>(system: &'a System<'_, '_>, call: &mut Call<'_>, name: &str, hint: &str) -> Option<Package<'a>> {
-    let found = Wanted::new(name).only(system).filter(Package::has_files);
+    let found = PackagePattern::new(name).only(system).filter(Package::has_files);
     if found.is_none() {
         call.stderr.extend(format!("{PROGRAM}: package '{name}' is not installed{hint}\n").bytes());
     }
@@ -225,7 +225,7 @@ fn stanzas(system: &System<'_, '_>, call: &mut Call<'_>, names: &[&str]) -> Done
         if at > 0 {
             call.stdout.push(b'\n');
         }
-        match Wanted::new(name).only(system).filter(|package| package.state() != "not-installed") {
+        match PackagePattern::new(name).only(system).filter(|package| package.state() != "not-installed") {
             Some(package) => call.stdout.extend(package.stanza().bytes()),
             None => {
                 call.stderr.extend(format!("{PROGRAM}: package '{name}' is not installed{HINT}\n").bytes());

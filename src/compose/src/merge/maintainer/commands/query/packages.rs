@@ -14,12 +14,12 @@ const RELATIONS: [&str; 9] =
     ["Depends", "Pre-Depends", "Recommends", "Suggests", "Enhances", "Breaks", "Conflicts", "Replaces", "Provides"];
 
 /// A package by name, and by architecture after a colon; or a pattern of both.
-pub(super) struct Wanted<'a> {
+pub(super) struct PackagePattern<'a> {
     name: &'a str,
     arch: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> PackagePattern<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let (name, arch) = text.split_once(':').map_or((text, None), |(name, arch)| (name, Some(arch)));
         Self { name, arch }
@@ -169,7 +169,8 @@ pub(super) fn select<'a, 'w>(system: &'a System<'_, '_>, operands: &[&'w str]) -
         );
     }
     found.extend(others.into_iter().map(|name| Package { known: Err(name), running: None }));
-    let wanted: Vec<(Wanted<'_>, &str)> = operands.iter().map(|text| (Wanted::new(text), *text)).collect();
+    let wanted: Vec<(PackagePattern<'_>, &str)> =
+        operands.iter().map(|text| (PackagePattern::new(text), *text)).collect();
     let missing = wanted.iter().filter(|(wanted, _)| !found.iter().any(|package| wanted.fits(package)));
     let missing = missing.map(|(_, text)| *text).collect();
     found.retain(|package| wanted.iter().any(|(wanted, _)| wanted.fits(package)));
