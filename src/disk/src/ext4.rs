@@ -54,7 +54,7 @@ pub use corruption::{
 };
 pub use error::{Place, ReadError};
 pub use free::free_ranges;
-pub use read::{Reach, Want, read, read_base, read_some};
+pub use read::{Depth, Want, read, read_base, read_some};
 pub use superblock::{FileSystem, probe};
 
 /// The only block size written, in bytes.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use crate::ext4::{self, Reach, Want};
+use crate::ext4::{self, Depth, Want};
 use crate::fat;
 use crate::gpt::{self, GptError, Guid};
 use crate::mbr::{self, OsType};
@@ -181,7 +181,7 @@ impl Layout {
     fn has_system(&self, part: &Part) -> bool {
         let paths: [&[u8]; 2] = [b"/etc/os-release", b"/usr/lib/os-release"];
         let Ok(source) = self.open(part) else { return false };
-        let wants = paths.map(|path| Want { path, reach: Reach::Node });
+        let wants = paths.map(|path| Want { path, depth: Depth::Node });
         let read = ext4::read_some(source, Origin::default(), &wants);
         read.is_ok_and(|(_, tree)| paths.iter().any(|path| tree.resolve(path).is_ok()))
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::common::*;
 use proptest::prelude::*;
 use vmbake_disk::ext4::{
-    Corruption, DirectoryFault, InodeFault, MappingFault, Place, Reach, ReadError, VolumeFault, Want, author, probe,
+    Corruption, Depth, DirectoryFault, InodeFault, MappingFault, Place, ReadError, VolumeFault, Want, author, probe,
     read, read_some,
 };
 use vmbake_disk::source::{FileSource, MapReader};
@@ -346,9 +346,9 @@ fn links_that_lead_through_links_end() {
     let mut image = Vec::new();
     std::io::Read::read_to_end(&mut MapReader::new(volume.map(), volume.sources()), &mut image).unwrap();
     let source = Arc::new(image);
-    let wants = |reach| read_some(source.clone(), Origin::default(), &[Want { path: b"/boot", reach }]);
-    assert_eq!(wants(Reach::Entries).unwrap().1.lookup(b"/end"), None);
-    unsupported(wants(Reach::Targets).map(|_| 0), "lead through more than 1048576 names");
+    let wants = |depth| read_some(source.clone(), Origin::default(), &[Want { path: b"/boot", depth }]);
+    assert_eq!(wants(Depth::Entries).unwrap().1.lookup(b"/end"), None);
+    unsupported(wants(Depth::Targets).map(|_| 0), "lead through more than 1048576 names");
 }
 
 #[test]

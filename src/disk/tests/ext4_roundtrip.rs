@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::*;
 use proptest::prelude::*;
-use vmbake_disk::ext4::{Reach, Want, read_some};
+use vmbake_disk::ext4::{Depth, Want, read_some};
 use vmbake_disk::source::{Extent, FileSource, Map};
 use vmbake_disk::tree::{Kind, Origin, Tree};
 
@@ -137,14 +137,14 @@ fn a_part_that_is_read_is_what_the_whole_has_there() {
     put(&mut tree, "/deep/top", Kind::Symlink(b"/etc/hostname".to_vec()));
     build(&tree, &smallest(), &image);
     let whole = open(&image);
-    let part = |wants: &[(&[u8], Reach)]| {
-        let wants: Vec<Want<'_>> = wants.iter().map(|(path, reach)| Want { path, reach: *reach }).collect();
+    let part = |wants: &[(&[u8], Depth)]| {
+        let wants: Vec<Want<'_>> = wants.iter().map(|(path, depth)| Want { path, depth: *depth }).collect();
         let source = FileSource::new(std::fs::File::open(&image).unwrap()).unwrap();
         read_some(std::sync::Arc::new(source), Origin::default(), &wants).unwrap().1
     };
     let names = |tree: &Tree| tree.walk().map(|(path, ..)| String::from_utf8(path).unwrap()).collect::<Vec<_>>();
     for (path, id, expected) in whole.walk() {
-        let part = part(&[(&path, Reach::Node)]);
+        let part = part(&[(&path, Depth::Node)]);
         let found = part.inode(part.lookup(&path).unwrap());
         assert_eq!(found.meta, expected.meta);
         match &expected.kind {
@@ -153,17 +153,17 @@ fn a_part_that_is_read_is_what_the_whole_has_there() {
         }
         assert_eq!(part.resolve(&path).is_ok(), whole.resolve(&path).is_ok(), "{id:?}");
     }
-    let large = part(&[(b"/deep/a/b", Reach::Entries)]);
+    let large = part(&[(b"/deep/a/b", Depth::Entries)]);
     assert_eq!(large.walk_from(large.lookup(b"/deep/a/b").unwrap()).count(), 501);
     // Names of one file are names of one file, and the volume's own directory does not show.
-    let top = part(&[(b"/deep/link", Reach::Entries), (b"/", Reach::Targets), (b"/deep/linked", Reach::Node)]);
+    let top = part(&[(b"/deep/link", Depth::Entries), (b"/", Depth::Targets), (b"/deep/linked", Depth::Node)]);
     assert_eq!(top.lookup(b"/etc/also"), top.lookup(b"/deep/linked"));
     let listed = |tree: &Tree| tree.walk().filter(|(path, ..)| path.iter().filter(|b| **b == b'/').count() < 2).count();
     assert_eq!(listed(&top), listed(&whole));
-    let targets = part(&[(b"/deep", Reach::Targets)]);
+    let targets = part(&[(b"/deep", Depth::Targets)]);
     assert!(targets.lookup(b"/etc/hostname").is_some() && targets.lookup(b"/etc/also").is_none());
     assert_eq!(
-        names(&part(&[(b"/none/x", Reach::Entries), (b"/empty/x", Reach::Node), (b"", Reach::Node)])),
+        names(&part(&[(b"/none/x", Depth::Entries), (b"/empty/x", Depth::Node), (b"", Depth::Node)])),
         ["", "/empty"]
     );
 }

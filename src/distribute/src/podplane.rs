@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use vmbake_common::message::FileError;
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::image::{ClusterCompression, Format, Image, ImageError};
 use vmbake_disk::tree::TreeError;
 
@@ -224,7 +224,7 @@ fn is_host(host: &str) -> bool {
 
 /// The manifest next to an image, if it equals the one inside.
 fn own_manifest(path: &Path) -> Result<(PathBuf, Manifest), PodplaneError> {
-    let tree = open_some(path, None, &[Want { path: INSTALLED.as_bytes(), reach: Reach::Node }])?;
+    let tree = open_some(path, None, &[Want { path: INSTALLED.as_bytes(), depth: Depth::Node }])?;
     let installed = tree.read(INSTALLED.as_bytes(), MAX_MANIFEST);
     let installed = installed.map_err(|source| PodplaneError::NotBaked { path: path.to_owned(), source })?;
     let sidecar = sidecar(path);

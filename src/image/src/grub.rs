@@ -12,7 +12,7 @@ use std::sync::Arc;
 use vmbake_common::hint::Hint;
 use vmbake_common::message;
 use vmbake_common::message::Message;
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::image::Image;
 use vmbake_disk::source::{MapReader, ReadAt};
 use vmbake_disk::tree::{Kind, Tree, TreeError};
@@ -90,7 +90,7 @@ impl Menu {
         let root = image.root(root).map_err(unreadable)?;
         let tree = image.tree(root, Some(&WANTS)).map_err(unreadable)?;
         let BootPlace { part, config, .. } = BootPlace::find(&image, root, &tree);
-        let wanted = [Want { path: config.as_bytes(), reach: Reach::Node }];
+        let wanted = [Want { path: config.as_bytes(), depth: Depth::Node }];
         let tree = image.tree(part, Some(&wanted)).map_err(unreadable)?;
         let (path_of, file) = (|| path.to_owned(), || config.to_owned());
         let config = match tree.read(config.as_bytes(), MAX_CONFIG) {
@@ -105,7 +105,7 @@ impl Menu {
                 file()
             )));
         };
-        let wanted = [&kernel, &initrd].map(|name| Want { path: name.as_bytes(), reach: Reach::Node });
+        let wanted = [&kernel, &initrd].map(|name| Want { path: name.as_bytes(), depth: Depth::Node });
         let tree = image.tree(part, Some(&wanted)).map_err(unreadable)?;
         Ok(Self { path: path_of(), tree, partition: part.number, kernel, initrd, cmdline })
     }

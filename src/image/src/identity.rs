@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::tree::{Tree, TreeError};
 
 use crate::disk::InspectError;
@@ -17,9 +17,9 @@ const MAX_STATUS: u64 = 64 << 20;
 
 /// The files to read from a base.
 const WANTS: [Want<'static>; 3] = [
-    Want { path: b"/etc/os-release", reach: Reach::Node },
-    Want { path: b"/usr/lib/os-release", reach: Reach::Node },
-    Want { path: STATUS.as_bytes(), reach: Reach::Node },
+    Want { path: b"/etc/os-release", depth: Depth::Node },
+    Want { path: b"/usr/lib/os-release", depth: Depth::Node },
+    Want { path: STATUS.as_bytes(), depth: Depth::Node },
 ];
 
 /// The expected operating system and architecture.

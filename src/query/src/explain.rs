@@ -6,7 +6,7 @@ use std::path::Path;
 
 use vmbake_common::message;
 use vmbake_common::message::{FileError, Message};
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
@@ -39,11 +39,11 @@ pub fn explain(
     record: Option<&Path>,
 ) -> Result<Explanation, ExplainError> {
     let wants = [
-        Want { path, reach: Reach::Node },
-        Want { path: RECORD.as_bytes(), reach: Reach::Node },
-        Want { path: merge::RECORD.as_bytes(), reach: Reach::Node },
-        Want { path: b"/etc/passwd", reach: Reach::Node },
-        Want { path: b"/etc/group", reach: Reach::Node },
+        Want { path, depth: Depth::Node },
+        Want { path: RECORD.as_bytes(), depth: Depth::Node },
+        Want { path: merge::RECORD.as_bytes(), depth: Depth::Node },
+        Want { path: b"/etc/passwd", depth: Depth::Node },
+        Want { path: b"/etc/group", depth: Depth::Node },
     ];
     let tree = open_some(image, partition, &[&wants[..], &packages::WANTS].concat())?;
     let unusable = |error| ExplainError::Message(Message::new("the manifest in the image is not usable").by(error));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use vmbake_common::hint::Hint;
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::tree::{Kind, ROOT, Tree, TreeError};
 
 use vmbake_compose::stage::{Control, DebError};
@@ -34,9 +34,9 @@ impl Hint for PackageError {
 
 /// Inputs of [`owners`]: the database, and links of the root directory with their targets.
 pub(super) const WANTS: [Want<'static>; 3] = [
-    Want { path: STATUS.as_bytes(), reach: Reach::Node },
-    Want { path: INFO.as_bytes(), reach: Reach::Entries },
-    Want { path: b"/", reach: Reach::Targets },
+    Want { path: STATUS.as_bytes(), depth: Depth::Node },
+    Want { path: INFO.as_bytes(), depth: Depth::Entries },
+    Want { path: b"/", depth: Depth::Targets },
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -19,7 +19,7 @@ use super::{LOST_FOUND, Place, ReadError, journal};
 use crate::source::{Extent, Map, ReadAt, SourceId};
 use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree};
 
-pub use partial::{Reach, Want, read_some};
+pub use partial::{Depth, Want, read_some};
 
 /// Maximum length of a path in system calls, including NUL (`PATH_MAX`). It also limits the depth of a tree.
 const PATH_MAX: usize = 4096;

@@ -1,6 +1,6 @@
 //! Locates `/boot`: in the root file system, or on a separate partition.
 
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::layout::Part;
 use vmbake_disk::tree::{Kind, Tree};
 
@@ -21,7 +21,7 @@ pub struct BootPlace<'a> {
 
 /// The files of the root file system that [`BootPlace::find`] reads.
 pub const WANTS: [Want<'static>; 2] =
-    [Want { path: b"/etc/fstab", reach: Reach::Node }, Want { path: IN_ROOT.as_bytes(), reach: Reach::Node }];
+    [Want { path: b"/etc/fstab", depth: Depth::Node }, Want { path: IN_ROOT.as_bytes(), depth: Depth::Node }];
 
 const IN_ROOT: &str = "/boot/grub/grub.cfg";
 const ON_ITS_OWN: &str = "/grub/grub.cfg";
@@ -53,7 +53,7 @@ fn others<'a>(image: &'a DiskImage, root: &'a Part) -> impl Iterator<Item = &'a 
 }
 
 fn has_menu(image: &DiskImage, part: &Part) -> bool {
-    let wants = [Want { path: ON_ITS_OWN.as_bytes(), reach: Reach::Node }];
+    let wants = [Want { path: ON_ITS_OWN.as_bytes(), depth: Depth::Node }];
     image.tree(part, Some(&wants)).is_ok_and(|tree| has_file(&tree, ON_ITS_OWN))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::layout::Part;
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
@@ -15,7 +15,7 @@ const MAX_TEXT: u64 = 1 << 20;
 
 /// The files of the root file system that a report reads.
 const WANTS: [Want<'static>; 2] =
-    [Want { path: b"/etc/os-release", reach: Reach::Node }, Want { path: b"/usr/lib/os-release", reach: Reach::Node }];
+    [Want { path: b"/etc/os-release", depth: Depth::Node }, Want { path: b"/usr/lib/os-release", depth: Depth::Node }];
 
 /// Reads the root partition and a separate `/boot` partition. Also returns why parts were not read.
 pub(super) fn read(image: &DiskImage, root: &Part) -> Result<(InstalledSystem, Option<InspectError>), InspectError> {
@@ -34,8 +34,8 @@ pub(super) fn read(image: &DiskImage, root: &Part) -> Result<(InstalledSystem, O
 
 fn read_boot(image: &DiskImage, place: &BootPlace<'_>, system: &mut InstalledSystem) -> Result<(), InspectError> {
     let wants = [
-        Want { path: place.config.as_bytes(), reach: Reach::Node },
-        Want { path: place.dir.as_bytes(), reach: Reach::Entries },
+        Want { path: place.config.as_bytes(), depth: Depth::Node },
+        Want { path: place.dir.as_bytes(), depth: Depth::Entries },
     ];
     let tree = image.tree(place.part, Some(&wants))?;
     system.kernels = kernels(&tree, place.dir);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use vmbake_common::message;
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::tree::TreeError;
 
 use super::ClosureError;
@@ -21,7 +21,7 @@ const MAX_STATUS: u64 = 64 << 20;
 /// Reads the status file of the base image that a manifest pins.
 pub(super) fn installed(resolver: &Resolver<'_>, content: &Content) -> Result<PackageIndex, ClosureError> {
     let (path, partition) = image(resolver, content)?;
-    let wants = [Want { path: STATUS.as_bytes(), reach: Reach::Node }];
+    let wants = [Want { path: STATUS.as_bytes(), depth: Depth::Node }];
     let tree = open_some(&path, partition, &wants).map_err(|source| {
         ClosureError::Message(message!("{}: cannot read the base image", path.display()).by(source))
     })?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
@@ -65,7 +65,7 @@ pub(super) struct CatArgs {
 
 pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
     let path = &path_bytes(&args.path, args.escaped)?;
-    let tree = open_some(&args.image, args.partition, &[Want { path, reach: Reach::Node }])?;
+    let tree = open_some(&args.image, args.partition, &[Want { path, depth: Depth::Node }])?;
     let failed = |error| InspectError::Tree { path: args.image.clone(), error };
     let inode = tree.inode(tree.resolve(path).map_err(failed)?);
     let Kind::File(map) = &inode.kind else {
@@ -79,7 +79,7 @@ pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
     let start = &path_bytes(&args.path, args.escaped)?;
     let tree = match args.recursive {
         true => open_tree(&args.image, args.partition)?,
-        false => open_some(&args.image, args.partition, &[Want { path: start, reach: Reach::Entries }])?,
+        false => open_some(&args.image, args.partition, &[Want { path: start, depth: Depth::Entries }])?,
     };
     let dir = tree.resolve(start).map_err(|error| InspectError::Tree { path: args.image.clone(), error })?;
     let mut out = BufWriter::new(io::stdout().lock());

@@ -23,7 +23,7 @@ use crate::tree::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, Origin, RO
 
 /// What to read at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Depth {
     /// The node alone.
     Node,
     /// The node and the entries of a directory.
@@ -38,7 +38,7 @@ pub struct Want<'a> {
     /// From the root of the volume.
     pub path: &'a [u8],
     /// What to read at its end.
-    pub reach: Reach,
+    pub depth: Depth,
 }
 
 /// Reads the nodes on the paths of `wants`; the tree contains nothing else. A missing path is not an error.
@@ -99,13 +99,13 @@ impl<'a> Partial<'a> {
 
     fn want(&mut self, want: &Want<'_>) -> Result<(), ReadError> {
         let Some(id) = self.follow(ROOT, want.path)? else { return Ok(()) };
-        if want.reach == Reach::Node || !self.dirs.contains_key(&id) {
+        if want.depth == Depth::Node || !self.dirs.contains_key(&id) {
             return Ok(());
         }
         let names: Vec<Vec<u8>> = self.names(id)?.keys().cloned().collect();
         for name in names {
             let entry = self.entry(id, &name)?.map(|entry| &self.tree.inode(entry).kind);
-            let Some(Kind::Symlink(target)) = entry.filter(|_| want.reach == Reach::Targets) else { continue };
+            let Some(Kind::Symlink(target)) = entry.filter(|_| want.depth == Depth::Targets) else { continue };
             let target = target.clone();
             self.follow(id, &target)?;
         }
