@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::contents::BundleContents;
-use super::document::{Asks, BundleDocument};
+use super::document::{BundleDocument, Permissions};
 use super::effects::{Effect, EffectKind, effects};
 use super::error::BundleError;
 use super::foreign_units::UNITS;
@@ -28,7 +28,7 @@ pub struct Brings {
     pub variables: BTreeMap<String, LockedVariable>,
     /// What a machine keeps.
     pub state: BTreeSet<String>,
-    pub asks: Asks,
+    pub asks: Permissions,
 }
 
 /// A variable of the first boot.

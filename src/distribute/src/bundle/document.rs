@@ -71,7 +71,7 @@ pub struct BundleDocument {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub state: BTreeSet<String>,
     /// What its layers may do.
-    pub asks: Asks,
+    pub asks: Permissions,
     /// Artifacts by `OS.ARCH`, then by name, as manifests have them. `vmbake bundle pack` writes them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "artifacts_form")]
@@ -114,7 +114,7 @@ pub struct Upgrade {
 /// What the layers of a bundle do, or what a publisher may ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Asks {
+pub struct Permissions {
     /// Absolute paths; everything below each is meant as well.
     pub paths: BTreeSet<String>,
     /// Absolute paths of files that have set-uid, set-gid or sticky bits, or file capabilities.
@@ -129,7 +129,7 @@ pub struct Asks {
     pub ports: BTreeSet<String>,
 }
 
-impl Asks {
+impl Permissions {
     /// Its lists, each with its key.
     pub fn lists(&self) -> [(&'static str, &BTreeSet<String>); 6] {
         let Self { paths, setuid, users, scripts, commands, ports } = self;

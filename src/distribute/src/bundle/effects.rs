@@ -46,7 +46,7 @@ pub enum EffectKind {
 }
 
 impl EffectKind {
-    /// The list of [`Asks`](super::document::Asks) that names such effects.
+    /// The list of [`Permissions`](super::document::Asks) that names such effects.
     pub fn asked_by(self) -> &'static str {
         match self {
             Self::Write | Self::Unpack | Self::Directory | Self::Change => "paths",

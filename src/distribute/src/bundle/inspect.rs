@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::contents::BundleContents;
-use super::document::{Asks, BundleDocument, Need};
+use super::document::{BundleDocument, Need, Permissions};
 use super::packed::PackedContents;
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
@@ -122,7 +122,7 @@ impl BundleSummary {
         lines.into_text()
     }
 
-    fn asks(&self, lines: &mut Lines, asks: &Asks) {
+    fn asks(&self, lines: &mut Lines, asks: &Permissions) {
         for (key, list) in asks.lists() {
             lines.each("asks", (!list.is_empty()).then(|| format!("{key}: {}", words(list).join(", "))));
         }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contents::read;
-use super::document::{Asks, BundleDocument};
+use super::document::{BundleDocument, Permissions};
 use super::error::BundleError;
 use super::place::BundlePlace;
 use super::words;
@@ -46,7 +46,7 @@ pub struct Publisher {
     /// What the names of its bundles begin with, `PUBLISHER.` at least.
     pub names: String,
     /// What its bundles may do.
-    pub allows: Asks,
+    pub allows: Permissions,
 }
 
 impl Publisher {
@@ -111,7 +111,7 @@ impl Publisher {
             let what = "is another one: remove the file if the publisher has told you so".to_owned();
             return Err(BundleError::Publisher { path: path.to_owned(), key: "key".to_owned(), what });
         }
-        let Asks { paths, setuid, users, scripts, commands, ports } = known.allows.clone();
+        let Permissions { paths, setuid, users, scripts, commands, ports } = known.allows.clone();
         let allows = &mut self.allows;
         let lists = [
             (&mut allows.paths, paths),
