@@ -16,7 +16,7 @@ mod listing;
 pub mod place;
 pub mod packed;
 pub mod inspect;
-pub mod brings;
+pub mod footprint;
 pub mod publisher;
 pub mod push;
 pub mod lock;

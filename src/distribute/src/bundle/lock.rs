@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::brings::Brings;
 use super::contents::BundleContents;
 use super::error::BundleError;
+use super::footprint::BundleFootprint;
 use crate::version::Version;
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::digest::Digest;
@@ -44,7 +44,7 @@ pub struct LockedBundle {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub brings: Option<Brings>,
+    pub brings: Option<BundleFootprint>,
     /// Every version that was ever taken, with its digest.
     pub taken: BTreeMap<String, Digest>,
 }
@@ -153,7 +153,7 @@ impl BundleLock {
             repository = repository.or_else(|| locked.repository.clone());
         }
         taken.insert(version.to_string(), digest);
-        let brings = Some(Brings::of(bundle)?);
+        let brings = Some(BundleFootprint::of(bundle)?);
         self.bundles
             .insert(title, LockedBundle { version: version.clone(), digest, signer, repository, brings, taken });
         Ok(())

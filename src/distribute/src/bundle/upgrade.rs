@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::brings::{Brings, LockedVariable};
+use super::footprint::{BundleFootprint, LockedVariable};
 use super::inspect::Lines;
 use super::lock::LockedBundle;
 use crate::version::Version;
@@ -84,7 +84,7 @@ impl BundleUpgrade {
     /// Compares what was locked of a bundle with what is.
     pub fn between(name: &str, old: Option<&LockedBundle>, new: &LockedBundle) -> Self {
         // Of a lock that does not say what the old version brings, everything counts as new.
-        let none = Brings::default();
+        let none = BundleFootprint::default();
         let brings = |locked: Option<&LockedBundle>| locked.and_then(|locked| locked.brings.clone());
         let unchanged = old.is_some_and(|old| old.digest == new.digest);
         let before = brings(if unchanged { Some(new) } else { old }).unwrap_or_default();
@@ -149,12 +149,12 @@ fn names(before: &BTreeSet<String>, after: &BTreeSet<String>) -> NameChanges {
     NameChanges { added, removed }
 }
 
-fn variables(before: &Brings, after: &Brings) -> VariableChanges {
+fn variables(before: &BundleFootprint, after: &BundleFootprint) -> VariableChanges {
     let (added, removed, both) = sorted(before.variables.keys(), after.variables.keys());
     let is_new = |(name, variable): &(&String, &LockedVariable)| {
         variable.is_demanded() && !before.variables.get(*name).is_some_and(LockedVariable::is_demanded)
     };
-    let default = |of: &Brings, name: &String| of.variables.get(name).map(|variable| variable.default.clone());
+    let default = |of: &BundleFootprint, name: &String| of.variables.get(name).map(|variable| variable.default.clone());
     VariableChanges {
         added,
         removed,

@@ -1,5 +1,5 @@
-//! What a version of a bundle brings, in short: contents enter, a list leaves that the lock keeps, so that the next version can be compared with
-//! it when the bundle itself is gone.
+//! The footprint of a bundle version: paths, units, variables, state and permissions. The lock records it, so that the
+//! next version can be compared with it when the bundle is no longer available.
 //!
 //! It is told from the document and the layers alone. So an archive counts as the directory that it is unpacked to.
 
@@ -17,10 +17,10 @@ use super::words::real;
 use vmbake_common::digest::Digest;
 use vmbake_layer::{Install, Layer};
 
-/// What a version brings.
+/// The footprint of a bundle version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Brings {
+pub struct BundleFootprint {
     /// Paths that it writes or changes, with a digest of what it does there.
     pub paths: BTreeMap<String, Digest>,
     pub units: BTreeSet<String>,
@@ -48,8 +48,8 @@ impl LockedVariable {
     }
 }
 
-impl Brings {
-    /// What a bundle brings.
+impl BundleFootprint {
+    /// The footprint of a bundle.
     pub fn of(bundle: &BundleContents) -> Result<Self, BundleError> {
         let all: Vec<Effect> = bundle.own.iter().flat_map(effects).collect();
         let unit = |effect: &Effect| {
