@@ -3,7 +3,7 @@
 //! A folder with a document and layers enters, an OCI layout with all that they need leaves. Nothing of a bundle ever runs on the host.
 //! `docs/bundles.md` shows how to publish and use one; `docs/bundle-reference.md` lists the keys and the rules.
 
-mod words;
+mod validate;
 pub mod document;
 pub mod contents;
 pub mod effects;
@@ -27,4 +27,4 @@ pub mod compose;
 mod error;
 
 pub use error::BundleError;
-pub use words::is_below;
+pub use validate::is_below;

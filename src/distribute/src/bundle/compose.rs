@@ -18,7 +18,7 @@ use super::pins::{Pins, content};
 use super::place::BundlePlace;
 use super::publisher::Publisher;
 use super::upgrade::BundleUpgrade;
-use super::words::real;
+use super::validate::real;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::message::FileError;
 use vmbake_layer::Layers;

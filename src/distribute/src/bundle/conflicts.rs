@@ -8,7 +8,7 @@ use super::contents::BundleContents;
 use super::document::{BundleDocument, Need};
 use super::effects::{Effect, EffectKind, effects};
 use super::foreign_units::UNITS;
-use super::words::is_below;
+use super::validate::is_below;
 use vmbake_layer::{Layer, Ownership};
 use vmbake_manifest::Target;
 

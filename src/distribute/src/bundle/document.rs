@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::error::BundleError;
-use super::words;
+use super::validate;
 use crate::version::{Version, VersionDemand};
 use vmbake_common::address;
 use vmbake_common::digest::Digest;
@@ -148,7 +148,7 @@ impl Permissions {
         let lists = self.lists().into_iter().zip(granted.lists());
         let beyond = lists.flat_map(|((key, asked), (_, granted))| {
             let is_granted = |value: &str| match key {
-                "paths" => granted.iter().any(|path| words::is_below(value, path)),
+                "paths" => granted.iter().any(|path| validate::is_below(value, path)),
                 _ => granted.contains(value),
             };
             asked
@@ -206,7 +206,7 @@ impl BundleDocument {
     /// Whether a name of a layer or an artifact is one of the publisher's.
     pub fn owns(&self, name: &str) -> bool {
         let own = name.strip_prefix(&self.publisher).and_then(|rest| rest.strip_prefix('.'));
-        own.is_some_and(|rest| words::plain(rest).is_none())
+        own.is_some_and(|rest| validate::plain(rest).is_none())
     }
 
     /// The first thing that is wrong, with its key.
@@ -219,18 +219,18 @@ impl BundleDocument {
 
     fn names(&self) -> Option<(String, String)> {
         let named = |key: &str, fault: Option<String>| Some((key.to_owned(), fault?));
-        let description = words::line(&self.description);
+        let description = validate::line(&self.description);
         let lists = [("os", &self.os), ("arch", &self.arch), ("kinds", &self.kinds), ("conflicts", &self.conflicts)];
-        named("publisher", words::label(&self.publisher))
-            .or_else(|| named("name", words::label(&self.name)))
+        named("publisher", validate::label(&self.publisher))
+            .or_else(|| named("name", validate::label(&self.name)))
             .or_else(|| named("description", description))
-            .or_else(|| lists.iter().find_map(|(key, list)| named(key, words::list(list, words::plain))))
+            .or_else(|| lists.iter().find_map(|(key, list)| named(key, validate::list(list, validate::plain))))
             .or_else(|| {
                 lists[..2].iter().find_map(|(key, list)| named(key, list.is_empty().then(|| "is empty".to_owned())))
             })
-            .or_else(|| named("arch", self.arch.iter().find_map(|arch| words::arch(arch))))
-            .or_else(|| named("provides", self.provides.keys().find_map(|name| words::plain(name))))
-            .or_else(|| named("state", words::list(&self.state, words::path)))
+            .or_else(|| named("arch", self.arch.iter().find_map(|arch| validate::arch(arch))))
+            .or_else(|| named("provides", self.provides.keys().find_map(|name| validate::plain(name))))
+            .or_else(|| named("state", validate::list(&self.state, validate::path)))
     }
 
     fn needs(&self) -> Option<(String, String)> {
@@ -251,7 +251,7 @@ impl BundleDocument {
                 [name] if version.is_some() && layer.is_none() => {
                     Some(format!("{name:?} is not a layer, so `version` does not apply"))
                 }
-                [name] => words::plain_or_mixed(name),
+                [name] => validate::plain_or_mixed(name),
                 _ => Some("has not exactly one of `layer`, `program`, `library` and `module`".to_owned()),
             };
             Some((format!("requires/{index}"), what?))
@@ -260,11 +260,11 @@ impl BundleDocument {
 
     fn asked(&self) -> Option<(String, String)> {
         self.asks.lists().into_iter().find_map(|(key, list)| {
-            let what = words::list(list, |value| match key {
+            let what = validate::list(list, |value| match key {
                 "paths" if value == "/" => None,
-                "paths" | "setuid" | "commands" => words::path(value),
-                "ports" => words::port(value),
-                _ => words::plain_or_mixed(value),
+                "paths" | "setuid" | "commands" => validate::path(value),
+                "ports" => validate::port(value),
+                _ => validate::plain_or_mixed(value),
             });
             Some((format!("asks/{key}"), what?))
         })

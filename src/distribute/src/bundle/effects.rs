@@ -5,7 +5,7 @@
 
 use vmbake_firstboot::plan::Plan;
 
-use super::words::{is_below, real};
+use super::validate::{is_below, real};
 use vmbake_layer::{AuditedScript, Install, Layer, Schema, ScriptUnits, Units};
 
 /// Set-uid, set-gid and sticky bit.

@@ -13,7 +13,7 @@ use super::effects::{Effect, EffectKind, effects};
 use super::error::BundleError;
 use super::foreign_units::UNITS;
 use super::inspect::variables;
-use super::words::real;
+use super::validate::real;
 use vmbake_common::digest::Digest;
 use vmbake_layer::{Install, Layer};
 

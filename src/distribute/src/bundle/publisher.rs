@@ -12,7 +12,7 @@ use super::contents::read;
 use super::document::{BundleDocument, Permissions};
 use super::error::BundleError;
 use super::place::BundlePlace;
-use super::words;
+use super::validate;
 use vmbake_bake::release::verify::NamedSigner;
 use vmbake_common::address;
 use vmbake_common::digest::Digest;
@@ -53,7 +53,7 @@ impl Publisher {
     /// The publisher of that name, from the folder of all of them.
     pub fn load(folder: &Path, name: &str) -> Result<Self, BundleError> {
         let path = Self::path(folder, name);
-        if words::label(name).is_some() || path.symlink_metadata().is_err() {
+        if validate::label(name).is_some() || path.symlink_metadata().is_err() {
             return Err(BundleError::NoPublisher { name: name.to_owned(), path });
         }
         let syntax = |error| BundleError::syntax(&path, &error);

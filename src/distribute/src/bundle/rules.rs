@@ -7,7 +7,7 @@ use super::contents::BundleContents;
 use super::effects::{Effect, EffectKind, SPECIAL_BITS, effects};
 use super::error::BundleError;
 use super::foreign_units::foreign_units;
-use super::words::{is_below, real};
+use super::validate::{is_below, real};
 use vmbake_common::address;
 use vmbake_layer::{Account, BootConfig, BootEffect, Layer, Schema};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::contents::{DOCUMENT, LAYERS, SOURCES};
 use super::error::BundleError;
-use super::words;
+use super::validate;
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::escape;
 
@@ -17,7 +17,7 @@ pub fn init(dir: &Path, publisher: &str) -> Result<Vec<PathBuf>, BundleError> {
     let path = dir.join(DOCUMENT);
     let name = dir.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
     for (key, word) in [("publisher", publisher), ("name", name)] {
-        if let Some(what) = words::label(word) {
+        if let Some(what) = validate::label(word) {
             return Err(BundleError::Document { path, key: key.to_owned(), what });
         }
     }
