@@ -8,7 +8,7 @@ pub mod document;
 pub mod contents;
 pub mod effects;
 mod foreign_units;
-pub mod rules;
+pub mod check;
 pub mod skeleton;
 pub mod pins;
 pub mod pack;
