@@ -9,11 +9,11 @@ use vmbake_disk::ext4::{Size, VolumeOptions};
 use vmbake_disk::tree::{Kind, Timestamp, Tree};
 use vmbake_disk::write::DmVerity;
 
+use super::compatibility::refusals;
 use super::error::ExtensionError;
 use super::folder::write_folder;
 use super::form::{ExtensionForm, ExtensionFormat};
 use super::release::ExtensionIdentity;
-use super::rules::refusals;
 use super::volume::{Identity, write_volume};
 use vmbake_common::progress::Progress;
 use vmbake_compose::merge::extension;

@@ -6,7 +6,7 @@
 
 mod error;
 mod release;
-mod rules;
+mod compatibility;
 mod form;
 mod volume;
 mod folder;
