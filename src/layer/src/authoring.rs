@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::read::{self, DESCRIPTION};
 use super::released::{self, Released};
 use super::set::{Loaded, by_name, contents, faults, folder, load_one};
-use super::{Fault, Layer, LayerError, rules};
+use super::{Fault, Layer, LayerError, validate};
 use vmbake_common::catalog::{Catalog, Entries, Root};
 
 /// All faults of the layer in directory `dir`, seen among the layers of `catalog` and those next to it.
@@ -72,7 +72,7 @@ fn gather(name: &str, own: &Loaded, catalog: &Catalog) -> Result<(Entries<Loaded
         let requires = all.get(&next).map(|loaded| &loaded.layer.schema.requires);
         let names = requires.into_iter().flatten().map(|required| required.name.clone());
         // An invalid name is a fault, and may lead out of the directory.
-        todo.extend(names.filter(|name| rules::name(name).is_none()));
+        todo.extend(names.filter(|name| validate::name(name).is_none()));
     }
     Ok((all, warnings))
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download, rules, settings, sudoers, swap};
+use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download, settings, sudoers, swap, validate};
 use vmbake_manifest::package_request::Choice;
 
 /// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
@@ -24,15 +24,15 @@ const MAX_ID: u32 = 65_533;
 pub fn check(layer: &Layer) -> Vec<Found> {
     let schema = &layer.schema;
     let mut found = Findings::default();
-    found.value("/name".to_owned(), rules::name(&schema.name));
-    found.value("/version".to_owned(), rules::line(&schema.version));
-    found.value("/description".to_owned(), rules::line(&schema.description));
+    found.value("/name".to_owned(), validate::name(&schema.name));
+    found.value("/version".to_owned(), validate::line(&schema.version));
+    found.value("/description".to_owned(), validate::line(&schema.description));
     let os: Vec<String> = schema.os.iter().cloned().collect();
     // A set does not tell at which index of the text an element stood.
-    found.value("/os".to_owned(), os.iter().find_map(|name| rules::name(name)));
+    found.value("/os".to_owned(), os.iter().find_map(|name| validate::name(name)));
     found.value("/os".to_owned(), os.is_empty().then(|| "supports no operating system".to_owned()));
     requires(&mut found, schema);
-    found.list("/bundles", &schema.bundles, rules::line);
+    found.list("/bundles", &schema.bundles, validate::line);
     artifacts(&mut found, schema);
     download::check(&mut found, schema);
     download::check_local(&mut found, layer);
@@ -82,38 +82,39 @@ pub(super) fn pointer(layer: &Layer, path: &str) -> String {
 /// The mode, owner and group of a file in the image.
 fn access(layer: &Layer, path: &str) -> Ownership {
     let own = || layer.schema.files.get(path).map(|file| file.ownership(path));
-    let default = || Ownership { mode: rules::default_mode(path), owner: "root".to_owned(), group: "root".to_owned() };
+    let default =
+        || Ownership { mode: validate::default_mode(path), owner: "root".to_owned(), group: "root".to_owned() };
     layer.schema.modes.get(path).cloned().or_else(own).unwrap_or_else(default)
 }
 
 fn requires(found: &mut Findings, schema: &Schema) {
     let names: Vec<String> = schema.requires.iter().map(|required| required.name.clone()).collect();
-    found.list("/requires", &names, rules::name);
+    found.list("/requires", &names, validate::name);
     for (index, required) in schema.requires.iter().enumerate() {
         let version = required.version.as_deref();
         let fault = version.and_then(|version| match version {
             "" => Some(format!("{required:?} names no version after the @", required = required.to_string())),
-            version => rules::line(version),
+            version => validate::line(version),
         });
         found.value(format!("/requires/{index}"), fault);
     }
 }
 
 fn artifacts(found: &mut Findings, schema: &Schema) {
-    found.keys("/artifacts", schema.artifacts.keys(), rules::name);
+    found.keys("/artifacts", schema.artifacts.keys(), validate::name);
     for (pointer, _, install) in schema.installs() {
         match install {
             Install::Deb => {}
             Install::File { path, mode, .. } => {
-                found.value(format!("{pointer}/path"), rules::path(path));
-                found.value(format!("{pointer}/mode"), rules::file_mode(*mode));
+                found.value(format!("{pointer}/path"), validate::path(path));
+                found.value(format!("{pointer}/mode"), validate::file_mode(*mode));
             }
             Install::Tar { path, members, .. } | Install::Zip { path, members, .. } => {
-                found.value(format!("{pointer}/path"), rules::path(path).filter(|_| path != "/"));
-                let member = |name: &str| rules::below(name).map(|reason| format!("member {name:?} {reason}"));
+                found.value(format!("{pointer}/path"), validate::path(path).filter(|_| path != "/"));
+                let member = |name: &str| validate::below(name).map(|reason| format!("member {name:?} {reason}"));
                 found.list(&format!("{pointer}/members"), members, member);
                 if let Install::Tar { absent, .. } = install {
-                    found.list(&format!("{pointer}/absent"), absent, rules::path);
+                    found.list(&format!("{pointer}/absent"), absent, validate::path);
                 }
             }
         }
@@ -122,20 +123,20 @@ fn artifacts(found: &mut Findings, schema: &Schema) {
 
 fn packages(found: &mut Findings, schema: &Schema) {
     let names: Vec<String> = schema.packages.iter().map(|wanted| wanted.name.clone()).collect();
-    found.list("/packages", &names, rules::package);
+    found.list("/packages", &names, validate::package);
     for (index, wanted) in schema.packages.iter().enumerate() {
         let pointer = format!("/packages/{index}");
-        found.value(pointer.clone(), wanted.version.as_deref().and_then(rules::version));
+        found.value(pointer.clone(), wanted.version.as_deref().and_then(validate::version));
         let artifact = schema.install(&wanted.name).is_some();
         found
             .value(pointer.clone(), artifact.then(|| format!("{:?} is an artifact of the layer already", wanted.name)));
         let without = schema.without.contains(&wanted.name);
         found.value(pointer, without.then(|| format!("{:?} is also left out by `without`", wanted.name)));
     }
-    found.list("/recommends", schema.recommends.names(), rules::package);
-    found.value("/archive".to_owned(), schema.archive.as_deref().and_then(rules::line));
-    found.list("/hold", &schema.hold, rules::package);
-    found.list("/without", &schema.without, rules::package);
+    found.list("/recommends", schema.recommends.names(), validate::package);
+    found.value("/archive".to_owned(), schema.archive.as_deref().and_then(validate::line));
+    found.list("/hold", &schema.hold, validate::package);
+    found.list("/without", &schema.without, validate::package);
     let asks = !schema.packages.is_empty() || schema.upgrade != Choice::default();
     for (key, is_set) in [
         ("recommends", schema.recommends != Choice::default()),
@@ -151,7 +152,7 @@ fn upgrades(found: &mut Findings, schema: &Schema) {
     let unfit = |name: &str| match schema.install(name) {
         Some(Install::Deb) => None,
         Some(_) => Some(format!("artifact {name:?} is not a package")),
-        None => rules::package(name),
+        None => validate::package(name),
     };
     found.list("/upgrade", schema.upgrade.names(), unfit);
     for (index, name) in schema.upgrade.names().iter().enumerate() {
@@ -163,7 +164,7 @@ fn upgrades(found: &mut Findings, schema: &Schema) {
 fn scripts(found: &mut Findings, schema: &Schema) {
     for (index, script) in schema.scripts.iter().enumerate() {
         let pointer = format!("/scripts/{index}");
-        found.value(format!("{pointer}/package"), rules::name(&script.package));
+        found.value(format!("{pointer}/package"), validate::name(&script.package));
         let unknown = match script.script.as_str() {
             "preinst" | "postinst" => None,
             "prerm" | "postrm" if script.upgrade => None,
@@ -171,27 +172,28 @@ fn scripts(found: &mut Findings, schema: &Schema) {
             _ => Some(format!("script {:?} is neither preinst nor postinst", script.script)),
         };
         found.value(format!("{pointer}/script"), unknown);
-        found.value(format!("{pointer}/sha256"), rules::sha256(&script.sha256));
+        found.value(format!("{pointer}/sha256"), validate::sha256(&script.sha256));
         found.value(format!("{pointer}/skip"), skipped(script));
-        found.list(&format!("{pointer}/users"), &script.users, rules::account);
-        found.list(&format!("{pointer}/groups"), &script.groups, rules::account);
-        found.keys(&format!("{pointer}/directories"), script.directories.keys(), rules::path);
-        found.keys(&format!("{pointer}/files"), script.files.keys(), rules::path);
-        found.keys(&format!("{pointer}/symlinks"), script.symlinks.keys(), rules::path);
-        found.list(&format!("{pointer}/units/enable"), &script.units.enable, rules::unit);
+        found.list(&format!("{pointer}/users"), &script.users, validate::account);
+        found.list(&format!("{pointer}/groups"), &script.groups, validate::account);
+        found.keys(&format!("{pointer}/directories"), script.directories.keys(), validate::path);
+        found.keys(&format!("{pointer}/files"), script.files.keys(), validate::path);
+        found.keys(&format!("{pointer}/symlinks"), script.symlinks.keys(), validate::path);
+        found.list(&format!("{pointer}/units/enable"), &script.units.enable, validate::unit);
         for (index, alternative) in script.alternatives.iter().enumerate() {
             let pointer = format!("{pointer}/alternatives/{index}");
-            found.value(format!("{pointer}/link"), rules::path(&alternative.link));
-            found.value(format!("{pointer}/path"), rules::path(&alternative.path));
-            let name =
-                |name: &str| rules::below(name).or_else(|| name.contains('/').then(|| "has a slash in it".to_owned()));
+            found.value(format!("{pointer}/link"), validate::path(&alternative.link));
+            found.value(format!("{pointer}/path"), validate::path(&alternative.path));
+            let name = |name: &str| {
+                validate::below(name).or_else(|| name.contains('/').then(|| "has a slash in it".to_owned()))
+            };
             let named = |text: &str| name(text).map(|reason| format!("name {text:?} {reason}"));
             found.value(format!("{pointer}/name"), named(&alternative.name));
             for (slave, (link, path)) in &alternative.slaves {
                 let pointer = child(&format!("{pointer}/slaves"), slave);
                 found.key(pointer.clone(), named(slave));
-                found.value(format!("{pointer}/0"), rules::path(link));
-                found.value(format!("{pointer}/1"), rules::path(path));
+                found.value(format!("{pointer}/0"), validate::path(link));
+                found.value(format!("{pointer}/1"), validate::path(path));
             }
         }
     }
@@ -200,11 +202,11 @@ fn scripts(found: &mut Findings, schema: &Schema) {
 /// Choices of alternatives: names of groups, and paths.
 fn choices(found: &mut Findings, schema: &Schema) {
     found.keys("/alternatives", schema.alternatives.keys(), |name| {
-        let is_name = rules::below(name).is_none() && !name.contains(['/', ' ', '\t']);
+        let is_name = validate::below(name).is_none() && !name.contains(['/', ' ', '\t']);
         (!is_name).then(|| format!("{name:?} is not the name of an alternative, such as `editor`"))
     });
     for (name, path) in &schema.alternatives {
-        found.value(child("/alternatives", name), rules::path(path));
+        found.value(child("/alternatives", name), validate::path(path));
     }
 }
 
@@ -238,8 +240,8 @@ fn answers(found: &mut Findings, schema: &Schema) {
 }
 
 fn accounts(found: &mut Findings, schema: &Schema) {
-    found.keys("/groups", schema.groups.keys(), rules::account);
-    found.keys("/users", schema.users.keys(), rules::account);
+    found.keys("/groups", schema.groups.keys(), validate::account);
+    found.keys("/users", schema.users.keys(), validate::account);
     let mut taken: BTreeMap<u32, &str> = BTreeMap::new();
     let groups = schema.groups.iter().map(|(name, id)| (child("/groups", name), name, *id));
     let users = schema.users.iter().map(|(name, user)| (child("/users", name) + "/id", name, user.id));
@@ -257,16 +259,16 @@ fn accounts(found: &mut Findings, schema: &Schema) {
 
 fn user(found: &mut Findings, pointer: &str, account: &Account) {
     let field = |path: &str| {
-        rules::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} has a colon in it")))
+        validate::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} has a colon in it")))
     };
     found.value(
         format!("{pointer}/home"),
-        account.home.as_deref().and_then(|home| field(home).or_else(|| rules::visible(home))),
+        account.home.as_deref().and_then(|home| field(home).or_else(|| validate::visible(home))),
     );
     found.value(format!("{pointer}/shell"), field(&account.shell));
-    found.list(&format!("{pointer}/groups"), &account.groups, rules::account);
-    found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, rules::account);
-    found.value(format!("{pointer}/password_hash"), account.password_hash.as_deref().and_then(rules::password_hash));
+    found.list(&format!("{pointer}/groups"), &account.groups, validate::account);
+    found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, validate::account);
+    found.value(format!("{pointer}/password_hash"), account.password_hash.as_deref().and_then(validate::password_hash));
     found.list(&format!("{pointer}/ssh_authorized_keys"), &account.ssh_authorized_keys, settings::ssh_key);
     let range = account
         .subordinate

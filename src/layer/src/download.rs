@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use super::findings::Findings;
 use super::position::child;
 use super::read::LOCAL_FILES;
-use super::{ByArch, Install, Layer, LayerError, Schema, rules};
+use super::{ByArch, Install, Layer, LayerError, Schema, validate};
 use vmbake_manifest::OS_IMAGE;
 use vmbake_manifest::upstream::{ArtifactType, Demand, Program, Template, Upstream, UpstreamRequest, VersionSource};
 use vmbake_oci::Reference;
@@ -198,7 +198,7 @@ pub fn check(found: &mut Findings, schema: &Schema) {
             found.value(format!("{pointer}/version"), fault);
         }
         if let Some(stated) = &download.sha256 {
-            each(found, &pointer, "sha256", stated, |hex| rules::sha256(hex));
+            each(found, &pointer, "sha256", stated, |hex| validate::sha256(hex));
         }
         // Of each fault one word is enough.
         let is_https = download.url.values().into_iter().all(|(_, url)| is_https(url));
@@ -233,7 +233,7 @@ pub(super) fn check_local(found: &mut Findings, layer: &Layer) {
 fn name_fault(name: &str, is_used: bool) -> Option<String> {
     let reserved = || RESERVED.contains(&name).then(|| format!("name {name:?} is reserved"));
     let used = || is_used.then(|| format!("{name:?} is an artifact of the layer already"));
-    rules::name(name).or_else(reserved).or_else(used)
+    validate::name(name).or_else(reserved).or_else(used)
 }
 
 /// Checks a value for each architecture.

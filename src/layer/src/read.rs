@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{Fault, LayerError, LayerFile, LocalFile, rules};
+use super::{Fault, LayerError, LayerFile, LocalFile, validate};
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
 
@@ -144,7 +144,7 @@ fn check_name(entry: &DirEntry, depth: usize, content: &mut LayerFolder) -> Opti
         content.fault(&path, "has a name that is not UTF-8");
         return None;
     };
-    if let Some(reason) = rules::below(name) {
+    if let Some(reason) = validate::below(name) {
         content.fault(&path, reason);
         return None;
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Layer, Ownership, Requirement, Schema, rules};
+use super::{Layer, Ownership, Requirement, Schema, validate};
 
 /// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
 /// than this program.
@@ -81,14 +81,14 @@ fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Layer>) -> Vec<&'a
 fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
     let closure = closure(schema, all);
     let user = |name: &str| {
-        let known = rules::is_base_user(name) || closure.iter().any(|schema| schema.users.contains_key(name));
+        let known = validate::is_base_user(name) || closure.iter().any(|schema| schema.users.contains_key(name));
         (!known).then(|| {
             format!("user {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
         })
     };
     let group = |name: &str| {
         let made = |schema: &&Schema| schema.users.contains_key(name) || schema.groups.contains_key(name);
-        let known = rules::is_base_group(name) || closure.iter().any(made);
+        let known = validate::is_base_group(name) || closure.iter().any(made);
         (!known).then(|| {
             format!("group {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
         })

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
-use super::{Download, Keyboard, LocalArtifact, Requirement, Scalar, Swap, Text, Words, child, rules};
+use super::{Download, Keyboard, LocalArtifact, Requirement, Scalar, Swap, Text, Words, child, validate};
 use vmbake_common::digest::Digest;
 use vmbake_manifest::package_request::{Choice, PackagePattern, PackageRequest};
 
@@ -520,7 +520,7 @@ impl FileRule {
     /// Mode and owner of the file, which is at `path`.
     pub fn ownership(&self, path: &str) -> Ownership {
         let Self { mode, owner, group, .. } = self;
-        let mode = mode.unwrap_or_else(|| rules::default_mode(path));
+        let mode = mode.unwrap_or_else(|| validate::default_mode(path));
         Ownership { mode, owner: owner.clone(), group: group.clone() }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::findings::Findings;
 use super::position::child;
 use super::text::{Scalar, Words};
-use super::{Schema, rules, sudoers};
+use super::{Schema, sudoers, validate};
 
 /// Where units of a layer's own go.
 const UNITS: &str = "/etc/systemd/system";
@@ -119,12 +119,12 @@ pub fn check(found: &mut Findings, schema: &Schema) {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
     };
     let unless = |fine: bool, text: &str, what: &str| (!fine).then(|| format!("{text:?} is not a valid {what}"));
-    found.keys("/units/files", schema.units.files.keys(), rules::unit);
+    found.keys("/units/files", schema.units.files.keys(), validate::unit);
     found.keys("/sysctl", schema.sysctl.keys(), |key| {
         unless(made_of(key, b"-_./*") && !key.starts_with('-'), key, "variable of sysctl")
     });
     for (key, value) in &schema.sysctl {
-        found.value(child("/sysctl", key), rules::line(&value.to_string()));
+        found.value(child("/sysctl", key), validate::line(&value.to_string()));
     }
     found.list("/modules_load", &schema.modules_load, |module| unless(made_of(module, b"-_"), module, "kernel module"));
     let host = |name: &str| {
@@ -169,7 +169,7 @@ pub(super) fn ssh_key(line: &str) -> Option<String> {
         text.starts_with(&Base64Unpadded::encode_string(whole.as_flattened()))
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
     };
-    if known && words.next().is_some_and(is_key) && rules::line(line).is_none() {
+    if known && words.next().is_some_and(is_key) && validate::line(line).is_none() {
         return None;
     }
     Some("is not a valid public key, such as \"ssh-ed25519 AAAA... name\"".to_owned())

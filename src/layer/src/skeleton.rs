@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::read::DESCRIPTION;
-use super::{Fault, LayerError, rules};
+use super::{Fault, LayerError, validate};
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::message::FileError;
 
@@ -15,7 +15,7 @@ const SKELETON: &str = include_str!("skeleton.json");
 pub fn init(dir: &Path, name: &str, os: &str) -> Result<PathBuf, LayerError> {
     let layer = dir.join(name);
     let fault = |message| Fault { path: layer.clone(), position: None, warning: false, message };
-    let faults: Vec<Fault> = [rules::name(name), rules::name(os)].into_iter().flatten().map(fault).collect();
+    let faults: Vec<Fault> = [validate::name(name), validate::name(os)].into_iter().flatten().map(fault).collect();
     if !faults.is_empty() {
         return Err(LayerError::Faults(faults));
     }

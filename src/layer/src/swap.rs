@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::findings::Findings;
-use super::{Layer, rules};
+use super::{Layer, validate};
 
 /// Length of a page in bytes, on all machines that Debian has images for.
 pub const PAGE: u64 = 4096;
@@ -64,7 +64,7 @@ pub fn check(found: &mut Findings, layer: &Layer) {
         || schema.directories.contains_key(path)
         || schema.empty.contains(path);
     let taken = is_taken.then(|| format!("{path:?} is also a file, directory or link of the layer"));
-    found.value("/swap/path".to_owned(), rules::path(path).or_else(|| rules::visible(path)).or(odd).or(taken));
+    found.value("/swap/path".to_owned(), validate::path(path).or_else(|| validate::visible(path)).or(odd).or(taken));
     let invalid = swap.len_bytes().is_none();
     let size = &swap.size;
     found.value("/swap/size".to_owned(), invalid.then(|| format!("size {size:?} is not between 1M and 1024G")));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::pointer;
 use crate::findings::{Findings, Found};
 use crate::position::child;
-use crate::{Install, Layer, Schema, attribute, rules, system_directory};
+use crate::{Install, Layer, Schema, attribute, system_directory, validate};
 
 /// Most symbolic links that Linux follows in one path (`MAXSYMLINKS`).
 const MAX_SYMLINKS: usize = 40;
@@ -13,29 +13,29 @@ const MAX_SYMLINKS: usize = 40;
 /// Paths are absolute, and settings name only files that the layer brings.
 pub fn check(found: &mut Findings, layer: &Layer) {
     let schema = &layer.schema;
-    found.keys("/directories", schema.directories.keys(), rules::path);
-    found.keys("/symlinks", schema.symlinks.keys(), rules::path);
-    found.keys("/modes", schema.modes.keys(), rules::path);
-    found.keys("/in_place", schema.in_place.keys(), rules::path);
-    found.list("/before_packages", &schema.before_packages, rules::path);
-    found.list("/keep_conffiles", &schema.keep_conffiles, rules::package);
+    found.keys("/directories", schema.directories.keys(), validate::path);
+    found.keys("/symlinks", schema.symlinks.keys(), validate::path);
+    found.keys("/modes", schema.modes.keys(), validate::path);
+    found.keys("/in_place", schema.in_place.keys(), validate::path);
+    found.list("/before_packages", &schema.before_packages, validate::path);
+    found.list("/keep_conffiles", &schema.keep_conffiles, validate::package);
     let brought = |path: &str| (!layer.files.contains_key(path)).then(|| format!("{path:?} is not below files/"));
-    found.keys("/files", schema.files.keys(), |path| rules::path(path).or_else(|| brought(path)));
-    found.list("/expand", &schema.expand, |path| rules::path(path).or_else(|| brought(path)));
-    found.value("/images".to_owned(), schema.images.as_deref().and_then(rules::path));
+    found.keys("/files", schema.files.keys(), |path| validate::path(path).or_else(|| brought(path)));
+    found.list("/expand", &schema.expand, |path| validate::path(path).or_else(|| brought(path)));
+    found.value("/images".to_owned(), schema.images.as_deref().and_then(validate::path));
     let pattern = |path: &str| {
         let early = path.rsplit_once('/').is_some_and(|(parents, _)| parents.contains('*'));
         let system = system_directory(path).map(|directory| {
             format!("path {path:?} would remove {directory}, a system directory that the image needs: list the paths below it that are not wanted")
         });
         system
-            .or_else(|| rules::path(path))
+            .or_else(|| validate::path(path))
             .or_else(|| early.then(|| format!("path {path:?} has `*` before its last component")))
     };
     found.list("/remove", &schema.remove, pattern);
-    found.list("/empty", &schema.empty, rules::path);
-    found.list("/setuid", &schema.setuid, rules::path);
-    found.list("/truncate", &schema.truncate, rules::path);
+    found.list("/empty", &schema.empty, validate::path);
+    found.list("/setuid", &schema.setuid, validate::path);
+    found.list("/truncate", &schema.truncate, validate::path);
     hidden(found, layer);
     let own: BTreeSet<&String> =
         layer.files.keys().chain(schema.symlinks.keys()).chain(schema.directories.keys()).collect();
@@ -54,7 +54,7 @@ pub fn check(found: &mut Findings, layer: &Layer) {
         let is_own = own.iter().chain(&others).any(|own| *own == path) || installed(path);
         (!is_own).then(|| format!("{path:?} is not a file, directory or link of the layer"))
     };
-    let hidden = |path: &str| rules::path(path).or_else(|| rules::visible(path));
+    let hidden = |path: &str| validate::path(path).or_else(|| validate::visible(path));
     found.list("/keep", &schema.keep, |path| hidden(path).or_else(|| missing(path)));
     kinds(found, schema);
     for path in schema.directories.keys() {
@@ -86,33 +86,33 @@ fn kinds(found: &mut Findings, schema: &Schema) {
 /// Nothing is placed where machines mount other file systems.
 fn hidden(found: &mut Findings, layer: &Layer) {
     let schema = &layer.schema;
-    found.keys("/directories", schema.directories.keys(), rules::visible);
-    found.keys("/symlinks", schema.symlinks.keys(), rules::visible);
-    found.list("/empty", &schema.empty, rules::visible);
-    found.value("/images".to_owned(), schema.images.as_deref().and_then(rules::visible));
+    found.keys("/directories", schema.directories.keys(), validate::visible);
+    found.keys("/symlinks", schema.symlinks.keys(), validate::visible);
+    found.list("/empty", &schema.empty, validate::visible);
+    found.value("/images".to_owned(), schema.images.as_deref().and_then(validate::visible));
     for path in layer.files.keys() {
-        found.key(pointer(layer, path), rules::visible(path));
+        found.key(pointer(layer, path), validate::visible(path));
     }
     for (pointer, _, install) in schema.installs() {
         let path = match install {
             Install::File { path, .. } | Install::Tar { path, .. } | Install::Zip { path, .. } => path,
             Install::Deb => continue,
         };
-        found.value(pointer + "/path", rules::visible(path));
+        found.value(pointer + "/path", validate::visible(path));
     }
 }
 
 /// Modes that change who runs a file are listed in `setuid`, so that one look there tells all of them.
 pub(super) fn modes(found: &mut Findings, schema: &Schema) {
     for (path, rule) in &schema.directories {
-        found.value(child("/directories", path) + "/mode", rules::directory_mode(rule.ownership().mode));
+        found.value(child("/directories", path) + "/mode", validate::directory_mode(rule.ownership().mode));
         let is_owned = rule.owner.is_some() || rule.group.is_some();
         let fault = "`owner` and `group` need a `mode`: without one, an existing directory keeps all three";
         found.key(child("/directories", path), (rule.mode.is_none() && is_owned).then(|| fault.to_owned()));
     }
     let listed = |path: &String, mode: u16| {
         let missing = mode & 0o7000 != 0 && !schema.setuid.contains(path);
-        rules::file_mode(mode).or_else(|| {
+        validate::file_mode(mode).or_else(|| {
             missing.then(|| {
                 format!("mode {mode:04o} has set-uid, set-gid or sticky bits, but `setuid` does not list {path:?}")
             })
@@ -130,12 +130,12 @@ pub(super) fn modes(found: &mut Findings, schema: &Schema) {
         }
         for (path, owner) in &script.directories {
             let pointer = child(&format!("/scripts/{index}/directories"), path) + "/mode";
-            found.value(pointer, rules::directory_mode(owner.mode));
+            found.value(pointer, validate::directory_mode(owner.mode));
         }
     }
     for (pointer, _, install) in schema.installs() {
         if let Install::File { path, mode, .. } = install
-            && rules::file_mode(*mode).is_none()
+            && validate::file_mode(*mode).is_none()
         {
             found.value(pointer + "/mode", listed(path, *mode));
         }
@@ -147,7 +147,7 @@ pub(super) fn modes(found: &mut Findings, schema: &Schema) {
 
 /// Capabilities are such that setcap takes, of files that `setuid` lists.
 pub(super) fn capabilities(found: &mut Findings, schema: &Schema) {
-    found.keys("/capabilities", schema.capabilities.keys(), rules::path);
+    found.keys("/capabilities", schema.capabilities.keys(), validate::path);
     for (path, text) in &schema.capabilities {
         let invalid = attribute(text).is_none().then(|| {
             format!(
@@ -164,7 +164,7 @@ pub(super) fn capabilities(found: &mut Findings, schema: &Schema) {
 pub(super) fn symlinks(found: &mut Findings, schema: &Schema) {
     for (path, target) in &schema.symlinks {
         let pointer = child("/symlinks", path);
-        found.value(pointer.clone(), rules::target(target).or_else(|| endless(schema, path)));
+        found.value(pointer.clone(), validate::target(target).or_else(|| endless(schema, path)));
         let taken = schema.directories.contains_key(path) || schema.files.contains_key(path);
         found.key(pointer, taken.then(|| format!("{path:?} is also a file or directory of the layer")));
     }

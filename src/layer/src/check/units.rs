@@ -2,14 +2,14 @@
 
 use super::super::findings::{Findings, Found};
 use super::super::unit_install::{InstallFault, UnitInstall};
-use super::super::{Layer, rules};
+use super::super::{Layer, validate};
 use super::executable::UNIT_DIRECTORIES;
 
 pub(super) fn check(found: &mut Findings, layer: &Layer) {
     let units = &layer.schema.units;
-    found.list("/units/enable", &units.enable, rules::unit_or_instance);
-    found.list("/units/disable", &units.disable, rules::instance);
-    found.list("/units/mask", &units.mask, rules::unit_or_instance);
+    found.list("/units/enable", &units.enable, validate::unit_or_instance);
+    found.list("/units/disable", &units.disable, validate::instance);
+    found.list("/units/mask", &units.mask, validate::unit_or_instance);
     for (index, entry) in layer.schema.remove.iter().enumerate() {
         let unit = units.mask.iter().find(|unit| entry == &format!("/etc/systemd/system/{unit}"));
         let message = unit.map(|unit| format!("{entry:?} is removed after unit {unit:?} is masked there"));
@@ -34,7 +34,7 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
 
 /// The `[Install]` sections of a unit whose file the layer has; those of drop-ins alone do not show all of it.
 fn install(layer: &Layer, unit: &str) -> Result<Option<UnitInstall>, InstallFault> {
-    let template = rules::unit_file(unit);
+    let template = validate::unit_file(unit);
     let is_final = |path: &String| !layer.schema.expand.contains(path);
     let of_name = |name: &str| UNIT_DIRECTORIES.map(|dir| format!("{dir}/{name}")).into_iter().filter(is_final);
     let file = of_name(unit).chain(of_name(&template)).find_map(|path| Some((layer.files.get(&path)?, path)));

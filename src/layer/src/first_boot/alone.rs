@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Diagnostic, PlanFault, Surroundings};
 use crate::findings::Found;
-use crate::{Install, Layer, rules};
+use crate::{Install, Layer, validate};
 
 /// Where systemd looks for units that layers bring.
 const UNIT_DIRS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
@@ -109,20 +109,20 @@ impl Surroundings for Alone<'_> {
 
     fn has_user(&self, name: &str) -> bool {
         let made = || self.layers.iter().any(|layer| layer.schema.users.contains_key(name));
-        !self.accounts || rules::is_base_user(name) || made()
+        !self.accounts || validate::is_base_user(name) || made()
     }
 
     fn has_group(&self, name: &str) -> bool {
         let made = |layer: &&Layer| layer.schema.users.contains_key(name) || layer.schema.groups.contains_key(name);
-        !self.accounts || rules::is_base_group(name) || self.layers.iter().any(made)
+        !self.accounts || validate::is_base_group(name) || self.layers.iter().any(made)
     }
 
     fn unit(&self, unit: &str) -> Option<Diagnostic> {
-        if let Some(message) = rules::unit(unit) {
+        if let Some(message) = validate::unit(unit) {
             return Some(Diagnostic { warning: false, message });
         }
         match UNIT_DIRS.iter().find_map(|dir| self.text(&format!("{dir}/{unit}"))) {
-            Some(text) if rules::has_install(text.as_bytes()) => None,
+            Some(text) if validate::has_install(text.as_bytes()) => None,
             Some(_) => {
                 let message = format!("unit {unit:?} has no [Install] section that would enable it");
                 Some(Diagnostic { warning: false, message })

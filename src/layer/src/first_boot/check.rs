@@ -7,7 +7,7 @@ use vmbake_firstboot::plan::{Content, Inputs, Ownership, Plan};
 
 use super::calls::calls;
 use super::{Clash, Compiled, PART, PlanSource};
-use crate::{Install, Layer, child, rules};
+use crate::{Install, Layer, child, validate};
 
 /// Something wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +103,7 @@ impl Faults<'_> {
 fn is_baked(plan: &Plan, unit: &str) -> bool {
     let path = format!("/etc/systemd/system/{unit}");
     let rule = plan.files.iter().find(|rule| rule.bake && rule.path == path);
-    matches!(rule.map(|rule| &rule.content), Some(Content::Text(text)) if rules::has_install(text.as_bytes()))
+    matches!(rule.map(|rule| &rule.content), Some(Content::Text(text)) if validate::has_install(text.as_bytes()))
 }
 
 /// Owners and groups exist, or are made on the machine.
