@@ -4,14 +4,14 @@
 //! that: no rules of other files, only parameters of [`defaults`], and values in their usual forms. Aliases need not be defined in the same file.
 
 mod defaults;
-mod words;
+mod lexer;
 
 use std::collections::BTreeSet;
 
 use crate::Layer;
 use crate::check::pointer;
 use crate::findings::Findings;
-use words::Words;
+use lexer::Lexer;
 
 /// Permissions of the files, which sudo recommends.
 pub(super) const MODE: u16 = 0o440;
@@ -106,10 +106,10 @@ fn entry(line: &str, aliases: &mut BTreeSet<(String, String)>) -> Result<(), Str
         "@includedir" | "#includedir" => return included(first, rest),
         _ => {}
     }
-    let mut words = Words(rest);
+    let mut lexer = Lexer(rest);
     if ALIASES.contains(&first) {
         loop {
-            let name = words.word();
+            let name = lexer.word();
             if !is_alias(name) {
                 return Err(format!(
                     "expected the name of an alias, of capital letters, digits and `_` after a capital letter, found {}",
@@ -120,14 +120,14 @@ fn entry(line: &str, aliases: &mut BTreeSet<(String, String)>) -> Result<(), Str
             if name == "ALL" || !aliases.insert((kind.to_owned(), name.to_owned())) {
                 return Err(format!("expected a new name for an alias, found {name}, which is already defined"));
             }
-            words.expect('=')?;
+            lexer.expect('=')?;
             if first.starts_with("Cm") {
-                commands(&mut words)?
+                commands(&mut lexer)?
             } else {
-                list(&mut words)?
+                list(&mut lexer)?
             }
-            if !words.take(':') {
-                return words.end();
+            if !lexer.take(':') {
+                return lexer.end();
             }
         }
     }
@@ -137,14 +137,14 @@ fn entry(line: &str, aliases: &mut BTreeSet<(String, String)>) -> Result<(), Str
         scoped(scope)?;
         return defaults::check(rest);
     }
-    let mut words = Words(line);
-    list(&mut words)?;
+    let mut lexer = Lexer(line);
+    list(&mut lexer)?;
     loop {
-        list(&mut words)?;
-        words.expect('=')?;
-        commands(&mut words)?;
-        if !words.take(':') {
-            return words.end();
+        list(&mut lexer)?;
+        lexer.expect('=')?;
+        commands(&mut lexer)?;
+        if !lexer.take(':') {
+            return lexer.end();
         }
     }
 }
@@ -165,12 +165,12 @@ fn included(word: &str, path: &str) -> Result<(), String> {
 /// For whom parameters are: hosts, users, commands or users that commands run as.
 fn scoped(scope: &str) -> Result<(), String> {
     let Some(kind) = scope.chars().next() else { return Ok(()) };
-    let mut words = Words(&scope[kind.len_utf8()..]);
+    let mut lexer = Lexer(&scope[kind.len_utf8()..]);
     if kind != '!' {
-        list(&mut words)?;
-        return words.end();
+        list(&mut lexer)?;
+        return lexer.end();
     }
-    match split(words.0, ',').into_iter().find(|command| !is_command(command.trim_start_matches('!'))) {
+    match split(lexer.0, ',').into_iter().find(|command| !is_command(command.trim_start_matches('!'))) {
         Some(command) => Err(no_command(command)),
         None => Ok(()),
     }
@@ -196,17 +196,17 @@ fn split(text: &str, separator: char) -> Vec<&str> {
 }
 
 /// Names with commas between them, each perhaps negated.
-fn list(words: &mut Words<'_>) -> Result<(), String> {
+fn list(lexer: &mut Lexer<'_>) -> Result<(), String> {
     loop {
-        while words.take('!') {}
-        let word = words.word();
+        while lexer.take('!') {}
+        let word = lexer.word();
         if word.is_empty() {
-            return Err(format!("expected the name of a user, group or host, found {}", shown(words.0)));
+            return Err(format!("expected the name of a user, group or host, found {}", shown(lexer.0)));
         }
         if let Some(expected) = expected_name(word) {
             return Err(format!("expected {expected}, found {word:?}"));
         }
-        if !words.take(',') {
+        if !lexer.take(',') {
             return Ok(());
         }
     }
@@ -269,24 +269,24 @@ fn shown(text: &str) -> String {
 }
 
 /// Commands with commas between them.
-fn commands(words: &mut Words<'_>) -> Result<(), String> {
+fn commands(lexer: &mut Lexer<'_>) -> Result<(), String> {
     loop {
-        if words.take('(') {
-            let inside = words.0;
+        if lexer.take('(') {
+            let inside = lexer.0;
             let Some((inside, rest)) = inside.split_once(')') else {
                 return Err(format!("expected `)` after `({inside}`, found the end of the line"));
             };
             runas(inside)?;
-            words.0 = rest;
+            lexer.0 = rest;
         }
-        while words.option()? || words.tag() {}
-        while words.digest()? && words.take(',') {}
-        while words.take('!') {}
-        let command = words.command();
+        while lexer.option()? || lexer.tag() {}
+        while lexer.digest()? && lexer.take(',') {}
+        while lexer.take('!') {}
+        let command = lexer.command();
         if !is_command(command) {
             return Err(no_command(command));
         }
-        if !words.take(',') {
+        if !lexer.take(',') {
             return Ok(());
         }
     }
@@ -303,7 +303,7 @@ fn runas(inside: &str) -> Result<(), String> {
         if index > 0 && part.contains(['%', '+']) {
             return Err(format!("expected names of groups without `%` or `+` after `:`, found {part:?}"));
         }
-        let mut names = Words(part);
+        let mut names = Lexer(part);
         list(&mut names)?;
         names.end()?;
     }

@@ -1,6 +1,6 @@
 //! Parameters of `Defaults`, with the types of sudoers(5) for sudo 1.9: each known name with a value of its type.
 
-use super::words::is_duration;
+use super::lexer::is_duration;
 use super::{shown, split};
 
 /// Flags, which have no value.

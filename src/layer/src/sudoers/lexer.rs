@@ -1,4 +1,4 @@
-//! The words of a line: what is left of it is a value from which words, signs, options and digests are taken.
+//! A lexer for a line of sudoers: takes words, signs, options and digests from its remaining text.
 
 use super::shown;
 
@@ -13,10 +13,10 @@ const OPTIONS: [&str; 7] = ["ROLE", "TYPE", "NOTBEFORE", "NOTAFTER", "TIMEOUT", 
 const DIGESTS: [(&str, usize, usize); 4] =
     [("sha224", 56, 40), ("sha256", 64, 44), ("sha384", 96, 64), ("sha512", 128, 88)];
 
-/// What is left of a line.
-pub(super) struct Words<'a>(pub(super) &'a str);
+/// The remaining text of a line.
+pub(super) struct Lexer<'a>(pub(super) &'a str);
 
-impl<'a> Words<'a> {
+impl<'a> Lexer<'a> {
     fn skip(&mut self) {
         self.0 = self.0.trim_start();
     }
