@@ -29,7 +29,7 @@ pub mod first_boot;
 mod read;
 mod released;
 mod set;
-mod together;
+mod consistency;
 mod authoring;
 
 pub use authoring::{check, release};

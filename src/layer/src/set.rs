@@ -10,8 +10,8 @@ use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
 use super::settings::{self, Setting};
 use super::{
-    Fault, FileRule, Layer, LayerError, LayerFile, LocalFile, Swap, check as alone, first_boot, references, sudoers,
-    together,
+    Fault, FileRule, Layer, LayerError, LayerFile, LocalFile, Swap, check as alone, consistency, first_boot,
+    references, sudoers,
 };
 use vmbake_common::catalog::{Catalog, Entries, Entry, Override, Root};
 use vmbake_common::digest::Digest;
@@ -179,7 +179,7 @@ impl Layers {
             self.visit(name, os, &mut order)?;
         }
         let layers: Vec<Layer> = order.iter().filter_map(|name| self.layers.get(name)).cloned().collect();
-        together::check(kind, &layers)?;
+        consistency::check(kind, &layers)?;
         Ok(layers)
     }
 

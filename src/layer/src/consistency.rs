@@ -1,5 +1,5 @@
-//! What only shows when all layers of a kind are seen: two downloads of one name, container images that have no place, and layers that
-//! contradict each other.
+//! Checks that need all layers of a kind: two downloads of the same name, container images without a directory, and
+//! contradictory layers.
 
 use std::collections::BTreeMap;
 
