@@ -4,13 +4,13 @@
 //! What holds: every entry is that of exactly one layer. Maps are joined, and a key that two layers have is a clash; lists
 //! follow each other; of `inputs` and `receive` there is one.
 
-mod alone;
+mod layer_plan;
 mod calls;
 mod check;
 
-pub use alone::check as check_alone;
 pub use check::PlanFault;
 pub use check::{Diagnostic, Surroundings, check};
+pub use layer_plan::check as check_layer_plan;
 
 use std::collections::BTreeMap;
 use std::fmt;

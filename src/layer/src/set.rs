@@ -295,7 +295,7 @@ pub(super) fn faults(
     let layer = &loaded.layer;
     let referenced = references::check(&layer.schema, all, accounts)
         .into_iter()
-        .chain(first_boot::check_alone(layer, all, accounts));
+        .chain(first_boot::check_layer_plan(layer, all, accounts));
     let found = alone::check(layer).into_iter().chain(referenced).chain(released.check(layer));
     let fault = |Found { pointer, key, warning, message }: Found| Fault {
         path: loaded.path.clone(),

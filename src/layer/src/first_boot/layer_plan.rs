@@ -1,4 +1,4 @@
-//! A layer's part of the plan, seen among the layers that it requires and without an image.
+//! Checks the part of a layer in the first-boot plan, with the layers that it requires and without an image.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ fn faults(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<
     visit(&layer.schema.name, all, &mut BTreeSet::new(), &mut layers);
     // Which architecture it is does not matter to what is checked here.
     let (compiled, clashes) = super::join(layers.iter().map(|layer| &layer.schema), "{multiarch}");
-    let mut faults = super::check(&compiled, &clashes, &layers, &Alone { layers: &layers, accounts });
+    let mut faults = super::check(&compiled, &clashes, &layers, &LayersOnly { layers: &layers, accounts });
     // Other keys of layer.json have their own rules.
     faults.retain(|fault| fault.source.is_of_part());
     faults
@@ -63,13 +63,13 @@ fn visit<'a>(name: &str, all: &BTreeMap<String, &'a Layer>, seen: &mut BTreeSet<
     order.push(layer);
 }
 
-/// What layers alone tell of an image.
-struct Alone<'a> {
+/// The contents of an image, as far as they are known from layers.
+struct LayersOnly<'a> {
     layers: &'a [&'a Layer],
     accounts: bool,
 }
 
-impl Alone<'_> {
+impl LayersOnly<'_> {
     /// Whether something may come from packages, whose files are not known yet.
     fn has_packages(&self) -> bool {
         let mut artifacts = self.layers.iter().flat_map(|layer| layer.schema.installs());
@@ -101,7 +101,7 @@ fn places(install: &Install, path: &str) -> bool {
     }
 }
 
-impl Surroundings for Alone<'_> {
+impl Surroundings for LayersOnly<'_> {
     fn text(&self, path: &str) -> Option<String> {
         let file = self.layers.iter().rev().find_map(|layer| layer.files.get(path))?;
         String::from_utf8(file.content.clone()).ok()
