@@ -11,7 +11,7 @@ mod questions;
 mod record;
 mod selections;
 mod templates;
-mod words;
+mod text;
 
 pub(super) use conversation::Conversation;
 pub(super) use database::Debconf;
@@ -19,4 +19,4 @@ pub use fault::{DebconfFault, PresetFault};
 pub(super) use selections::select;
 pub(super) use templates::MAX_TEMPLATES;
 pub use templates::TemplateFault;
-pub(super) use words::{escape, unescape};
+pub(super) use text::{escape, unescape};

@@ -8,7 +8,7 @@ use super::Debconf;
 use super::database::Files;
 use super::fault::DebconfFault;
 use super::record::Text;
-use super::words::words;
+use super::text::words;
 use progress::{Progress, number};
 
 mod commands;

@@ -4,7 +4,7 @@ use super::database::{DataFile, Files};
 use super::fault::DebconfFault;
 use super::record::{Record, Text};
 use super::templates::Template;
-use super::words::choices;
+use super::text::choices;
 
 /// Longest text with its variables filled in.
 const MAX_EXPANDED: usize = 1 << 20;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(super) use super::words::Text;
-use super::words::replace;
+pub(super) use super::text::Text;
+use super::text::replace;
 
 /// Records by their names.
 pub(super) type Records = BTreeMap<Text, Arc<Record>>;

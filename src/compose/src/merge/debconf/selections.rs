@@ -7,7 +7,7 @@ use super::fault::{DebconfFault, PresetFault};
 use super::questions::is_password;
 use super::record::Text;
 use super::templates::{Template, parse};
-use super::words::choices;
+use super::text::choices;
 use super::{Conversation, Debconf};
 use crate::merge::MergeError;
 use crate::merge::place::Target;

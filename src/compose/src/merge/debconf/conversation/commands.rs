@@ -6,7 +6,7 @@ use crate::merge::debconf::fault::DebconfFault;
 use crate::merge::debconf::questions::is_password;
 use crate::merge::debconf::record::Text;
 use crate::merge::debconf::templates::parse;
-use crate::merge::debconf::words::escape;
+use crate::merge::debconf::text::escape;
 
 /// The types that have an answer here.
 const KINDS: [&[u8]; 9] =
