@@ -3,7 +3,7 @@
 //! A compressed archive is decompressed once and kept in the store; an uncompressed one is used in place.
 
 pub mod archive;
-mod asked;
+mod requests;
 mod control;
 mod deb;
 mod error;
@@ -85,8 +85,8 @@ impl Plan {
     /// Every artifact of the manifest must be installed by exactly one of `layers`.
     pub fn new(layers: Vec<Layer>, manifest: &Manifest) -> Result<Self, StageError> {
         let content = manifest.content();
-        asked::check_bases(&layers, content)?;
-        asked::check_upstreams(&layers, content)?;
+        requests::check_bases(&layers, content)?;
+        requests::check_upstreams(&layers, content)?;
         let mut owners = BTreeMap::new();
         for (index, layer) in layers.iter().enumerate() {
             for (_, name, _) in layer.schema.installs() {
@@ -103,7 +103,7 @@ impl Plan {
                 }
             }
         }
-        asked::check_packages(&layers, content)?;
+        requests::check_packages(&layers, content)?;
         let mut chosen = BTreeMap::new();
         for (name, entry) in &content.dependencies {
             let Some(because) = &entry.chosen else { continue };

@@ -1,4 +1,4 @@
-//! What layers ask for, compared with what the manifest was made for: layers and a manifest enter, the first difference leaves.
+//! Checks that a manifest was made for the requests of the layers: base images, packages, downloads and container images.
 
 use super::StageError;
 use vmbake_common::digest::Digest;
