@@ -8,7 +8,7 @@ mod journal;
 mod kept;
 mod parent;
 mod register;
-mod spread;
+mod distribution;
 mod upload;
 mod verify;
 pub mod error;
@@ -27,12 +27,12 @@ use crate::Aws;
 use crate::{LaunchPermission, MachineImage};
 use vmbake_common::progress::{Event, Progress, counted, human_bytes};
 
+use distribution::RegionalImage;
 use error::AmiError;
 use identity::{DISK_DIGEST, Subject};
 use journal::Journal;
 use parent::{Parent, Search, Sent, sent};
 use request::PublishRequest;
-use spread::Placed;
 use upload::{Transferred, Upload};
 use verify::Made;
 use vmbake_distribute::publish::blocks::BLOCK;
@@ -102,8 +102,8 @@ pub fn publish(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> 
         }
         None => run.make(&mut report)?,
     };
-    let source = Placed { aws: run.aws.clone(), image: register::until_available(run.aws, image, SETTLE)? };
-    run.spread(source, &mut report)?;
+    let source = RegionalImage { aws: run.aws.clone(), image: register::until_available(run.aws, image, SETTLE)? };
+    run.distribute(source, &mut report)?;
     Ok(report)
 }
 
@@ -300,17 +300,17 @@ impl<'a> Run<'a> {
     }
 
     /// Copies, tags, permissions and deprecation; parameters last.
-    fn spread(&self, source: Placed, report: &mut PublishReport) -> Result<(), AmiError> {
+    fn distribute(&self, source: RegionalImage, report: &mut PublishReport) -> Result<(), AmiError> {
         report.settled(&source.image);
         report.name.clone_from(&source.image.name);
-        let (copies, made) = spread::copies(&source, self.request, &self.subject)?;
+        let (copies, made) = distribution::copies(&source, self.request, &self.subject)?;
         report.changes += made;
-        report.copies = spread::by_region(&copies);
-        for placed in copies.iter().chain([&source]) {
-            report.changes += spread::settle(placed, self.request, &self.subject)?;
+        report.copies = distribution::by_region(&copies);
+        for image in copies.iter().chain([&source]) {
+            report.changes += distribution::apply_attributes(image, self.request, &self.subject)?;
         }
-        for placed in copies.iter().chain([&source]) {
-            report.changes += spread::parameters(placed, self.request.parameters)?;
+        for image in copies.iter().chain([&source]) {
+            report.changes += distribution::parameters(image, self.request.parameters)?;
         }
         Ok(())
     }

@@ -20,33 +20,33 @@ const VISIBLE: Duration = Duration::from_secs(60);
 const MINUTE: u64 = 60;
 
 /// An AMI in its region.
-pub(super) struct Placed {
+pub(super) struct RegionalImage {
     pub(super) aws: Aws,
     pub(super) image: MachineImage,
 }
 
 /// Copies an AMI to the regions that lack it, and waits for all copies.
 pub(super) fn copies(
-    source: &Placed,
+    source: &RegionalImage,
     request: &PublishRequest<'_>,
     subject: &Subject,
-) -> Result<(Vec<Placed>, usize), AmiError> {
-    let (mut placed, mut made) = (Vec::new(), 0);
+) -> Result<(Vec<RegionalImage>, usize), AmiError> {
+    let (mut images, mut made) = (Vec::new(), 0);
     for region in request.copies {
         let aws = source.aws.in_region(region);
         let (image, is_new) = copy(source, &aws, subject)?;
         made += usize::from(is_new);
-        placed.push(Placed { aws, image });
+        images.push(RegionalImage { aws, image });
     }
-    let placed = placed.into_iter().map(|Placed { aws, image }| {
+    let images = images.into_iter().map(|RegionalImage { aws, image }| {
         let image = until_available(&aws, image, COPY)?;
-        Ok(Placed { aws, image })
+        Ok(RegionalImage { aws, image })
     });
-    Ok((placed.collect::<Result<_, AmiError>>()?, made))
+    Ok((images.collect::<Result<_, AmiError>>()?, made))
 }
 
 /// The copy in a region, and whether it is new.
-fn copy(source: &Placed, aws: &Aws, subject: &Subject) -> Result<(MachineImage, bool), AmiError> {
+fn copy(source: &RegionalImage, aws: &Aws, subject: &Subject) -> Result<(MachineImage, bool), AmiError> {
     let digest = subject.digest.to_string();
     let copy = CopyImage {
         name: &subject.name,
@@ -86,8 +86,12 @@ fn copy(source: &Placed, aws: &Aws, subject: &Subject) -> Result<(MachineImage, 
 }
 
 /// Applies missing tags, permissions and deprecation to an AMI and its snapshots.
-pub(super) fn settle(placed: &Placed, request: &PublishRequest<'_>, subject: &Subject) -> Result<usize, AmiError> {
-    let Placed { aws, image } = placed;
+pub(super) fn apply_attributes(
+    target: &RegionalImage,
+    request: &PublishRequest<'_>,
+    subject: &Subject,
+) -> Result<usize, AmiError> {
+    let RegionalImage { aws, image } = target;
     let mut changes = 0;
     // A different name tag belongs to another publication and is kept.
     let is_name = |key: &str, value: &str| key == "Name" && value == subject.name && image.name != subject.name;
@@ -131,8 +135,8 @@ fn name(permission: &LaunchPermission) -> &str {
 }
 
 /// Sets SSM parameters to the AMI of their region.
-pub(super) fn parameters(placed: &Placed, names: &[String]) -> Result<usize, AmiError> {
-    let Placed { aws, image } = placed;
+pub(super) fn parameters(target: &RegionalImage, names: &[String]) -> Result<usize, AmiError> {
+    let RegionalImage { aws, image } = target;
     let mut changes = 0;
     for name in names {
         let is_set = || Ok((aws.parameter(name)?.as_deref() == Some(&image.id)).then_some(()));
@@ -154,6 +158,6 @@ pub(super) fn parameters(placed: &Placed, names: &[String]) -> Result<usize, Ami
 }
 
 /// The AMIs of all regions.
-pub(super) fn by_region(placed: &[Placed]) -> BTreeMap<String, String> {
-    placed.iter().map(|Placed { aws, image }| (aws.region().to_owned(), image.id.clone())).collect()
+pub(super) fn by_region(images: &[RegionalImage]) -> BTreeMap<String, String> {
+    images.iter().map(|RegionalImage { aws, image }| (aws.region().to_owned(), image.id.clone())).collect()
 }
