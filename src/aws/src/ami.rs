@@ -5,7 +5,7 @@
 //! after a failure, and the next run resumes it. Complete resources are never deleted.
 
 mod journal;
-mod kept;
+mod block_list;
 mod parent;
 mod register;
 mod distribution;
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
                 snapshot
             }
         };
-        kept::keep(self.store, digest, blocks, self.subject.boot_mode.name(), self.request.kms_key)?;
+        block_list::save(self.store, digest, blocks, self.subject.boot_mode.name(), self.request.kms_key)?;
         let image = register::register(self.aws, self.request, &self.subject, &snapshot)?;
         journal.remove()?;
         Ok(image)

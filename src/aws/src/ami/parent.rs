@@ -8,9 +8,9 @@ use crate::Snapshot;
 use vmbake_common::progress::Progress;
 use vmbake_distribute::publish::blocks::{BlockDigest, Blocks};
 
+use super::block_list;
 use super::error::AmiError;
 use super::identity::{ARCHITECTURE, DISK_DIGEST, FAMILY, Subject};
-use super::kept::kept;
 use super::request::ParentChoice;
 
 /// The criteria for a parent.
@@ -114,7 +114,7 @@ impl Search<'_> {
     fn blocks(&self, snapshot: &Snapshot) -> Result<Blocks, String> {
         let tag = snapshot.tags.get(DISK_DIGEST).ok_or("it has no tag with the disk digest")?;
         let digest = tag.parse().map_err(|_| format!("its disk digest {tag} is invalid"))?;
-        if let Some(kept) = kept(self.store, &digest) {
+        if let Some(kept) = block_list::load(self.store, &digest) {
             return match kept.kms_key.as_deref() == self.kms_key {
                 true => Ok(kept.blocks),
                 false => Err("it was made for another key".to_owned()),

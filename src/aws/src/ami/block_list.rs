@@ -23,7 +23,7 @@ const MAX_LIST: u64 = 320 << 20;
 /// The file format.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptBlocks {
+struct BlockListFile {
     /// Disk size in GiB.
     volume_size: u64,
     /// The boot mode.
@@ -35,14 +35,14 @@ struct KeptBlocks {
 }
 
 /// A published disk.
-pub(super) struct Kept {
+pub(super) struct BlockList {
     pub(super) blocks: Blocks,
     /// The requested key.
     pub(super) kms_key: Option<String>,
 }
 
 /// Saves the block list of a disk.
-pub(super) fn keep(
+pub(super) fn save(
     store: &Path,
     digest: &Digest,
     blocks: &Blocks,
@@ -50,30 +50,30 @@ pub(super) fn keep(
     kms_key: Option<&str>,
 ) -> Result<(), PublishError> {
     let path = path(store, digest);
-    let kept = KeptBlocks {
+    let file = BlockListFile {
         volume_size: blocks.gib(),
         boot_mode: boot_mode.to_owned(),
         kms_key: kms_key.map(str::to_owned),
         blocks: blocks.iter().map(SentBlock::from).collect(),
     };
-    let text = serde_json::to_vec(&kept);
+    let text = serde_json::to_vec(&file);
     let text = text.map_err(|error| PublishError::Write { path: path.clone(), source: error.into() })?;
     write_file(&path, &text, true)
 }
 
 /// The saved block list of a disk, if its file is intact.
-pub(super) fn kept(store: &Path, digest: &Digest) -> Option<Kept> {
+pub(super) fn load(store: &Path, digest: &Digest) -> Option<BlockList> {
     let file = ownership::open(&path(store, digest)).ok()?;
-    let kept: KeptBlocks = serde_json::from_reader(BufReader::new(file.take(MAX_LIST))).ok()?;
+    let file: BlockListFile = serde_json::from_reader(BufReader::new(file.take(MAX_LIST))).ok()?;
     let checksum = |block: &SentBlock| -> Option<(u64, BlockDigest)> {
         let mut bytes = BlockDigest::default();
         let len = Base64::decode(&block.checksum, &mut bytes).ok()?.len();
         (len == bytes.len()).then_some((block.index, bytes))
     };
-    let list: Vec<_> = kept.blocks.iter().map(checksum).collect::<Option<_>>()?;
-    let blocks = Blocks::of_list(kept.volume_size, list)?;
-    let is_that = blocks.disk_digest(&kept.boot_mode, kept.kms_key.as_deref()) == *digest;
-    is_that.then_some(Kept { blocks, kms_key: kept.kms_key })
+    let list: Vec<_> = file.blocks.iter().map(checksum).collect::<Option<_>>()?;
+    let blocks = Blocks::of_list(file.volume_size, list)?;
+    let is_that = blocks.disk_digest(&file.boot_mode, file.kms_key.as_deref()) == *digest;
+    is_that.then_some(BlockList { blocks, kms_key: file.kms_key })
 }
 
 fn path(store: &Path, digest: &Digest) -> PathBuf {
@@ -91,13 +91,13 @@ mod tests {
         let list = [(0, [1; 32]), (1, zeros), (2, zeros), (2047, [2; 32])];
         let blocks = Blocks::of_list(1, list).unwrap();
         let digest = blocks.disk_digest("uefi", Some("alias/a"));
-        keep(dir.path(), &digest, &blocks, "uefi", Some("alias/a")).unwrap();
-        let found = kept(dir.path(), &digest).unwrap();
+        save(dir.path(), &digest, &blocks, "uefi", Some("alias/a")).unwrap();
+        let found = load(dir.path(), &digest).unwrap();
         assert_eq!(
             (found.blocks.iter().collect::<Vec<_>>(), found.kms_key.as_deref()),
             (list.to_vec(), Some("alias/a"))
         );
-        assert!(kept(dir.path(), &Digest::of(b"other")).is_none());
+        assert!(load(dir.path(), &Digest::of(b"other")).is_none());
         let file = path(dir.path(), &digest);
         let text = std::fs::read_to_string(&file).unwrap();
         let changes = [
@@ -114,7 +114,7 @@ mod tests {
         for (old, new) in changes {
             assert!(text.contains(old), "{old}");
             std::fs::write(&file, text.replacen(old, new, 1)).unwrap();
-            assert!(kept(dir.path(), &digest).is_none(), "{old} {new}");
+            assert!(load(dir.path(), &digest).is_none(), "{old} {new}");
         }
     }
 
