@@ -8,7 +8,7 @@ mod file;
 mod foreign;
 mod qcow2;
 mod overlay;
-mod same;
+mod image_pair;
 
 use std::fmt;
 use std::fs::File;
@@ -20,11 +20,11 @@ use std::str::FromStr;
 use crate::source::{FileSource, ReadAt};
 use file::ImageFile;
 pub use foreign::{Foreign, quoted};
+pub(crate) use image_pair::{ImagePair, PairBuffers};
 pub use overlay::{Overlay, OverlayPart};
 use qcow2::Qcow2;
 pub(crate) use qcow2::{BACKING_FORMAT, EXTENSIONS_END};
 pub use qcow2::{Backing, BackingNameError, Qcow2Part};
-pub(crate) use same::{ImagePair, PairBuffers};
 
 /// The format of a disk image file, called `raw` or `qcow2` in documents and file extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
