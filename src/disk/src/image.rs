@@ -24,7 +24,7 @@ pub(crate) use image_pair::{ImagePair, PairBuffers};
 pub use overlay::{Overlay, OverlayPart};
 use qcow2::Qcow2;
 pub(crate) use qcow2::{BACKING_FORMAT, EXTENSIONS_END};
-pub use qcow2::{Backing, BackingNameError, Qcow2Part};
+pub use qcow2::{Backing, BackingNameError, Qcow2Structure};
 
 /// The format of a disk image file, called `raw` or `qcow2` in documents and file extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -100,7 +100,7 @@ pub enum ImageError {
     #[error("{}: cannot read {len} bytes at offset {offset:#x}", path.display())]
     Read { path: PathBuf, offset: u64, len: usize, source: io::Error },
     #[error("{}: corrupt qcow2 image: {what} at offset {offset:#x} is {found:#x}, expected {expected}", path.display())]
-    Corrupt { path: PathBuf, what: Qcow2Part, offset: u64, found: u64, expected: String },
+    Corrupt { path: PathBuf, what: Qcow2Structure, offset: u64, found: u64, expected: String },
     #[error("{}: corrupt qcow2 image: cannot decompress the cluster at offset {offset:#x}", path.display())]
     Decompress { path: PathBuf, offset: u64, source: io::Error },
     #[error(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::image_tools::{arg, have, mixed, noise, run};
 use proptest::prelude::*;
 use tempfile::TempDir;
-use vmbake_disk::image::{Image, ImageError, Qcow2Part};
+use vmbake_disk::image::{Image, ImageError, Qcow2Structure};
 use vmbake_disk::source::ReadAt;
 
 /// A small handcrafted image: 512-byte clusters, version 3, one L2 table. Header, L1 table, L2 table, data, compressed
@@ -115,25 +115,25 @@ fn a_dirty_image_is_read() {
 fn corruption_is_reported_with_its_offset() {
     let dir = TempDir::new().unwrap();
     for (at, bytes, part, offset) in [
-        (20, &[0, 0, 0, 8][..], Qcow2Part::ClusterBits, 0x14),
-        (20, &[0, 0, 0, 22], Qcow2Part::ClusterBits, 0x14),
-        (20, &[0xff; 4], Qcow2Part::ClusterBits, 0x14),
-        (24, &[0xff; 8], Qcow2Part::Size, 0x18),
-        (24, &[0, 0, 0, 0, 0, 0, 0x0b, 0x9c], Qcow2Part::Size, 0x18),
-        (24, &[0, 0, 0, 0, 0, 0x10, 0, 0], Qcow2Part::L1Size, 0x24),
-        (32, &[0, 0, 0, 3], Qcow2Part::CryptMethod, 0x20),
-        (36, &[0, 0, 0, 0], Qcow2Part::L1Size, 0x24),
-        (36, &[0, 0x40, 0, 1], Qcow2Part::L1Size, 0x24),
-        (40, &[0, 0, 0, 0, 0, 0, 2, 8], Qcow2Part::L1TableOffset, 0x28),
-        (40, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], Qcow2Part::L1TableOffset, 0x28),
-        (100, &[0, 0, 0, 72], Qcow2Part::HeaderLength, 0x64),
-        (100, &[0, 0, 2, 8], Qcow2Part::HeaderLength, 0x64),
-        (104, &[1], Qcow2Part::CompressionType, 0x68),
-        (512, &[0x80, 0, 0, 0, 0, 0, 4, 1], Qcow2Part::L1Entry, 0x200),
-        (512, &[0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], Qcow2Part::L2Table, 0xfffffffffffe00),
-        (1024, &[0, 0, 0, 0, 0, 0, 6, 2], Qcow2Part::L2Entry, 0x400),
-        (1024, &[0x80, 0, 0, 0, 0, 0, 0x0a, 0], Qcow2Part::DataCluster, 0xa00),
-        (1056, &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Qcow2Part::L2Entry, 0x420),
+        (20, &[0, 0, 0, 8][..], Qcow2Structure::ClusterBits, 0x14),
+        (20, &[0, 0, 0, 22], Qcow2Structure::ClusterBits, 0x14),
+        (20, &[0xff; 4], Qcow2Structure::ClusterBits, 0x14),
+        (24, &[0xff; 8], Qcow2Structure::Size, 0x18),
+        (24, &[0, 0, 0, 0, 0, 0, 0x0b, 0x9c], Qcow2Structure::Size, 0x18),
+        (24, &[0, 0, 0, 0, 0, 0x10, 0, 0], Qcow2Structure::L1Size, 0x24),
+        (32, &[0, 0, 0, 3], Qcow2Structure::CryptMethod, 0x20),
+        (36, &[0, 0, 0, 0], Qcow2Structure::L1Size, 0x24),
+        (36, &[0, 0x40, 0, 1], Qcow2Structure::L1Size, 0x24),
+        (40, &[0, 0, 0, 0, 0, 0, 2, 8], Qcow2Structure::L1TableOffset, 0x28),
+        (40, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], Qcow2Structure::L1TableOffset, 0x28),
+        (100, &[0, 0, 0, 72], Qcow2Structure::HeaderLength, 0x64),
+        (100, &[0, 0, 2, 8], Qcow2Structure::HeaderLength, 0x64),
+        (104, &[1], Qcow2Structure::CompressionType, 0x68),
+        (512, &[0x80, 0, 0, 0, 0, 0, 4, 1], Qcow2Structure::L1Entry, 0x200),
+        (512, &[0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], Qcow2Structure::L2Table, 0xfffffffffffe00),
+        (1024, &[0, 0, 0, 0, 0, 0, 6, 2], Qcow2Structure::L2Entry, 0x400),
+        (1024, &[0x80, 0, 0, 0, 0, 0, 0x0a, 0], Qcow2Structure::DataCluster, 0xa00),
+        (1056, &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Qcow2Structure::L2Entry, 0x420),
     ] {
         let mut image = small(0);
         image[at..at + bytes.len()].copy_from_slice(bytes);

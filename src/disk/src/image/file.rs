@@ -4,7 +4,7 @@ use std::fs::{File, FileType, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{Foreign, ImageError, Qcow2Part};
+use super::{Foreign, ImageError, Qcow2Structure};
 use crate::source::FileSource;
 
 /// The type of a file that is neither regular nor a directory.
@@ -61,7 +61,7 @@ impl ImageFile {
     }
 
     /// Fills `buf` from `offset`; `what` is the structure for the error if the file ends inside it.
-    pub fn read(&self, buf: &mut [u8], offset: u64, what: Qcow2Part) -> Result<(), ImageError> {
+    pub fn read(&self, buf: &mut [u8], offset: u64, what: Qcow2Structure) -> Result<(), ImageError> {
         self.require(offset, buf.len() as u64, what)?;
         self.read_inside(buf, offset)
     }
@@ -74,7 +74,7 @@ impl ImageFile {
     }
 
     /// Refuses a structure outside of the file.
-    pub fn require(&self, offset: u64, len: u64, what: Qcow2Part) -> Result<(), ImageError> {
+    pub fn require(&self, offset: u64, len: u64, what: Qcow2Structure) -> Result<(), ImageError> {
         match offset.checked_add(len) {
             Some(end) if end <= self.len => Ok(()),
             _ => {
@@ -87,7 +87,7 @@ impl ImageFile {
     /// A value that the format does not allow.
     pub fn corrupt(
         &self,
-        what: Qcow2Part,
+        what: Qcow2Structure,
         offset: u64,
         found: impl Into<u64>,
         expected: impl Into<String>,

@@ -11,7 +11,7 @@ mod cache;
 mod check;
 mod decode;
 mod header;
-mod part;
+mod structure;
 mod table;
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub use backing::{Backing, BackingNameError, END as EXTENSIONS_END, FORMAT as BA
 use cache::Cache;
 use decode::Decompressor;
 use header::Header;
-pub use part::Qcow2Part;
+pub use structure::Qcow2Structure;
 use table::{L2Table, Mapping};
 
 /// Size of the cache of L2 tables: 128 GiB of disk with 64 KiB clusters.
@@ -71,7 +71,7 @@ impl Qcow2 {
     }
 
     fn with_tables(file: ImageFile, header: Header) -> Result<Self, ImageError> {
-        let l1 = table::read_words(&file, header.l1_table_offset, header.l1_len, Qcow2Part::L1Table)?;
+        let l1 = table::read_words(&file, header.l1_table_offset, header.l1_len, Qcow2Structure::L1Table)?;
         let cluster_size = header.cluster_size();
         Ok(Self {
             shared: check::check(&file, &header, &l1)?,
@@ -96,7 +96,7 @@ impl Qcow2 {
             let within = offset % self.cluster_size();
             match mapping {
                 Mapping::Absent | Mapping::Zero => part.fill(0),
-                Mapping::Plain(host) => self.file.read(part, host + within, Qcow2Part::DataCluster)?,
+                Mapping::Plain(host) => self.file.read(part, host + within, Qcow2Structure::DataCluster)?,
                 // A whole cluster is not cached, as it is usually read once, unless it is shared.
                 Mapping::Compressed { offset, len }
                     if part.len() as u64 == self.cluster_size() && !self.shared.contains(&offset) =>
@@ -182,7 +182,7 @@ impl Qcow2 {
     /// Reads the first frame of a cluster found by [`Self::packed`]; empty if there is no frame.
     pub fn frame<'a>(&self, (offset, len): (u64, u64), buffer: &'a mut Vec<u8>) -> Result<&'a [u8], ImageError> {
         buffer.resize(index(len), 0);
-        self.file.read(buffer, offset, Qcow2Part::CompressedCluster)?;
+        self.file.read(buffer, offset, Qcow2Structure::CompressedCluster)?;
         let frame = zstd::zstd_safe::find_frame_compressed_size(buffer).unwrap_or(0);
         Ok(&buffer[..frame.min(buffer.len())])
     }
@@ -229,7 +229,7 @@ impl Qcow2 {
     /// Decompresses at most `len` bytes at `offset` of the file into `cluster`.
     fn decompress(&self, offset: u64, len: u64, cluster: &mut [u8]) -> Result<(), ImageError> {
         let mut data = vec![0; index(len)];
-        self.file.read(&mut data, offset, Qcow2Part::CompressedCluster)?;
+        self.file.read(&mut data, offset, Qcow2Structure::CompressedCluster)?;
         let decompressed = self.decompressor.decompress(&data, cluster);
         decompressed.map_err(|source| self.file.bad_cluster(offset, source))
     }

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::header::{Header, be32, be64};
-use super::{ImageError, ImageFile, Qcow2Part};
+use super::{ImageError, ImageFile, Qcow2Structure};
 use crate::image::Format;
 
 /// Header extension with the format of the backing file.
@@ -67,7 +67,7 @@ impl Backing {
             return Err(unsupported(format!("{found} as an overlay")));
         }
         let mut first = vec![0; usize::try_from(header.cluster_size().min(file.len())).unwrap_or(HEADER)];
-        file.read(&mut first, 0, Qcow2Part::Header)?;
+        file.read(&mut first, 0, Qcow2Structure::Header)?;
         let fixed = first.first_chunk().ok_or_else(|| unsupported("a truncated header".to_owned()))?;
         for (at, what) in [(60, "snapshots"), (80, "compatible features"), (88, "autoclear features")] {
             let found = if at == 60 { u64::from(be32(fixed, at)) } else { be64(fixed, at) };

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::header::Header;
 use super::table::{self, L2Table, Mapping};
-use super::{ImageError, ImageFile, Qcow2Part, index};
+use super::{ImageError, ImageFile, Qcow2Structure, index};
 
 /// Maximum bytes of a disk for each byte of its file. Real images stay far below 50, a bomb of repeated bytes exceeds
 /// 1,000.
@@ -43,7 +43,7 @@ fn tables(file: &ImageFile, header: &Header, l1: &[u64]) -> Result<Vec<(u64, u64
     }
     tables.sort_unstable();
     if let Some([_, (offset, number)]) = tables.array_windows().find(|[(a, _), (b, _)]| a == b) {
-        return Err(file.corrupt(Qcow2Part::L1Entry, header.l1_entry(*number), *offset, "an unshared L2 table"));
+        return Err(file.corrupt(Qcow2Structure::L1Entry, header.l1_entry(*number), *offset, "an unshared L2 table"));
     }
     // In the order of the disk, so that the first fault is that of the lowest offset.
     let mut tables: Vec<(u64, u64)> = tables.into_iter().map(|(offset, number)| (number, offset)).collect();
@@ -70,7 +70,7 @@ impl Walk<'_> {
             let len = cluster.min(self.header.size - at);
             match table::mapping(self.file, self.header, &table, i)? {
                 Mapping::Absent | Mapping::Zero => continue,
-                Mapping::Plain(host) => self.file.require(host, len, Qcow2Part::DataCluster)?,
+                Mapping::Plain(host) => self.file.require(host, len, Qcow2Structure::DataCluster)?,
                 Mapping::Compressed { offset, .. } => self.compressed.push(offset),
             }
             self.held = self.held.saturating_add(len);

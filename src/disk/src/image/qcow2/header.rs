@@ -6,7 +6,7 @@
 //! Snapshots are ignored: the active layer is read. An image with the dirty bit is accepted: its reference counts may
 //! be stale, but reading does not use them.
 
-use super::{ImageError, ImageFile, Qcow2Part};
+use super::{ImageError, ImageFile, Qcow2Structure};
 use crate::image::ClusterCompression;
 
 /// "QFI" and 0xfb.
@@ -50,23 +50,23 @@ impl Header {
     /// Reads and validates the header of `file`, which has a backing file if it is an overlay.
     pub fn read(file: &ImageFile, is_overlay: bool) -> Result<Self, ImageError> {
         let mut bytes = [0; FULL_LEN];
-        file.read(&mut bytes[..V2_LEN], 0, Qcow2Part::Header)?;
+        file.read(&mut bytes[..V2_LEN], 0, Qcow2Structure::Header)?;
         let version = be32(&bytes, 4);
         match version {
             2 => {}
             3 => {
-                file.read(&mut bytes[..V3_LEN], 0, Qcow2Part::Header)?;
+                file.read(&mut bytes[..V3_LEN], 0, Qcow2Structure::Header)?;
                 let header_length = be32(&bytes, 100);
                 if header_length < 104 || !header_length.is_multiple_of(8) {
                     return Err(file.corrupt(
-                        Qcow2Part::HeaderLength,
+                        Qcow2Structure::HeaderLength,
                         100,
                         header_length,
                         "a multiple of 8, at least 104",
                     ));
                 }
                 if header_length >= 112 {
-                    file.read(&mut bytes, 0, Qcow2Part::Header)?;
+                    file.read(&mut bytes, 0, Qcow2Structure::Header)?;
                 }
             }
             _ => return Err(file.unsupported(format!("version {version}"), CONVERT)),
@@ -86,11 +86,11 @@ impl Header {
         };
         let cluster_bits = be32(&bytes, 20);
         if !(9..=21).contains(&cluster_bits) {
-            return Err(file.corrupt(Qcow2Part::ClusterBits, 20, cluster_bits, "9 to 21"));
+            return Err(file.corrupt(Qcow2Structure::ClusterBits, 20, cluster_bits, "9 to 21"));
         }
         if version >= 3 && be32(&bytes, 100) > 1 << cluster_bits {
             return Err(file.corrupt(
-                Qcow2Part::HeaderLength,
+                Qcow2Structure::HeaderLength,
                 100,
                 be32(&bytes, 100),
                 "no more than the first cluster",
@@ -98,7 +98,7 @@ impl Header {
         }
         let size = be64(&bytes, 24);
         if !size.is_multiple_of(SECTOR) {
-            return Err(file.corrupt(Qcow2Part::Size, 24, size, "a multiple of 512"));
+            return Err(file.corrupt(Qcow2Structure::Size, 24, size, "a multiple of 512"));
         }
         let l1_table_offset = be64(&bytes, 40);
         let l1_len = check_l1(file, cluster_bits, size, be32(&bytes, 36), l1_table_offset)?;
@@ -129,7 +129,7 @@ fn refuse_features(file: &ImageFile, bytes: &[u8; FULL_LEN], version: u32) -> Re
             let hint = "decrypt it first: qemu-img convert --image-opts -O qcow2 driver=qcow2,encrypt.key-secret=… NEW";
             return Err(file.unsupported("encryption", hint));
         }
-        other => return Err(file.corrupt(Qcow2Part::CryptMethod, 32, other, "0, 1 or 2")),
+        other => return Err(file.corrupt(Qcow2Structure::CryptMethod, 32, other, "0, 1 or 2")),
     }
     if version == 2 {
         return Ok(());
@@ -158,10 +158,15 @@ fn compression(file: &ImageFile, bytes: &[u8; FULL_LEN]) -> Result<ClusterCompre
     match (named, bytes[104]) {
         (false, 0) => Ok(ClusterCompression::Zlib),
         (true, 1) => Ok(ClusterCompression::Zstd),
-        (true, 0) => {
-            Err(file.corrupt(Qcow2Part::CompressionType, 104, 0u64, "another type than 0, as its feature bit is set"))
+        (true, 0) => Err(file.corrupt(
+            Qcow2Structure::CompressionType,
+            104,
+            0u64,
+            "another type than 0, as its feature bit is set",
+        )),
+        (false, other) => {
+            Err(file.corrupt(Qcow2Structure::CompressionType, 104, other, "0, as its feature bit is not set"))
         }
-        (false, other) => Err(file.corrupt(Qcow2Part::CompressionType, 104, other, "0, as its feature bit is not set")),
         (true, other) => Err(file.unsupported(format!("compression type {other}"), CONVERT)),
     }
 }
@@ -173,28 +178,29 @@ fn check_l1(file: &ImageFile, cluster_bits: u32, size: u64, l1_size: u32, offset
     let needed = size.div_ceil(1 << l2_reach_bits);
     let most = MAX_L1_BYTES / 8;
     if needed > most {
-        return Err(file.corrupt(Qcow2Part::Size, 24, size, format!("at most {:#x}", most << l2_reach_bits)));
+        return Err(file.corrupt(Qcow2Structure::Size, 24, size, format!("at most {:#x}", most << l2_reach_bits)));
     }
     if u64::from(l1_size) > most {
-        return Err(file.corrupt(Qcow2Part::L1Size, 36, l1_size, format!("at most {most:#x}")));
+        return Err(file.corrupt(Qcow2Structure::L1Size, 36, l1_size, format!("at most {most:#x}")));
     }
     if u64::from(l1_size) < needed {
         return Err(file.corrupt(
-            Qcow2Part::L1Size,
+            Qcow2Structure::L1Size,
             36,
             l1_size,
             format!("at least {needed:#x} for a disk of {size:#x} bytes"),
         ));
     }
     if !offset.is_multiple_of(1 << cluster_bits) {
-        return Err(file.corrupt(Qcow2Part::L1TableOffset, 40, offset, "a multiple of the cluster size"));
+        return Err(file.corrupt(Qcow2Structure::L1TableOffset, 40, offset, "a multiple of the cluster size"));
     }
     // Before allocating memory, check that the file contains the table.
     if offset.checked_add(needed * 8).is_none_or(|end| end > file.len()) {
         let expected = format!("{needed:#x} entries inside the file of {:#x} bytes", file.len());
-        return Err(file.corrupt(Qcow2Part::L1TableOffset, 40, offset, expected));
+        return Err(file.corrupt(Qcow2Structure::L1TableOffset, 40, offset, expected));
     }
-    usize::try_from(needed).map_err(|_| file.corrupt(Qcow2Part::Size, 24, size, "an L1 table that fits into memory"))
+    usize::try_from(needed)
+        .map_err(|_| file.corrupt(Qcow2Structure::Size, 24, size, "an L1 table that fits into memory"))
 }
 
 pub(super) fn be32(bytes: &[u8; FULL_LEN], at: usize) -> u32 {

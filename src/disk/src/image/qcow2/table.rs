@@ -4,7 +4,7 @@
 //! incompatible feature bit.
 
 use super::header::Header;
-use super::{ImageError, ImageFile, Qcow2Part, index};
+use super::{ImageError, ImageFile, Qcow2Structure, index};
 
 /// Bits 9 to 55 of an L1 entry and of an L2 entry for a plain cluster.
 const OFFSET_MASK: u64 = 0x00ff_ffff_ffff_fe00;
@@ -25,7 +25,7 @@ impl L2Table {
     /// Reads the table at `offset`.
     pub fn read(file: &ImageFile, header: &Header, offset: u64) -> Result<Self, ImageError> {
         let count = index(header.cluster_size() / 8);
-        Ok(Self { offset, entries: read_words(file, offset, count, Qcow2Part::L2Table)? })
+        Ok(Self { offset, entries: read_words(file, offset, count, Qcow2Structure::L2Table)? })
     }
 }
 
@@ -43,7 +43,7 @@ pub enum Mapping {
 }
 
 /// Reads `count` words at `offset`.
-pub fn read_words(file: &ImageFile, offset: u64, count: usize, what: Qcow2Part) -> Result<Vec<u64>, ImageError> {
+pub fn read_words(file: &ImageFile, offset: u64, count: usize, what: Qcow2Structure) -> Result<Vec<u64>, ImageError> {
     let mut bytes = vec![0; count * 8];
     file.read(&mut bytes, offset, what)?;
     let (words, _) = bytes.as_chunks::<8>();
@@ -53,11 +53,11 @@ pub fn read_words(file: &ImageFile, offset: u64, count: usize, what: Qcow2Part) 
 /// The offset of the L2 table in an L1 entry at `at`, if any.
 pub fn l2_offset(file: &ImageFile, header: &Header, entry: u64, at: u64) -> Result<Option<u64>, ImageError> {
     if entry & !(OFFSET_MASK | COPIED) != 0 {
-        return Err(file.corrupt(Qcow2Part::L1Entry, at, entry, "reserved bits clear"));
+        return Err(file.corrupt(Qcow2Structure::L1Entry, at, entry, "reserved bits clear"));
     }
     let offset = entry & OFFSET_MASK;
     if !offset.is_multiple_of(1 << header.cluster_bits) {
-        return Err(file.corrupt(Qcow2Part::L1Entry, at, entry, "an L2 table at a multiple of the cluster size"));
+        return Err(file.corrupt(Qcow2Structure::L1Entry, at, entry, "an L2 table at a multiple of the cluster size"));
     }
     Ok((offset != 0).then_some(offset))
 }
@@ -65,7 +65,7 @@ pub fn l2_offset(file: &ImageFile, header: &Header, entry: u64, at: u64) -> Resu
 /// Decodes entry `i` of an L2 table.
 pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> Result<Mapping, ImageError> {
     let (entry, at) = (table.entries[i], table.offset + i as u64 * 8);
-    let corrupt = |expected: &str| Err(file.corrupt(Qcow2Part::L2Entry, at, entry, expected));
+    let corrupt = |expected: &str| Err(file.corrupt(Qcow2Structure::L2Entry, at, entry, expected));
     if entry & COMPRESSED != 0 {
         let (offset, len) = compressed_range(header, entry);
         // The last sector may be truncated after the data.

@@ -1,10 +1,10 @@
-//! The parts of a qcow2 image, with their names in the specification.
+//! The structures of a qcow2 image, with their names in the specification.
 
 use std::fmt;
 
-/// A part of an image.
+/// A structure or header field of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Qcow2Part {
+pub enum Qcow2Structure {
     Header,
     /// `header_length`.
     HeaderLength,
@@ -29,7 +29,7 @@ pub enum Qcow2Part {
     CompressedCluster,
 }
 
-impl fmt::Display for Qcow2Part {
+impl fmt::Display for Qcow2Structure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Header => "header",
