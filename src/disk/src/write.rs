@@ -17,7 +17,7 @@ mod chunk;
 mod block;
 mod clusters;
 mod compressor;
-mod ahead;
+mod precompress;
 mod files;
 mod file;
 mod raw;
@@ -35,7 +35,6 @@ use std::num::NonZeroUsize;
 
 use crate::disk::Disk;
 use crate::image::{ClusterCompression, Format};
-use ahead::Ahead;
 pub use block::{BLOCK_LEN, Block};
 pub use chunk::Chunk;
 use chunk::Job;
@@ -46,6 +45,7 @@ use files::Files;
 pub use measure::{GroupHashes, fsverity};
 pub use overlay::{Changed, differences, write_overlay};
 pub use patch::{Patched, patch};
+use precompress::Precompressed;
 pub use sink::{HashBlock, Needs, Sink};
 
 /// A file to write.
@@ -190,9 +190,10 @@ pub fn write_again(
     let looks = only_qcow2 && !qcow2.is_empty() && known(Format::Qcow2).is_none();
     let job = |needs| Job { disk, needs, earlier: &qcow2 };
     let needs = compression.filter(|_| looks).map(Needs::clusters);
-    let mut ahead = needs.map_or_else(|| Ok(Ahead::default()), |needs| Ahead::look(&job(needs), threads))?;
-    let files = Files::begin(disk, outputs, known, ahead.plan.take())?;
-    run(&job(files.needs()), ahead, files, threads, progress)
+    let mut precompressed =
+        needs.map_or_else(|| Ok(Precompressed::default()), |needs| Precompressed::compress(&job(needs), threads))?;
+    let files = Files::begin(disk, outputs, known, precompressed.plan.take())?;
+    run(&job(files.needs()), precompressed, files, threads, progress)
 }
 
 /// Writes `disk` to a sink; `progress` receives the number of additional bytes of the disk done.
@@ -204,18 +205,18 @@ pub fn write_to<S: Sink>(
 ) -> Result<S::Written, S::Error> {
     check_sources(disk)?;
     let job = Job { disk, needs: sink.needs(), earlier: &[] };
-    run(&job, Ahead::default(), sink, threads, progress)
+    run(&job, Precompressed::default(), sink, threads, progress)
 }
 
 fn run<S: Sink>(
     job: &Job<'_>,
-    ahead: Ahead,
+    precompressed: Precompressed,
     mut sink: S,
     threads: NonZeroUsize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<S::Written, S::Error> {
     let mut done = 0;
-    ahead.run(job, threads, |chunk| {
+    precompressed.run(job, threads, |chunk| {
         sink.append(chunk)?;
         progress(chunk.end() - done);
         done = chunk.end();

@@ -12,18 +12,18 @@ use super::qcow2::Plan;
 /// Maximum bytes of new chunks in memory: compressed, and with their data if they have plain clusters.
 const MAX_NEW: usize = 80 << 20;
 
-/// The result.
+/// The new chunks of a disk, compressed, and the layout of the file.
 #[derive(Default)]
-pub struct Ahead {
+pub struct Precompressed {
     /// Finished chunks, by their offsets on the disk.
     chunks: BTreeMap<u64, Chunk>,
     /// The layout of the file; `None` if too much is new.
     pub plan: Option<Plan>,
 }
 
-impl Ahead {
+impl Precompressed {
     /// Examines all chunks of the disk, and finishes the new ones unless there are too many.
-    pub fn look(job: &Job<'_>, threads: NonZeroUsize) -> Result<Self, WriteError> {
+    pub fn compress(job: &Job<'_>, threads: NonZeroUsize) -> Result<Self, WriteError> {
         let (mut found, mut new) = (Vec::new(), 0);
         let look = |worker: &mut Worker<'_>, chunk: &mut Chunk| Ok(worker.look(chunk));
         pipeline::run(job, threads, pipeline::starts(job.disk), look, |chunk, stored| {
