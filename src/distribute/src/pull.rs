@@ -12,7 +12,7 @@ mod rollback;
 mod wanted;
 mod sidecars;
 mod known;
-mod part;
+mod partial;
 mod transfer;
 
 use std::num::NonZeroUsize;
@@ -36,7 +36,7 @@ pub use error::PullError;
 pub use rollback::SeenReleases;
 pub(crate) use signed::bundles as bundles_of;
 
-use part::Part;
+use partial::PartialImage;
 use sidecars::Sidecars;
 use wanted::WantedImage;
 
@@ -114,7 +114,7 @@ pub fn pull(request: &PullRequest<'_>) -> Result<PullReport, PullError> {
             Ok(PullReport { files, ..report })
         }
         _ => {
-            let mut part = Part::open(&image, wanted.config.size)?;
+            let mut part = PartialImage::open(&image, wanted.config.size)?;
             let report = transfer::chunks(request, &wanted, &mut part, report)?;
             part.check(&wanted.config.checksum, request.threads)?;
             let files = write_all(request, &sidecars)?;

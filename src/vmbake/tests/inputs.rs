@@ -195,7 +195,7 @@ const OTHERS: &[(&str, usize)] = &[
     ("qemu/src/overlay.rs", 1),
     // Outputs and directories.
     ("common/src/atomic_file.rs", 1),
-    ("distribute/src/pull/part.rs", 1),
+    ("distribute/src/pull/partial.rs", 1),
     ("distribute/src/archive/staged.rs", 4),
     ("sysext/src/folder.rs", 2),
     ("pin/src/update/open.rs", 1),

@@ -18,7 +18,7 @@ use vmbake_oci::Descriptor;
 
 use super::error::PullError;
 use super::known::OldImage;
-use super::part::Part;
+use super::partial::PartialImage;
 use super::wanted::WantedImage;
 use super::{PullReport, PullRequest};
 
@@ -36,7 +36,7 @@ struct Missing<'a> {
 pub(super) fn chunks(
     request: &PullRequest<'_>,
     image: &WantedImage,
-    part: &mut Part,
+    part: &mut PartialImage,
     report: PullReport,
 ) -> Result<PullReport, PullError> {
     let chunk_size = image.config.chunk_size;
@@ -66,7 +66,7 @@ pub(super) fn chunks(
 /// an earlier attempt wrote them.
 fn missing<'a>(
     image: &'a WantedImage,
-    part: &Part,
+    part: &PartialImage,
     threads: NonZeroUsize,
     in_place: &dyn Fn(usize, bool),
 ) -> Result<Vec<Missing<'a>>, PullError> {
@@ -104,7 +104,7 @@ fn missing<'a>(
 fn fetch(
     request: &PullRequest<'_>,
     image: &WantedImage,
-    part: &Part,
+    part: &PartialImage,
     old: Option<&OldImage>,
     missing: &Missing<'_>,
     report: &Mutex<PullReport>,

@@ -28,7 +28,7 @@ const MODE: u32 = 0o644;
 
 /// A partial image. Other pulls of the same image wait for it.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PartialImage {
     path: PathBuf,
     target: PathBuf,
     file: File,
@@ -36,7 +36,7 @@ pub(super) struct Part {
     is_old: bool,
 }
 
-impl Part {
+impl PartialImage {
     /// Opens the partial file of `target`, with `size` bytes.
     pub(super) fn open(target: &Path, size: u64) -> Result<Self, PullError> {
         let folder = target.parent().unwrap_or(Path::new("."));
