@@ -1,7 +1,7 @@
 //! `cp`.
 
 mod node;
-mod same;
+mod same_file;
 
 use super::backups::{Backups, backups};
 use super::options::{Accepted, Options, parse};
@@ -11,7 +11,7 @@ use crate::eval::Run;
 use crate::files::{Errno, Follow};
 use crate::shell::Shell;
 
-pub(super) use same::{Replaced, Same, same_file};
+pub(super) use same_file::{Replaced, SameFile, same_file};
 
 const OPTIONS: Accepted = Accepted {
     letters: b"abdfHlnPLpRrsS:t:TuvxZ",

@@ -1,7 +1,7 @@
 //! `install`.
 
 use super::backups::{Backups, backups};
-use super::copy::{self, Dereference, Replaced, Same, same_file};
+use super::copy::{self, Dereference, Replaced, SameFile, same_file};
 use super::options::{Accepted, Options, parse};
 use super::targets::{Created, Targets, occupant, targets};
 use super::{cannot, complain, make, modes, owners, paths, quoted};
@@ -197,7 +197,7 @@ fn replace(
         removes: true,
     };
     let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "install", &parts.concat()).map(Err);
-    if same_file(shell, (source, node), (place, old), &replaced) == Same::Yes {
+    if same_file(shell, (source, node), (place, old), &replaced) == SameFile::Yes {
         return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
     }
     if old.is_dir() {

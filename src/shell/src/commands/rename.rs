@@ -1,7 +1,7 @@
 //! `mv`.
 
 use super::backups::{Backups, Control, backups};
-use super::copy::{Dereference, Replaced, Same, same_file};
+use super::copy::{Dereference, Replaced, SameFile, same_file};
 use super::options::{Accepted, Options, parse};
 use super::targets::{Created, occupant, targets};
 use super::{cannot, complain, quoted};
@@ -148,7 +148,7 @@ impl Moving {
         };
         let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "mv", &parts.concat()).map(Err);
         let same = same_file(shell, (source, node), (place, old), &replaced);
-        if same == Same::Yes && !self.no_clobber {
+        if same == SameFile::Yes && !self.no_clobber {
             return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }
         if self.update && !self.no_clobber && !node.is_dir() {
@@ -159,7 +159,7 @@ impl Moving {
         if self.no_clobber || (self.update && !node.is_dir() && old.mtime >= node.mtime) {
             return Ok(Err(0));
         }
-        if same == Same::Unlink {
+        if same == SameFile::Unlink {
             let path = shell.path(source);
             return match shell.files.remove(&path) {
                 Ok(()) => Ok(Err(0)),

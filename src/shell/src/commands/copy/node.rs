@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::attributes::{Through, below, mark_entries};
 use super::super::targets::{Created, Entry, entry, occupant, same_entry};
 use super::super::{cannot, complain, join, quoted};
-use super::{Copying, Dereference, Replaced, Same, same_file};
+use super::{Copying, Dereference, Replaced, SameFile, same_file};
 use crate::error::ErrorKind;
 use crate::eval::Run;
 use crate::files::{Aspect, Errno, Follow, Node, NodeKind};
@@ -128,7 +128,7 @@ impl<'c, 'h> Copier<'c, 'h> {
         };
         let same = same_file(self.shell, (source, node), (place, old), &replaced);
         let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "cp", &parts.concat()).map(Step::Over);
-        if same == Same::Yes && !self.how.no_clobber {
+        if same == SameFile::Yes && !self.how.no_clobber {
             return fail(self.shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }
         if how.update && !how.no_clobber && !node.is_dir() {
@@ -140,7 +140,7 @@ impl<'c, 'h> Copier<'c, 'h> {
             return Err(self.shell.fatal(ErrorKind::Clock { what: "which of two new files is newer".to_owned() }));
         }
         // cp -n of Debian 13 succeeds, unlike coreutils 9.2 to 9.4.
-        if !node.is_dir() && (how.no_clobber || (how.update && old.mtime >= node.mtime)) || same == Same::Done {
+        if !node.is_dir() && (how.no_clobber || (how.update && old.mtime >= node.mtime)) || same == SameFile::Done {
             return Ok(Step::Over(0));
         }
         if node.is_dir() && !old.is_dir() {

@@ -18,7 +18,7 @@ pub(in super::super) struct Replaced {
 
 /// What a program does with its source and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Same {
+pub(in super::super) enum SameFile {
     /// Goes on.
     No,
     /// Fails.
@@ -35,11 +35,11 @@ pub(in super::super) fn same_file(
     (source, node): (&[u8], &Node),
     (place, old): (&[u8], &Node),
     how: &Replaced,
-) -> Same {
+) -> SameFile {
     let same = node.id == old.id;
-    let ok = |fits: bool| if fits { Same::No } else { Same::Yes };
+    let ok = |fits: bool| if fits { SameFile::No } else { SameFile::Yes };
     if same && how.hard {
-        return Same::Done;
+        return SameFile::Done;
     }
     let never = how.dereference == Dereference::Never;
     let (mut node_link, mut old_link) = (*node, *old);
@@ -47,18 +47,18 @@ pub(in super::super) fn same_file(
         if node.is_symlink() && old.is_symlink() {
             let entry = same_entry(shell, source, place);
             let unlinks = !entry && !how.backs_up && same && how.moves;
-            return if unlinks { Same::Unlink } else { ok(!entry) };
+            return if unlinks { SameFile::Unlink } else { ok(!entry) };
         }
     } else {
         if !same {
-            return Same::No;
+            return SameFile::No;
         }
         let (Ok(one), Ok(other)) = (shell.stat(source, Follow::No), shell.stat(place, Follow::No)) else {
-            return Same::No;
+            return SameFile::No;
         };
         (node_link, old_link) = (one, other);
         if node_link.is_symlink() && old_link.is_symlink() && how.removes {
-            return Same::No;
+            return SameFile::No;
         }
     }
     let same_link = node_link.id == old_link.id;
@@ -69,7 +69,7 @@ pub(in super::super) fn same_file(
     }
     if how.moves || how.removes {
         if old_link.is_symlink() {
-            return Same::No;
+            return SameFile::No;
         }
         if same_link && !entry {
             return ok(!how.moves);
@@ -77,23 +77,23 @@ pub(in super::super) fn same_file(
     }
     if !node_link.is_symlink() && !old_link.is_symlink() {
         if !same_link {
-            return Same::No;
+            return SameFile::No;
         }
         if how.hard {
-            return Same::Done;
+            return SameFile::Done;
         }
     }
     if how.symbolic && old_link.is_symlink() {
-        return Same::No;
+        return SameFile::No;
     }
     if never {
         let target = |path: &[u8], found: Node| shell.stat(path, Follow::Yes).unwrap_or(found).id;
         if target(source, node_link) != target(place, old_link) {
-            return Same::No;
+            return SameFile::No;
         }
         if how.hard {
-            return if old_link.is_symlink() { Same::No } else { Same::Done };
+            return if old_link.is_symlink() { SameFile::No } else { SameFile::Done };
         }
     }
-    Same::Yes
+    SameFile::Yes
 }
