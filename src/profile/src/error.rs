@@ -9,14 +9,14 @@ use vmbake_common::spelling::{did_you_mean, near, of_path};
 
 /// A place in a file that people wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct Location {
     /// The file.
     pub path: PathBuf,
     pub line: usize,
     pub column: usize,
 }
 
-impl fmt::Display for Spot {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.path.display(), self.line, self.column)
     }
@@ -30,21 +30,21 @@ pub enum ProfileError {
     #[error("{path}: expected UTF-8")]
     NotText { path: PathBuf },
     #[error("{spot}: not valid YAML: {message}")]
-    Syntax { spot: Spot, message: String },
+    Syntax { spot: Location, message: String },
     #[error("{spot}: {what}")]
-    Unsupported { spot: Spot, what: &'static str },
+    Unsupported { spot: Location, what: &'static str },
     #[error("{spot}: unknown field {field}")]
-    UnknownField { spot: Spot, field: String, known: Vec<&'static str> },
+    UnknownField { spot: Location, field: String, known: Vec<&'static str> },
     #[error("{spot}: missing field {field}")]
-    MissingField { spot: Spot, field: &'static str },
+    MissingField { spot: Location, field: &'static str },
     #[error("{spot}: expected {expected}, found {found}")]
-    Value { spot: Spot, expected: String, found: String },
+    Value { spot: Location, expected: String, found: String },
     #[error("{spot}: {what} is refused: {why}")]
-    Refused { spot: Spot, what: String, why: &'static str },
+    Refused { spot: Location, what: String, why: &'static str },
     #[error("{spot}: template: {message}")]
     Template {
         /// Where: the line of its fault, or the first one.
-        spot: Spot,
+        spot: Location,
         message: String,
     },
     #[error("--set {option}: OSM has no such option")]
@@ -64,7 +64,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    pub(super) fn value(spot: Spot, expected: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(super) fn value(spot: Location, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self::Value { spot, expected: expected.into(), found: found.into() }
     }
 }

@@ -6,7 +6,7 @@
 use saphyr_parser::ScalarStyle;
 use serde_json::{Map, Number, Value};
 
-use super::error::{ProfileError, Spot};
+use super::error::{Location, ProfileError};
 use super::node::{At, Content, Document, Node};
 
 /// Words that YAML 1.1 takes for truth values, and 1.2 for texts.
@@ -28,7 +28,7 @@ enum Meaning {
 #[derive(Clone, Debug)]
 pub(super) struct Words {
     pub(super) text: String,
-    pub(super) spot: Spot,
+    pub(super) spot: Location,
 }
 
 /// The fields of a mapping that are not taken yet.
@@ -50,7 +50,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Where the mapping begins.
-    pub(super) fn spot(&self) -> Spot {
+    pub(super) fn spot(&self) -> Location {
         self.document.spot(self.at)
     }
 
@@ -152,7 +152,7 @@ pub(super) fn words(document: &Document, node: &Node) -> Result<Words, ProfileEr
             if is_block {
                 // A block is where its first line is that is not empty.
                 let above = text.len().saturating_sub(text.trim_start_matches('\n').len());
-                spot = Spot { line: spot.line.saturating_sub(above), column: 1, ..spot };
+                spot = Location { line: spot.line.saturating_sub(above), column: 1, ..spot };
             }
             Ok(Words { text: text.clone(), spot })
         }

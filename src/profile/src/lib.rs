@@ -23,7 +23,7 @@ pub mod import;
 
 pub use config::{MachinePhase, OperatingSystemConfig};
 pub use deployment::Deployment;
-pub use error::{ProfileError, Spot};
+pub use error::{Location, ProfileError};
 pub use options::ControllerOptions;
 pub use schema::Profile;
 pub use size::UserDataSize;

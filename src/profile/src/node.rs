@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
-use super::error::{ProfileError, Spot};
+use super::error::{Location, ProfileError};
 
 /// Largest document, in bytes: the largest profile that its authors ship has 40 KB, and etcd keeps at most 1.5 MiB of any object.
 pub(super) const MAX_BYTES: usize = 1 << 20;
@@ -68,8 +68,8 @@ impl Document {
     }
 
     /// That place in the file.
-    pub(super) fn spot(&self, at: At) -> Spot {
-        Spot { path: self.path.clone(), line: at.line, column: at.column }
+    pub(super) fn spot(&self, at: At) -> Location {
+        Location { path: self.path.clone(), line: at.line, column: at.column }
     }
 
     fn read(&self, text: &str) -> Result<Node, ProfileError> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::ScalarStyle;
 
-use super::error::{ProfileError, Spot};
+use super::error::{Location, ProfileError};
 use super::fields::{Fields, Words, integer, shown, truth, words, wrong};
 use super::names::{is_name, is_object_name};
 use super::node::{Content, Document, Node};
@@ -307,6 +307,6 @@ fn command(document: &Document, node: &Node) -> Result<String, ProfileError> {
     }
 }
 
-pub(super) fn refused(spot: &Spot, what: &str, why: &'static str) -> ProfileError {
+pub(super) fn refused(spot: &Location, what: &str, why: &'static str) -> ProfileError {
     ProfileError::Refused { spot: spot.clone(), what: what.to_owned(), why }
 }

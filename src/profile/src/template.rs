@@ -11,7 +11,7 @@ use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, Parser, PipeN
 use gotmpl::{MissingKey, Template, TemplateError, Value};
 
 use super::constraint;
-use super::error::{ProfileError, Spot};
+use super::error::{Location, ProfileError};
 use super::fields::{Words, shown};
 
 /// Functions of Go and of sprig that profiles call.
@@ -215,9 +215,9 @@ const NOT_USED: &str = "no profile needs it: known are if, else, with, range and
 const FUNCTIONS_ARE: &str = "known are eq, ne, and, or, not, len and semverCompare";
 
 /// A place in a text, by its line.
-fn spot(words: &Words, pos: Pos) -> Spot {
+fn spot(words: &Words, pos: Pos) -> Location {
     let line = words.spot.line.saturating_add(pos.line).saturating_sub(1);
-    Spot { line, ..words.spot.clone() }
+    Location { line, ..words.spot.clone() }
 }
 
 fn refused(words: &Words, pos: Pos, what: &str, why: &'static str) -> ProfileError {
