@@ -28,7 +28,7 @@ mod runtime;
 mod support;
 
 pub use base_image::ImportBase;
-pub use error::{ImportError, Place};
+pub use error::{CommandLocation, ImportError};
 pub use instance::{Instance, InstanceDifference};
 pub use lock::Lock;
 pub use report::{FileNote, ImportReport, Statement, StatementClass};

@@ -15,7 +15,7 @@ const RULES_KEYS: &str = "`packages`, `archive`, `recommends`, `downloads`, `abs
 
 /// A command of a script, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CommandLocation {
     /// The script: a path of the profile's files, a unit, or `bootcmd` and `runcmd` of a phase.
     pub script: String,
     /// Its line, from 1; with templates rendered.
@@ -24,7 +24,7 @@ pub struct Place {
     pub command: String,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for CommandLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { script, line, command } = self;
         match command.is_empty() {
@@ -61,17 +61,17 @@ pub enum ImportError {
         nearest: String,
     },
     #[error("{place}: {reason}")]
-    Statement { place: Place, reason: String },
+    Statement { place: CommandLocation, reason: String },
     #[error("{place}: fails with status {status}{}", if .stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
     Failed {
-        place: Place,
+        place: CommandLocation,
         status: u8,
         /// The last line that it wrote to standard error.
         stderr: String,
     },
     #[error("{place}: {what}")]
     Limit {
-        place: Place,
+        place: CommandLocation,
         /// What there is too much of.
         what: String,
     },

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vmbake_shell::{ErrorKind, Files, ShellError};
 
 use super::base::{self, Found};
-use super::error::{ImportError, Place};
+use super::error::{CommandLocation, ImportError};
 use super::known::KnownFiles;
 use super::left;
 use super::machine::{Effects, Machine};
@@ -43,7 +43,7 @@ pub(super) fn evaluate(program: &Program<'_>) -> Result<Evaluated, ImportError> 
             Ended::Done(evaluated) => return Ok(*evaluated),
             Ended::Asks(script) if deferred.len() < MAX_DEFERRED => drop(deferred.insert(script)),
             Ended::Asks(script) => {
-                let place = Place { script, line: 1, command: String::new() };
+                let place = CommandLocation { script, line: 1, command: String::new() };
                 return Err(ImportError::Limit { place, what: "more than 20 scripts query the machine".to_owned() });
             }
         }
@@ -200,7 +200,7 @@ fn failed(machine: &Machine<'_>, stderr: &[u8], name: &str) -> ImportError {
     let (place, status) = machine
         .failed
         .clone()
-        .unwrap_or_else(|| (Place { script: name.to_owned(), line: 1, command: String::new() }, 1));
+        .unwrap_or_else(|| (CommandLocation { script: name.to_owned(), line: 1, command: String::new() }, 1));
     let stderr = if stderr.is_empty() { machine.stderr.as_slice() } else { stderr };
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().rev().find(|line| !line.starts_with('+')).unwrap_or_default();
@@ -212,7 +212,7 @@ fn given_up(machine: &Machine<'_>, error: ShellError) -> ImportError {
         return failed(machine, b"", &error.script);
     }
     let command = legible(&error.command.join(" "));
-    let place = Place { script: error.script, line: error.line, command };
+    let place = CommandLocation { script: error.script, line: error.line, command };
     match error.kind {
         ErrorKind::Limit { .. } => ImportError::Limit { place, what: error.kind.to_string() },
         kind => ImportError::Statement { place, reason: legible(&kind.to_string()) },

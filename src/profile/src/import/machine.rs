@@ -23,7 +23,7 @@ pub(super) use packages::decides_packages;
 pub(super) use fetch::{Fetched, Unpacked, What, has_token, token_of};
 
 use super::base::SUDO;
-use super::error::Place;
+use super::error::CommandLocation;
 use super::program::{Phase, Program};
 use super::report::{Statement, StatementClass};
 use super::rules::Rules;
@@ -131,7 +131,7 @@ pub(super) struct Machine<'a> {
     /// Why everything was given up, in a script that another one runs.
     pub(super) failure: Option<ShellError>,
     /// The last command that failed, with its status.
-    pub(super) failed: Option<(Place, u8)>,
+    pub(super) failed: Option<(CommandLocation, u8)>,
     fails: bool,
     /// What the last script that failed wrote to standard error.
     pub(super) stderr: Vec<u8>,
@@ -392,7 +392,11 @@ impl Commands for Machine<'_> {
 
     fn ran(&mut self, event: &Event) {
         let Some((name, args)) = event.words.split_first() else { return };
-        let place = Place { script: event.script.to_string(), line: event.line, command: legible(&words(name, args)) };
+        let place = CommandLocation {
+            script: event.script.to_string(),
+            line: event.line,
+            command: legible(&words(name, args)),
+        };
         if event.status == 0 {
             self.fails = false;
         } else if event.script.as_ref() != SUDO {

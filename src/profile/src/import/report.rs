@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::error::Place;
+use super::error::CommandLocation;
 
 /// Where the effect of a command is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -24,7 +24,7 @@ pub enum StatementClass {
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// Where it is.
-    pub place: Place,
+    pub place: CommandLocation,
     /// Where its effect is.
     pub class: StatementClass,
     /// Why, or how; empty where files say it.
