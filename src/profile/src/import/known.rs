@@ -54,7 +54,7 @@ pub(super) struct KnownFiles<'t> {
 }
 
 /// Where a path leads.
-enum Place {
+enum ResolvedPath {
     /// To a node, by its path without links.
     Found(InodeId, Vec<u8>),
     /// To a name that a machine does not have; its directory is in the tree.
@@ -111,7 +111,7 @@ impl<'t> KnownFiles<'t> {
     /// Gives the machine the file of its name, whose text is not known.
     pub(super) fn name_machine(&mut self) -> Result<(), Errno> {
         self.files.write(base::NAME.as_bytes(), machine_name().into_bytes(), 0o600)?;
-        if let Place::Found(id, _) = self.resolve(base::NAME.as_bytes(), Follow::No) {
+        if let ResolvedPath::Found(id, _) = self.resolve(base::NAME.as_bytes(), Follow::No) {
             self.base.insert(id, Basis::Content);
         }
         Ok(())
@@ -133,7 +133,7 @@ impl<'t> KnownFiles<'t> {
     /// Whether the base may have a node there, which then keeps its mode.
     pub(super) fn keeps_mode(&self, path: &str) -> bool {
         match self.resolve(path.as_bytes(), Follow::No) {
-            Place::Found(id, _) => self.modes.contains(&id),
+            ResolvedPath::Found(id, _) => self.modes.contains(&id),
             _ => false,
         }
     }
@@ -141,7 +141,7 @@ impl<'t> KnownFiles<'t> {
     /// Whether commands wrote there to what the base may have.
     pub(super) fn was_written(&self, path: &str) -> bool {
         match self.resolve(path.as_bytes(), Follow::No) {
-            Place::Found(id, _) => self.kept.contains(&id) && !self.is_dir(id),
+            ResolvedPath::Found(id, _) => self.kept.contains(&id) && !self.is_dir(id),
             _ => false,
         }
     }
@@ -161,18 +161,18 @@ impl<'t> KnownFiles<'t> {
         self.vacated.iter().find(|path| self.files.lookup(path, Follow::No).is_err())
     }
 
-    fn resolve(&self, path: &[u8], follow: Follow) -> Place {
+    fn resolve(&self, path: &[u8], follow: Follow) -> ResolvedPath {
         match self.files.tree().arrive(path, follow == Follow::Yes) {
-            Ok(Arrival::Node { path, id }) if path.is_empty() => Place::Found(id, b"/".to_vec()),
-            Ok(Arrival::Node { path, id }) => Place::Found(id, path),
+            Ok(Arrival::Node { path, id }) if path.is_empty() => ResolvedPath::Found(id, b"/".to_vec()),
+            Ok(Arrival::Node { path, id }) => ResolvedPath::Found(id, path),
             Ok(Arrival::Missing { path, dir, is_last }) => match (self.is_absent(dir, &path), is_last) {
-                (true, true) => Place::Absent,
-                (true, false) => Place::Error(Errno::Enoent),
-                (false, true) => Place::Unknown(path),
-                (false, false) => Place::Beyond(path),
+                (true, true) => ResolvedPath::Absent,
+                (true, false) => ResolvedPath::Error(Errno::Enoent),
+                (false, true) => ResolvedPath::Unknown(path),
+                (false, false) => ResolvedPath::Beyond(path),
             },
-            Err(TreeError::LinkNames { .. }) => Place::Beyond(path.to_vec()),
-            Err(error) => Place::Error(error.into()),
+            Err(TreeError::LinkNames { .. }) => ResolvedPath::Beyond(path.to_vec()),
+            Err(error) => ResolvedPath::Error(error.into()),
         }
     }
 
@@ -239,11 +239,11 @@ impl<'t> KnownFiles<'t> {
     /// The node at a path, if its metadata are known.
     fn found(&self, path: &[u8], follow: Follow) -> Result<(InodeId, Vec<u8>), Errno> {
         match self.resolve(path, follow) {
-            Place::Found(id, full) if self.base.get(&id) == Some(&Basis::Assumed) => self.ask("the file", &full),
-            Place::Found(id, full) => Ok((id, full)),
-            Place::Absent => Err(Errno::Enoent),
-            Place::Unknown(full) | Place::Beyond(full) => self.ask("the file", &full),
-            Place::Error(error) => Err(error),
+            ResolvedPath::Found(id, full) if self.base.get(&id) == Some(&Basis::Assumed) => self.ask("the file", &full),
+            ResolvedPath::Found(id, full) => Ok((id, full)),
+            ResolvedPath::Absent => Err(Errno::Enoent),
+            ResolvedPath::Unknown(full) | ResolvedPath::Beyond(full) => self.ask("the file", &full),
+            ResolvedPath::Error(error) => Err(error),
         }
     }
 
@@ -260,9 +260,9 @@ impl<'t> KnownFiles<'t> {
     fn vacant(&self, path: &[u8]) -> Result<(), Errno> {
         match self.resolve(strip(path), Follow::No) {
             // The tree has the error.
-            Place::Found(..) | Place::Absent => Ok(()),
-            Place::Unknown(full) | Place::Beyond(full) => self.ask("the file", &full),
-            Place::Error(error) => Err(error),
+            ResolvedPath::Found(..) | ResolvedPath::Absent => Ok(()),
+            ResolvedPath::Unknown(full) | ResolvedPath::Beyond(full) => self.ask("the file", &full),
+            ResolvedPath::Error(error) => Err(error),
         }
     }
 
@@ -281,7 +281,7 @@ impl<'t> KnownFiles<'t> {
 
     /// Notes a node that a command wrote to where the base may have one.
     fn keep(&mut self, path: &[u8]) {
-        if let Place::Found(id, _) = self.resolve(path, Follow::Yes) {
+        if let ResolvedPath::Found(id, _) = self.resolve(path, Follow::Yes) {
             self.kept.insert(id);
             self.modes.insert(id);
         }
@@ -290,14 +290,14 @@ impl<'t> KnownFiles<'t> {
     /// A file that is written as a whole, whether or not it is there.
     fn writable(&self, path: &[u8]) -> Result<(), Errno> {
         match self.resolve(path, Follow::Yes) {
-            Place::Found(id, full) => match self.base.get(&id) {
+            ResolvedPath::Found(id, full) => match self.base.get(&id) {
                 Some(Basis::Assumed | Basis::Content) => self.ask("the file", &full),
                 _ => Ok(()),
             },
-            Place::Absent => Ok(()),
-            Place::Unknown(full) if !base::is_protected(&full) => Ok(()),
-            Place::Unknown(full) | Place::Beyond(full) => self.ask("the file", &full),
-            Place::Error(error) => Err(error),
+            ResolvedPath::Absent => Ok(()),
+            ResolvedPath::Unknown(full) if !base::is_protected(&full) => Ok(()),
+            ResolvedPath::Unknown(full) | ResolvedPath::Beyond(full) => self.ask("the file", &full),
+            ResolvedPath::Error(error) => Err(error),
         }
     }
 
@@ -314,7 +314,7 @@ impl<'t> KnownFiles<'t> {
     }
 
     fn created_dir(&mut self, path: &[u8]) {
-        if let Place::Found(id, _) = self.resolve(path, Follow::Yes) {
+        if let ResolvedPath::Found(id, _) = self.resolve(path, Follow::Yes) {
             self.complete.insert(id);
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use vmbake_disk::tree::{InodeId, Kind, OriginId};
 use vmbake_shell::{Aspect, Errno, Files, Follow, Node};
 
-use super::{KnownFiles, Place, is_below, strip};
+use super::{KnownFiles, ResolvedPath, is_below, strip};
 use crate::import::base::{self, Basis};
 use crate::import::base_tree;
 use crate::import::machine::has_token;
@@ -29,7 +29,7 @@ impl Files for KnownFiles<'_> {
             let _ = self.ask::<()>("the text", format!("{{{{ {name} }}}}").as_bytes());
         }
         self.writable(path)?;
-        let is_new = matches!(self.resolve(path, Follow::Yes), Place::Unknown(_));
+        let is_new = matches!(self.resolve(path, Follow::Yes), ResolvedPath::Unknown(_));
         self.files.write(path, content, mode)?;
         if is_new {
             self.keep(path);
@@ -92,16 +92,16 @@ impl Files for KnownFiles<'_> {
             return self.ask("the files of packages in", &old_path);
         }
         match self.resolve(strip(to), Follow::No) {
-            Place::Found(old, full) => {
+            ResolvedPath::Found(old, full) => {
                 self.own(&full, Follow::No)?;
                 if self.is_dir(old) && !self.is_whole(old, &full) {
                     return self.ask("the entries of", &full);
                 }
             }
-            Place::Absent => {}
-            Place::Unknown(full) if !is_dir && !base::is_protected(&full) => {}
-            Place::Unknown(full) | Place::Beyond(full) => return self.ask("the file", &full),
-            Place::Error(error) => return Err(error),
+            ResolvedPath::Absent => {}
+            ResolvedPath::Unknown(full) if !is_dir && !base::is_protected(&full) => {}
+            ResolvedPath::Unknown(full) | ResolvedPath::Beyond(full) => return self.ask("the file", &full),
+            ResolvedPath::Error(error) => return Err(error),
         }
         self.files.rename(from, to)?;
         self.note_removal(id, &old_path);
@@ -133,7 +133,7 @@ impl Files for KnownFiles<'_> {
     }
 
     fn none_fits(&self, path: &[u8], fits: &dyn Fn(&[u8]) -> bool) -> bool {
-        let is_root = matches!(self.resolve(path, Follow::Yes), Place::Found(_, full) if full == b"/");
+        let is_root = matches!(self.resolve(path, Follow::Yes), ResolvedPath::Found(_, full) if full == b"/");
         is_root
             && !base::fits_root(fits)
             && self.files.list(path).is_ok_and(|names| !names.iter().any(|name| fits(name)))
@@ -144,7 +144,7 @@ impl Files for KnownFiles<'_> {
     }
 
     fn inspect(&self, path: &[u8], follow: Follow, property: Aspect) {
-        let Place::Found(id, full) = self.resolve(path, follow) else { return };
+        let ResolvedPath::Found(id, full) = self.resolve(path, follow) else { return };
         let is_known = match property {
             Aspect::Kind => !self.kept.contains(&id),
             Aspect::Mode => !self.modes.contains(&id),
@@ -159,17 +159,17 @@ impl Files for KnownFiles<'_> {
 
     fn read_program(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno> {
         match self.resolve(path, Follow::Yes) {
-            Place::Found(_, full) if full == base::SUDO.as_bytes() => self.files.read(&full, limit),
+            ResolvedPath::Found(_, full) if full == base::SUDO.as_bytes() => self.files.read(&full, limit),
             _ => self.read(path, limit),
         }
     }
 
     fn dangles(&self, path: &[u8]) -> bool {
-        let Place::Found(id, _) = self.resolve(path, Follow::No) else { return false };
+        let ResolvedPath::Found(id, _) = self.resolve(path, Follow::No) else { return false };
         let is_link = matches!(self.files.tree().inode(id).kind, Kind::Symlink(_));
         match self.resolve(path, Follow::Yes) {
-            Place::Absent | Place::Error(Errno::Enoent) => is_link,
-            Place::Unknown(full) | Place::Beyond(full) => {
+            ResolvedPath::Absent | ResolvedPath::Error(Errno::Enoent) => is_link,
+            ResolvedPath::Unknown(full) | ResolvedPath::Beyond(full) => {
                 let _ = self.ask::<()>("the file", &full);
                 is_link
             }
@@ -179,23 +179,23 @@ impl Files for KnownFiles<'_> {
 
     fn destination(&self, path: &[u8]) -> Result<Node, Errno> {
         match self.resolve(path, Follow::Yes) {
-            Place::Found(..) => self.files.lookup(path, Follow::Yes),
-            Place::Error(error) => Err(error),
+            ResolvedPath::Found(..) => self.files.lookup(path, Follow::Yes),
+            ResolvedPath::Error(error) => Err(error),
             _ => Err(Errno::Enoent),
         }
     }
 
     fn known_link(&self, path: &[u8]) -> Option<Vec<u8>> {
         match self.resolve(path, Follow::No) {
-            Place::Found(..) => self.files.read_link(path).ok(),
+            ResolvedPath::Found(..) => self.files.read_link(path).ok(),
             _ => None,
         }
     }
 
     fn make_way(&mut self, path: &[u8]) -> Result<(), Errno> {
         match self.resolve(path, Follow::No) {
-            Place::Found(id, _) if self.is_dir(id) => Err(Errno::Eisdir),
-            Place::Found(id, full) => {
+            ResolvedPath::Found(id, _) if self.is_dir(id) => Err(Errno::Eisdir),
+            ResolvedPath::Found(id, full) => {
                 self.own(&full, Follow::No)?;
                 self.files.remove(path)?;
                 self.note_removal(id, &full);
@@ -208,13 +208,13 @@ impl Files for KnownFiles<'_> {
                 }
                 Ok(())
             }
-            Place::Absent => Ok(()),
-            Place::Unknown(full) if !base::is_protected(&full) => {
+            ResolvedPath::Absent => Ok(()),
+            ResolvedPath::Unknown(full) if !base::is_protected(&full) => {
                 self.vacated.insert(full);
                 Ok(())
             }
-            Place::Unknown(full) | Place::Beyond(full) => self.ask("the file", &full),
-            Place::Error(error) => Err(error),
+            ResolvedPath::Unknown(full) | ResolvedPath::Beyond(full) => self.ask("the file", &full),
+            ResolvedPath::Error(error) => Err(error),
         }
     }
 
@@ -222,7 +222,7 @@ impl Files for KnownFiles<'_> {
         self.set_owner(path, from.uid, from.gid, Follow::Yes)?;
         self.set_mode(path, from.mode)?;
         match self.resolve(path, Follow::Yes) {
-            Place::Found(id, full) if self.former.contains(&full) => drop(self.modes.insert(id)),
+            ResolvedPath::Found(id, full) if self.former.contains(&full) => drop(self.modes.insert(id)),
             _ => {}
         }
         Ok(())
@@ -230,22 +230,22 @@ impl Files for KnownFiles<'_> {
 
     fn ensure_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
         match self.resolve(path, Follow::Yes) {
-            Place::Found(id, _) if self.is_dir(id) => Ok(()),
-            Place::Found(..) => Err(Errno::Eexist),
-            Place::Absent => self.create_dir(path, mode),
-            Place::Unknown(full) if base::is_special(&full) => self.ask("the directory", &full),
-            Place::Unknown(_) => {
+            ResolvedPath::Found(id, _) if self.is_dir(id) => Ok(()),
+            ResolvedPath::Found(..) => Err(Errno::Eexist),
+            ResolvedPath::Absent => self.create_dir(path, mode),
+            ResolvedPath::Unknown(full) if base::is_special(&full) => self.ask("the directory", &full),
+            ResolvedPath::Unknown(_) => {
                 self.files.create_dir(path, mode)?;
                 self.keep(path);
                 Ok(())
             }
-            Place::Beyond(full) => self.ask("the file", &full),
-            Place::Error(error) => Err(error),
+            ResolvedPath::Beyond(full) => self.ask("the file", &full),
+            ResolvedPath::Error(error) => Err(error),
         }
     }
 
     fn is_made(&self, path: &[u8]) -> bool {
-        matches!(self.resolve(path, Follow::Yes), Place::Found(id, _) if !self.base.contains_key(&id))
+        matches!(self.resolve(path, Follow::Yes), ResolvedPath::Found(id, _) if !self.base.contains_key(&id))
     }
 
     fn packages_come(&mut self) {
@@ -282,14 +282,14 @@ impl Files for KnownFiles<'_> {
                 Err(_) => drop(self.ask::<()>("the entries of", path)),
             }
         }
-        if let Place::Found(_, full) = self.resolve(path, Follow::Yes) {
+        if let ResolvedPath::Found(_, full) = self.resolve(path, Follow::Yes) {
             self.open.insert(full);
         }
     }
 
     fn unpack_into(&mut self, path: &[u8]) -> Vec<Vec<u8>> {
         self.may_have_more(path);
-        let Place::Found(_, directory) = self.resolve(path, Follow::Yes) else { return Vec::new() };
+        let ResolvedPath::Found(_, directory) = self.resolve(path, Follow::Yes) else { return Vec::new() };
         let is_own = |id: InodeId, origin: OriginId| match self.base.get(&id) {
             None | Some(Basis::Whole) if !self.is_image => true,
             found => found.is_none() || origin == self.origin,
