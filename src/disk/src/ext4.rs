@@ -52,7 +52,7 @@ pub use author::{AuthorError, Refusal, Size, Stats, Volume, VolumeOptions, autho
 pub use corruption::{
     AclFault, AttributeFault, Corruption, DirectoryFault, InodeFault, JournalFault, MappingFault, VolumeFault,
 };
-pub use error::{Place, ReadError};
+pub use error::{Location, ReadError};
 pub use free::free_ranges;
 pub use read::{Depth, Want, read, read_base, read_some};
 pub use superblock::{FileSystem, probe};

@@ -38,7 +38,7 @@ use crate::image::{ClusterCompression, Format};
 pub use block::{BLOCK_LEN, Block};
 pub use chunk::Chunk;
 use chunk::Job;
-pub use clusters::{ClusterName, ClusterSum, Clusters, Place, PlaceSums};
+pub use clusters::{ClusterLocation, ClusterName, ClusterSum, ClusterSums, Clusters};
 pub use dm_verity::{DmVerity, HashTree};
 pub use file::PIECE;
 use files::Files;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use vmbake_disk::ext4::{self, Corruption, Place, ReadError, VolumeFault};
+use vmbake_disk::ext4::{self, Corruption, Location, ReadError, VolumeFault};
 use vmbake_disk::source::FileSource;
 
 use crate::common::{MIB, empty_tree, have, put_file, run, run_any, smallest, text, write};
@@ -143,7 +143,7 @@ fn damaged_bitmaps_are_refused() {
     file.write_all_at(&[0], at).unwrap();
     let error = free(&image, 1).unwrap_err();
     assert!(
-        matches!(&error, ReadError::Corrupt { place: Place::Group(0), what: Corruption::Checksum { .. } }),
+        matches!(&error, ReadError::Corrupt { place: Location::Group(0), what: Corruption::Checksum { .. } }),
         "{error:?}"
     );
 
@@ -154,7 +154,7 @@ fn damaged_bitmaps_are_refused() {
     let error = free(&image, 1).unwrap_err();
     let expected = VolumeFault::BlockBitmap { block: 80_000_000, blocks: 76_800 };
     assert!(
-        matches!(&error, ReadError::Corrupt { place: Place::Group(1), what: Corruption::Volume(found) } if *found == expected),
+        matches!(&error, ReadError::Corrupt { place: Location::Group(1), what: Corruption::Volume(found) } if *found == expected),
         "{error:?}"
     );
 }

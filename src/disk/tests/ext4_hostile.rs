@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::common::*;
 use proptest::prelude::*;
 use vmbake_disk::ext4::{
-    Corruption, Depth, DirectoryFault, InodeFault, MappingFault, Place, ReadError, VolumeFault, Want, author, probe,
+    Corruption, Depth, DirectoryFault, InodeFault, Location, MappingFault, ReadError, VolumeFault, Want, author, probe,
     read, read_some,
 };
 use vmbake_disk::source::{FileSource, MapReader};
@@ -113,11 +113,11 @@ fn a_flip_in_any_structure_is_reported_where_it_is() {
     let index = find(&[0x0a, 0xf3, 6, 0, 84, 1]);
     // The root of the index of /dir: its info structure of 8 bytes, hash version 1.
     let htree = find(b"..\0\0\0\0\0\0\x01\x08") + 8;
-    let block = |at: usize| Place::Block { inode: 0, block: at as u64 / 4096 };
+    let block = |at: usize| Location::Block { inode: 0, block: at as u64 / 4096 };
     let cases = [
-        (1024 + 0x68, Place::Superblock),
-        (4096 + 12, Place::Group(0)),
-        (inode_table + 256 + 8, Place::Inode(2)),
+        (1024 + 0x68, Location::Superblock),
+        (4096 + 12, Location::Group(0)),
+        (inode_table + 256 + 8, Location::Inode(2)),
         (leaf, block(leaf)),
         (htree + 16, block(htree)),
         (attribute, block(attribute)),
@@ -129,7 +129,7 @@ fn a_flip_in_any_structure_is_reported_where_it_is() {
         match parse(damaged) {
             Err(ReadError::Corrupt { place, what }) => {
                 let place = match place {
-                    Place::Block { block, .. } => Place::Block { inode: 0, block },
+                    Location::Block { block, .. } => Location::Block { inode: 0, block },
                     other => other,
                 };
                 assert_eq!(place, expected, "byte {at}: {what}");
@@ -175,7 +175,7 @@ fn clusters_are_blocks_without_bigalloc() {
         let mut image = image.clone();
         image[1024 + 0x1c..1024 + 0x20].copy_from_slice(&s_log_cluster_size.to_le_bytes());
         match parse(image) {
-            Err(ReadError::Corrupt { place: Place::Superblock, what }) => {
+            Err(ReadError::Corrupt { place: Location::Superblock, what }) => {
                 assert_eq!(what, VolumeFault::ClusterSize { log: s_log_cluster_size }.into());
             }
             other => panic!("{s_log_cluster_size}: {other:?}"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::common::*;
 use proptest::prelude::*;
-use vmbake_disk::ext4::{Corruption, JournalFault, Place, ReadError, read, read_base};
+use vmbake_disk::ext4::{Corruption, JournalFault, Location, ReadError, read, read_base};
 use vmbake_disk::source::FileSource;
 use vmbake_disk::tree::{Origin, Tree};
 
@@ -144,7 +144,7 @@ fn damage_and_what_is_not_replayed_are_told() {
         image[journal + block * BLOCK + at] ^= 4;
         match read(Arc::new(image), Origin::default()) {
             Err(ReadError::Corrupt {
-                place: Place::Journal(_),
+                place: Location::Journal(_),
                 what: Corruption::Checksum { .. } | Corruption::Journal(JournalFault::Transaction),
             }) => {}
             other => panic!("block {block}: {:?}", other.map(|_| ())),

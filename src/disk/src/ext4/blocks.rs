@@ -12,7 +12,7 @@ use super::inodes::{I_BLOCK_LEN, Node};
 use super::mapping::{self, Budget, Run};
 use super::superblock::Super;
 use super::xattrs::{self, Xattrs};
-use super::{Place, ReadError};
+use super::{Location, ReadError};
 
 /// Maximum bytes of a single read.
 const MAX_READ: u64 = 1 << 20;
@@ -133,7 +133,7 @@ struct BlockList<'a> {
 impl BlockList<'_> {
     /// Determines the content from the inode and the runs of its blocks; further blocks are added to the list.
     fn content(&mut self, node: &Node, index: usize) -> Result<Content, ReadError> {
-        let place = Place::Inode(node.number);
+        let place = Location::Inode(node.number);
         match node.kind {
             FileType::Dir if node.has_inline_data() => Directory::inline(self.volume, node).map(Content::Directory),
             FileType::Dir => self.directory(node, index),
@@ -165,7 +165,7 @@ impl BlockList<'_> {
     }
 
     fn directory(&mut self, node: &Node, index: usize) -> Result<Content, ReadError> {
-        let place = Place::Inode(node.number);
+        let place = Location::Inode(node.number);
         let block = self.volume.block;
         let blocks = node.size / block;
         let most = self.volume.info.blocks.saturating_sub(self.directory_blocks);
@@ -193,7 +193,7 @@ impl BlockList<'_> {
 fn target(node: &Node, bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
     if bytes.is_empty() || bytes.contains(&0) {
         let what = InodeFault::Target { target: String::from_utf8_lossy(bytes).into_owned() };
-        return Err(ReadError::corrupt(Place::Inode(node.number), what));
+        return Err(ReadError::corrupt(Location::Inode(node.number), what));
     }
     Ok(bytes.to_vec())
 }
@@ -209,7 +209,7 @@ fn xattr_block(
     let found = xattrs::in_block(volume, &node.owner(), block, bytes)?;
     if users.is_some_and(|users| users != found.users) {
         let what = AttributeFault::Users { found: found.users };
-        return Err(ReadError::corrupt(Place::Block { inode: node.number, block }, what));
+        return Err(ReadError::corrupt(Location::Block { inode: node.number, block }, what));
     }
     Ok(found.xattrs)
 }
@@ -217,7 +217,7 @@ fn xattr_block(
 fn check_names(node: &Node, names: usize) -> Result<(), ReadError> {
     if names > MAX_NAMES {
         let feature = format!("more than {MAX_NAMES} names");
-        return Err(ReadError::unsupported(Place::Inode(node.number), feature, REBUILD));
+        return Err(ReadError::unsupported(Location::Inode(node.number), feature, REBUILD));
     }
     Ok(())
 }
@@ -245,7 +245,7 @@ fn read_each(
         }
         if last >= volume.info.blocks {
             let what = VolumeFault::OutOfRange { block: last, blocks: volume.info.blocks };
-            return Err(ReadError::corrupt(Place::Superblock, what));
+            return Err(ReadError::corrupt(Location::Superblock, what));
         }
         let len = usize::try_from((last - first + 1) * volume.block).unwrap_or(0);
         buf.resize(len, 0);

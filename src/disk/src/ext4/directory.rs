@@ -8,7 +8,7 @@ use mkext4::spec::dirent;
 use super::corruption::DirectoryFault;
 use super::inodes::Node;
 use super::superblock::Super;
-use super::{Place, ReadError, inline, le16, le32};
+use super::{Location, ReadError, inline, le16, le32};
 
 /// Length of an entry without its name.
 const ENTRY: usize = 8;
@@ -39,7 +39,7 @@ pub(super) struct Directory {
 impl Directory {
     /// A directory stored in its inode, which starts with the number of its parent.
     pub(super) fn inline(volume: &Super<'_>, node: &Node) -> Result<Self, ReadError> {
-        let place = Place::Inode(node.number);
+        let place = Location::Inode(node.number);
         let [first, second] = inline::bytes(volume, node)?;
         let Some((parent, first)) = first.split_at_checked(4) else {
             return Err(ReadError::corrupt(place, DirectoryFault::Len { len: node.size }));
@@ -62,7 +62,7 @@ impl Directory {
         block: u64,
         bytes: &[u8],
     ) -> Result<(), ReadError> {
-        let place = Place::Block { inode: node.number, block };
+        let place = Location::Block { inode: node.number, block };
         if let Some(seed) = node.seed {
             check_sum(seed, node.has_index(volume), logical, bytes, &place)?;
         }
@@ -79,7 +79,7 @@ impl Directory {
 }
 
 /// The used entries of a list. Their lengths must add up to that of the list.
-fn entries(volume: &Super<'_>, bytes: &[u8], place: &Place) -> Result<Vec<Entry>, ReadError> {
+fn entries(volume: &Super<'_>, bytes: &[u8], place: &Location) -> Result<Vec<Entry>, ReadError> {
     let corrupt = |what: DirectoryFault| ReadError::corrupt(place.clone(), what);
     let mut all = Vec::new();
     let mut rest = bytes;
@@ -121,7 +121,7 @@ fn rec_len(found: u16, list_len: usize) -> usize {
 }
 
 /// Verifies the checksum of a list of entries or of an index node.
-fn check_sum(seed: u32, has_index: bool, logical: u64, bytes: &[u8], place: &Place) -> Result<(), ReadError> {
+fn check_sum(seed: u32, has_index: bool, logical: u64, bytes: &[u8], place: &Location) -> Result<(), ReadError> {
     let is_node = le32(bytes, 0) == 0 && rec_len(le16(bytes, 0x04), bytes.len()) == bytes.len();
     let sums = if has_index && logical == 0 {
         index_sums(seed, bytes, ROOT_LIMIT)

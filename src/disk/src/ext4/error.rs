@@ -6,7 +6,7 @@ use super::corruption::{AttributeFault, Corruption};
 
 /// The location of an error in a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// The superblock, at byte 1024.
     Superblock,
     /// A block group, counted from 0.
@@ -25,7 +25,7 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Superblock => f.write_str("superblock"),
@@ -49,10 +49,10 @@ pub enum ReadError {
         found: u16,
     },
     #[error("corrupt ext4 volume: {place}: {what}")]
-    Corrupt { place: Place, what: Corruption },
+    Corrupt { place: Location, what: Corruption },
     #[error("unsupported ext4 volume: {place}: {feature}; {hint}")]
     Unsupported {
-        place: Place,
+        place: Location,
         /// The name of the feature in e2fsprogs.
         feature: String,
         hint: &'static str,
@@ -60,20 +60,20 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    pub(super) fn corrupt(place: Place, what: impl Into<Corruption>) -> Self {
+    pub(super) fn corrupt(place: Location, what: impl Into<Corruption>) -> Self {
         Self::Corrupt { place, what: what.into() }
     }
 
-    pub(super) fn checksum(place: Place, found: u32, expected: u32) -> Self {
+    pub(super) fn checksum(place: Location, found: u32, expected: u32) -> Self {
         Self::corrupt(place, Corruption::Checksum { found, expected })
     }
 
-    pub(super) fn unsupported(place: Place, feature: impl Into<String>, hint: &'static str) -> Self {
+    pub(super) fn unsupported(place: Location, feature: impl Into<String>, hint: &'static str) -> Self {
         Self::Unsupported { place, feature: feature.into(), hint }
     }
 
     /// The error for the inode with the value of an attribute, including its owner.
-    pub(super) fn of_attribute(self, owner: &Place, name: &str) -> Self {
+    pub(super) fn of_attribute(self, owner: &Location, name: &str) -> Self {
         match self {
             Self::Corrupt { place, what } => {
                 let (name, owner, what) = (name.to_owned(), Box::new(owner.clone()), Box::new(what));

@@ -5,7 +5,7 @@ use mkext4::csum;
 
 use super::corruption::MappingFault;
 use super::mapping::{Run, Runs};
-use super::{Place, ReadError, le16, le32};
+use super::{Location, ReadError, le16, le32};
 
 /// `eh_magic`.
 const MAGIC: u16 = 0xf30a;
@@ -21,7 +21,7 @@ const MAX_WRITTEN: u16 = 32768;
 /// Reads the tree of an inode. The walk terminates, because every node below the root has at least one entry, depths
 /// descend, and each entry follows all before it: no block is visited twice.
 pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
-    let place = Place::Inode(runs.node.number);
+    let place = Location::Inode(runs.node.number);
     let root = &runs.node.i_block;
     let header = Header::decode(root, ROOT_ENTRIES).map_err(|what| ReadError::corrupt(place.clone(), what))?;
     if header.depth > MAX_DEPTH {
@@ -55,7 +55,7 @@ impl Header {
     }
 }
 
-fn node(runs: &mut Runs<'_>, bytes: &[u8], header: &Header, place: &Place) -> Result<(), ReadError> {
+fn node(runs: &mut Runs<'_>, bytes: &[u8], header: &Header, place: &Location) -> Result<(), ReadError> {
     for entry in bytes.chunks_exact(ENTRY).skip(1).take(header.entries.into()) {
         if header.depth == 0 {
             leaf(runs, entry, place)?;
@@ -67,7 +67,7 @@ fn node(runs: &mut Runs<'_>, bytes: &[u8], header: &Header, place: &Place) -> Re
 }
 
 /// `ext4_extent`.
-fn leaf(runs: &mut Runs<'_>, entry: &[u8], place: &Place) -> Result<(), ReadError> {
+fn leaf(runs: &mut Runs<'_>, entry: &[u8], place: &Location) -> Result<(), ReadError> {
     let ee_len = le16(entry, 0x04);
     let written = ee_len <= MAX_WRITTEN;
     let run = Run {
@@ -80,7 +80,7 @@ fn leaf(runs: &mut Runs<'_>, entry: &[u8], place: &Place) -> Result<(), ReadErro
 }
 
 /// `ext4_extent_idx`.
-fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result<(), ReadError> {
+fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Location) -> Result<(), ReadError> {
     let logical = le32(entry, 0x00);
     let block = u64::from(le32(entry, 0x04)) | u64::from(le16(entry, 0x08)) << 32;
     if !runs.volume.holds(block, 1) || u64::from(logical) < runs.end() {
@@ -89,7 +89,7 @@ fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result
     }
     runs.budget.take_block(runs.node, block)?;
     let bytes = runs.volume.read_block(block)?;
-    let place = Place::Block { inode: runs.node.number, block };
+    let place = Location::Block { inode: runs.node.number, block };
     let capacity = u16::try_from(bytes.len() / ENTRY - 1).unwrap_or(u16::MAX);
     let header = Header::decode(&bytes, capacity).map_err(|what| ReadError::corrupt(place.clone(), what))?;
     if let Some(seed) = runs.node.seed {
@@ -108,7 +108,7 @@ fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result
 }
 
 /// The checksum follows the last possible entry.
-fn check_sum(seed: u32, bytes: &[u8], header: &Header, place: &Place) -> Result<(), ReadError> {
+fn check_sum(seed: u32, bytes: &[u8], header: &Header, place: &Location) -> Result<(), ReadError> {
     let at = ENTRY * (usize::from(header.max) + 1);
     let Some(covered) = bytes.get(..at + 4) else {
         return Err(ReadError::corrupt(place.clone(), MappingFault::ExtentTail));

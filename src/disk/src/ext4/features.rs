@@ -2,7 +2,7 @@
 //! by bakes.
 
 use super::error::{REBUILD, REPAIR};
-use super::{Place, ReadError};
+use super::{Location, ReadError};
 
 /// How a feature is handled.
 enum Use {
@@ -222,5 +222,5 @@ impl Features {
 }
 
 fn refused(name: &str, hint: &'static str) -> ReadError {
-    ReadError::unsupported(Place::Superblock, format!("feature {name}"), hint)
+    ReadError::unsupported(Location::Superblock, format!("feature {name}"), hint)
 }

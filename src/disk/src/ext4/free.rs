@@ -10,7 +10,7 @@ use mkext4::csum::crc32c_raw;
 use super::corruption::VolumeFault;
 use super::groups::{BG_BLOCK_UNINIT, Group, has_superblock, low16, table_blocks};
 use super::superblock::Super;
-use super::{Place, ReadError};
+use super::{Location, ReadError};
 use crate::source::ReadAt;
 
 /// The free byte ranges of a volume, ascending and disjoint; only those of at least `least` bytes.
@@ -49,7 +49,7 @@ impl Super<'_> {
     fn add_written(&self, number: u64, range: Range<u64>, group: &Group, free: &mut Free) -> Result<(), ReadError> {
         if !self.holds(group.bitmap, 1) {
             let what = VolumeFault::BlockBitmap { block: group.bitmap, blocks: self.info.blocks };
-            return Err(ReadError::corrupt(Place::Group(number), what));
+            return Err(ReadError::corrupt(Location::Group(number), what));
         }
         let bitmap = self.read_block(group.bitmap)?;
         self.check_bitmap(number, group, &bitmap)?;
@@ -70,7 +70,7 @@ impl Super<'_> {
         let expected = if group.has_high { sum } else { low16(sum).into() };
         match group.bitmap_sum == expected {
             true => Ok(()),
-            false => Err(ReadError::checksum(Place::Group(number), group.bitmap_sum, expected)),
+            false => Err(ReadError::checksum(Location::Group(number), group.bitmap_sum, expected)),
         }
     }
 

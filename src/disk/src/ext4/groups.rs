@@ -4,7 +4,7 @@ use mkext4::csum::crc32c_raw;
 
 use super::corruption::VolumeFault;
 use super::superblock::Super;
-use super::{Place, ReadError, le16, le32};
+use super::{Location, ReadError, le16, le32};
 
 /// `bg_flags`: no inode of the group was ever used.
 const INODE_UNINIT: u16 = 1;
@@ -95,7 +95,7 @@ fn check_disjoint(volume: &Super<'_>, tables: &[Table]) -> Result<(), ReadError>
         None => Ok(()),
         Some([(_, one), (block, next)]) => {
             let what = VolumeFault::InodeTablesOverlap { block: *block, other: *one };
-            Err(ReadError::corrupt(Place::Group(*next), what))
+            Err(ReadError::corrupt(Location::Group(*next), what))
         }
     }
 }
@@ -141,7 +141,7 @@ pub(super) fn has_superblock(volume: &Super<'_>, group: u64) -> bool {
 }
 
 fn table(volume: &Super<'_>, group: u64, raw: &[u8]) -> Result<Table, ReadError> {
-    let place = || Place::Group(group);
+    let place = || Location::Group(group);
     let number = u32::try_from(group).map_err(|_| ReadError::corrupt(place(), VolumeFault::GroupNumber))?;
     check_sum(volume, number, raw)?;
     let has_high = raw.len() > SHORT;
@@ -177,7 +177,7 @@ fn check_sum(volume: &Super<'_>, group: u32, raw: &[u8]) -> Result<(), ReadError
     };
     let found = le16(raw, BG_CHECKSUM);
     if found != expected {
-        return Err(ReadError::checksum(Place::Group(group.into()), found.into(), expected.into()));
+        return Err(ReadError::checksum(Location::Group(group.into()), found.into(), expected.into()));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::corruption::MappingFault;
 use super::mapping::{Run, Runs};
-use super::{Place, ReadError, le32};
+use super::{Location, ReadError, le32};
 
 /// Number of direct blocks in `i_block`.
 const DIRECT: usize = 12;
@@ -13,7 +13,7 @@ const NUMBER: usize = 4;
 /// Reads the map of an inode. The walk terminates, as each block read is taken from the budget.
 pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
     let per_block = (runs.volume.block_len / NUMBER) as u64;
-    let place = Place::Inode(runs.node.number);
+    let place = Location::Inode(runs.node.number);
     let map = &runs.node.i_block;
     let mut logical = 0;
     for (index, number) in map.chunks_exact(NUMBER).map(|number| le32(number, 0)).enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
 }
 
 /// Follows a number: a block of the file, or an indirect block of level `depth`.
-fn below(runs: &mut Runs<'_>, number: u32, depth: usize, logical: u64, place: &Place) -> Result<(), ReadError> {
+fn below(runs: &mut Runs<'_>, number: u32, depth: usize, logical: u64, place: &Location) -> Result<(), ReadError> {
     let physical = u64::from(number);
     if physical == 0 {
         return Ok(());
@@ -39,7 +39,7 @@ fn below(runs: &mut Runs<'_>, number: u32, depth: usize, logical: u64, place: &P
     }
     runs.budget.take_block(runs.node, physical)?;
     let bytes = runs.volume.read_block(physical)?;
-    let place = Place::Block { inode: runs.node.number, block: physical };
+    let place = Location::Block { inode: runs.node.number, block: physical };
     let step = (1..depth).fold(1, |blocks, _| blocks * (runs.volume.block_len / NUMBER) as u64);
     bytes.chunks_exact(NUMBER).zip(0..).try_for_each(|(number, index): (_, u64)| {
         below(runs, le32(number, 0), depth - 1, logical + index * step, &place)

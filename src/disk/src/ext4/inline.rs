@@ -4,7 +4,7 @@
 use super::corruption::InodeFault;
 use super::inodes::{I_BLOCK_LEN, Node};
 use super::superblock::Super;
-use super::{Place, ReadError};
+use super::{Location, ReadError};
 
 /// A part of a content stored in an inode. All in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(super) fn pieces(node: &Node) -> Result<[Piece; 2], ReadError> {
     let held = first + second;
     if node.size > held {
         let what = InodeFault::InlineLen { len: node.size, held };
-        return Err(ReadError::corrupt(Place::Inode(node.number), what));
+        return Err(ReadError::corrupt(Location::Inode(node.number), what));
     }
     Ok([
         Piece { at: 0, offset: node.i_block_at(), len: node.size.min(first) },

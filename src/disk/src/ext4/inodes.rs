@@ -8,7 +8,7 @@ use super::error::REBUILD;
 use super::groups::{Table, low16};
 use super::superblock::Super;
 use super::xattrs::{self, InBody, Owner};
-use super::{Place, ReadError, le16, le32};
+use super::{Location, ReadError, le16, le32};
 use crate::tree::Timestamp;
 
 /// Number of the root directory's inode.
@@ -157,7 +157,7 @@ fn belongs(volume: &Super<'_>, number: u32) -> bool {
 
 /// Decodes one slot of a table; `None` if the inode is unused.
 fn decode(volume: &Super<'_>, number: u32, raw: &[u8], offset: u64) -> Result<Option<Node>, ReadError> {
-    let place = || Place::Inode(number);
+    let place = || Location::Inode(number);
     let i_links_count = le16(raw, 0x1a);
     if i_links_count == 0 {
         return Ok(None);
@@ -220,7 +220,7 @@ fn check_sum(seed: u32, number: u32, generation: u32, extra: usize, raw: &[u8]) 
         (low | u32::from(le16(raw, 0x82)) << 16, expected) // i_checksum_hi
     };
     if found != expected {
-        return Err(ReadError::checksum(Place::Inode(number), found, expected));
+        return Err(ReadError::checksum(Location::Inode(number), found, expected));
     }
     Ok(())
 }
@@ -307,7 +307,7 @@ impl Node {
     /// Refuses flags that an authored volume would lose.
     pub(super) fn check_base(&self) -> Result<(), ReadError> {
         match NOT_BASE_FLAGS.iter().find(|(bit, ..)| self.flags & bit != 0) {
-            Some((_, what, hint)) => Err(ReadError::unsupported(Place::Inode(self.number), *what, hint)),
+            Some((_, what, hint)) => Err(ReadError::unsupported(Location::Inode(self.number), *what, hint)),
             None => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use super::corruption::JournalFault;
 use super::inodes;
 use super::mapping::{self, Budget, Run};
 use super::superblock::Super;
-use super::{Place, ReadError};
+use super::{Location, ReadError};
 use crate::source::ReadAt;
 use log::Log;
 use overlay::Overlay;
@@ -32,7 +32,7 @@ pub(super) fn replayed(source: Arc<dyn ReadAt>) -> Result<Arc<dyn ReadAt>, ReadE
     }
     if volume.journal_inode == 0 {
         let feature = "an external journal that needs recovery";
-        return Err(ReadError::unsupported(Place::Superblock, feature, MOUNT));
+        return Err(ReadError::unsupported(Location::Superblock, feature, MOUNT));
     }
     let volume = volume.with_tables()?;
     let journal = Journal::open(&volume)?;
@@ -51,7 +51,7 @@ struct Journal<'a> {
 impl<'a> Journal<'a> {
     fn open(volume: &'a Super<'a>) -> Result<Self, ReadError> {
         let number = volume.journal_inode;
-        let missing = || ReadError::corrupt(Place::Inode(number), JournalFault::Missing);
+        let missing = || ReadError::corrupt(Location::Inode(number), JournalFault::Missing);
         let node = inodes::read_any(volume, number)?.ok_or_else(missing)?;
         let mut budget = Budget::of_journal(volume);
         let runs = mapping::read(volume, &node, &mut budget)?;
@@ -64,7 +64,7 @@ impl<'a> Journal<'a> {
         let after = self.runs.partition_point(|run| run.logical <= block);
         let run = after.checked_sub(1).and_then(|index| self.runs.get(index));
         let run = run.filter(|run| run.written && block - run.logical < run.len);
-        let run = run.ok_or_else(|| ReadError::corrupt(Place::Journal(block), JournalFault::Hole))?;
+        let run = run.ok_or_else(|| ReadError::corrupt(Location::Journal(block), JournalFault::Hole))?;
         Ok(run.physical + (block - run.logical))
     }
 

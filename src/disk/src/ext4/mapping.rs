@@ -7,7 +7,7 @@ use mkext4::spec::inode::FileType;
 use super::corruption::MappingFault;
 use super::inodes::Node;
 use super::superblock::Super;
-use super::{Place, ReadError, extents, indirect};
+use super::{Location, ReadError, extents, indirect};
 
 /// Contiguous blocks of a file. All in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Budget {
 
     /// Accounts for a block that maps others.
     pub(super) fn take_block(&mut self, node: &Node, block: u64) -> Result<(), ReadError> {
-        let corrupt = |what: MappingFault| Err(ReadError::corrupt(Place::Inode(node.number), what));
+        let corrupt = |what: MappingFault| Err(ReadError::corrupt(Location::Inode(node.number), what));
         if !self.maps.insert(block) {
             return corrupt(MappingFault::MapTwice { block });
         }
@@ -79,7 +79,7 @@ impl Budget {
 
     fn take_run(&mut self, node: &Node) -> Result<(), ReadError> {
         let less = self.runs_left.checked_sub(1);
-        self.runs_left = less.ok_or_else(|| ReadError::corrupt(Place::Inode(node.number), MappingFault::Runs))?;
+        self.runs_left = less.ok_or_else(|| ReadError::corrupt(Location::Inode(node.number), MappingFault::Runs))?;
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Budget {
                     true => MappingFault::BlockTwice { block: next.block },
                     false => MappingFault::BlockShared { block: next.block, other: one.inode },
                 };
-                Err(ReadError::corrupt(Place::Inode(next.inode), what))
+                Err(ReadError::corrupt(Location::Inode(next.inode), what))
             }
         }
     }
@@ -153,7 +153,7 @@ impl Runs<'_> {
     }
 
     /// Adds a run, which must follow all before it and be inside the volume.
-    pub(super) fn push(&mut self, run: Run, place: &Place) -> Result<(), ReadError> {
+    pub(super) fn push(&mut self, run: Run, place: &Location) -> Result<(), ReadError> {
         if run.len == 0 || !self.volume.holds(run.physical, run.len) {
             let what = MappingFault::Run { len: run.len, block: run.physical };
             return Err(ReadError::corrupt(place.clone(), what));

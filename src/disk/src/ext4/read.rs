@@ -15,7 +15,7 @@ use super::inline::Piece;
 use super::inodes::{self, Node, ROOT_INODE};
 use super::mapping::{Budget, Run};
 use super::superblock::{FileSystem, Super, probe};
-use super::{LOST_FOUND, Place, ReadError, journal};
+use super::{LOST_FOUND, Location, ReadError, journal};
 use crate::source::{Extent, Map, ReadAt, SourceId};
 use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree};
 
@@ -78,7 +78,7 @@ impl<'a> Join<'a> {
 
     fn tree(mut self, source: Arc<dyn ReadAt>, block: u64, origin: Origin) -> Result<Tree, ReadError> {
         let Some(root) = self.find(ROOT_INODE).filter(|root| self.nodes[*root].kind == FileType::Dir) else {
-            return Err(ReadError::corrupt(Place::Inode(ROOT_INODE), DirectoryFault::NoRoot));
+            return Err(ReadError::corrupt(Location::Inode(ROOT_INODE), DirectoryFault::NoRoot));
         };
         let mut tree = Tree::new(self.metadata(root)?, origin);
         let made = Made { source: tree.sources_mut().add(source), block, origin: tree.inode(ROOT).origin };
@@ -116,7 +116,7 @@ impl<'a> Join<'a> {
     /// The node of an entry.
     fn child(&mut self, dir: &Pending, entry: &Entry, path: &[u8]) -> Result<usize, ReadError> {
         let place = || at(entry.inode, path);
-        let unsupported = |feature| Err(ReadError::unsupported(Place::Inode(entry.inode), feature, REBUILD));
+        let unsupported = |feature| Err(ReadError::unsupported(Location::Inode(entry.inode), feature, REBUILD));
         if path.len() >= PATH_MAX {
             return unsupported(format!("path of {} bytes", path.len()));
         }
@@ -171,7 +171,7 @@ impl<'a> Join<'a> {
             self.volume.spend_on_attribute((name.len() + value.len()) as u64)?;
             if xattrs.insert(name.clone(), value.clone()).is_some() {
                 let what = AttributeFault::Twice { name: String::from_utf8_lossy(name).into_owned() };
-                return Err(ReadError::corrupt(Place::Inode(node.number), what));
+                return Err(ReadError::corrupt(Location::Inode(node.number), what));
             }
         }
         Ok(Metadata { mode: node.mode, uid: node.uid, gid: node.gid, mtime: node.mtime, xattrs })
@@ -226,7 +226,7 @@ impl<'a> Join<'a> {
         for (node, (id, names)) in self.nodes.iter().zip(&self.reached) {
             if node.kind != FileType::Dir && id.is_some() && node.links != *names {
                 let what = InodeFault::Links { links: node.links, names: *names };
-                return Err(ReadError::corrupt(Place::Inode(node.number), what));
+                return Err(ReadError::corrupt(Location::Inode(node.number), what));
             }
         }
         Ok(())
@@ -262,8 +262,8 @@ impl Made {
     }
 }
 
-fn at(inode: u32, path: &[u8]) -> Place {
-    Place::Path { inode, path: String::from_utf8_lossy(path).into_owned() }
+fn at(inode: u32, path: &[u8]) -> Location {
+    Location::Path { inode, path: String::from_utf8_lossy(path).into_owned() }
 }
 
 /// An entry must have the type of its inode, if any: without the feature `filetype`, and on Hurd, it has none.

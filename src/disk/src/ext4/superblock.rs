@@ -8,7 +8,7 @@ use super::corruption::VolumeFault;
 use super::error::{REBUILD, REPAIR};
 use super::features::Features;
 use super::groups::Table;
-use super::{Place, ReadError, le16, le32};
+use super::{Location, ReadError, le16, le32};
 use crate::source::ReadAt;
 
 /// Where the superblock starts, in bytes.
@@ -66,7 +66,7 @@ impl FileSystem {
     /// checked when they are read.
     pub fn check_base(&self) -> Result<(), ReadError> {
         self.words.check_base()?;
-        let refuse = |feature| Err(ReadError::unsupported(Place::Superblock, feature, REPAIR));
+        let refuse = |feature| Err(ReadError::unsupported(Location::Superblock, feature, REPAIR));
         match (self.state, self.last_orphan) {
             (1, 0) => Ok(()),
             (1, first) => refuse(format!("list of deleted but open files starts at inode {first}")),
@@ -190,7 +190,7 @@ impl<'a> Super<'a> {
     pub(super) fn spend_on_attribute(&self, len: u64) -> Result<(), ReadError> {
         let left = self.attributes_left.get().checked_sub(len.saturating_add(ATTRIBUTE));
         let too_many = || format!("more than {MAX_ATTRIBUTES} bytes of shared attributes");
-        let left = left.ok_or_else(|| ReadError::unsupported(Place::Superblock, too_many(), REBUILD))?;
+        let left = left.ok_or_else(|| ReadError::unsupported(Location::Superblock, too_many(), REBUILD))?;
         self.attributes_left.set(left);
         Ok(())
     }
@@ -213,11 +213,11 @@ fn features(raw: &[u8; LEN]) -> Features {
 fn check_sum(raw: &[u8; LEN]) -> Result<(), ReadError> {
     let (found, expected) = (le32(raw, 0x3fc), csum::superblock(raw)); // s_checksum
     if found != expected {
-        return Err(ReadError::checksum(Place::Superblock, found, expected));
+        return Err(ReadError::checksum(Location::Superblock, found, expected));
     }
     match raw[0x175] {
         1 => Ok(()), // s_checksum_type: CRC-32C
-        other => Err(ReadError::unsupported(Place::Superblock, format!("checksums of type {other}"), REBUILD)),
+        other => Err(ReadError::unsupported(Location::Superblock, format!("checksums of type {other}"), REBUILD)),
     }
 }
 
@@ -324,5 +324,5 @@ fn inodes(raw: &[u8; LEN], info: &FileSystem, groups: u64) -> Result<(usize, u32
 }
 
 fn corrupt(what: VolumeFault) -> ReadError {
-    ReadError::corrupt(Place::Superblock, what)
+    ReadError::corrupt(Location::Superblock, what)
 }

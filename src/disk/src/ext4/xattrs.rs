@@ -9,7 +9,7 @@ use mkext4::csum;
 use super::corruption::AttributeFault;
 use super::error::REBUILD;
 use super::superblock::Super;
-use super::{Place, ReadError, acl, inodes, le16, le32, mapping};
+use super::{Location, ReadError, acl, inodes, le16, le32, mapping};
 
 /// Attributes by full name.
 pub(super) type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -50,7 +50,7 @@ pub(super) fn in_body(volume: &Super<'_>, owner: &Owner, raw: &[u8], extra: usiz
     // As in the kernel, there are none without extra fields.
     let list = raw.get(128 + extra..).filter(|list| extra != 0 && list.len() > 4 && le32(list, 0) == MAGIC);
     let Some(list) = list else { return Ok(InBody::default()) };
-    let place = Place::Inode(owner.number);
+    let place = Location::Inode(owner.number);
     let mut body = InBody::default();
     // Values are counted from the first entry.
     let list = &list[4..];
@@ -74,7 +74,7 @@ pub(super) struct InBlock {
 
 /// The attributes of the block at `block` of the volume, used by `owner`.
 pub(super) fn in_block(volume: &Super<'_>, owner: &Owner, block: u64, bytes: &[u8]) -> Result<InBlock, ReadError> {
-    let place = Place::Block { inode: owner.number, block };
+    let place = Location::Block { inode: owner.number, block };
     let (h_magic, h_blocks, h_checksum) = (le32(bytes, 0x00), le32(bytes, 0x08), le32(bytes, 0x10));
     if h_magic != MAGIC || h_blocks != 1 {
         let what = AttributeFault::Magic { found: h_magic, blocks: h_blocks };
@@ -107,7 +107,7 @@ struct Entry<'a> {
 }
 
 /// The entries of a list, terminated by four zeros; values are counted from the start of `values`.
-fn entries<'a>(list: &'a [u8], values: &[u8], place: &Place) -> Result<Vec<Entry<'a>>, ReadError> {
+fn entries<'a>(list: &'a [u8], values: &[u8], place: &Location) -> Result<Vec<Entry<'a>>, ReadError> {
     let corrupt = |what: AttributeFault| ReadError::corrupt(place.clone(), what);
     let mut all = Vec::new();
     let mut at = 0;
@@ -136,7 +136,7 @@ fn add(
     owner: &Owner,
     entry: &Entry<'_>,
     values: &[u8],
-    place: &Place,
+    place: &Location,
 ) -> Result<(), ReadError> {
     let corrupt = |what: AttributeFault| ReadError::corrupt(place.clone(), what);
     if HIDDEN.contains(&entry.index) {
@@ -182,7 +182,7 @@ fn prefix(index: u8) -> Option<&'static [u8]> {
 
 /// A value in a separate inode.
 fn value(volume: &Super<'_>, owner: &Owner, entry: &Entry<'_>, number: u32) -> Result<Vec<u8>, ReadError> {
-    let corrupt = |what: AttributeFault| ReadError::corrupt(Place::Inode(number), what);
+    let corrupt = |what: AttributeFault| ReadError::corrupt(Location::Inode(number), what);
     if !volume.features.ea_inode() {
         return Err(corrupt(AttributeFault::NoFeature));
     }
@@ -199,7 +199,7 @@ fn value(volume: &Super<'_>, owner: &Owner, entry: &Entry<'_>, number: u32) -> R
     // Lustre, which introduced the feature, wrote the owner of the value instead of a checksum.
     let of_owner = proof.parent == owner.number && proof.generation == owner.generation;
     if proof.hash != expected && !of_owner {
-        return Err(ReadError::checksum(Place::Inode(number), proof.hash, expected));
+        return Err(ReadError::checksum(Location::Inode(number), proof.hash, expected));
     }
     Ok(value)
 }

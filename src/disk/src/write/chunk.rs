@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use super::block::{BLOCK_LEN, Block, PAGE, is_zero};
-use super::clusters::{ClusterName, ClusterSum, Place};
+use super::clusters::{ClusterLocation, ClusterName, ClusterSum};
 use super::compressor::{Compressor, OUTPUT_LEN};
 use super::qcow2::CLUSTER;
 use super::sink::Needs;
@@ -224,7 +224,7 @@ impl<'a> Worker<'a> {
     /// Copies a cluster from the earlier file; `None` if the data there have changed.
     fn take_over(
         &self,
-        (file, place): (&File, Place),
+        (file, place): (&File, ClusterLocation),
         chunk: &mut Chunk,
         range: Range<usize>,
         packed: usize,
@@ -278,7 +278,7 @@ fn sum(stored: &[u8]) -> ClusterSum {
 /// A cluster's name, and an earlier file with the location there.
 struct Known<'a> {
     name: Option<ClusterName>,
-    place: Option<(&'a File, Place)>,
+    place: Option<(&'a File, ClusterLocation)>,
 }
 
 /// How a cluster is stored, given its stored length and the length of compressed ones before it.

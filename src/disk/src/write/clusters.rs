@@ -18,7 +18,7 @@ pub type ClusterSum = [u8; 32];
 
 /// The location of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ClusterLocation {
     /// Offset in the file.
     pub at: u64,
     /// Stored bytes: 0 for zeros, the cluster size if it is not compressed.
@@ -29,11 +29,11 @@ pub struct Place {
 
 /// The clusters of a qcow2 file with their locations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clusters(Vec<(ClusterName, Place)>);
+pub struct Clusters(Vec<(ClusterName, ClusterLocation)>);
 
 impl Clusters {
     /// The location of a cluster by name.
-    pub fn find(&self, name: &ClusterName) -> Option<Place> {
+    pub fn find(&self, name: &ClusterName) -> Option<ClusterLocation> {
         let found = self.0.binary_search_by_key(&name, |(name, _)| name).ok()?;
         self.0.get(found).map(|(_, place)| *place)
     }
@@ -67,14 +67,14 @@ impl Clusters {
     }
 
     /// The sums of stored data, by location.
-    pub fn sums(&self) -> PlaceSums {
+    pub fn sums(&self) -> ClusterSums {
         let mut sums: Vec<_> = self.0.iter().filter(|(_, place)| place.len != 0).map(|(_, place)| *place).collect();
         sums.sort_unstable();
-        PlaceSums(sums)
+        ClusterSums(sums)
     }
 
     /// Adds a cluster; [`Self::sort`] must be called before a lookup.
-    pub(super) fn push(&mut self, name: ClusterName, place: Place) {
+    pub(super) fn push(&mut self, name: ClusterName, place: ClusterLocation) {
         self.0.push((name, place));
     }
 
@@ -87,9 +87,9 @@ impl Clusters {
 
 /// The stored data of a qcow2 file by sum: equal sums are equal bytes.
 #[derive(Clone, Debug, Default)]
-pub struct PlaceSums(Vec<Place>);
+pub struct ClusterSums(Vec<ClusterLocation>);
 
-impl PlaceSums {
+impl ClusterSums {
     /// Length and sum of the stored data at `at`.
     pub(crate) fn find(&self, at: u64) -> Option<(u32, ClusterSum)> {
         let found = self.0.binary_search_by_key(&at, |place| place.at).ok()?;
@@ -97,11 +97,12 @@ impl PlaceSums {
     }
 }
 
-fn entry(bytes: &[u8; ENTRY]) -> Option<(ClusterName, Place)> {
+fn entry(bytes: &[u8; ENTRY]) -> Option<(ClusterName, ClusterLocation)> {
     let (name, rest) = bytes.split_first_chunk()?;
     let (at, rest) = rest.split_first_chunk()?;
     let (len, rest) = rest.split_first_chunk()?;
-    let place = Place { at: u64::from_le_bytes(*at), len: u32::from_le_bytes(*len), sum: *rest.first_chunk()? };
+    let place =
+        ClusterLocation { at: u64::from_le_bytes(*at), len: u32::from_le_bytes(*len), sum: *rest.first_chunk()? };
     let len = usize::try_from(place.len).ok()?;
     (len <= CLUSTER).then_some((*name, place))
 }
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_index_is_read_back_and_damage_is_refused() {
-        let place = |at, len| Place { at, len, sum: [7; 32] };
+        let place = |at, len| ClusterLocation { at, len, sum: [7; 32] };
         let mut clusters = Clusters::default();
         for (name, place) in
             [(9, place(5 << 16, 300)), (3, place(1 << 40, 1 << 16)), (5, place(0, 0)), (9, place(6 << 16, 300))]

@@ -13,7 +13,7 @@ use super::files::check_empty;
 use super::measure::{each, groups};
 use super::merkle::GROUP;
 use super::qcow2::{CLUSTER, Qcow2Writer};
-use super::{PlaceSums, WriteError, Written, write_to};
+use super::{ClusterSums, WriteError, Written, write_to};
 use crate::disk::Disk;
 use crate::image::{Backing, Format, Image, ImagePair, PairBuffers};
 use crate::source::{Extent, Map, ReadAt, Sources};
@@ -41,7 +41,7 @@ impl Changed {
 pub fn differences(
     old: &Image,
     new: &Image,
-    known: Option<(&PlaceSums, &PlaceSums)>,
+    known: Option<(&ClusterSums, &ClusterSums)>,
     threads: NonZeroUsize,
 ) -> io::Result<Changed> {
     let known = |in_old: u64, in_new: u64| {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use vmbake_disk::image::{Format, Image};
-use vmbake_disk::write::{FileDigest, PlaceSums};
+use vmbake_disk::write::{ClusterSums, FileDigest};
 
 use super::DeltaError;
 use vmbake_bake::incremental::checksums::Checksum;
@@ -21,7 +21,7 @@ pub(super) struct KnownImage {
     /// SHA-256 of a qcow2 file, if recorded.
     sha256: Option<Digest>,
     /// An unchanged qcow2 file of the same disk, with its index of stored clusters.
-    pub(super) index: Option<(Image, PlaceSums)>,
+    pub(super) index: Option<(Image, ClusterSums)>,
 }
 
 impl KnownImage {

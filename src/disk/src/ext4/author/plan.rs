@@ -112,14 +112,14 @@ pub(super) struct Plan<'a> {
 /// An item without a position.
 struct Draft<'a> {
     /// Its group, and its position there.
-    place: (usize, Place),
+    place: (usize, SortKey),
     parent: InodeId,
     id: InodeId,
     item: Item<'a>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum SortKey {
     /// By path.
     Name,
     /// By the source of the content.
@@ -151,8 +151,8 @@ impl<'a> Plan<'a> {
                 continue;
             }
             let place = match &inode.kind {
-                Kind::File(map) => Place::Content(content_place(map)),
-                _ => Place::Name,
+                Kind::File(map) => SortKey::Content(content_place(map)),
+                _ => SortKey::Name,
             };
             let group = groups.get(&id).copied().unwrap_or(0);
             drafts.push(Draft { place: (group, place), parent, id, item: item(0, name, inode, &path)? });
@@ -171,7 +171,7 @@ impl<'a> Plan<'a> {
             Self { root, items: Vec::with_capacity(drafts.len()), groups: Vec::new(), links: Vec::new(), inodes: 0 };
         for group in drafts.chunk_by(|a, b| a.place.0 == b.place.0) {
             let start = plan.groups.last().map_or(0, |group| group.files.end);
-            let files = start + group.partition_point(|draft| draft.place.1 == Place::Name);
+            let files = start + group.partition_point(|draft| draft.place.1 == SortKey::Name);
             plan.groups.push(Group { start, files: files..start + group.len() });
         }
         let mut positions = BTreeMap::from([(ROOT, 0)]);

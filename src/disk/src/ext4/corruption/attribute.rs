@@ -1,7 +1,7 @@
 //! Faults of extended attributes.
 
 use super::Corruption;
-use crate::ext4::Place;
+use crate::ext4::Location;
 
 /// Why an extended attribute is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum AttributeFault {
     #[error("attribute {name} of {owner}: {what}")]
     Value {
         name: String,
-        owner: Box<Place>,
+        owner: Box<Location>,
         /// The fault of the value.
         what: Box<Corruption>,
     },

@@ -10,7 +10,7 @@ use super::superblock::{Checksums, JournalSuper, MAGIC};
 use super::{Journal, MOUNT, be16, be32};
 use crate::ext4::corruption::JournalFault;
 use crate::ext4::groups::low16;
-use crate::ext4::{Place, ReadError};
+use crate::ext4::{Location, ReadError};
 
 // `h_blocktype`.
 const DESCRIPTOR: u32 = 1;
@@ -76,7 +76,7 @@ impl Log {
         }
         if info.fast_commit == Some(scan.sequence) {
             return Err(ReadError::unsupported(
-                Place::Journal(info.log.end + 1),
+                Location::Journal(info.log.end + 1),
                 "fast commits that need recovery",
                 MOUNT,
             ));
@@ -138,7 +138,7 @@ impl Scan<'_> {
     fn take(&mut self) -> Result<(u64, Vec<u8>), ReadError> {
         let at = self.next;
         let left = self.left.checked_sub(1);
-        self.left = left.ok_or_else(|| ReadError::corrupt(Place::Journal(at), JournalFault::LogLen))?;
+        self.left = left.ok_or_else(|| ReadError::corrupt(Location::Journal(at), JournalFault::LogLen))?;
         self.next = if at + 1 == self.info.log.end { self.info.log.start } else { at + 1 };
         Ok((at, self.journal.read(at)?))
     }
@@ -154,7 +154,7 @@ impl Scan<'_> {
             transaction.note(self.damaged_content(&tag, &content, from));
             if tag.block >= self.journal.volume.info.blocks {
                 let what = JournalFault::Block { block: tag.block, blocks: self.journal.volume.info.blocks };
-                transaction.note(Some(ReadError::corrupt(Place::Journal(at), what)));
+                transaction.note(Some(ReadError::corrupt(Location::Journal(at), what)));
             }
             let shown = Shown { at: self.journal.place(from)?, escaped: tag.flags & ESCAPED != 0 };
             transaction.blocks.push((tag.block, shown));
@@ -192,7 +192,7 @@ impl Scan<'_> {
         let r_count = usize::try_from(be32(bytes, HEADER)).unwrap_or(usize::MAX);
         let Some(numbers) = bytes.get(HEADER + 4..r_count) else {
             let what = JournalFault::Revocations { len: r_count };
-            return transaction.note(Some(ReadError::corrupt(Place::Journal(at), what)));
+            return transaction.note(Some(ReadError::corrupt(Location::Journal(at), what)));
         };
         let len = if self.info.bits64 { 8 } else { 4 };
         let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
@@ -220,7 +220,7 @@ impl Scan<'_> {
             be32(&bytes, 0x00) == MAGIC && be32(&bytes, 0x08) == self.sequence.wrapping_add(1)
         };
         if follows || self.info.async_commit {
-            return Err(ReadError::corrupt(Place::Journal(at), JournalFault::Transaction));
+            return Err(ReadError::corrupt(Location::Journal(at), JournalFault::Transaction));
         }
         Ok(None)
     }
@@ -237,7 +237,7 @@ impl Scan<'_> {
         let seed = self.seed()?;
         let (covered, tail) = bytes.split_at(bytes.len() - TAIL);
         let (found, expected) = (be32(tail, 0), crc32c_raw(crc32c_raw(seed, covered), &[0; TAIL]));
-        (found != expected).then(|| ReadError::checksum(Place::Journal(at), found, expected))
+        (found != expected).then(|| ReadError::checksum(Location::Journal(at), found, expected))
     }
 
     /// The fault of a block to replay with a checksum mismatch.
@@ -247,7 +247,7 @@ impl Scan<'_> {
             Checksums::V3(_) => expected,
             _ => low16(expected).into(),
         };
-        (tag.sum != expected).then(|| ReadError::checksum(Place::Journal(at), tag.sum, expected))
+        (tag.sum != expected).then(|| ReadError::checksum(Location::Journal(at), tag.sum, expected))
     }
 
     /// Continues the checksum of a transaction, if used: a CRC-32 without bit reflection.

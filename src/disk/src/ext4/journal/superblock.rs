@@ -4,7 +4,7 @@ use mkext4::csum::crc32c_raw;
 
 use super::{Journal, MOUNT, be32};
 use crate::ext4::corruption::JournalFault;
-use crate::ext4::{Place, ReadError, le16, le32};
+use crate::ext4::{Location, ReadError, le16, le32};
 
 /// First word of every block of the journal itself.
 pub(super) const MAGIC: u32 = 0xc03b_3998;
@@ -61,7 +61,7 @@ pub(super) enum Checksums {
 impl JournalSuper {
     pub(super) fn read(journal: &Journal<'_>) -> Result<Self, ReadError> {
         let bytes = journal.read(0)?;
-        let corrupt = |what: JournalFault| Err(ReadError::corrupt(Place::Journal(0), what));
+        let corrupt = |what: JournalFault| Err(ReadError::corrupt(Location::Journal(0), what));
         let (h_magic, h_blocktype) = (be32(&bytes, 0x00), be32(&bytes, 0x04));
         if h_magic != MAGIC || !matches!(h_blocktype, 3 | 4) {
             return corrupt(JournalFault::Magic { magic: h_magic, kind: h_blocktype });
@@ -75,7 +75,7 @@ impl JournalSuper {
         let (compat, incompat) = (word(0x24), word(0x28));
         if incompat & !KNOWN != 0 {
             let feature = format!("journal features {:#x}", incompat & !KNOWN);
-            return Err(ReadError::unsupported(Place::Journal(0), feature, MOUNT));
+            return Err(ReadError::unsupported(Location::Journal(0), feature, MOUNT));
         }
         let checksums = checksums(compat, incompat, &bytes)?;
         let (s_maxlen, s_first) = (be32(&bytes, 0x10), be32(&bytes, 0x14));
@@ -108,13 +108,13 @@ fn checksums(compat: u32, incompat: u32, bytes: &[u8]) -> Result<Checksums, Read
         (0, _) => return Ok(Checksums::V1),
         (CSUM_V2, 0) => Checksums::V2,
         (CSUM_V3, 0) => Checksums::V3,
-        _ => return Err(ReadError::corrupt(Place::Journal(0), JournalFault::Checksums)),
+        _ => return Err(ReadError::corrupt(Location::Journal(0), JournalFault::Checksums)),
     };
     let sum = crc32c_raw(crc32c_raw(!0, &bytes[..S_CHECKSUM]), &[0; 4]);
     let expected = crc32c_raw(sum, &bytes[S_CHECKSUM + 4..LEN]);
     let stored = be32(bytes, S_CHECKSUM);
     if stored != expected {
-        return Err(ReadError::checksum(Place::Journal(0), stored, expected));
+        return Err(ReadError::checksum(Location::Journal(0), stored, expected));
     }
     Ok(found(crc32c_raw(!0, &bytes[0x30..0x40]))) // s_uuid
 }

@@ -17,7 +17,7 @@ use crate::ext4::error::REBUILD;
 use crate::ext4::inodes::{self, Node, ROOT_INODE};
 use crate::ext4::mapping::Budget;
 use crate::ext4::superblock::{FileSystem, Super};
-use crate::ext4::{LOST_FOUND, Place, ReadError, journal};
+use crate::ext4::{LOST_FOUND, Location, ReadError, journal};
 use crate::source::ReadAt;
 use crate::tree::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, Origin, ROOT, Tree, components};
 
@@ -84,7 +84,7 @@ type Names = BTreeMap<Vec<u8>, (u32, Option<u8>)>;
 
 impl<'a> Partial<'a> {
     fn open(volume: &'a Super<'a>, source: Arc<dyn ReadAt>, origin: Origin) -> Result<Self, ReadError> {
-        let no_root = || ReadError::corrupt(Place::Inode(ROOT_INODE), DirectoryFault::NoRoot);
+        let no_root = || ReadError::corrupt(Location::Inode(ROOT_INODE), DirectoryFault::NoRoot);
         let root = inodes::read_one(volume, ROOT_INODE)?.filter(|root| root.kind == FileType::Dir);
         let nodes = [root.ok_or_else(no_root)?];
         let mut budget = Budget::of(volume);
@@ -148,7 +148,7 @@ impl<'a> Partial<'a> {
         let left = self.steps_left.checked_sub(1);
         self.steps_left = left.ok_or_else(|| {
             let feature = format!("symbolic links that lead through more than {MAX_STEPS} names");
-            ReadError::unsupported(Place::Inode(ROOT_INODE), feature, REBUILD)
+            ReadError::unsupported(Location::Inode(ROOT_INODE), feature, REBUILD)
         })?;
         Ok(())
     }
@@ -190,7 +190,7 @@ impl<'a> Partial<'a> {
 
     fn stray(&self, id: InodeId) -> ReadError {
         let (number, _) = self.ids.iter().find(|(_, other)| **other == id).unwrap_or((&ROOT_INODE, &ROOT));
-        ReadError::corrupt(Place::Inode(*number), DirectoryFault::NotDirectory)
+        ReadError::corrupt(Location::Inode(*number), DirectoryFault::NotDirectory)
     }
 
     /// Inserts an inode into the tree.
@@ -201,7 +201,7 @@ impl<'a> Partial<'a> {
         number: u32,
         file_type: Option<u8>,
     ) -> Result<Option<InodeId>, ReadError> {
-        let corrupt = |what: DirectoryFault| ReadError::corrupt(Place::Inode(number), what);
+        let corrupt = |what: DirectoryFault| ReadError::corrupt(Location::Inode(number), what);
         let nodes = [node(self.volume, number)?];
         check_type(file_type, nodes[0].kind).map_err(corrupt)?;
         let parent = self.dirs.get(&dir).map_or(ROOT_INODE, |dir| dir.number);
@@ -238,7 +238,7 @@ impl<'a> Partial<'a> {
 
 /// The entries of a directory.
 fn read_names(volume: &Super<'_>, number: u32, parent: u32, budget: &mut Budget) -> Result<Names, ReadError> {
-    let corrupt = |what: DirectoryFault| ReadError::corrupt(Place::Inode(number), what);
+    let corrupt = |what: DirectoryFault| ReadError::corrupt(Location::Inode(number), what);
     let node = node(volume, number)?;
     let contents = blocks::read(volume, std::slice::from_ref(&node), Scope::Names, budget)?;
     let Some(Content::Directory(directory)) = contents.of.into_iter().next() else {
@@ -263,6 +263,6 @@ fn read_names(volume: &Super<'_>, number: u32, parent: u32, budget: &mut Budget)
 
 /// An inode with an entry in a directory.
 fn node(volume: &Super<'_>, number: u32) -> Result<Node, ReadError> {
-    let unused = || ReadError::corrupt(Place::Inode(number), InodeFault::Unused);
+    let unused = || ReadError::corrupt(Location::Inode(number), InodeFault::Unused);
     inodes::read_one(volume, number)?.ok_or_else(unused)
 }

@@ -8,7 +8,7 @@ use super::layout::{Layout, Refcounts};
 use super::{CLUSTER, CLUSTER_BITS, CLUSTER_LEN, index};
 use crate::image::{BACKING_FORMAT, Backing, ClusterCompression, EXTENSIONS_END, Format};
 use crate::write::chunk::{Chunk, Stored};
-use crate::write::{Clusters, Place, WriteError};
+use crate::write::{ClusterLocation, Clusters, WriteError};
 
 /// Entries of an L2 table, of 8 bytes.
 const L2_ENTRIES: usize = CLUSTER / 8;
@@ -125,7 +125,7 @@ impl Tables {
             if let Some(name) = cluster.name {
                 // At most a cluster's length.
                 let len = u32::try_from(len).unwrap_or(u32::MAX);
-                self.clusters.push(name, Place { at, len, sum: cluster.sum });
+                self.clusters.push(name, ClusterLocation { at, len, sum: cluster.sum });
             }
             if entry != 0 {
                 self.take_own(guest);
