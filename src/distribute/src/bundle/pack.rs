@@ -47,7 +47,7 @@ pub const BLOB: &str = "application/vnd.vmbake.blob.v1";
 const RELEASED: &str = "released.json";
 
 /// Where the bytes of a blob are.
-enum Place {
+enum BlobContent {
     Memory(Vec<u8>),
     File(File),
     Stored,
@@ -60,7 +60,7 @@ pub struct PackedBundle<'a> {
     tag: String,
     index: Written,
     signature: Option<Attachment>,
-    blobs: BTreeMap<Digest, (u64, Place)>,
+    blobs: BTreeMap<Digest, (u64, BlobContent)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -97,7 +97,7 @@ impl<'a> PackedBundle<'a> {
         let mut packed = Self { store, tag: document.version.tag(), index, signature: None, blobs: BTreeMap::new() };
         let config = packed.memory(Written::of(CONFIG, text));
         let (tar, digest, len) = folder::pack(&Root::Path(folder.join(LAYERS)), &[], &[RELEASED])?;
-        packed.blobs.insert(digest, (len, Place::File(tar)));
+        packed.blobs.insert(digest, (len, BlobContent::File(tar)));
         let mut common = vec![titled(Descriptor::new(LAYERS_TAR, digest, len), &format!("{LAYERS}.tar"))];
         if let Some(sources) = &contents.sources {
             let sources = packed.memory(Written::of(SOURCES_JSON, sources.clone()));
@@ -125,7 +125,7 @@ impl<'a> PackedBundle<'a> {
 
     fn memory(&mut self, written: Written) -> Descriptor {
         let Descriptor { digest, size, .. } = written.descriptor;
-        self.blobs.insert(digest, (size, Place::Memory(written.bytes)));
+        self.blobs.insert(digest, (size, BlobContent::Memory(written.bytes)));
         written.descriptor
     }
 
@@ -147,7 +147,7 @@ impl<'a> PackedBundle<'a> {
         }
         layers.extend(evidence.into_iter().map(|(digest, size)| Descriptor::new(BLOB, digest, size)));
         for layer in &layers {
-            self.blobs.insert(layer.digest, (layer.size, Place::Stored));
+            self.blobs.insert(layer.digest, (layer.size, BlobContent::Stored));
         }
         Ok(layers)
     }
@@ -187,7 +187,7 @@ impl<'a> PackedBundle<'a> {
         for (digest, (len, place)) in &self.blobs {
             tar.write(&header(&blob_name(digest), *len)?)?;
             match (place, self.open(digest, place)?) {
-                (Place::Memory(bytes), _) => tar.write(bytes)?,
+                (BlobContent::Memory(bytes), _) => tar.write(bytes)?,
                 (_, Some(file)) => tar.copy(&file, *len)?,
                 (_, None) => return Err(BundleError::NoBlob { digest: Box::new(*digest) }),
             }
@@ -217,7 +217,7 @@ impl<'a> PackedBundle<'a> {
         for (digest, (_, place)) in &self.blobs {
             let mut file = create(&blob_name(digest)).map_err(unwritten)?;
             match (place, self.open(digest, place)?) {
-                (Place::Memory(bytes), _) => file.write_all(bytes).map_err(unwritten)?,
+                (BlobContent::Memory(bytes), _) => file.write_all(bytes).map_err(unwritten)?,
                 (_, Some(mut from)) => drop(std::io::copy(&mut from, &mut file).map_err(unwritten)?),
                 (_, None) => return Err(BundleError::NoBlob { digest: Box::new(*digest) }),
             }
@@ -233,16 +233,16 @@ impl<'a> PackedBundle<'a> {
     }
 
     /// The file of a blob that is not in memory, from its beginning. What is in the store has the digest that it should have.
-    fn open(&self, digest: &Digest, place: &Place) -> Result<Option<File>, BundleError> {
+    fn open(&self, digest: &Digest, place: &BlobContent) -> Result<Option<File>, BundleError> {
         match place {
-            Place::Memory(_) => Ok(None),
-            Place::File(file) => {
+            BlobContent::Memory(_) => Ok(None),
+            BlobContent::File(file) => {
                 let unreadable = |source| BundleError::File(FileError::new(std::env::temp_dir(), "read", source));
                 let mut file = file.try_clone().map_err(unreadable)?;
                 file.rewind().map_err(unreadable)?;
                 Ok(Some(file))
             }
-            Place::Stored => {
+            BlobContent::Stored => {
                 let Some(file) = self.store.blob(digest)? else { return Ok(None) };
                 let path = self.store.path(digest);
                 let found = self.store.digest(&path, &file, digest);
