@@ -18,7 +18,7 @@ pub use files::{Block, Content, FileRule, Notation, Template};
 pub use named::Named;
 pub use ownership::{Account, BootUser, Ownership, octal};
 pub use read::Wrong;
-pub use receive::{KeyPlace, Place, Receive};
+pub use receive::{FileDestination, KeyDestination, Receive};
 pub use services::{Action, Exec, Service};
 pub use short::{Argument, Assignment};
 pub use variables::{Check, Format, Inputs, Stage, Variable};
@@ -70,9 +70,9 @@ pub struct Plan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive: Option<Receive>,
     /// Files that can be delivered, by name, with their destinations.
-    pub received: Named<Place>,
+    pub received: Named<FileDestination>,
     /// Private keys that were generated on the machine, by name, with their destinations.
-    pub keys: Named<KeyPlace>,
+    pub keys: Named<KeyDestination>,
 }
 
 fn is_false(value: &bool) -> bool {

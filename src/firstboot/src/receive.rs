@@ -9,7 +9,7 @@ use crate::configure;
 use crate::error::Error;
 use crate::machine::Here;
 use crate::mutable;
-use crate::plan::{KeyPlace, Plan, Receive};
+use crate::plan::{KeyDestination, Plan, Receive};
 use crate::record::Record;
 use crate::root::{Kind, Listed, Lock, Owner, Root};
 use crate::services::{self, Occasion};
@@ -112,7 +112,13 @@ fn take(root: &Root, plan: &Plan, receive: &Receive, new: &[Listed]) -> Result<b
     failed.map_or(Ok(changed), Err)
 }
 
-fn take_key(root: &Root, receive: &Receive, accounts: &Accounts, name: &str, place: &KeyPlace) -> Result<bool, Error> {
+fn take_key(
+    root: &Root,
+    receive: &Receive,
+    accounts: &Accounts,
+    name: &str,
+    place: &KeyDestination,
+) -> Result<bool, Error> {
     let source = format!("{}/{name}", receive.keys);
     let is_file = root.find(&source)?.is_some_and(|found| found.kind == Kind::File);
     if !is_file || root.find(&place.certificate)?.is_none() {

@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Account, Action, Argument, Assignment, Block, BootUser, Check, Content, Exec, FileRule, Format, Inputs, KeyPlace,
-    Named, Notation, Ownership, Place, Plan, Receive, Service, Stage, Template, Variable,
+    Account, Action, Argument, Assignment, Block, BootUser, Check, Content, Exec, FileDestination, FileRule, Format,
+    Inputs, KeyDestination, Named, Notation, Ownership, Plan, Receive, Service, Stage, Template, Variable,
 };
 
 /// An invalid plan: the key, and the expected value.
@@ -51,12 +51,12 @@ impl Plan {
             receive: node.optional("receive", receive)?,
             received: node.map("received", |value| {
                 let node = Node::of(value, "received")?;
-                Ok(Place { directory: node.text("directory")?, group: node.text("group")? })
+                Ok(FileDestination { directory: node.text("directory")?, group: node.text("group")? })
             })?,
             keys: node.map("keys", |value| {
                 let node = Node::of(value, "keys")?;
                 let (directory, group) = (node.text("directory")?, node.text("group")?);
-                Ok(KeyPlace { directory, group, certificate: node.text("certificate")? })
+                Ok(KeyDestination { directory, group, certificate: node.text("certificate")? })
             })?,
         })
     }

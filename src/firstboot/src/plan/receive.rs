@@ -23,7 +23,7 @@ pub struct Receive {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct FileDestination {
     /// Absolute path of the directory.
     pub directory: String,
     /// Group, by name; the user is root.
@@ -34,7 +34,7 @@ pub struct Place {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct KeyPlace {
+pub struct KeyDestination {
     /// Absolute path of the directory.
     pub directory: String,
     /// Group, by name; the user is root.
