@@ -2,7 +2,7 @@
 //! everything that is wrong with its form: JSON, keys that come twice, unknown keys, values of another type.
 
 use super::Schema;
-use super::position::{Place, Places, child, position};
+use super::position::{Span, Spans, child, position};
 use super::text::without_comments;
 use vmbake_common::address;
 
@@ -17,7 +17,7 @@ pub(super) type FormFault = ((usize, usize), String);
 pub(super) struct Document {
     pub(super) schema: Schema,
     pub(super) text: Vec<u8>,
-    pub(super) places: Places,
+    pub(super) spans: Spans,
 }
 
 impl Document {
@@ -27,16 +27,16 @@ impl Document {
         // Values know more of JSON's rules than the schema, which ignores nothing but could stop at a first unknown key.
         let value: serde_json::Value = serde_json::from_slice(text)
             .map_err(|error| vec![(position(text, offset(text, &error)), message(&error))])?;
-        let places = Places::of(text);
+        let spans = Spans::of(text);
         // Before other checks, whose messages may show values.
         if let Some(pointer) = address::in_json(&value, &is_content) {
-            let at = places.get(&pointer).map_or(0, |place| place.start);
+            let at = spans.get(&pointer).map_or(0, |place| place.start);
             return Err(vec![(position(text, at), address::MESSAGE.to_owned())]);
         }
         let twice = |(at, key): &(usize, String)| (position(text, *at), format!("key {key:?} comes twice"));
-        let mut faults: Vec<FormFault> = places.twice.iter().take(MAX_FAULTS).map(twice).collect();
-        match schema(text, &places, &mut faults) {
-            Some(schema) if faults.is_empty() => Ok(Self { schema, text: text.to_vec(), places }),
+        let mut faults: Vec<FormFault> = spans.twice.iter().take(MAX_FAULTS).map(twice).collect();
+        match schema(text, &spans, &mut faults) {
+            Some(schema) if faults.is_empty() => Ok(Self { schema, text: text.to_vec(), spans }),
             _ => {
                 faults.sort();
                 Err(faults)
@@ -46,9 +46,9 @@ impl Document {
 
     /// Line and column of the value that `pointer` names, or of its key; where it is not in the text, of what it would be in.
     pub(super) fn position(&self, pointer: &str, key: bool) -> (usize, usize) {
-        let at = |place: &Place| if key { place.key } else { place.start };
+        let at = |place: &Span| if key { place.key } else { place.start };
         let mut ends = pointer.rmatch_indices('/').map(|(end, _)| end);
-        let place = self.places.get(pointer).or_else(|| ends.find_map(|end| self.places.get(pointer.get(..end)?)));
+        let place = self.spans.get(pointer).or_else(|| ends.find_map(|end| self.spans.get(pointer.get(..end)?)));
         position(&self.text, place.map_or(0, at))
     }
 }
@@ -60,7 +60,7 @@ fn is_content(pointer: &str) -> bool {
 }
 
 /// The schema; each entry that does not fit is a fault, and is blanked out to find the next one.
-fn schema(text: &[u8], places: &Places, faults: &mut Vec<FormFault>) -> Option<Schema> {
+fn schema(text: &[u8], spans: &Spans, faults: &mut Vec<FormFault>) -> Option<Schema> {
     let mut rest = text.to_vec();
     loop {
         let error = match serde_json::from_slice::<Schema>(&rest) {
@@ -71,13 +71,13 @@ fn schema(text: &[u8], places: &Places, faults: &mut Vec<FormFault>) -> Option<S
         let reason = message(&error);
         // A required key that was blanked out is not missing.
         let missing = reason.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-        if missing.is_some_and(|key| places.get(&child("", key)).is_some()) && !faults.is_empty() {
+        if missing.is_some_and(|key| spans.get(&child("", key)).is_some()) && !faults.is_empty() {
             return None;
         }
         // A value is often judged only when what stands behind it is seen.
-        let inside = places.ending(at).filter(|_| missing.is_none()).map_or(at, |value| value.start);
-        let entry = places.around(inside, 2).filter(|(_, place)| rest.get(place.key) == text.get(place.key));
-        let found = (position(text, start(places, at, missing.is_some())), reason);
+        let inside = spans.ending(at).filter(|_| missing.is_none()).map_or(at, |value| value.start);
+        let entry = spans.around(inside, 2).filter(|(_, place)| rest.get(place.key) == text.get(place.key));
+        let found = (position(text, start(spans, at, missing.is_some())), reason);
         if !faults.iter().any(|(position, _)| *position == found.0) {
             faults.push(found);
         }
@@ -89,14 +89,14 @@ fn schema(text: &[u8], places: &Places, faults: &mut Vec<FormFault>) -> Option<S
 }
 
 /// Where that begins which made serde_json stop at the byte `at`, which is the last of it, or the one behind it.
-fn start(places: &Places, at: usize, missing: bool) -> usize {
-    match places.around(at, 2) {
+fn start(spans: &Spans, at: usize, missing: bool) -> usize {
+    match spans.around(at, 2) {
         // Tagged values are read as a whole before they are judged; so are objects that lack a key.
         Some((pointer, entry)) if at + 1 == entry.end && (missing || pointer.starts_with("/artifacts/")) => entry.key,
-        _ if missing => places.ending(at + 1).map_or(at, |place| place.key),
-        _ => match places.ending(at).or_else(|| places.ending(at + 1)) {
+        _ if missing => spans.ending(at + 1).map_or(at, |place| place.key),
+        _ => match spans.ending(at).or_else(|| spans.ending(at + 1)) {
             Some(value) => value.start,
-            None => places
+            None => spans
                 .around(at, usize::MAX)
                 .map_or(at, |(_, place)| if at < place.start { place.key } else { place.start }),
         },
@@ -104,7 +104,7 @@ fn start(places: &Places, at: usize, missing: bool) -> usize {
 }
 
 /// Replaces a member, and one comma next to it, with blanks.
-fn blank(rest: &mut [u8], place: &Place) -> bool {
+fn blank(rest: &mut [u8], place: &Span) -> bool {
     let is_blank = |byte: &u8| b" \t\r\n".contains(byte);
     let after = rest.get(place.end..).unwrap_or_default();
     let after = after.iter().position(|byte| !is_blank(byte)).map(|skipped| place.end + skipped);

@@ -55,7 +55,7 @@ pub use removal::system_directory;
 pub use set::HYGIENE;
 pub use swap::PAGE;
 pub use text::without_comments;
-pub use unit_install::{InstallFault, InstallLink, Place, UnitForm, UnitInstall, unit_form};
+pub use unit_install::{InstallFault, InstallLink, Location, UnitForm, UnitInstall, unit_form};
 pub use unit_place::{UNIT_SCOPES, UnitRole, is_wants, unit_place};
 pub use validate::{default_mode, hidden_by, unit_file};
 

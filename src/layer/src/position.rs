@@ -1,16 +1,16 @@
 //! Where the values of a JSON document stand: what enters is text that serde_json accepts (RFC 8259), what leaves is the
 //! place of each value by its pointer (RFC 6901), and the keys that come twice, of which serde_json takes the last silently.
 //!
-//! Places are byte offsets; positions are lines and columns, both counted from 1, columns in characters.
+//! Spans are byte offsets; positions are lines and columns, both counted from 1, columns in characters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most bytes of all pointers: a long key stands in those of all values below it.
 const MAX_POINTERS: usize = 64 << 20;
 
-/// Where a value stands.
+/// The span of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Span {
     /// First byte of its key, or of itself where it is an element of an array.
     pub(super) key: usize,
     /// First byte of the value.
@@ -19,29 +19,29 @@ pub(super) struct Place {
     pub(super) end: usize,
 }
 
-/// The places of a document.
+/// The spans of a document by JSON pointer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places {
-    by_pointer: BTreeMap<String, Place>,
+pub(super) struct Spans {
+    by_pointer: BTreeMap<String, Span>,
     /// Keys that their object has already: where the key stands again, and its text.
     pub(super) twice: Vec<(usize, String)>,
 }
 
-impl Places {
+impl Spans {
     /// Finds the places of `text`, which is valid JSON and nested no deeper than serde_json takes.
     pub(super) fn of(text: &[u8]) -> Self {
-        let mut scanner = Scanner { text, at: 0, places: Self::default(), room: MAX_POINTERS };
+        let mut scanner = Scanner { text, at: 0, spans: Self::default(), room: MAX_POINTERS };
         scanner.value("", None);
-        scanner.places
+        scanner.spans
     }
 
     /// The place of the value that `pointer` names.
-    pub(super) fn get(&self, pointer: &str) -> Option<&Place> {
+    pub(super) fn get(&self, pointer: &str) -> Option<&Span> {
         self.by_pointer.get(pointer)
     }
 
     /// The deepest value around the byte `at`, of those that are at most `depth` levels below the root.
-    pub(super) fn around(&self, at: usize, depth: usize) -> Option<(&str, &Place)> {
+    pub(super) fn around(&self, at: usize, depth: usize) -> Option<(&str, &Span)> {
         let level = |pointer: &str| pointer.matches('/').count();
         let inside = self.by_pointer.iter().filter(|(_, place)| (place.key..place.end).contains(&at));
         let (pointer, place) = inside
@@ -51,7 +51,7 @@ impl Places {
     }
 
     /// The deepest value that ends before the byte `end`.
-    pub(super) fn ending(&self, end: usize) -> Option<&Place> {
+    pub(super) fn ending(&self, end: usize) -> Option<&Span> {
         self.by_pointer.values().filter(|place| place.end == end).max_by_key(|place| place.start)
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn position(text: &[u8], at: usize) -> (usize, usize) {
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
-    places: Places,
+    spans: Spans,
     /// Bytes that pointers may still take. Without any left, values have no place of their own.
     room: usize,
 }
@@ -98,8 +98,8 @@ impl Scanner<'_> {
             Some(b'"') => self.string(),
             _ => self.skip(|byte| !b",]} \t\r\n".contains(&byte)),
         }
-        let place = Place { key: key.unwrap_or(start), start, end: self.at };
-        self.places.by_pointer.insert(pointer.to_owned(), place);
+        let place = Span { key: key.unwrap_or(start), start, end: self.at };
+        self.spans.by_pointer.insert(pointer.to_owned(), place);
     }
 
     fn object(&mut self, pointer: &str) {
@@ -112,7 +112,7 @@ impl Scanner<'_> {
                 serde_json::from_slice(self.text.get(start..self.at).unwrap_or_default()).unwrap_or_default();
             let pointer = self.child(pointer, &key);
             if !keys.insert(key.clone()) {
-                self.places.twice.push((start, key));
+                self.spans.twice.push((start, key));
             }
             self.blank();
             self.at += 1;
@@ -169,25 +169,25 @@ mod tests {
     fn every_value_has_its_place() {
         let text = r#"{"a": [1, {"x/y": "q\"}]", "~": null}], "é": {}, "a": true}"#;
         let _: serde_json::Value = serde_json::from_str(text).unwrap();
-        let places = Places::of(text.as_bytes());
-        let shown = |pointer: &str| places.get(pointer).map(|place| &text[place.start..place.end]);
+        let spans = Spans::of(text.as_bytes());
+        let shown = |pointer: &str| spans.get(pointer).map(|place| &text[place.start..place.end]);
         for (pointer, expected) in
             [("", text), ("/a/0", "1"), ("/a/1/x~1y", r#""q\"}]""#), ("/a/1/~0", "null"), ("/é", "{}"), ("/a", "true")]
         {
             assert_eq!(shown(pointer), Some(expected), "{pointer}");
         }
-        assert_eq!(places.twice, [(text.rfind("\"a\"").unwrap(), "a".to_owned())]);
+        assert_eq!(spans.twice, [(text.rfind("\"a\"").unwrap(), "a".to_owned())]);
         assert_eq!(position("é\nüx".as_bytes(), 5), (2, 2));
-        assert_eq!(places.around(12, 2).unwrap().0, "/a/1");
+        assert_eq!(spans.around(12, 2).unwrap().0, "/a/1");
     }
 
     #[test]
     fn long_keys_above_many_values_do_not_fill_the_memory() {
         let (key, list) = ("k".repeat(20_000), "0,".repeat(10_000));
         let text = format!("{{\"a\": 1, \"{key}\": [{list}0], \"b\": {{\"a\": 2}}}}");
-        let places = Places::of(text.as_bytes());
-        assert!(places.by_pointer.keys().map(String::len).sum::<usize>() <= MAX_POINTERS);
-        let shown = |pointer: &str| places.get(pointer).and_then(|place| text.get(place.start..place.end));
+        let spans = Spans::of(text.as_bytes());
+        assert!(spans.by_pointer.keys().map(String::len).sum::<usize>() <= MAX_POINTERS);
+        let shown = |pointer: &str| spans.get(pointer).and_then(|place| text.get(place.start..place.end));
         assert_eq!((shown(""), shown("/a")), (Some(text.as_str()), Some("1")));
     }
 }

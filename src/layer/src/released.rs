@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::findings::Found;
-use super::position::{Places, position};
+use super::position::{Spans, position};
 use super::{Fault, Layer, LayerError};
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::catalog::Root;
@@ -93,7 +93,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<List, LayerError> {
         fault(path, Some((error.line(), error.column())), message.to_owned())
     })?;
     // Of two digests of one version, neither is the one.
-    match Places::of(text).twice.first() {
+    match Spans::of(text).twice.first() {
         Some((at, key)) => Err(fault(path, Some(position(text, *at)), format!("key {key:?} comes twice"))),
         None => Ok(list),
     }

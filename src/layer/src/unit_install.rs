@@ -19,7 +19,7 @@ use syntax::{assignments, plain_words, quoted_words};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct InstallFault {
-    pub place: Place,
+    pub place: Location,
     pub message: String,
 }
 
@@ -27,13 +27,13 @@ impl Hint for InstallFault {}
 
 /// A line of a unit or of a drop-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     pub path: String,
     /// Counted from 1.
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.path, self.line)
     }
@@ -46,13 +46,13 @@ pub struct InstallLink {
     pub name: String,
     /// Whether it is another name of the unit, by `Alias`.
     pub is_alias: bool,
-    pub place: Place,
+    pub place: Location,
 }
 
 #[derive(Debug)]
 struct Word {
     text: String,
-    place: Place,
+    place: Location,
 }
 
 /// The settings of the `[Install]` sections of one unit.
@@ -85,7 +85,7 @@ impl UnitInstall {
 
     /// Adds the settings of the unit's file or of a drop-in.
     pub fn read(&mut self, path: &str, bytes: &[u8]) -> Result<(), InstallFault> {
-        let place = |line| Place { path: path.to_owned(), line };
+        let place = |line| Location { path: path.to_owned(), line };
         let (assignments, ignored) =
             assignments(bytes).map_err(|(line, message)| InstallFault { place: place(line), message })?;
         let ignored = ignored.into_iter().map(|(line, message)| InstallFault { place: place(line), message });
@@ -96,7 +96,7 @@ impl UnitInstall {
         Ok(())
     }
 
-    fn assign(&mut self, key: &str, value: &str, place: &Place) -> Result<(), InstallFault> {
+    fn assign(&mut self, key: &str, value: &str, place: &Location) -> Result<(), InstallFault> {
         let fault = |message: String| InstallFault { place: place.clone(), message };
         if let Some(index) = DEPENDENTS.iter().position(|(name, _)| *name == key) {
             match quoted_words(value) {
@@ -203,7 +203,7 @@ impl UnitInstall {
 }
 
 /// Adds words to a list. An empty assignment makes it empty.
-fn add(list: &mut Vec<Word>, words: Vec<String>, place: &Place) {
+fn add(list: &mut Vec<Word>, words: Vec<String>, place: &Location) {
     if words.is_empty() {
         list.clear();
     }
