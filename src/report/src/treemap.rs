@@ -35,7 +35,7 @@ pub(super) struct Treemap {
 /// Frame around the tiles of a layer or an artifact.
 #[derive(Debug, Serialize)]
 struct Frame {
-    place: Place,
+    place: SvgRect,
     layer: usize,
     /// 1 for layers, 2 for artifacts.
     level: u32,
@@ -45,7 +45,7 @@ struct Frame {
 /// A directory, or the rest.
 #[derive(Debug, Serialize)]
 struct Tile {
-    place: Place,
+    place: SvgRect,
     layer: usize,
     artifact: Option<usize>,
     folder: Option<String>,
@@ -56,7 +56,7 @@ struct Tile {
 
 /// Position and size as SVG attributes.
 #[derive(Debug, Serialize)]
-struct Place {
+struct SvgRect {
     x: String,
     y: String,
     width: String,
@@ -83,9 +83,9 @@ impl Rect {
         self.width >= TITLE.0 && self.height >= TITLE.1
     }
 
-    fn place(self) -> Place {
+    fn place(self) -> SvgRect {
         let [x, y, width, height] = [self.x, self.y, self.width, self.height].map(|value| format!("{value:.1}"));
-        Place { x, y, width, height }
+        SvgRect { x, y, width, height }
     }
 }
 
