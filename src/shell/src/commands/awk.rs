@@ -17,7 +17,7 @@ mod evaluate;
 mod functions;
 mod statements;
 
-use machine::{FS, Machine, Place};
+use machine::{FS, Lvalue, Machine};
 use record::{Input, Operand};
 use syntax::Program;
 use value::Value;
@@ -60,12 +60,12 @@ pub(super) fn awk(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         match letter {
             b'F' => {
                 let separator = separator(machine.shell, value)?;
-                machine.set(&Place::Variable(FS), Value::input(&separator))?;
+                machine.set(&Lvalue::Variable(FS), Value::input(&separator))?;
             }
             b'v' => {
                 let Some((name, value)) = assignment(value) else { return machine.shell.unsupported(value) };
                 if let Operand::Assignment(Some(place), value) = assigned(machine.shell, &program, name, value)? {
-                    machine.set(&Place::Variable(place), Value::input(&value))?;
+                    machine.set(&Lvalue::Variable(place), Value::input(&value))?;
                 }
             }
             _ => {}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::search::Place;
+use super::search::ProgramLocation;
 use super::shebang::{Interpreter, named};
 use super::{Run, Stop};
 use crate::commands;
@@ -27,7 +27,7 @@ impl Shell<'_> {
     }
 
     /// Runs a program where it was found.
-    pub(crate) fn program_at(&mut self, place: &Place, argv: &[Vec<u8>]) -> Run<u8> {
+    pub(crate) fn program_at(&mut self, place: &ProgramLocation, argv: &[Vec<u8>]) -> Run<u8> {
         let Some((name, args)) = argv.split_first() else { return Ok(0) };
         let reached = place.system.is_some() || place.file.is_some() || name.contains(&b'/');
         if reached || self.commands.is_function(name) {
@@ -61,7 +61,7 @@ impl Shell<'_> {
         }
     }
 
-    fn not_found(&mut self, name: &[u8], place: &Place) -> Run<u8> {
+    fn not_found(&mut self, name: &[u8], place: &ProgramLocation) -> Run<u8> {
         if name.contains(&b'/') && self.is_denied(name) {
             self.complain_exactly(&[name, &b": Permission denied"[..]].concat())?;
             return Ok(126);

@@ -17,7 +17,7 @@ const SCRIPTS: [&[u8]; 5] = [b"which", b"egrep", b"fgrep", b"sh", b"tempfile"];
 
 /// Where the program is that a name means.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct ProgramLocation {
     /// The name of a program of the system that comes before files elsewhere: the base name, or its path if the script has one.
     pub(crate) system: Option<Vec<u8>>,
     /// The first executable file.
@@ -26,7 +26,7 @@ pub(crate) struct Place {
     pub(crate) error: Option<Errno>,
 }
 
-impl Place {
+impl ProgramLocation {
     /// The last component of a program of the system.
     pub(crate) fn system_name(&self) -> Option<&[u8]> {
         self.system.as_ref().and_then(|name| name.rsplit(|byte| *byte == b'/').next())
@@ -35,7 +35,7 @@ impl Place {
 
 impl Shell<'_> {
     /// The program that a simple command means. The shell remembers where it found it.
-    pub(crate) fn place(&mut self, name: &[u8]) -> Run<Place> {
+    pub(crate) fn place(&mut self, name: &[u8]) -> Run<ProgramLocation> {
         if name.contains(&b'/') {
             return Ok(self.place_of_path(name));
         }
@@ -51,7 +51,7 @@ impl Shell<'_> {
     }
 
     /// The program that a search from the beginning finds, in `path` or in the search path of the shell.
-    pub(crate) fn search(&self, name: &[u8], path: Option<&[u8]>) -> Run<Place> {
+    pub(crate) fn search(&self, name: &[u8], path: Option<&[u8]>) -> Run<ProgramLocation> {
         if name.contains(&b'/') {
             return Ok(self.place_of_path(name));
         }
@@ -77,8 +77,8 @@ impl Shell<'_> {
 
     /// The first program among candidates, and its place in the search path. A command whose place is remembered is not looked for before
     /// it; after `cd` only relative directories are looked at again.
-    fn first(&self, name: &[u8], candidates: &[Vec<u8>], hashed: Option<Hashed>) -> (Option<usize>, Place) {
-        let mut found = Place { error: Some(Errno::Enoent), ..Place::default() };
+    fn first(&self, name: &[u8], candidates: &[Vec<u8>], hashed: Option<Hashed>) -> (Option<usize>, ProgramLocation) {
+        let mut found = ProgramLocation { error: Some(Errno::Enoent), ..ProgramLocation::default() };
         let mut index = None;
         for (at, path) in candidates.iter().enumerate() {
             if hashed.is_some_and(|hashed| at < hashed.index && (!hashed.moved || path.starts_with(b"/"))) {
@@ -102,15 +102,19 @@ impl Shell<'_> {
     }
 
     /// What a path of the search path is.
-    fn place_in(&self, path: &[u8], name: &[u8]) -> Place {
+    fn place_in(&self, path: &[u8], name: &[u8]) -> ProgramLocation {
         let dir = &path[..path.len() - name.len()];
         let file = self.executable(path);
         let system = self.is_system_directory(dir) && !self.is_replaced(path, name);
-        Place { system: system.then(|| name.to_vec()), error: file.err(), file: file.is_ok().then(|| path.to_vec()) }
+        ProgramLocation {
+            system: system.then(|| name.to_vec()),
+            error: file.err(),
+            file: file.is_ok().then(|| path.to_vec()),
+        }
     }
 
     /// What a path that a script names is. A link to a program of the system is that program.
-    fn place_of_path(&self, path: &[u8]) -> Place {
+    fn place_of_path(&self, path: &[u8]) -> ProgramLocation {
         let at = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         let (dir, name) = path.split_at(at);
         let file = self.executable(path);
@@ -120,13 +124,13 @@ impl Shell<'_> {
                 let own = dir.strip_suffix(b"/").unwrap_or(dir);
                 if SYSTEM.contains(&own) { path.to_vec() } else { [b"/usr/bin/", name].concat() }
             });
-            return Place { system, file, error };
+            return ProgramLocation { system, file, error };
         }
         let target = self.files.known_link(&self.path(path));
         let system = target.filter(|target| {
             in_system(target) && target.rsplit(|byte| *byte == b'/').next().is_some_and(commands::is_known)
         });
-        Place { system, file, error }
+        ProgramLocation { system, file, error }
     }
 
     /// Whether a program could run: a file with a permission to execute it.

@@ -35,7 +35,7 @@ const BINARY: [(&[u8], u8); 18] = [
 const ASSIGNING: [&[u8]; 10] = [b"<<=", b">>=", b"*=", b"/=", b"%=", b"+=", b"-=", b"&=", b"^=", b"|="];
 
 /// What an assignment changes.
-struct Place {
+struct AssignmentTarget {
     name: Vec<u8>,
     subscript: Option<Vec<u8>>,
     /// The element, after its value was read: an assignment does not evaluate the subscript again.
@@ -153,7 +153,7 @@ impl Expression<'_, '_> {
     }
 
     /// A variable or element at this place.
-    fn place(&mut self) -> Run<Option<Place>> {
+    fn place(&mut self) -> Run<Option<AssignmentTarget>> {
         let Some(first) = self.peek() else { return Ok(None) };
         if !is_name_byte(first, true) {
             return Ok(None);
@@ -163,7 +163,7 @@ impl Expression<'_, '_> {
         let name = rest[..len].to_vec();
         self.at += len;
         if self.text.get(self.at) != Some(&b'[') {
-            return Ok(Some(Place { name, subscript: None, key: None }));
+            return Ok(Some(AssignmentTarget { name, subscript: None, key: None }));
         }
         let mut open = 0_usize;
         let inner = &self.text[self.at..];
@@ -184,7 +184,7 @@ impl Expression<'_, '_> {
         if self.text.get(self.at) == Some(&b']') && self.shell.is_associative(&name) {
             return self.shell.unsupported(b"a subscript with a bracket");
         }
-        Ok(Some(Place { subscript: Some(self.subscript(&name, subscript)?), name, key: None }))
+        Ok(Some(AssignmentTarget { subscript: Some(self.subscript(&name, subscript)?), name, key: None }))
     }
 
     /// A subscript, which bash expands as in double quotes.
@@ -228,7 +228,7 @@ impl Expression<'_, '_> {
         Ok(value)
     }
 
-    fn store(&mut self, place: &Place, value: i64) -> Run<i64> {
+    fn store(&mut self, place: &AssignmentTarget, value: i64) -> Run<i64> {
         // bash has read the next token by now.
         if self.peek().is_some_and(|byte| !is_legal(byte)) {
             return self.wrong("syntax error: invalid arithmetic operator");
@@ -260,7 +260,7 @@ impl Expression<'_, '_> {
         Ok(value)
     }
 
-    fn load(&mut self, place: &mut Place) -> Run<i64> {
+    fn load(&mut self, place: &mut AssignmentTarget) -> Run<i64> {
         if !self.live {
             return Ok(0);
         }

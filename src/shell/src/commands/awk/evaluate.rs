@@ -1,6 +1,6 @@
 //! Values of expressions.
 
-use super::machine::{Machine, Place};
+use super::machine::{Lvalue, Machine};
 use super::number;
 use super::syntax::{Arithmetic, Expr};
 use super::value::Value;
@@ -150,7 +150,7 @@ impl Machine<'_, '_> {
     }
 
     /// Where the third operand of `sub` and `gsub` is.
-    pub(super) fn target(&mut self, target: Option<&Expr>) -> Run<Place> {
-        target.map_or(Ok(Place::Field(0)), |target| self.place(target))
+    pub(super) fn target(&mut self, target: Option<&Expr>) -> Run<Lvalue> {
+        target.map_or(Ok(Lvalue::Field(0)), |target| self.place(target))
     }
 }

@@ -1,6 +1,6 @@
 //! The functions of awk.
 
-use super::machine::{FS, Machine, Place, RLENGTH, RSTART};
+use super::machine::{FS, Lvalue, Machine, RLENGTH, RSTART};
 use super::number::count;
 use super::record::Separator;
 use super::syntax::{Expr, Function};
@@ -65,8 +65,8 @@ impl Machine<'_, '_> {
         let expression = self.expression(&expression)?;
         let found = expression.find(self.shell, &text, 0)?.and_then(|places| places.first().copied().flatten());
         let (start, len) = found.map_or((0.0, -1.0), |(from, to)| (count(from + 1), count(to - from)));
-        self.set(&Place::Variable(RSTART), Value::Number(start))?;
-        self.set(&Place::Variable(RLENGTH), Value::Number(len))?;
+        self.set(&Lvalue::Variable(RSTART), Value::Number(start))?;
+        self.set(&Lvalue::Variable(RLENGTH), Value::Number(len))?;
         Ok(Value::Number(start))
     }
 
@@ -104,7 +104,7 @@ impl Machine<'_, '_> {
         let found = parts.len();
         for (at, part) in parts.into_iter().enumerate() {
             let key = (at + 1).to_string().into_bytes();
-            self.set(&Place::Element(array, key.into()), part)?;
+            self.set(&Lvalue::Element(array, key.into()), part)?;
         }
         Ok(Value::Number(count(found)))
     }

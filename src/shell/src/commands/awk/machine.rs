@@ -31,7 +31,7 @@ pub(super) const RLENGTH: usize = 12;
 const ELEMENT_BYTES: usize = 64;
 
 /// What can be assigned to.
-pub(super) enum Place {
+pub(super) enum Lvalue {
     Variable(usize),
     Field(usize),
     Element(usize, Rc<[u8]>),
@@ -76,19 +76,19 @@ impl<'s, 'h> Machine<'s, 'h> {
             status: 0,
         };
         for (name, value) in environment {
-            machine.set(&Place::Element(0, name.into()), Value::input(&value))?;
+            machine.set(&Lvalue::Element(0, name.into()), Value::input(&value))?;
         }
         Ok(machine)
     }
 
     /// Where an expression's value is.
-    pub(super) fn place(&mut self, expr: &Expr) -> Run<Place> {
+    pub(super) fn place(&mut self, expr: &Expr) -> Run<Lvalue> {
         match expr {
-            Expr::Variable(place) => Ok(Place::Variable(*place)),
-            Expr::Element(array, keys) => Ok(Place::Element(*array, self.key(keys)?)),
+            Expr::Variable(place) => Ok(Lvalue::Variable(*place)),
+            Expr::Element(array, keys) => Ok(Lvalue::Element(*array, self.key(keys)?)),
             Expr::Field(number) => {
                 let number = self.eval(number)?;
-                Ok(Place::Field(self.field_number(&number)?))
+                Ok(Lvalue::Field(self.field_number(&number)?))
             }
             _ => self.shell.unsupported(b"an assignment of awk to no variable"),
         }
@@ -116,15 +116,15 @@ impl<'s, 'h> Machine<'s, 'h> {
     }
 
     /// The value at a place. An element that is asked for is there from then on.
-    pub(super) fn get(&mut self, place: &Place) -> Run<Value> {
+    pub(super) fn get(&mut self, place: &Lvalue) -> Run<Value> {
         match place {
-            Place::Variable(NF) => {
+            Lvalue::Variable(NF) => {
                 self.split_record()?;
                 Ok(Value::Number(super::number::count(self.record.fields.len())))
             }
-            Place::Variable(place) => Ok(self.scalars[*place].clone()),
-            Place::Field(number) => self.field(*number),
-            Place::Element(array, key) => {
+            Lvalue::Variable(place) => Ok(self.scalars[*place].clone()),
+            Lvalue::Field(number) => self.field(*number),
+            Lvalue::Element(array, key) => {
                 self.shell.spend(key.len())?;
                 if let Some(found) = self.arrays[*array].get(key) {
                     return Ok(found.clone());
@@ -135,10 +135,10 @@ impl<'s, 'h> Machine<'s, 'h> {
         }
     }
 
-    pub(super) fn set(&mut self, place: &Place, value: Value) -> Run<()> {
+    pub(super) fn set(&mut self, place: &Lvalue, value: Value) -> Run<()> {
         match place {
-            Place::Variable(NF) => self.set_field_count(&value),
-            Place::Variable(place) => {
+            Lvalue::Variable(NF) => self.set_field_count(&value),
+            Lvalue::Variable(place) => {
                 if *place == FS {
                     // A record is split as it was when it was read.
                     self.split_record()?;
@@ -147,8 +147,8 @@ impl<'s, 'h> Machine<'s, 'h> {
                 self.scalars[*place] = value;
                 Ok(())
             }
-            Place::Field(number) => self.set_field(*number, value),
-            Place::Element(array, key) => {
+            Lvalue::Field(number) => self.set_field(*number, value),
+            Lvalue::Element(array, key) => {
                 let new = value.len() + key.len() + ELEMENT_BYTES;
                 let old = self.arrays[*array].get(key).map_or(0, |old| old.len() + key.len() + ELEMENT_BYTES);
                 self.account(old, new)?;

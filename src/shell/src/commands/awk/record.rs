@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::machine::{FILENAME, FNR, FS, Machine, NR, OFS, Place, RS};
+use super::machine::{FILENAME, FNR, FS, Lvalue, Machine, NR, OFS, RS};
 use super::value::Value;
 use crate::error::ErrorKind;
 use crate::eval::Run;
@@ -240,7 +240,7 @@ impl Machine<'_, '_> {
         let path = match self.input.operands.pop_front() {
             Some(Operand::Assignment(place, value)) => {
                 if let Some(place) = place {
-                    self.set(&Place::Variable(place), Value::input(&value))?;
+                    self.set(&Lvalue::Variable(place), Value::input(&value))?;
                 }
                 return Ok(Found::More);
             }

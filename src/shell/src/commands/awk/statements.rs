@@ -1,6 +1,6 @@
 //! Running a program: its rules, its statements.
 
-use super::machine::{Machine, OFS, ORS, Place};
+use super::machine::{Lvalue, Machine, OFS, ORS};
 use super::record::Found;
 use super::syntax::{Expr, Pattern, Program, Rule, Statement};
 use super::value::Value;
@@ -169,7 +169,7 @@ impl Machine<'_, '_> {
         self.shell.spend(keys.len().saturating_mul(16))?;
         for key in keys {
             self.shell.spend(key.len())?;
-            self.set(&Place::Variable(variable), Value::Text(key))?;
+            self.set(&Lvalue::Variable(variable), Value::Text(key))?;
             match self.execute(body)? {
                 Flow::On | Flow::Continue => {}
                 Flow::Break => return Ok(Flow::On),
