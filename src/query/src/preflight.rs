@@ -51,10 +51,10 @@ pub enum PreflightStatus {
 }
 
 /// Evidence for or against.
-type Verdict = Result<String, String>;
+type CheckResult = Result<String, String>;
 
 /// A check: name, status on failure, and function.
-type Row = (&'static str, PreflightStatus, fn(&Subject<'_>) -> Verdict);
+type Row = (&'static str, PreflightStatus, fn(&Subject<'_>) -> CheckResult);
 
 const AWS: &[Row] = &[
     ("partition-table", PreflightStatus::Error, disk::partition_table),

@@ -1,6 +1,6 @@
 //! cloud-init: enabled, and with the Ec2 datasource.
 
-use super::Verdict;
+use super::CheckResult;
 use super::subject::Subject;
 
 /// The target of its units, which a systemd generator enables.
@@ -8,7 +8,7 @@ const TARGET: &str = "/usr/lib/systemd/system/cloud-init.target";
 const PROGRAM: &str = "/usr/bin/cloud-init";
 
 /// Installed and not disabled (cloud-init, "Boot stages", Disable cloud-init).
-pub(super) fn enabled(subject: &Subject<'_>) -> Verdict {
+pub(super) fn enabled(subject: &Subject<'_>) -> CheckResult {
     for path in [PROGRAM, TARGET] {
         if !subject.has(path) {
             return Err(format!("{path} is missing"));
@@ -26,7 +26,7 @@ pub(super) fn enabled(subject: &Subject<'_>) -> Verdict {
 }
 
 /// `datasource_list`, of which the last file wins, contains Ec2 or is not set.
-pub(super) fn datasource(subject: &Subject<'_>) -> Verdict {
+pub(super) fn datasource(subject: &Subject<'_>) -> CheckResult {
     let found = configuration(subject).into_iter().rev().find_map(|(path, text)| Some((path, list(&text)?)));
     match found {
         None => Ok("datasource_list is not set".to_owned()),

@@ -5,14 +5,14 @@ use vmbake_disk::gpt::Guid;
 use vmbake_disk::layout::{Part, PartKind, Scheme};
 use vmbake_disk::tree::{Kind, ROOT, Tree};
 
-use super::Verdict;
+use super::CheckResult;
 use super::subject::{Subject, arch_of, aws_name, head};
 
 /// Checked length of the BIOS boot partition: GRUB starts in its first sector.
 const BOOT_START: usize = 512;
 
 /// Both copies of the GPT are valid.
-pub(super) fn partition_table(subject: &Subject<'_>) -> Verdict {
+pub(super) fn partition_table(subject: &Subject<'_>) -> CheckResult {
     match subject.image.layout().scheme() {
         Scheme::Gpt(table) => match (&table.used_backup, &table.backup_damage) {
             (None, None) => Ok("both copies of the GPT are valid".to_owned()),
@@ -25,7 +25,7 @@ pub(super) fn partition_table(subject: &Subject<'_>) -> Verdict {
 }
 
 /// The disk boots on machines of the kernel's architecture.
-pub(super) fn boot(subject: &Subject<'_>) -> Verdict {
+pub(super) fn boot(subject: &Subject<'_>) -> CheckResult {
     boot_mode(subject).map(|mode| {
         match mode {
             "uefi-preferred" => "boots by UEFI and BIOS",

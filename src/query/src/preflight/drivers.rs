@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use vmbake_disk::disk::Arch;
 
-use super::Verdict;
+use super::CheckResult;
 use super::initramfs::module;
 use super::subject::{Subject, aws_name};
 
 /// Kernel, system and partition table have the same architecture.
-pub(super) fn architecture(subject: &Subject<'_>) -> Verdict {
+pub(super) fn architecture(subject: &Subject<'_>) -> CheckResult {
     let kernel = subject.kernel_arch()?;
     let (system, program) = subject.system_arch()?;
     let name = aws_name(kernel);
@@ -24,23 +24,23 @@ pub(super) fn architecture(subject: &Subject<'_>) -> Verdict {
     }
 }
 
-pub(super) fn nvme(subject: &Subject<'_>) -> Verdict {
+pub(super) fn nvme(subject: &Subject<'_>) -> CheckResult {
     early(subject, "nvme")
 }
 
-pub(super) fn ext4(subject: &Subject<'_>) -> Verdict {
+pub(super) fn ext4(subject: &Subject<'_>) -> CheckResult {
     early(subject, "ext4")
 }
 
 /// Old generations of instances have Xen, all of them x86-64.
-pub(super) fn xen(subject: &Subject<'_>) -> Verdict {
+pub(super) fn xen(subject: &Subject<'_>) -> CheckResult {
     match subject.kernel_arch() {
         Ok(Arch::Arm64) => Ok("not required on arm64".to_owned()),
         _ => early(subject, "xen_blkfront").map_err(|why| format!("{why}; Xen instances do not boot")),
     }
 }
 
-pub(super) fn ena(subject: &Subject<'_>) -> Verdict {
+pub(super) fn ena(subject: &Subject<'_>) -> CheckResult {
     let dir = subject.modules_dir()?;
     if builtin(subject, &dir)?.contains("ena") {
         return Ok("built in".to_owned());
@@ -55,7 +55,7 @@ pub(super) fn ena(subject: &Subject<'_>) -> Verdict {
 }
 
 /// Drivers that are required to mount the root file system.
-fn early(subject: &Subject<'_>, name: &str) -> Verdict {
+fn early(subject: &Subject<'_>, name: &str) -> CheckResult {
     if builtin(subject, &subject.modules_dir()?)?.contains(name) {
         return Ok("built in".to_owned());
     }

@@ -1,6 +1,6 @@
 //! Mounts by stable names: device names differ between machine types, UUIDs and labels do not.
 
-use super::Verdict;
+use super::CheckResult;
 use super::subject::Subject;
 use vmbake_image::grub::is_meant;
 
@@ -8,7 +8,7 @@ use vmbake_image::grub::is_meant;
 const TAGS: [&str; 4] = ["UUID", "PARTUUID", "LABEL", "PARTLABEL"];
 
 /// All file systems of fstab exist, and none is specified by device name.
-pub(super) fn fstab(subject: &Subject<'_>) -> Verdict {
+pub(super) fn fstab(subject: &Subject<'_>) -> CheckResult {
     let Some(text) = subject.text("/etc/fstab") else { return Ok("no /etc/fstab".to_owned()) };
     let mut count = 0;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -31,7 +31,7 @@ pub(super) fn fstab(subject: &Subject<'_>) -> Verdict {
 }
 
 /// The kernel finds its root file system.
-pub(super) fn root_argument(subject: &Subject<'_>) -> Verdict {
+pub(super) fn root_argument(subject: &Subject<'_>) -> CheckResult {
     // The kernel uses the last one.
     let root = subject.arguments()?.filter_map(|word| word.strip_prefix("root=")).last();
     let Some(spec) = root else { return Err("no root= on the kernel command line".to_owned()) };

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use super::cloud_init::configuration;
 use super::subject::Subject;
-use super::{Verdict, yaml};
+use super::{CheckResult, yaml};
 
 /// A directory, suffixes of file names, and their parser.
-type Place = (&'static str, &'static [&'static str], fn(&str) -> Found);
+type ConfigDirectory = (&'static str, &'static [&'static str], fn(&str) -> Found);
 
-const PLACES: [Place; 4] = [
+const CONFIG_DIRECTORIES: [ConfigDirectory; 4] = [
     ("/etc/systemd/network", &[".network", ".link"], networkd),
     ("/etc/netplan", &[".yaml"], netplan),
     ("/etc/network/interfaces.d", &[""], ifupdown),
@@ -31,9 +31,9 @@ struct Found {
     fault: Option<String>,
 }
 
-pub(super) fn check(subject: &Subject<'_>) -> Verdict {
+pub(super) fn check(subject: &Subject<'_>) -> CheckResult {
     let mut files: Vec<(String, Found)> = Vec::new();
-    for (dir, ends, read) in PLACES {
+    for (dir, ends, read) in CONFIG_DIRECTORIES {
         files.extend(subject.texts(dir, ends).into_iter().map(|(path, text)| (path, read(&text))));
     }
     let path = "/etc/network/interfaces";

@@ -1,11 +1,11 @@
 //! Console, growth of the root partition, and hygiene.
 
-use super::Verdict;
+use super::CheckResult;
 use super::subject::Subject;
 use crate::lint::{Finding, IMAGE_NAME, LintStatus, lint as findings, lint_root};
 
 /// EC2 shows the output of the first serial port.
-pub(super) fn console(subject: &Subject<'_>) -> Verdict {
+pub(super) fn console(subject: &Subject<'_>) -> CheckResult {
     let mut consoles = subject.arguments()?.filter_map(|word| word.strip_prefix("console="));
     let serial = consoles.find(|name| name.split(',').next() == Some("ttyS0"));
     match serial {
@@ -15,7 +15,7 @@ pub(super) fn console(subject: &Subject<'_>) -> Verdict {
 }
 
 /// The root partition grows to the volume size: by cloud-init's growpart, growroot in the initramfs, or systemd-repart.
-pub(super) fn grow_root(subject: &Subject<'_>) -> Verdict {
+pub(super) fn grow_root(subject: &Subject<'_>) -> CheckResult {
     let config = subject.text("/etc/cloud/cloud.cfg").unwrap_or_default();
     let is_asked_for = config.lines().any(|line| line.trim().strip_prefix('-').map(str::trim) == Some("growpart"));
     if is_asked_for && subject.has("/usr/bin/growpart") {
@@ -32,7 +32,7 @@ pub(super) fn grow_root(subject: &Subject<'_>) -> Verdict {
 }
 
 /// The image passes `vmbake lint`.
-pub(super) fn lint(subject: &Subject<'_>) -> Verdict {
+pub(super) fn lint(subject: &Subject<'_>) -> CheckResult {
     let bad: Vec<_> = lint_root(subject.image.path(), &subject.tree)
         .into_iter()
         .filter(|finding| finding.status == LintStatus::Error)
@@ -43,7 +43,7 @@ pub(super) fn lint(subject: &Subject<'_>) -> Verdict {
 }
 
 /// The image has a name, which `vmbake publish` uses.
-pub(super) fn image_name(subject: &Subject<'_>) -> Verdict {
+pub(super) fn image_name(subject: &Subject<'_>) -> CheckResult {
     let mut found = findings(&subject.tree).into_iter().filter(|finding| finding.rule == IMAGE_NAME);
     match found.find(|finding| finding.status != LintStatus::Ok) {
         Some(Finding { path, evidence, .. }) => {
