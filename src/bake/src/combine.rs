@@ -88,12 +88,12 @@ pub(super) fn combine(
     let ingredients = Ingredients::note(manifest, &staged, &base_tree)?;
     let layers = staged.layers().to_vec();
     let merged = merge(base_tree, staged, manifest, &request.more.granted, epoch)?;
-    tell(&merged, progress);
+    report_merged(&merged, progress);
     Ok(Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, merged })
 }
 
 /// Reports packages whose state differs from the request of the layers.
-fn tell(merged: &Merged, progress: &Progress) {
+fn report_merged(merged: &Merged, progress: &Progress) {
     if !merged.kept.is_empty() {
         let kept = merged.kept.iter().map(|kept| (kept.package.clone(), kept.version.clone()));
         progress.tell(Event::Kept { packages: kept.map(|(name, version)| PackageVersion { name, version }).collect() });

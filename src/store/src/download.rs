@@ -242,7 +242,7 @@ impl Transfer<'_> {
         } else {
             self.partial.reset()?;
         }
-        self.tell();
+        self.report_progress();
         let url = answer.url.clone();
         let announced = answer.header(header::CONTENT_LENGTH).and_then(|len| len.parse::<u64>().ok());
         let too_large = || HttpError::TooLarge { url: url.clone(), limit };
@@ -265,13 +265,13 @@ impl Transfer<'_> {
                 return Err(too_large().into());
             }
             self.partial.write(&buffer[..len])?;
-            self.tell();
+            self.report_progress();
         }
         Ok(())
     }
 
     /// Reports bytes beyond the largest length so far.
-    fn tell(&mut self) {
+    fn report_progress(&mut self) {
         let len = self.partial.len();
         if len > self.most {
             (self.progress)(len - self.most);

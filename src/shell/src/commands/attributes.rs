@@ -171,12 +171,12 @@ impl Change {
         {
             return Ok(Err(error));
         }
-        self.tell(shell, path, &node, new)?;
+        self.report_change(shell, path, &node, new)?;
         let meant = self.mode.apply(node.mode, node.is_dir(), 0);
         Ok(Ok(!self.strict || new & !meant == 0))
     }
 
-    fn tell(&self, shell: &mut Shell<'_>, path: &[u8], node: &Node, new: u16) -> Run<()> {
+    fn report_change(&self, shell: &mut Shell<'_>, path: &[u8], node: &Node, new: u16) -> Run<()> {
         let Some(all) = self.tells else { return Ok(()) };
         let described = |mode: u16| format!("{mode:04o} ({})", permissions(mode));
         let text = match (node.mode == new, all) {

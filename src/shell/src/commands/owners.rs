@@ -178,7 +178,7 @@ impl Change {
         };
         let differs = |wanted: Option<u32>, found: u32| wanted.is_some_and(|wanted| wanted != found);
         if differs(self.from.0, node.uid) || differs(self.from.1, node.gid) {
-            self.tell(shell, path, &node, false)?;
+            self.report_change(shell, path, &node, false)?;
             return Ok(Ok(()));
         }
         let absolute = shell.path(path);
@@ -188,11 +188,11 @@ impl Change {
             return Ok(Err(error));
         }
         let changed = differs(self.wanted.0, node.uid) || differs(self.wanted.1, node.gid);
-        self.tell(shell, path, &node, changed)?;
+        self.report_change(shell, path, &node, changed)?;
         Ok(Ok(()))
     }
 
-    fn tell(&self, shell: &mut Shell<'_>, path: &[u8], node: &Node, changed: bool) -> Run<()> {
+    fn report_change(&self, shell: &mut Shell<'_>, path: &[u8], node: &Node, changed: bool) -> Run<()> {
         let Some(all) = self.tells else { return Ok(()) };
         if !changed && !all {
             return Ok(());

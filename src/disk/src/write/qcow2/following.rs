@@ -70,7 +70,7 @@ impl Following {
     /// Records the written pieces of the next chunk.
     pub fn wrote(&mut self, pieces: &[Piece]) {
         match self.chunks.pop_front() {
-            Some((planned, complete)) if planned == pieces => self.tell(complete),
+            Some((planned, complete)) if planned == pieces => self.notify(complete),
             _ => self.marks = None,
         }
     }
@@ -81,13 +81,13 @@ impl Following {
         if !self.chunks.is_empty() || planned != (&end.tables, &end.header, end.file_len) {
             self.marks = None;
         }
-        self.tell(end.file_len);
+        self.notify(end.file_len);
         self.marks.take()?;
         // After a read error, the file is read again, which reports the error.
         self.thread.take()?.join().ok()?.ok()
     }
 
-    fn tell(&mut self, complete: u64) {
+    fn notify(&mut self, complete: u64) {
         // A thread with an error has closed the channel; the error is reported at the end.
         let _listens = self.marks.as_ref().map(|marks| marks.send(complete));
     }

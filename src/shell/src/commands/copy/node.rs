@@ -91,7 +91,7 @@ impl<'c, 'h> Copier<'c, 'h> {
         if node.is_dir() {
             return self.directory(source, place, &node, old, top);
         }
-        self.tell(source, place, backup.as_deref())?;
+        self.report_copy(source, place, backup.as_deref())?;
         if let Some(status) = self.earlier(place, &node)? {
             return Ok(status);
         }
@@ -202,7 +202,7 @@ impl<'c, 'h> Copier<'c, 'h> {
         Ok(Step::Gone(None))
     }
 
-    fn tell(&mut self, source: &[u8], place: &[u8], backup: Option<&[u8]>) -> Run<()> {
+    fn report_copy(&mut self, source: &[u8], place: &[u8], backup: Option<&[u8]>) -> Run<()> {
         if !self.how.verbose {
             return Ok(());
         }
@@ -352,7 +352,7 @@ impl<'c, 'h> Copier<'c, 'h> {
             if top && let Ok(made) = self.shell.stat(place, Follow::No) {
                 self.copied.insert(made.id, place.to_vec());
             }
-            self.tell(source, place, None)?;
+            self.report_copy(source, place, None)?;
         }
         if self.how.verbose && top {
             let paths = below(self.shell, source, Through::Nothing)?;

@@ -117,7 +117,7 @@ fn add(system: &mut System<'_, '_>, call: &mut Call<'_>, request: &Request, foun
     let new = Diversion { to: request.to.clone().unwrap_or_else(|| format!("{path}.distrib")), package };
     let text = described(path, &new);
     if found.as_ref() == Some(&new) {
-        tell(call, request, &format!("Leaving '{text}'"));
+        report(call, request, &format!("Leaving '{text}'"));
         return status(0);
     }
     let names = [path.as_str(), new.to.as_str()];
@@ -127,7 +127,7 @@ fn add(system: &mut System<'_, '_>, call: &mut Call<'_>, request: &Request, foun
         let message = format!("'{text}' clashes with '{}'", described(from, other));
         return fails(call, PROGRAM, &message);
     }
-    tell(call, request, &format!("Adding '{text}'"));
+    report(call, request, &format!("Adding '{text}'"));
     let names = [path.clone(), new.to.clone()];
     change(system, call, request, Some(new), &names)
 }
@@ -135,7 +135,7 @@ fn add(system: &mut System<'_, '_>, call: &mut Call<'_>, request: &Request, foun
 fn remove(system: &mut System<'_, '_>, call: &mut Call<'_>, request: &Request, found: Option<Diversion>) -> Done {
     let wanted = request.text();
     let Some(found) = found else {
-        tell(call, request, &format!("No diversion '{wanted}', none removed."));
+        report(call, request, &format!("No diversion '{wanted}', none removed."));
         return status(0);
     };
     let text = described(&request.path, &found);
@@ -148,7 +148,7 @@ fn remove(system: &mut System<'_, '_>, call: &mut Call<'_>, request: &Request, f
         let message = format!("mismatch on {what}\n  when removing '{wanted}'\n  found '{text}'");
         return fails(call, PROGRAM, &message);
     }
-    tell(call, request, &format!("Removing '{text}'"));
+    report(call, request, &format!("Removing '{text}'"));
     change(system, call, request, None, &[found.to, request.path.clone()])
 }
 
@@ -165,7 +165,7 @@ fn change(
         let owners = system.database.owners.listing(&system.target().tree, request.path.as_bytes());
         if owners.iter().any(|stem| stem.split(':').next() == Some(package)) {
             let path = &request.path;
-            tell(
+            report(
                 call,
                 request,
                 &format!("Ignoring request to rename file '{path}' owned by diverting package '{package}'"),
@@ -229,7 +229,7 @@ fn described(path: &str, Diversion { to, package }: &Diversion) -> String {
     }
 }
 
-fn tell(call: &mut Call<'_>, request: &Request, message: &str) {
+fn report(call: &mut Call<'_>, request: &Request, message: &str) {
     if !request.quiet {
         call.stdout.extend(format!("{message}\n").bytes());
     }
