@@ -201,7 +201,7 @@ impl<'a> Run<'a> {
                 let parent = parent.as_ref();
                 let (snapshot, transferred) = self.upload(&mut journal, parent, &list, encrypted)?;
                 report.count(transferred);
-                self.tell(format!("{snapshot}: {}", upload::summary(transferred)));
+                self.emit(format!("{snapshot}: {}", upload::summary(transferred)));
                 register::until_completed(self.aws, &snapshot, SETTLE)?;
                 report.blocks_verified = verify(&snapshot, Some(&Made { parent, sent: &list }))?;
                 snapshot
@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
         let parent = match search.find(&self.subject)? {
             Ok(parent) => Some(parent),
             Err(reason) => {
-                self.tell(format!("uploading all blocks, as there is no parent: {reason}"));
+                self.emit(format!("uploading all blocks, as there is no parent: {reason}"));
                 report.no_parent = Some(reason);
                 None
             }
@@ -315,8 +315,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn tell(&self, text: String) {
-        self.progress.tell(Event::Remark { text });
+    fn emit(&self, text: String) {
+        self.progress.emit(Event::Remark { text });
     }
 }
 

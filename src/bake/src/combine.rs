@@ -67,23 +67,23 @@ pub(super) fn combine(
     let Verified { artifacts, images, base } = check(fetched, base, &request.store, request.threads)?;
     let images = wants_images.then(|| lay_out(images)).transpose()?;
     if let Some(exposed) = base.copied() {
-        progress.tell(Event::Copied { path: base.path().to_owned(), reason: exposed.to_string() });
+        progress.emit(Event::Copied { path: base.path().to_owned(), reason: exposed.to_string() });
     }
     // A wrong base is refused before it is decoded; its partitions are read again afterwards.
     open_base(base.path(), base.image(), request)?;
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
-    progress.tell(verified);
+    progress.emit(verified);
     let (path, base_len, base_digest) = (base.path, base.disk.len(), base.digest);
     let base = open_base(&path, base.disk, request)?;
     let notes = base.notes();
-    notes.iter().for_each(|note| progress.tell(Event::Note { path: Some(path.clone()), note: note.clone() }));
+    notes.iter().for_each(|note| progress.emit(Event::Note { path: Some(path.clone()), note: note.clone() }));
     let (file_system, base_tree) = read_root(&path, &base)?;
     let target = manifest.content().target();
     let codename = request.sources.system(&target).ok().map(|system| system.codename.as_str());
     identity::check(&path, &base_tree, BaseIdentity { os: &target.os, codename, arch: &target.arch })?;
     origin::check_base(&base_tree, staged.layers())?;
-    progress.tell(Event::Read { path, files: base_tree.walk().count() });
-    progress.tell(Event::Layers { layers: names });
+    progress.emit(Event::Read { path, files: base_tree.walk().count() });
+    progress.emit(Event::Layers { layers: names });
     let epoch = epoch(&base_tree, request.epoch);
     let ingredients = Ingredients::note(manifest, &staged, &base_tree)?;
     let layers = staged.layers().to_vec();
@@ -96,16 +96,16 @@ pub(super) fn combine(
 fn report_merged(merged: &Merged, progress: &Progress) {
     if !merged.kept.is_empty() {
         let kept = merged.kept.iter().map(|kept| (kept.package.clone(), kept.version.clone()));
-        progress.tell(Event::Kept { packages: kept.map(|(name, version)| PackageVersion { name, version }).collect() });
+        progress.emit(Event::Kept { packages: kept.map(|(name, version)| PackageVersion { name, version }).collect() });
     }
     for (path, privilege) in merged.privileged.clone() {
-        progress.tell(Event::Privileged { path, privilege });
+        progress.emit(Event::Privileged { path, privilege });
     }
     for warning in merged.warnings.iter().cloned() {
-        progress.tell(Event::Warning { warning });
+        progress.emit(Event::Warning { warning });
     }
     for DeferredPackage { package, reason } in merged.deferred.iter().cloned() {
-        progress.tell(Event::Deferred { package, reason });
+        progress.emit(Event::Deferred { package, reason });
     }
 }
 

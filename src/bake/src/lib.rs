@@ -170,7 +170,7 @@ fn begin<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Begun<'a>,
     let manifest = Manifest::load_with(&request.manifest, &request.more)?;
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let layers = Layers::load(&request.layers)?;
-    layers.overridden().iter().for_each(|one| progress.tell(Event::Override(one.clone())));
+    layers.overridden().iter().for_each(|one| progress.emit(Event::Override(one.clone())));
     let layers = layers.resolve_with(&request.kind, &request.os, &request.more.layers)?;
     local::keep(layers.iter().flat_map(Layer::local_files), &request.store).map_err(FetchError::from)?;
     let targets = request.targets(&manifest.name());
@@ -206,7 +206,7 @@ impl<'a> Begun<'a> {
             return Err(BakeError::Message(message!("unclean image: {finding}")));
         }
         let tree = merged.tree;
-        progress.tell(Event::Merged { files: tree.walk().count() });
+        progress.emit(Event::Merged { files: tree.walk().count() });
         let [spdx, cyclonedx] = sbom::sidecars(&tree, &manifest, &origins)?;
 
         // 4. The tree becomes a file system, and the file system a disk.
@@ -221,7 +221,7 @@ impl<'a> Begun<'a> {
         };
         let volume = ext4::author(&tree, &options)?;
         let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
-        progress.tell(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk_len });
+        progress.emit(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk_len });
 
         let sidecars = [
             (Sidecar::Manifest, manifest.text().to_vec()),

@@ -69,7 +69,7 @@ impl BakeRequest {
         let sidecars = published.sidecars.iter().filter_map(sidecar).collect();
         let image = |(format, image): (&Format, &PublishedFile)| {
             let (path, size) = (self.out.join(image_name(&name, *format)), image.size());
-            progress.tell(Event::Unchanged { path: path.clone(), bytes: size });
+            progress.emit(Event::Unchanged { path: path.clone(), bytes: size });
             BakedFile { path, format: format.to_string(), size, checksum: image.checksum }
         };
         let outputs = published.images.iter().map(image).collect();
@@ -136,7 +136,7 @@ impl BakeRequest {
             let Some(pending) = pending.remove(format) else { continue };
             let file = pending.publish()?;
             let path = self.out.join(image_name(&name, *format));
-            progress.tell(Event::Wrote { path: path.clone(), bytes: *size });
+            progress.emit(Event::Wrote { path: path.clone(), bytes: *size });
             let checksum = (*digest).into();
             images.insert(*format, PublishedFile::note(&path, &file, checksum));
             outputs.push(BakedFile { path, format: format.to_string(), size: *size, checksum });

@@ -69,11 +69,11 @@ impl Progress {
     /// Reports the events held back; later events are reported immediately.
     pub fn release(&self) {
         let mut held = locked(&self.held);
-        held.take().into_iter().flatten().for_each(|event| tell(&event));
+        held.take().into_iter().flatten().for_each(|event| emit(&event));
     }
 
     /// Reports an event.
-    pub fn tell(&self, event: Event) {
+    pub fn emit(&self, event: Event) {
         if self.quiet && style() != Style::Json && !event.is_warning() {
             return;
         }
@@ -87,7 +87,7 @@ impl Progress {
         };
         match (&mut *locked(&self.held), event) {
             (Some(held), (event, true)) => held.push(event),
-            (_, (event, _)) => tell(&event),
+            (_, (event, _)) => emit(&event),
         }
     }
 
@@ -116,7 +116,7 @@ impl Progress {
 }
 
 /// Reports an event immediately. If stderr has been closed, the work continues.
-pub fn tell(event: &Event) {
+pub fn emit(event: &Event) {
     let text = match style() {
         Style::Auto | Style::Plain => text::lines(event) + "\n",
         // An event consists of text and numbers only.
@@ -126,8 +126,8 @@ pub fn tell(event: &Event) {
 }
 
 /// Prints a line next to a human-readable result. Untrusted text in it must be escaped.
-pub fn remark(text: &str) {
-    tell(&Event::Remark { text: text.to_owned() });
+pub fn emit_message(text: &str) {
+    emit(&Event::Remark { text: text.to_owned() });
 }
 
 /// `1 file`, `2 files`.

@@ -155,7 +155,7 @@ pub fn convert(request: &ConvertRequest<'_>, progress: &Progress) -> Result<Conv
         ConvertedFormat::Gce => write_archive(request, &whole(image), &pending, progress)?,
     };
     pending.publish()?;
-    progress.tell(Event::Wrote { path: request.out.to_owned(), bytes: file_len });
+    progress.emit(Event::Wrote { path: request.out.to_owned(), bytes: file_len });
     Ok(Converted { disk_len, file_len, checksum })
 }
 

@@ -111,7 +111,7 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
     let results = for_each(entries, supply.threads, |entry| {
         let (done, event) = bring(entry, content, supply, &prover, &|bytes| bar.inc(bytes))?;
         if let Some(event) = event {
-            bar.suspend(|| progress.tell(event));
+            bar.suspend(|| progress.emit(event));
         }
         Ok(done)
     });
@@ -126,7 +126,7 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
             }
         }
     }
-    packages(&artifacts).for_each(|event| progress.tell(event));
+    packages(&artifacts).for_each(|event| progress.emit(event));
     Ok(Fetched { artifacts, images, proofs })
 }
 

@@ -105,13 +105,13 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
         let results = for_each(jobs, request.threads, |(open, entry)| {
             let kept = request.pin(open, entry, resolver).and_then(|pin| {
                 let result = resolve(resolver, &prover, open, entry, Some(&pin));
-                let tell = |error: &EntryError| progress.tell(renewing(open, entry, error));
-                result.inspect_err(|error| resolver.received.suspend(|| tell(error))).ok()
+                let emit = |error: &EntryError| progress.emit(renewing(open, entry, error));
+                result.inspect_err(|error| resolver.received.suspend(|| emit(error))).ok()
             });
             let result = kept.map_or_else(|| resolve(resolver, &prover, open, entry, None), Ok);
             let failure = result.is_err().then_some(entry);
             let event = result.unwrap_or_else(|error| failed(open, entry, &error));
-            resolver.received.suspend(|| progress.tell(event));
+            resolver.received.suspend(|| progress.emit(event));
             failure
         });
         failures.extend(results.into_iter().flatten());
@@ -125,7 +125,7 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
     }
     // The required packages depend on the base, and on other packages in the manifest.
     open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))?;
-    open.iter().flat_map(snapshots).for_each(|note| progress.tell(Event::Note { path: None, note }));
+    open.iter().flat_map(snapshots).for_each(|note| progress.emit(Event::Note { path: None, note }));
     Ok(())
 }
 
@@ -216,7 +216,7 @@ impl UpdateRequest {
             open.is_proven(entry, prover).unwrap_or_else(|error| {
                 // A pin that can be proven is not renewed.
                 if self.pin(open, entry, resolver).is_none() {
-                    progress.tell(renewing(open, entry, &error));
+                    progress.emit(renewing(open, entry, &error));
                 }
                 false
             })

@@ -13,7 +13,7 @@ use vmbake_common::hint::Hint;
 use vmbake_disk::disk::Arch;
 
 use super::scratch::{Scratch, ScratchError};
-use vmbake_common::progress::{Event, tell};
+use vmbake_common::progress::{Event, emit};
 
 const KVM: &str = "/dev/kvm";
 /// Timeout of the KVM test in seconds. Working KVM needs a tenth of one.
@@ -115,7 +115,7 @@ fn without_core_dumps<T>(run: impl FnOnce() -> T) -> T {
     let lowered = setrlimit(Resource::Core, Rlimit { current: Some(0), ..before }).is_ok();
     let result = run();
     if lowered && setrlimit(Resource::Core, before).is_err() {
-        tell(&Event::Note { path: None, note: "disabled core dumps of QEMU".to_owned() });
+        emit(&Event::Note { path: None, note: "disabled core dumps of QEMU".to_owned() });
     }
     result
 }

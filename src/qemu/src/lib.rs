@@ -115,15 +115,15 @@ pub fn prepare(options: &Options, progress: &Progress) -> Result<VirtualMachine,
         None => Overlay::anonymous(&scratch, &guest, options.size)?,
     };
 
-    progress.tell(Event::Machine {
+    progress.emit(Event::Machine {
         arch: guest.arch.name().to_owned(),
         firmware: firmware.to_string(),
         cpus: options.cpus.get(),
         memory_bytes: options.memory,
         disk_bytes: disk.size,
     });
-    progress.tell(accel.event());
-    options.forwards.iter().for_each(|forward| progress.tell(forward.event()));
+    progress.emit(accel.event());
+    options.forwards.iter().for_each(|forward| progress.emit(forward.event()));
     let parts = qemu::Parts { guest, started, kernel, disk, seed, accel };
     Ok(VirtualMachine::assemble(program, parts, options, &scratch)?)
 }

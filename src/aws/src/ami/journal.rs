@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use vmbake_common::digest::Digest;
 use vmbake_common::ownership;
 use vmbake_common::parallel::locked;
-use vmbake_common::progress::remark;
+use vmbake_common::progress::emit_message;
 
 use super::error::AmiError;
 
@@ -59,7 +59,7 @@ impl Journal {
         ownership::create_folder(&folder).map_err(failed)?;
         let file = ownership::open_or_make(&path).map_err(failed)?;
         if file.try_lock().is_err() {
-            remark("another process is publishing this disk: waiting for it");
+            emit_message("another process is publishing this disk: waiting for it");
             file.lock().map_err(failed)?;
         }
         let (head, sent, is_complete) = read(&file).map_err(failed)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::Aws;
 use crate::{MachineImage, RegisterImage};
 
-use vmbake_common::progress::remark;
+use vmbake_common::progress::emit_message;
 
 use super::error::AmiError;
 use super::identity::{DISK_DIGEST, Subject};
@@ -126,7 +126,7 @@ pub(super) fn until_available(aws: &Aws, image: MachineImage, limit: Duration) -
 /// Reports once what is waited for, as it may take long.
 fn told(is_told: &mut bool, id: &str, expected: &str) {
     if !std::mem::replace(is_told, true) {
-        remark(&format!("waiting until {id} is {expected}"));
+        emit_message(&format!("waiting until {id} is {expected}"));
     }
 }
 

@@ -13,7 +13,7 @@ use vmbake_disk::write::BLOCK_LEN;
 use crate::Aws;
 use crate::StartSnapshot;
 use vmbake_common::parallel::locked;
-use vmbake_common::progress::{Event, counted, human_bytes, tell};
+use vmbake_common::progress::{Event, counted, emit, human_bytes};
 use vmbake_distribute::publish::blocks::{BLOCK, BlockDigest, linear_checksum, zeros};
 
 use super::error::AmiError;
@@ -62,7 +62,7 @@ impl Upload<'_> {
         let there = journal.sent();
         let missing: Sent = self.sent.iter().filter(|(index, _)| !there.contains(index)).copied().collect();
         let resumed = (self.sent.len() - missing.len()) as u64;
-        tell(&Event::Snapshot {
+        emit(&Event::Snapshot {
             id: snapshot.clone(),
             region: self.aws.region().to_owned(),
             blocks: self.sent.len() as u64,

@@ -220,7 +220,7 @@ fn write_images(
             BlobRole::Image => write_image(contents, layer, &path)?,
             _ => write_file(&path, &contents.document(layer)?, true)?,
         }
-        progress.tell(Event::Wrote { path, bytes: layer.size });
+        progress.emit(Event::Wrote { path, bytes: layer.size });
     }
     Ok(())
 }

@@ -186,7 +186,7 @@ fn resolve(
         let found = resolver.dependency(place, &upstream)?;
         resolver.received.finish_and_clear();
         let Dependency { version, digest, size: bytes, .. } = found.dependency.clone();
-        progress.tell(Event::Pinned {
+        progress.emit(Event::Pinned {
             manifest: contents.document.title(),
             name: name.clone(),
             version,

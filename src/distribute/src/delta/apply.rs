@@ -67,7 +67,7 @@ pub fn apply(request: &ApplyRequest<'_>, progress: &Progress) -> Result<DeltaSta
     let patched = patched.map_err(|source| DeltaError::Write { path: request.out.to_owned(), source })?;
     check_result(request, format, &patched, &statement)?;
     pending.publish()?;
-    progress.tell(Event::Wrote { path: request.out.to_owned(), bytes: patched.written.file_len });
+    progress.emit(Event::Wrote { path: request.out.to_owned(), bytes: patched.written.file_len });
     Ok(statement)
 }
 

@@ -77,7 +77,7 @@ pub fn create(request: &DeltaRequest<'_>, progress: &Progress) -> Result<Delta, 
     let statement = DeltaStatement { schema: SCHEMA.to_owned(), base, result, delta };
     let text = statement.text().map_err(|source| DeltaError::Statement { path: statement_at.clone(), source })?;
     pending.publish()?;
-    progress.tell(Event::Wrote { path: out.to_owned(), bytes: written.file_len });
+    progress.emit(Event::Wrote { path: out.to_owned(), bytes: written.file_len });
     write_file(&statement_at, text.as_bytes(), force)?;
     let bundle = request.key.map(|key| sign_document(&statement_at, text.as_bytes(), key)).transpose()?;
     Ok(Delta { statement, path: statement_at, bundle })

@@ -30,7 +30,7 @@ pub fn newer(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progre
     let results = for_each(jobs, request.threads, |(open, entry)| {
         let result = newest(resolver, open, entry);
         if let Err(error) = &result {
-            progress.tell(failed(open, entry, error));
+            progress.emit(failed(open, entry, error));
         }
         result.map_err(|_| entry)
     });

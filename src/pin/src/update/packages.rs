@@ -60,7 +60,7 @@ pub(super) fn bring(
     let (closure, dates) = choose(open, &content, resolver, &requests).map_err(|source| failed(source.into()))?;
     let events = events(&open.target.name(), &closure);
     pin(open, prover, Some((record, closure)), dates).map_err(failed)?;
-    events.into_iter().for_each(|event| progress.tell(event));
+    events.into_iter().for_each(|event| progress.emit(event));
     Ok(())
 }
 

@@ -197,7 +197,7 @@ impl<'a> Watch<'a> {
             Ok(Event::Console(bytes)) => self.shown(&bytes)?,
             // The boot itself is not a check.
             Ok(Event::Report(report)) if report.number == guest::BOOT => {
-                self.progress.tell(progress::Event::Booted { said: report.said });
+                self.progress.emit(progress::Event::Booted { said: report.said });
             }
             Ok(Event::Report(report)) => self.report(report.number - 1, report.state, report.said),
             Ok(Event::Off) | Err(RecvTimeoutError::Disconnected) => self.off = true,
@@ -243,7 +243,7 @@ impl<'a> Watch<'a> {
         if changed {
             let said = result.said.lines().next().unwrap_or_default().to_owned();
             let (check, state) = (result.check.clone(), state.to_string());
-            self.progress.tell(progress::Event::Check { check, state, said });
+            self.progress.emit(progress::Event::Check { check, state, said });
         }
     }
 
@@ -255,7 +255,7 @@ impl<'a> Watch<'a> {
             self.hear(events, PAUSE)?;
         }
         if !self.off {
-            self.progress.tell(progress::Event::PowerCut);
+            self.progress.emit(progress::Event::PowerCut);
         }
         Ok(())
     }

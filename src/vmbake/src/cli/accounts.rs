@@ -46,7 +46,7 @@ impl AccountPlan<'_> {
             let (users, groups) = (accounts.users.len() as u64, accounts.groups.len() as u64);
             let new = pin_accounts(self.request, self.resolver.sources, target, accounts)?;
             if new && users + groups > 0 {
-                progress.tell(Event::PinnedAccounts { manifest: target.name(), users, groups });
+                progress.emit(Event::PinnedAccounts { manifest: target.name(), users, groups });
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use super::verify::signers::{RootArgs, SignerArgs};
 use super::{Failure, Outcome, files, format_parser, parse_size, threads};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
-use vmbake_common::progress::{Progress, counted, human_bytes, remark};
+use vmbake_common::progress::{Progress, counted, emit_message, human_bytes};
 use vmbake_disk::image::Format;
 use vmbake_distribute::archive::apply::{SiteRequest, apply};
 use vmbake_distribute::archive::contents::{ArchiveEntry, Contents};
@@ -286,7 +286,7 @@ fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
         return files::print_json(&written);
     }
     let line = |path: &PathBuf| escape::line(path.display().to_string()) + "\n";
-    remark(&format!("{}, {}", counted(written.blobs as u64, "blob"), human_bytes(written.length)));
+    emit_message(&format!("{}, {}", counted(written.blobs as u64, "blob"), human_bytes(written.length)));
     files::show(&written.parts.iter().chain(&written.bundle).map(line).collect::<String>())
 }
 

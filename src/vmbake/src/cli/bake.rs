@@ -29,7 +29,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let store = requests.first().map(|request| &request.store);
     if let Some((store, exposed)) = store.and_then(|store| Some((store, store.insecure_permissions()?))) {
         let (path, note) = (store.root().to_owned(), format!("caches of earlier bakes are not used: {exposed}"));
-        Progress::new(json).tell(Event::Note { path: Some(path), note });
+        Progress::new(json).emit(Event::Note { path: Some(path), note });
     }
     // Nothing is removed from a read-only store, so no lock is needed.
     let _shared = store.and_then(|store| store.share().ok());

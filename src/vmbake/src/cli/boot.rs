@@ -14,7 +14,7 @@ use super::files::{print, show};
 use super::{Cli, Failure, Outcome, parse_size};
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::escape;
-use vmbake_common::progress::{Event, Progress, tell};
+use vmbake_common::progress::{Event, Progress, emit};
 use vmbake_qemu::check::{self, Check, CheckOptions, CheckRun, Checks, State};
 use vmbake_qemu::{self as machine, Accel, Firmware, Forward, MachineError, Network, Options, SeedFiles, Size};
 
@@ -138,7 +138,7 @@ pub(super) fn run(args: BootArgs) -> Result<Outcome, Failure> {
 /// Prints the results of the checks to stdout and, if one failed, the console output to stderr.
 fn print_results(image: &str, run: &CheckRun, as_json: bool) -> Result<Outcome, Failure> {
     if let Some(ended) = &run.ended {
-        tell(&Event::GaveUp { reason: ended.clone(), console: run.console.clone() });
+        emit(&Event::GaveUp { reason: ended.clone(), console: run.console.clone() });
     }
     if as_json {
         return print(&escape::json(&json!({

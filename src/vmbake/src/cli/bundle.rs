@@ -17,7 +17,7 @@ use super::key::KeySource;
 use super::network::NetworkArgs;
 use super::{Failure, Outcome, files};
 use vmbake_common::escape;
-use vmbake_common::progress::{Progress, counted, human_bytes, remark};
+use vmbake_common::progress::{Progress, counted, emit_message, human_bytes};
 use vmbake_distribute::bundle::contents::BundleContents;
 use vmbake_distribute::bundle::pack::{PackReport, PackedBundle};
 use vmbake_distribute::bundle::pins::{PinTools, pin};
@@ -123,7 +123,7 @@ pub(super) fn run(what: BundleCommand) -> Result<Outcome, Failure> {
 
 fn init(args: &InitArgs) -> Result<Outcome, Failure> {
     for path in skeleton::init(&args.dir, &args.publisher)? {
-        remark(&format!("{:>9}  {}", "wrote", escape::line(path.display().to_string())));
+        emit_message(&format!("{:>9}  {}", "wrote", escape::line(path.display().to_string())));
     }
     let dir = vmbake_disk::image::quoted(&args.dir);
     for (what, command) in [
@@ -131,7 +131,7 @@ fn init(args: &InitArgs) -> Result<Outcome, Failure> {
         ("", format!("vmbake bundle check {dir}")),
         ("", format!("vmbake bundle pack {dir} -o {dir}.oci")),
     ] {
-        remark(&format!("{what:>9}  {}", escape::line(command)));
+        emit_message(&format!("{what:>9}  {}", escape::line(command)));
     }
     Ok(Outcome::Clean)
 }
@@ -160,7 +160,7 @@ fn pack(args: &PackArgs) -> Result<Outcome, Failure> {
     let PackReport { blobs, size, signed, .. } = &report;
     let signed = if *signed { "signed" } else { "not signed" };
     let what = format!("{}, {}, {signed}", counted(*blobs as u64, "blob"), human_bytes(*size));
-    remark(&format!("{:>9}  {}, {what}", "wrote", shown(&report.path)));
+    emit_message(&format!("{:>9}  {}, {what}", "wrote", shown(&report.path)));
     files::show(&format!("{}\n", report.digest))
 }
 

@@ -119,5 +119,5 @@ impl TrustArgs {
 
 /// Reports overridden entries, regardless of the verbosity.
 fn report_overrides(overridden: &[Override]) {
-    overridden.iter().for_each(|one| progress::tell(&Event::Override(one.clone())));
+    overridden.iter().for_each(|one| progress::emit(&Event::Override(one.clone())));
 }

@@ -123,7 +123,7 @@ pub(super) fn apply_delta(args: &ApplyArgs) -> Result<Outcome, Failure> {
     };
     if signers.is_empty() {
         let note = "the signature was not checked: require one with --key".to_owned();
-        progress.tell(Event::Note { path: Some(args.delta.clone()), note });
+        progress.emit(Event::Note { path: Some(args.delta.clone()), note });
     }
     let statement = apply(&request, &progress)?;
     if args.json {

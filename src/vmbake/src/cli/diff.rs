@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, Outcome, files, threads};
-use vmbake_common::progress::{Event, remark, tell};
+use vmbake_common::progress::{Event, emit, emit_message};
 use vmbake_query::diff::{DiffOptions, diff, diff_blocks};
 
 const EXAMPLES: &str = "\
@@ -46,18 +46,18 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
     }
     let options = DiffOptions { partition: args.partition, times: args.times, threads };
     let found = diff(&args.from, &args.to, options)?;
-    found.notes.iter().for_each(|note| tell(&Event::Note { path: None, note: note.clone() }));
+    found.notes.iter().for_each(|note| emit(&Event::Note { path: None, note: note.clone() }));
     if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;
     if found.is_empty() {
         return Ok(Outcome::Clean);
     }
-    remark(&found.summary());
+    emit_message(&found.summary());
     Ok(Outcome::Findings)
 }
 
 fn blocks(args: &DiffArgs, threads: NonZeroUsize) -> Result<Outcome, Failure> {
     let found = diff_blocks(&args.from, &args.to, args.partition, threads)?;
-    found.notes.iter().for_each(|note| tell(&Event::Note { path: None, note: note.clone() }));
+    found.notes.iter().for_each(|note| emit(&Event::Note { path: None, note: note.clone() }));
     if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }

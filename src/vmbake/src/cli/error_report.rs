@@ -18,7 +18,7 @@ pub fn print(error: &(dyn Hint + 'static)) {
         if lists.contains(&text) { escape::lines(&clean) } else { escape::line(clean) }
     });
     let message = messages.next().unwrap_or_default();
-    progress::tell(&Event::Error { message, causes: messages.collect(), hint: hint(error).map(escape::line) });
+    progress::emit(&Event::Error { message, causes: messages.collect(), hint: hint(error).map(escape::line) });
 }
 
 /// The first hint in the chain of errors.

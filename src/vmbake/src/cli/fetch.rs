@@ -58,13 +58,13 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
         let manifest = Manifest::load(&path)?;
         manifest.require(&path, &kind, &os, &arch)?;
         let fetched = fetch(&manifest, &supply, &progress)?;
-        progress.tell(fetched.proofs.event());
+        progress.emit(fetched.proofs.event());
         let image = manifest.content().os.image.as_ref();
         if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
             let base = fetch_base(&manifest, &supply, &progress)?;
             if base.is_new {
                 let (name, path) = (OS_IMAGE.to_owned(), Some(base.path));
-                progress.tell(Event::Fetched { name, version: Some(image.version.clone()), path, bytes: image.size });
+                progress.emit(Event::Fetched { name, version: Some(image.version.clone()), path, bytes: image.size });
             }
         }
     }

@@ -8,7 +8,7 @@ use super::catalog::DIRECTORY;
 use super::{Failure, Outcome};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
-use vmbake_common::progress::remark;
+use vmbake_common::progress::emit_message;
 use vmbake_layer::{self as layer, LayerError, Layers};
 
 const EXAMPLES: &str = "\
@@ -36,14 +36,14 @@ pub(super) fn run(args: &InitArgs) -> Result<Outcome, Failure> {
     }
     let path = layer::init(layers, name, os)?;
     let more = if layers.as_os_str() == DIRECTORY { String::new() } else { format!(" --layers {}", layers.display()) };
-    remark(&format!("{:>9}  {}", "wrote", escape::line(path.display().to_string())));
+    emit_message(&format!("{:>9}  {}", "wrote", escape::line(path.display().to_string())));
     for (what, command) in [
         ("next", format!("edit {}, then:", path.display())),
         ("", format!("vmbake update {name}{}{more}", system(os))),
         ("", format!("vmbake bake {name}{}{more}", system(os))),
         ("", format!("vmbake boot dist/{name}.{os}.amd64.qcow2")),
     ] {
-        remark(&format!("{what:>9}  {}", escape::line(command)));
+        emit_message(&format!("{what:>9}  {}", escape::line(command)));
     }
     Ok(Outcome::Clean)
 }

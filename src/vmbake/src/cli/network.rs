@@ -13,7 +13,7 @@ use super::catalog::{CatalogArgs, INPUT_OPTIONS, SourcesArgs};
 use vmbake_common::address;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::input;
-use vmbake_common::progress::{Event, tell};
+use vmbake_common::progress::{Event, emit};
 use vmbake_oci::RepositoryName;
 use vmbake_pin::sources::Sources;
 use vmbake_store::http::{Client, Mirror, Mirrors};
@@ -93,7 +93,7 @@ impl NetworkArgs {
         let Some(name) = name else { return Ok(store) };
         let writes =
             self.shared_write || config.shared_write || variable(SHARED_WRITE).is_some_and(|value| value == "1");
-        let warn = |warning| tell(&Event::Warning { warning });
+        let warn = |warning| emit(&Event::Warning { warning });
         let shared = SharedStore::new(name, self.mirrors.load(config)?, &Credentials::of_user(), writes, warn);
         Ok(store.sharing(Arc::new(shared)))
     }

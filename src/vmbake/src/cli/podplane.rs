@@ -63,7 +63,7 @@ pub(super) fn run(command: PodplaneCommand) -> Result<Outcome, Failure> {
     if compression != ClusterCompression::Zlib {
         let note = "its clusters are compressed with zstd, which podplane does not read: machines boot through the firmware; `vmbake bake \
                     --compression zlib` writes clusters that it reads";
-        progress.tell(Event::Note { path: Some(args.image.clone()), note: note.to_owned() });
+        progress.emit(Event::Note { path: Some(args.image.clone()), note: note.to_owned() });
     }
     write_file(&out, text.as_bytes(), args.force)?;
     let digest = Digest::of(text.as_bytes());

@@ -25,7 +25,7 @@ use vmbake_bake::release::verify::{VerifyRequest, verify};
 use vmbake_bake::{BakedDisk, bake_disk};
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
-use vmbake_common::progress::{Progress, counted, remark};
+use vmbake_common::progress::{Progress, counted, emit_message};
 use vmbake_distribute::bundle::compose::Composition;
 use vmbake_pin::sources::Sources;
 use vmbake_store::store::Store;
@@ -309,7 +309,7 @@ impl AwsArgs {
             (_, true) => report.estimate(),
             _ => format!("{}, {} verified", report.disk_digest, counted(report.blocks_verified, "block")),
         };
-        remark(&escape::line(summary));
+        emit_message(&escape::line(summary));
         let first = report.image_id.iter().map(|id| (&report.region, id));
         files::show(&first.chain(&report.copies).map(|(region, id)| format!("{region}  {id}\n")).collect::<String>())
     }

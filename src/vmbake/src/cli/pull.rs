@@ -11,7 +11,7 @@ use super::network::RegistryArgs;
 use super::verify::signers::{RootArgs, SignerArgs};
 use super::{Failure, Outcome, files, format_parser};
 use vmbake_common::escape;
-use vmbake_common::progress::{Progress, human_bytes, remark};
+use vmbake_common::progress::{Progress, emit_message, human_bytes};
 use vmbake_disk::image::Format;
 use vmbake_distribute::pull::{PullReport, PullRequest, SeenReleases, pull};
 use vmbake_oci::RemoteName;
@@ -107,9 +107,9 @@ pub(super) fn run(args: &PullArgs) -> Result<Outcome, Failure> {
         return files::print_json(&report);
     }
     if report.version.is_none() && args.reference.digest.is_none() {
-        remark("the release has no version: rollbacks to older releases cannot be detected");
+        emit_message("the release has no version: rollbacks to older releases cannot be detected");
     }
-    remark(&summary(&report));
+    emit_message(&summary(&report));
     let lines = report.files.iter().chain([&report.image]).map(|path| escape::line(path.display().to_string()) + "\n");
     files::show(&lines.collect::<String>())
 }

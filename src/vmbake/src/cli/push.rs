@@ -9,7 +9,7 @@ use super::key::KeySource;
 use super::network::RegistryArgs;
 use super::{Failure, Outcome, files};
 use vmbake_common::escape;
-use vmbake_common::progress::{Progress, human_bytes, remark};
+use vmbake_common::progress::{Progress, emit_message, human_bytes};
 use vmbake_distribute::push::{PushReport, PushRequest, plan, push};
 use vmbake_distribute::release::ReleaseFolder;
 use vmbake_distribute::release::binding::ReleaseBinding;
@@ -101,9 +101,11 @@ pub(super) fn run(args: &PushArgs) -> Result<Outcome, Failure> {
         return files::print_json(&report);
     }
     if binding.version.is_none() {
-        remark("the release has no version, so `vmbake pull` cannot detect rollbacks: set it with --release-version");
+        emit_message(
+            "the release has no version, so `vmbake pull` cannot detect rollbacks: set it with --release-version",
+        );
     }
-    remark(&summary(&report, args.dry_run));
+    emit_message(&summary(&report, args.dry_run));
     let name = &args.reference.repository;
     let lines = report.tags.iter().map(|tag| format!("{name}:{tag}@{}\n", report.digest));
     let text: String = lines.collect();

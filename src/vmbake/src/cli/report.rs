@@ -20,7 +20,7 @@ use vmbake_bake::release::sums::{SumsKind, read_sums};
 use vmbake_bake::release::verify::{VerifiedRelease, VerifyRequest, image_name, verify};
 use vmbake_common::atomic_file::{PublishError, require_other, write_file};
 use vmbake_common::escape;
-use vmbake_common::progress::{Event, tell};
+use vmbake_common::progress::{Event, emit};
 use vmbake_proof::sigstore::{self, SigstoreRoot};
 use vmbake_report::{Documents, Fact, ReportRequest, ReportedCheck, report};
 
@@ -75,7 +75,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
     let text =
         report(&ReportRequest { image, partition: *partition, compare: compare.as_deref(), documents, threads })?;
     write_file(&args.out, text.as_bytes(), args.force)?;
-    tell(&Event::Wrote { path: args.out.clone(), bytes: text.len() as u64 });
+    emit(&Event::Wrote { path: args.out.clone(), bytes: text.len() as u64 });
     Ok(Outcome::Clean)
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{Failure, Outcome, files, threads};
-use vmbake_common::progress::{Event, tell};
+use vmbake_common::progress::{Event, emit};
 use vmbake_query::sbom::{Inventory, SbomFormat};
 
 const EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ pub(super) fn run(args: &SbomArgs) -> Result<Outcome, Failure> {
     let threads = threads(args.jobs)?;
     let inventory = Inventory::of_image(&args.image, args.partition, args.files.then_some(threads))?;
     for note in &inventory.notes {
-        tell(&Event::Note { path: Some(args.image.clone()), note: note.clone() });
+        emit(&Event::Note { path: Some(args.image.clone()), note: note.clone() });
     }
     let format = match args.format {
         Form::Spdx => SbomFormat::Spdx,

@@ -13,7 +13,7 @@ use vmbake_bake::incremental::record;
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
-use vmbake_common::progress::{counted, human_bytes, remark};
+use vmbake_common::progress::{counted, emit_message, human_bytes};
 use vmbake_manifest::Manifest;
 use vmbake_store::store::{Store, StoreError};
 
@@ -124,7 +124,7 @@ fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
                 .map_or_else(|| "not a file named by its digest".to_owned(), |found| format!("holds {found}"));
             files::show(&(escape::line(format!("{}: {found}; removed", blob.path.display())) + "\n"))?;
         }
-        remark(&format!("{}, {} of them corrupt", counted(count, "blob"), corrupt.len()));
+        emit_message(&format!("{}, {} of them corrupt", counted(count, "blob"), corrupt.len()));
     }
     Ok(if corrupt.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
@@ -146,7 +146,7 @@ fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> R
     }
     files::show(&garbage.files.iter().map(|path| name(path)).collect::<String>())?;
     let verb = if dry_run { "would be removed" } else { "removed" };
-    remark(&format!("{}, {} {verb}", counted(garbage.files.len() as u64, "file"), human_bytes(garbage.bytes)));
+    emit_message(&format!("{}, {} {verb}", counted(garbage.files.len() as u64, "file"), human_bytes(garbage.bytes)));
     Ok(Outcome::Clean)
 }
 

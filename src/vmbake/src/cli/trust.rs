@@ -15,7 +15,7 @@ use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 use vmbake_common::input;
-use vmbake_common::progress::remark;
+use vmbake_common::progress::emit_message;
 use vmbake_pin::anchors::{AnchorError, Anchors};
 use vmbake_pin::sources::Sources;
 use vmbake_pin::trust::{Anchor, Proposal, renew_readme, table};
@@ -98,7 +98,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
     for (name, source) in &sources.schema().trust {
         let bytes = match anchors.read(name) {
             Err(AnchorError::Missing { .. }) => {
-                remark(&format!("{}: not in this directory", escape::line(name)));
+                emit_message(&format!("{}: not in this directory", escape::line(name)));
                 continue;
             }
             bytes => bytes?,
@@ -107,7 +107,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
         texts.push(table(name, &source.urls, &items));
         for item in items {
             if let Some(fault) = &item.fault {
-                remark(&escape::line(format!("{name}: {fault}: {item}")));
+                emit_message(&escape::line(format!("{name}: {fault}: {item}")));
             }
         }
     }

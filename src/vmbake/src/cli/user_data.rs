@@ -16,7 +16,7 @@ use super::catalog::{CatalogArgs, LayersArgs};
 use super::network::RegistryArgs;
 use super::{Failure, Outcome, files};
 use vmbake_common::escape;
-use vmbake_common::progress::{Event, remark, tell};
+use vmbake_common::progress::{Event, emit, emit_message};
 use vmbake_distribute::bundle::contents::LAYERS;
 use vmbake_distribute::bundle::lock::BundleLock;
 use vmbake_distribute::bundle::packed::PackedContents;
@@ -145,14 +145,14 @@ fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
     };
     let rendered = render(&request, &plan, &layers)?;
     for warning in &rendered.warnings {
-        tell(&Event::Warning { warning: warning.to_string() });
+        emit(&Event::Warning { warning: warning.to_string() });
     }
     if args.kind.json {
         rendered.check_size()?;
         let answer = Answer { user_data: &rendered.user_data, parts: &rendered.sizes, limit: rendered.sizes.limit };
         return files::print_json(&answer);
     }
-    remark(rendered.sizes.to_string().trim_end());
+    emit_message(rendered.sizes.to_string().trim_end());
     rendered.check_size()?;
     files::print(&rendered.user_data)
 }

@@ -13,7 +13,7 @@ use super::super::{Failure, Outcome, files};
 use super::inspect::LocationArgs;
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::escape;
-use vmbake_common::progress::{counted, remark};
+use vmbake_common::progress::{counted, emit_message};
 use vmbake_distribute::bundle::BundleError;
 use vmbake_distribute::bundle::inspect::BundleSummary;
 use vmbake_distribute::bundle::packed::{PackedContents, require_signed};
@@ -125,7 +125,7 @@ pub(super) fn push_bundle(args: &PushArgs) -> Result<Outcome, Failure> {
     }
     let BundlePushReport { digest, tag, sent, reused, signatures } = report;
     let signatures = counted(signatures, "signature");
-    remark(&format!(
+    emit_message(&format!(
         "sent {}; {} already there; attached {signatures}",
         counted(sent, "blob"),
         counted(reused, "blob")
@@ -157,7 +157,7 @@ pub(super) fn verify(args: &VerifyArgs) -> Result<Outcome, Failure> {
         }));
     }
     let said = format!("{} {}: signed by {}", document.title(), document.version, signed_by.join(", "));
-    remark(&escape::line(said));
+    emit_message(&escape::line(said));
     files::show(&format!("{digest}\n"))
 }
 
@@ -183,11 +183,11 @@ pub(super) fn trust(args: &TrustBundleArgs) -> Result<Outcome, Failure> {
     }
     files::show(&BundleSummary::of_packed(&packed, signers.len()).to_text())?;
     if !args.yes && !confirm(&document.publisher, &path)? {
-        remark("not confirmed: nothing was written");
+        emit_message("not confirmed: nothing was written");
         return Ok(Outcome::Findings);
     }
     write_file(&path, &publisher.to_text()?, true)?;
-    remark(&format!("{:>9}  {}", "wrote", escape::line(path.display().to_string())));
+    emit_message(&format!("{:>9}  {}", "wrote", escape::line(path.display().to_string())));
     Ok(Outcome::Clean)
 }
 

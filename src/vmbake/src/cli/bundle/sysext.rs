@@ -11,7 +11,7 @@ use super::super::network::NetworkArgs;
 use super::super::{Failure, Outcome};
 use super::inspect::locate;
 use vmbake_common::escape;
-use vmbake_common::progress::{Progress, human_bytes, remark};
+use vmbake_common::progress::{Progress, emit_message, human_bytes};
 use vmbake_distribute::bundle::BundleError;
 use vmbake_distribute::bundle::compose::{ComposeRequest, Composition};
 use vmbake_distribute::bundle::lock::{BundleLock, LockRules};
@@ -111,7 +111,7 @@ pub(super) fn run(args: &SysextArgs) -> Result<Outcome, Failure> {
         let form = ExtensionForm { format: args.format, verity: args.verity, force: args.force };
         for (path, len) in extension.write(&args.out, form, &tools)? {
             let shown = escape::line(path.display().to_string());
-            remark(&format!("{:>9}  {shown}, {}", "wrote", human_bytes(len)));
+            emit_message(&format!("{:>9}  {shown}, {}", "wrote", human_bytes(len)));
         }
     }
     Ok(Outcome::Clean)

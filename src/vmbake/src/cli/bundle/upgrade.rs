@@ -13,7 +13,7 @@ use super::super::{Failure, Outcome, catalog, files};
 use super::inspect::remote_name;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
-use vmbake_common::progress::{Event, remark, tell};
+use vmbake_common::progress::{Event, emit, emit_message};
 use vmbake_distribute::bundle::BundleError;
 use vmbake_distribute::bundle::compose::{ComposeRequest, Composition};
 use vmbake_distribute::bundle::lock::{BundleLock, LOCK, LockRules, LockedBundle};
@@ -159,14 +159,14 @@ fn finish(args: &UpgradeArgs, composition: &Composition, upgrades: &[BundleUpgra
     for one in upgrades {
         for path in &one.state.dropped {
             let warning = format!("bundle {} {} no longer keeps state in {path}", one.name, one.to);
-            tell(&Event::Warning { warning });
+            emit(&Event::Warning { warning });
         }
     }
     if is_stopped {
         return Err(BundleError::NewlyRequired { variables: required.join(", ") }.into());
     }
     let path = escape::line(args.manifests.join(LOCK).display().to_string());
-    remark(&format!("{:>9}  {path}", if is_written { "wrote" } else { "unchanged" }));
+    emit_message(&format!("{:>9}  {path}", if is_written { "wrote" } else { "unchanged" }));
     Ok(Outcome::Clean)
 }
 

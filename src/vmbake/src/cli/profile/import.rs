@@ -16,7 +16,7 @@ use vmbake_common::catalog::Catalog;
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 use vmbake_common::input;
-use vmbake_common::progress::{counted, remark};
+use vmbake_common::progress::{counted, emit_message};
 use vmbake_distribute::bundle::conflicts::collisions;
 use vmbake_image::disk::DiskImage;
 use vmbake_image::identity::{self, BaseIdentity, IdentityError};
@@ -112,10 +112,10 @@ pub(super) fn run(args: ImportArgs) -> Result<Outcome, Failure> {
     let staging = tempfile::Builder::new().prefix(".import-").tempdir_in(&args.out).map_err(&failed)?;
     write(&args, staging.path(), &mut imported, &extensions)?;
     for (class, count) in &imported.report.counts() {
-        remark(&format!("{:10}  {}", class.name(), counted(*count, "command")));
+        emit_message(&format!("{:10}  {}", class.name(), counted(*count, "command")));
     }
     for warning in &imported.report.warnings {
-        remark(&format!("{:>10}  {warning}", "warning"));
+        emit_message(&format!("{:>10}  {warning}", "warning"));
     }
     if !args.no_pin {
         pin(&args, staging.path(), &mut imported)?;

@@ -11,7 +11,7 @@ use super::super::pinned::PinnedArgs;
 use super::super::{Failure, Outcome, files, manifest};
 use super::import::{LAYERS, MANIFESTS};
 use vmbake_common::escape;
-use vmbake_common::progress::remark;
+use vmbake_common::progress::emit_message;
 use vmbake_profile::import::{InstanceDifference, Lock, SUPPORT};
 
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ pub(super) fn diff(args: &DiffArgs) -> Result<Outcome, Failure> {
         false => drop(files::show(&found.iter().map(line).collect::<String>())?),
     }
     let rotates = found.iter().any(|difference| difference.rotates);
-    remark(match (found.is_empty(), rotates) {
+    emit_message(match (found.is_empty(), rotates) {
         (true, _) => "no differences",
         (false, true) => "replace the machines: their image differs",
         (false, false) => "the image is unchanged: machines can be kept",

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::super::{Failure, Outcome, files};
 use super::assignment;
-use vmbake_common::progress::{Event, remark, tell};
+use vmbake_common::progress::{Event, emit, emit_message};
 use vmbake_profile::{ControllerOptions, Deployment, MachinePhase, OperatingSystemConfig, Profile};
 
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(super) fn run(args: &RenderArgs) -> Result<Outcome, Failure> {
     let config = OperatingSystemConfig::render(profile, deployment, &options)?;
     if let Some(phase) = args.user_data.as_deref().and_then(MachinePhase::named) {
         let size = config.size(phase)?;
-        remark(&size.to_string());
+        emit_message(&size.to_string());
         // The other phase is fetched from the cluster.
         if phase == MachinePhase::Bootstrap {
             size.check()?;
@@ -40,9 +40,9 @@ pub(super) fn run(args: &RenderArgs) -> Result<Outcome, Failure> {
     }
     for phase in MachinePhase::ALL {
         match config.size(phase) {
-            Ok(size) if size.is_too_large() => remark(&format!("{size}, too large for its user data")),
-            Ok(size) => remark(&size.to_string()),
-            Err(error) => tell(&Event::Warning { warning: format!("{}: {error}", phase.name()) }),
+            Ok(size) if size.is_too_large() => emit_message(&format!("{size}, too large for its user data")),
+            Ok(size) => emit_message(&size.to_string()),
+            Err(error) => emit(&Event::Warning { warning: format!("{}: {error}", phase.name()) }),
         }
     }
     files::print(&config.to_yaml())

@@ -10,7 +10,7 @@ use super::super::{Failure, Outcome, files};
 use super::{AccountArgs, confirm};
 use vmbake_aws::ami::gc::{Collection, Leftover, collect as remove, plan};
 use vmbake_common::escape;
-use vmbake_common::progress::remark;
+use vmbake_common::progress::emit_message;
 
 #[derive(Debug, Args)]
 pub(super) struct GcArgs {
@@ -44,7 +44,7 @@ pub(super) fn collect(args: &GcArgs) -> Result<Outcome, Failure> {
     let goes = collection.images.iter().chain(&collection.snapshots).any(|leftover| leftover.kept.is_none());
     if !args.dry_run && goes {
         if !args.yes {
-            remark(table(&collection).trim_end());
+            emit_message(table(&collection).trim_end());
             confirm("machine images and snapshots will be removed")?;
         }
         remove(&aws, &mut collection)?;

@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use super::super::{Failure, Outcome};
 use super::sigstore::{Common, MAX_FILE};
 use super::{EvidenceError, read};
-use vmbake_common::progress::{Event, tell};
+use vmbake_common::progress::{Event, emit};
 use vmbake_proof::cosign::{Detached, DetachedPolicy};
 
 const EXAMPLES: &str = "\
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         .verify(&artifact, answer.as_deref(), &policy, &args.common.root()?)
         .map_err(|error| unproven(error.into()))?;
     if proven.signed.is_none() {
-        tell(&Event::Warning { warning: "the signing time is not proven".to_owned() });
+        emit(&Event::Warning { warning: "the signing time is not proven".to_owned() });
     }
     args.common.print(&proven)
 }
