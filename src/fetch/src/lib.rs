@@ -23,7 +23,7 @@ use vmbake_pin::anchors::Anchors;
 use vmbake_pin::prove::{LOCAL, Prover, VerificationResult, VerifiedProof};
 use vmbake_pin::sources::{Sources, Upstream};
 use vmbake_proof::program::{self, ProgramError};
-use vmbake_store::download::{DownloadRequest, obtain};
+use vmbake_store::download::{DownloadRequest, ensure_blob};
 use vmbake_store::http::Client;
 use vmbake_store::registry;
 use vmbake_store::store::Store;
@@ -109,7 +109,7 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
     let entries = entries.chain(content.images.iter().map(Entry::Image)).collect();
     let bar = progress.bar("fetching", content.dependencies.values().map(|dependency| dependency.size).sum());
     let results = for_each(entries, supply.threads, |entry| {
-        let (done, event) = bring(entry, content, supply, &prover, &|bytes| bar.inc(bytes))?;
+        let (done, event) = fetch_entry(entry, content, supply, &prover, &|bytes| bar.inc(bytes))?;
         if let Some(event) = event {
             bar.suspend(|| progress.emit(event));
         }
@@ -131,7 +131,7 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
 }
 
 /// Fetches one entry and reports a download.
-fn bring(
+fn fetch_entry(
     entry: Entry<'_>,
     content: &Content,
     supply: &Supply<'_>,
@@ -262,7 +262,7 @@ fn file(
                 limit: dependency.size,
                 ..DownloadRequest::default()
             };
-            let found = obtain(client, supply.store, &wanted, progress);
+            let found = ensure_blob(client, supply.store, &wanted, progress);
             let found = found.map_err(|source| FetchError::Download { name: name.to_owned(), source })?;
             let fetched = fetched(found.file, true, !found.was_there);
             fetched.check_program().map_err(|source| {

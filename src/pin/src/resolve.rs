@@ -18,7 +18,7 @@ use vmbake_manifest::{Dependency, Document, Form, Proof};
 use vmbake_proof::apt::PackageIndex;
 use vmbake_proof::checksum;
 use vmbake_proof::program;
-use vmbake_store::download::{DownloadError, DownloadRequest, Downloaded, obtain};
+use vmbake_store::download::{DownloadError, DownloadRequest, Downloaded, ensure_blob};
 use vmbake_store::http::Client;
 
 use crate::anchors::Anchors;
@@ -149,17 +149,17 @@ impl Resolver<'_> {
         let mut evidence = BTreeMap::new();
         let (proof, downloaded) = match &upstream.proof {
             Demand::Sigstore { .. } | Demand::Cosign { .. } => {
-                let downloaded = self.obtain_sha256(&url, digest)?;
+                let downloaded = self.download_sha256(&url, digest)?;
                 (self.signed(&upstream.proof, &values, downloaded.digest, &mut evidence)?, downloaded)
             }
             Demand::Openpgp { signature, keyring } => {
-                let downloaded = self.obtain(vec![url.clone()], digest, None)?;
+                let downloaded = self.download(vec![url.clone()], digest, None)?;
                 let template = |source| ResolveError::Template { place: "signature", source };
                 let from = signature.render(&values).map_err(template)?;
                 (self.signed_file(&from, keyring, &downloaded, &mut evidence)?, downloaded)
             }
             _ => {
-                let downloaded = self.obtain(vec![url.clone()], digest, None)?;
+                let downloaded = self.download(vec![url.clone()], digest, None)?;
                 let proof = match checksums {
                     _ if url.starts_with(LOCAL) => Proof::Local,
                     _ if matches!(upstream.proof, Demand::Stated(_)) => Proof::Stated,
@@ -181,12 +181,12 @@ impl Resolver<'_> {
 
     /// Downloads a signed file. Signatures are over SHA-256, so that is pinned regardless of the algorithm of a
     /// checksum file.
-    fn obtain_sha256(&self, url: &str, stated: Option<Digest>) -> Result<Downloaded, ResolveError> {
+    fn download_sha256(&self, url: &str, stated: Option<Digest>) -> Result<Downloaded, ResolveError> {
         let sha512 = match stated {
             Some(Digest::Sha512(_)) => stated,
-            _ => return self.obtain(vec![url.to_owned()], stated, None),
+            _ => return self.download(vec![url.to_owned()], stated, None),
         };
-        let mut downloaded = self.obtain(vec![url.to_owned()], None, None)?;
+        let mut downloaded = self.download(vec![url.to_owned()], None, None)?;
         let read = |source| StoreError::Read { path: self.store.path(&downloaded.digest), source };
         let expected = sha512.unwrap_or(downloaded.digest);
         let (found, _) = expected.of_stream(&mut downloaded.file).map_err(read)?;
@@ -199,8 +199,8 @@ impl Resolver<'_> {
     }
 
     /// Downloads the file of an entry into the store.
-    pub fn bring(&self, entry: &Dependency) -> Result<(), ResolveError> {
-        self.obtain(vec![entry.url.clone()], Some(entry.digest), Some(entry.size)).map(drop)
+    pub fn fetch(&self, entry: &Dependency) -> Result<(), ResolveError> {
+        self.download(vec![entry.url.clone()], Some(entry.digest), Some(entry.size)).map(drop)
     }
 
     /// Stores a document as evidence.
@@ -216,9 +216,14 @@ impl Resolver<'_> {
         Ok(digest)
     }
 
-    fn obtain(&self, urls: Vec<String>, digest: Option<Digest>, size: Option<u64>) -> Result<Downloaded, ResolveError> {
+    fn download(
+        &self,
+        urls: Vec<String>,
+        digest: Option<Digest>,
+        size: Option<u64>,
+    ) -> Result<Downloaded, ResolveError> {
         let wanted = DownloadRequest { urls, digest, size, limit: MAX_ARTIFACT, ..DownloadRequest::default() };
-        Ok(obtain(self.client, self.store, &wanted, &|bytes| self.received.inc(bytes))?)
+        Ok(ensure_blob(self.client, self.store, &wanted, &|bytes| self.received.inc(bytes))?)
     }
 
     /// A small document, downloaded once per run.

@@ -124,7 +124,7 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
         open.iter().try_for_each(|open| open.settle(resolver.sources))?;
     }
     // The required packages depend on the base, and on other packages in the manifest.
-    open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))?;
+    open.iter().try_for_each(|open| packages::resolve(request, open, resolver, &prover, progress))?;
     open.iter().flat_map(snapshots).for_each(|note| progress.emit(Event::Note { path: None, note }));
     Ok(())
 }

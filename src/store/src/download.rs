@@ -77,14 +77,14 @@ pub struct Downloaded {
 /// Finds `request` in `store` or downloads it; `progress` receives the number of each newly available byte once.
 ///
 /// A blob in the store is hashed unless it is unchanged since the last time, and replaced if it is corrupt.
-pub fn obtain(
+pub fn ensure_blob(
     client: &Client,
     store: &Store,
     request: &DownloadRequest,
     progress: &dyn Fn(u64),
 ) -> Result<Downloaded, DownloadError> {
     let found = match (intact(store, request)?, store.shared(), &request.digest) {
-        (None, Some(shared), Some(digest)) if shared.bring(store, digest, request.size, request.limit) => {
+        (None, Some(shared), Some(digest)) if shared.fetch(store, digest, request.size, request.limit) => {
             let found = intact(store, request)?;
             found.iter().for_each(|found| progress(found.size));
             found.map(|found| Downloaded { was_there: false, ..found })

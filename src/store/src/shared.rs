@@ -115,7 +115,7 @@ impl SharedStore {
         let place = self.find(digest)?;
         let blob = Descriptor::new(BYTES, *digest, size.unwrap_or_default());
         // A blob from the shared store is not offered back to it.
-        self.repository.obtain_at(&store.alone(), &blob, &place, limit).map(drop)
+        self.repository.ensure_blob_at(&store.alone(), &blob, &place, limit).map(drop)
     }
 
     fn put(&self, digest: &Digest, file: &File, size: u64) -> Result<(), RegistryError> {
@@ -145,7 +145,7 @@ impl SharedStore {
 }
 
 impl SharedBlobs for SharedStore {
-    fn bring(&self, store: &Store, digest: &Digest, size: Option<u64>, limit: u64) -> bool {
+    fn fetch(&self, store: &Store, digest: &Digest, size: Option<u64>, limit: u64) -> bool {
         if self.mute.load(Ordering::Relaxed) {
             return false;
         }

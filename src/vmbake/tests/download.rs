@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use vmbake_common::digest::Digest;
-use vmbake_store::download::{DownloadError, DownloadRequest, Downloaded, obtain};
+use vmbake_store::download::{DownloadError, DownloadRequest, Downloaded, ensure_blob};
 use vmbake_store::http::{Client, HttpError, Limits, Mirrors, Request};
 use vmbake_store::store::Store;
 
@@ -101,7 +101,7 @@ fn content() -> Vec<u8> {
 fn get(server: &Server, store: &Path, content: &[u8]) -> Result<Downloaded, DownloadError> {
     let size = Some(content.len() as u64);
     let wanted = DownloadRequest { digest: Some(Digest::of(content)), size, ..wanted(server, "file") };
-    obtain(&Client::new(Mirrors::default()), &open(store), &wanted, &|_| {})
+    ensure_blob(&Client::new(Mirrors::default()), &open(store), &wanted, &|_| {})
 }
 
 fn wanted(server: &Server, path: &str) -> DownloadRequest {
@@ -228,7 +228,7 @@ fn a_body_without_end_is_cut_off() {
     assert!(matches!(error, DownloadError::Http(HttpError::TooLarge { limit: 3_000_000, .. })), "{error}");
     // Its length is unknown, and the limit applies.
     let client = Client::new(Mirrors::default());
-    let error = obtain(&client, &open(dir.path()), &wanted(&server, "x"), &|_| {}).unwrap_err();
+    let error = ensure_blob(&client, &open(dir.path()), &wanted(&server, "x"), &|_| {}).unwrap_err();
     assert!(matches!(error, DownloadError::Http(HttpError::TooLarge { .. })), "{error}");
     let server = Server::start(|_, _, stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n");
@@ -279,7 +279,7 @@ fn what_left_its_place_is_found_in_the_next() {
     let urls = vec![format!("{}new", server.url), format!("{}snapshot", server.url)];
     let wanted =
         DownloadRequest { urls, digest: Some(Digest::of(b"old")), size: Some(3), ..DownloadRequest::default() };
-    obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &|_| {}).unwrap();
+    ensure_blob(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &|_| {}).unwrap();
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -317,7 +317,9 @@ fn whoever_waits_for_a_blob_gets_it_while_the_first_still_has_it_open() {
             let urls = vec![format!("{url}file")];
             let (digest, size) = (Some(Digest::of(&body)), Some(body.len() as u64));
             let wanted = DownloadRequest { urls, digest, size, ..DownloadRequest::default() };
-            sender.send(obtain(&Client::new(Mirrors::default()), &open(&path), &wanted, &|_| {}).unwrap()).unwrap();
+            sender
+                .send(ensure_blob(&Client::new(Mirrors::default()), &open(&path), &wanted, &|_| {}).unwrap())
+                .unwrap();
         });
     }
     let first = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
@@ -344,7 +346,9 @@ fn starting_over_again_and_again_is_no_progress() {
         std::thread::spawn(move || {
             let urls = vec![format!("{url}file")];
             let wanted = DownloadRequest { urls, digest: Some(digest), size: Some(len), ..DownloadRequest::default() };
-            sender.send(obtain(&Client::new(Mirrors::default()), &open(&path), &wanted, &|_| {}).is_err()).unwrap();
+            sender
+                .send(ensure_blob(&Client::new(Mirrors::default()), &open(&path), &wanted, &|_| {}).is_err())
+                .unwrap();
         });
         assert_eq!(receiver.recv_timeout(Duration::from_secs(40)), Ok(true), "it never gives up");
     }
@@ -378,7 +382,7 @@ fn progress_is_told_of_every_byte_once() {
     let (digest, size) = (Some(Digest::of(&body)), Some(body.len() as u64));
     let wanted = DownloadRequest { digest, size, ..wanted(&server, "file") };
     let progress = |bytes| _ = told.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
-    obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &progress).unwrap();
+    ensure_blob(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &progress).unwrap();
     assert_eq!(told.into_inner(), 3_000_000);
 }
 
@@ -398,7 +402,7 @@ fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
     let dir = tempfile::tempdir().unwrap();
     let limits = Limits { window: Duration::from_millis(50), least_rate: 1 << 30, ..Limits::default() };
     let client = Client::with_limits(Mirrors::default(), limits);
-    let error = obtain(&client, &open(dir.path()), &wanted(&server, "file"), &|_| {}).unwrap_err();
+    let error = ensure_blob(&client, &open(dir.path()), &wanted(&server, "file"), &|_| {}).unwrap_err();
     assert!(matches!(error, DownloadError::Http(HttpError::Slow { bytes: 1.., .. })), "{error}");
     assert_eq!(
         server.requests().len(),
@@ -420,7 +424,7 @@ fn all_attempts_together_have_a_deadline() {
     let limits = Limits { artifact: Duration::from_millis(600), document: Duration::ZERO, ..Limits::default() };
     let client = Client::with_limits(Mirrors::default(), limits);
     let wanted = DownloadRequest { digest: Some(Digest::of(&body)), ..wanted(&server, "file") };
-    let error = obtain(&client, &open(dir.path()), &wanted, &|_| {}).unwrap_err();
+    let error = ensure_blob(&client, &open(dir.path()), &wanted, &|_| {}).unwrap_err();
     assert!(matches!(error, DownloadError::Http(HttpError::Deadline { .. })), "{error}");
     let asked = server.requests().len();
     assert!(asked > 0);
@@ -431,7 +435,7 @@ fn all_attempts_together_have_a_deadline() {
     let patient =
         Server::start(move |_, seen, stream| send_cut(stream, &body, seen.range.unwrap_or(0), usize::MAX / 2));
     let wanted = DownloadRequest { urls: vec![format!("{}file", patient.url)], ..wanted };
-    obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &|_| {}).unwrap();
+    ensure_blob(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &|_| {}).unwrap();
     assert!(patient.ranges()[0] > Some(0), "what had come is kept");
 }
 

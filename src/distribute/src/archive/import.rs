@@ -42,7 +42,7 @@ pub fn import(contents: &Contents, store: &Store, threads: NonZeroUsize) -> Resu
     }
     let wanted: BTreeSet<Digest> = blobs.iter().map(|blob| blob.digest).collect();
     let wanted = contents.members.iter().filter(|(digest, _)| wanted.contains(digest)).collect();
-    let results = for_each(wanted, threads, |(digest, member)| bring(contents, store, digest, member));
+    let results = for_each(wanted, threads, |(digest, member)| import_member(contents, store, digest, member));
     let mut imported = Imported::default();
     for result in results {
         match result? {
@@ -57,7 +57,7 @@ pub fn import(contents: &Contents, store: &Store, threads: NonZeroUsize) -> Resu
 }
 
 /// Imports one blob; `None` if it exists.
-fn bring(
+fn import_member(
     contents: &Contents,
     store: &Store,
     expected: &Digest,

@@ -164,7 +164,7 @@ impl Composition {
         let prover = Prover::new(&store, sources, anchors, None);
         let place = format!("{}.{}", target.os, target.arch);
         for bundle in &self.bundles {
-            bundle.bring_evidence(&place, &store)?;
+            bundle.fetch_evidence(&place, &store)?;
             let contents = &bundle.contents;
             let content = content_of(contents, target)?;
             for (name, entry) in &content.dependencies {
@@ -185,10 +185,10 @@ impl Composition {
         titles.filter_map(change).collect()
     }
 
-    /// Brings the artifacts for an image into the store.
-    pub fn bring(&self, target: &Target, store: &Store) -> Result<(), BundleError> {
+    /// Fetches the artifacts for an image into the store.
+    pub fn fetch(&self, target: &Target, store: &Store) -> Result<(), BundleError> {
         let place = format!("{}.{}", target.os, target.arch);
-        self.bundles.iter().try_for_each(|bundle| bundle.bring(&place, store))
+        self.bundles.iter().try_for_each(|bundle| bundle.fetch(&place, store))
     }
 
     /// Writes down which bundles were taken, for an image that is there now: what never was in an image may still change. Tells whether that was

@@ -133,24 +133,27 @@ impl PackedContents {
         self.blobs.values().map(|blob| blob.size).sum()
     }
 
-    /// Brings its artifacts for a system and an architecture, and all documents of proofs, into a store.
-    pub fn bring(&self, place: &str, store: &Store) -> Result<(), BundleError> {
-        self.bring_evidence(place, store)?;
-        self.bring_all(self.entries(place).map(|entry| entry.digest), store)
+    /// Fetches its artifacts for a system and an architecture, and all documents of proofs, into a store.
+    pub fn fetch(&self, place: &str, store: &Store) -> Result<(), BundleError> {
+        self.fetch_evidence(place, store)?;
+        self.fetch_all(self.entries(place).map(|entry| entry.digest), store)
     }
 
-    /// Brings the documents of proofs for a system and an architecture into a store.
-    pub fn bring_evidence(&self, place: &str, store: &Store) -> Result<(), BundleError> {
-        self.bring_all(self.entries(place).flat_map(|entry| &entry.proof).flat_map(Proof::evidence).copied(), store)
+    /// Fetches the documents of proofs for a system and an architecture into a store.
+    pub fn fetch_evidence(&self, place: &str, store: &Store) -> Result<(), BundleError> {
+        self.fetch_all(self.entries(place).flat_map(|entry| &entry.proof).flat_map(Proof::evidence).copied(), store)
     }
 
     fn entries(&self, place: &str) -> impl Iterator<Item = &Dependency> {
         self.contents.document.artifacts.get(place).into_iter().flat_map(BTreeMap::values)
     }
 
-    fn bring_all(&self, wanted: impl Iterator<Item = Digest>, store: &Store) -> Result<(), BundleError> {
+    fn fetch_all(&self, wanted: impl Iterator<Item = Digest>, store: &Store) -> Result<(), BundleError> {
         let wanted: BTreeSet<Digest> = wanted.collect();
-        wanted.iter().filter_map(|digest| self.blobs.get(digest)).try_for_each(|blob| self.place.bring(blob, store))
+        wanted
+            .iter()
+            .filter_map(|digest| self.blobs.get(digest))
+            .try_for_each(|blob| self.place.ensure_blob(blob, store))
     }
 }
 

@@ -79,7 +79,7 @@ pub fn pin(
     let mut pins = Pins::default();
     for target in targets(&contents.document) {
         let content = resolve(contents, &target, &known, &sources, tools, progress)?;
-        bring(&content, &sources, tools, progress)?;
+        fetch_pinned(&content, &sources, tools, progress)?;
         if !content.dependencies.is_empty() {
             pins.evidence.extend(content.evidence);
             pins.artifacts.insert(format!("{}.{}", target.os, target.arch), content.dependencies);
@@ -128,7 +128,7 @@ pub(super) fn content(pins: &Pins, layers: &[Layer], target: &Target) -> Result<
 }
 
 /// Proves everything in `content` and has it in the store.
-pub(super) fn bring(
+pub(super) fn fetch_pinned(
     content: &Content,
     sources: &Sources,
     tools: &PinTools<'_>,

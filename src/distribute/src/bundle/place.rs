@@ -141,8 +141,8 @@ impl BundlePlace {
         self.checked(of, bytes)
     }
 
-    /// Brings a blob into a store.
-    pub fn bring(&self, of: &Descriptor, store: &Store) -> Result<(), BundleError> {
+    /// Copies a blob into a store unless it is there.
+    pub fn ensure_blob(&self, of: &Descriptor, store: &Store) -> Result<(), BundleError> {
         if let Some(file) = store.blob(&of.digest)? {
             let path = store.path(&of.digest);
             let found = store.digest(&path, &file, &of.digest);
@@ -151,7 +151,7 @@ impl BundlePlace {
             }
         }
         if let Self::Registry { repository, .. } = self {
-            repository.obtain(store, of, of.size)?;
+            repository.ensure_blob(store, of, of.size)?;
             return Ok(());
         }
         let mut partial = store.partial(&of.digest.hex(), of.digest.hasher())?;

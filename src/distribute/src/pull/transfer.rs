@@ -149,7 +149,7 @@ pub(super) fn whole(
     target: &Path,
     report: PullReport,
 ) -> Result<(Pending, PullReport), PullError> {
-    let mut found = request.repository.obtain(request.store, layer, layer.size)?;
+    let mut found = request.repository.ensure_blob(request.store, layer, layer.size)?;
     let pending = Pending::create(target, request.force)?;
     io::copy(&mut found.file, &mut pending.file())
         .map_err(|source| PullError::File(FileError::new(target, "write", source)))?;

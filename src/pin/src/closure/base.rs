@@ -43,6 +43,6 @@ fn image(resolver: &Resolver<'_>, content: &Content) -> Result<(PathBuf, Option<
     if image.url.starts_with(LOCAL) {
         return Err(ClosureError::LocalBase { url: image.url.clone() });
     }
-    resolver.bring(image)?;
+    resolver.fetch(image)?;
     Ok((resolver.store.path(&image.digest), None))
 }

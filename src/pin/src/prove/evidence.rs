@@ -8,7 +8,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::message;
 use vmbake_manifest::{Content, Dependency, Document, Form};
 use vmbake_proof::sigstore::rekor;
-use vmbake_store::download::{DownloadError, DownloadRequest, obtain};
+use vmbake_store::download::{DownloadError, DownloadRequest, ensure_blob};
 use vmbake_store::http::Client;
 
 /// Maximum size of an index: that of Debian's `main` has 13 MB.
@@ -89,7 +89,7 @@ impl Prover<'_> {
         let Some(client) = self.client else { return Err(damage) };
         let (urls, digest, size) = (vec![entry.url.clone()], Some(entry.digest), Some(entry.size));
         let wanted = DownloadRequest { urls, digest, size, limit: entry.size, ..DownloadRequest::default() };
-        let obtained = obtain(client, self.store, &wanted, &|_| {});
+        let obtained = ensure_blob(client, self.store, &wanted, &|_| {});
         let mut file = obtained.map_err(|source| LinkError::Download { digest: Box::new(entry.digest), source })?.file;
         file.rewind().map_err(read)?;
         Ok(file)
@@ -124,7 +124,7 @@ impl Prover<'_> {
         match listed.form {
             Form::Whole => {
                 let (digest, size, limit) = (Some(*digest), Some(listed.size), listed.size);
-                obtain(
+                ensure_blob(
                     client,
                     self.store,
                     &DownloadRequest { urls, digest, size, limit, ..DownloadRequest::default() },

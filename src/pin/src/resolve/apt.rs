@@ -126,7 +126,7 @@ impl Resolver<'_> {
     ) -> Result<Resolved, ResolveError> {
         let (index, found) = self.package(place, archive, package)?;
         let dependency = index.dependency(&found);
-        self.bring(&dependency)?;
+        self.fetch(&dependency)?;
         Ok(Resolved { dependency, evidence: index.documents.clone() })
     }
 

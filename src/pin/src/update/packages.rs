@@ -32,7 +32,7 @@ impl UpdateRequest {
 
 /// Resolves the packages of a manifest again, if the requests have changed, the pins cannot be verified, or all are to
 /// be resolved.
-pub(super) fn bring(
+pub(super) fn resolve(
     request: &UpdateRequest,
     open: &Open<'_>,
     resolver: &Resolver<'_>,

@@ -87,8 +87,8 @@ impl<'a> Pull<'a> {
             // A config is a blob; an index or a manifest is not.
             let is_blob = blob.media_type == MediaType::Config;
             let document = match is_blob {
-                true => self.repository.obtain(self.store, blob, MAX_DOCUMENT),
-                false => self.repository.obtain_manifest(self.store, blob),
+                true => self.repository.ensure_blob(self.store, blob, MAX_DOCUMENT),
+                false => self.repository.ensure_manifest(self.store, blob),
             };
             let failed =
                 |source: RegistryError| OciError::Blob { digest: Box::new(blob.digest), source: source.into() };
@@ -96,7 +96,7 @@ impl<'a> Pull<'a> {
         };
         let image = Image::find(index, platform, &read).map_err(|source| self.refused(source))?;
         for (layer, _) in &image.layers {
-            self.repository.obtain(self.store, layer, MAX_LAYER)?;
+            self.repository.ensure_blob(self.store, layer, MAX_LAYER)?;
         }
         self.store.list_image(&self.reference.to_string(), &image.root)?;
         Ok(image)

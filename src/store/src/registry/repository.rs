@@ -1,7 +1,7 @@
 //! A repository of a registry: reads and writes manifests and blobs (distribution specification 1.1, "Pull" and
 //! "Push").
 
-use crate::download::{DownloadError, DownloadRequest, Downloaded, obtain};
+use crate::download::{DownloadError, DownloadRequest, Downloaded, ensure_blob};
 use crate::http::header::{self, HeaderName};
 use crate::http::{Answer, Client, Headers, HttpError, Payload, Request};
 use crate::store::Store;
@@ -145,27 +145,27 @@ impl Repository {
     }
 
     /// Downloads a blob into the store unless it is there; verifies the digest and length in its descriptor.
-    pub fn obtain(&self, store: &Store, blob: &Descriptor, limit: u64) -> Result<Downloaded, RegistryError> {
-        self.obtain_at(store, blob, &blob.digest, limit)
+    pub fn ensure_blob(&self, store: &Store, blob: &Descriptor, limit: u64) -> Result<Downloaded, RegistryError> {
+        self.ensure_blob_at(store, blob, &blob.digest, limit)
     }
 
-    /// As [`Repository::obtain`], for a blob that the registry has under `place`, a digest of another algorithm.
-    pub fn obtain_at(
+    /// As [`Repository::ensure_blob`], for a blob that the registry has under `place`, a digest of another algorithm.
+    pub fn ensure_blob_at(
         &self,
         store: &Store,
         blob: &Descriptor,
         place: &Digest,
         limit: u64,
     ) -> Result<Downloaded, RegistryError> {
-        self.obtain_from(store, blob, &format!("blobs/{place}"), limit)
+        self.ensure_from(store, blob, &format!("blobs/{place}"), limit)
     }
 
-    /// As [`Repository::obtain`], for a manifest or index.
-    pub fn obtain_manifest(&self, store: &Store, document: &Descriptor) -> Result<Downloaded, RegistryError> {
-        self.obtain_from(store, document, &format!("manifests/{}", document.digest), MAX_DOCUMENT)
+    /// As [`Repository::ensure_blob`], for a manifest or index.
+    pub fn ensure_manifest(&self, store: &Store, document: &Descriptor) -> Result<Downloaded, RegistryError> {
+        self.ensure_from(store, document, &format!("manifests/{}", document.digest), MAX_DOCUMENT)
     }
 
-    fn obtain_from(
+    fn ensure_from(
         &self,
         store: &Store,
         blob: &Descriptor,
@@ -186,7 +186,7 @@ impl Repository {
                 size: Some(blob.size).filter(|size| *size > 0),
                 limit,
             };
-            obtain(&self.client, store, &wanted, &|_| {})
+            ensure_blob(&self.client, store, &wanted, &|_| {})
         })
     }
 

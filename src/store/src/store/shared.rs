@@ -11,7 +11,7 @@ use vmbake_common::digest::Digest;
 pub trait SharedBlobs: Debug + Send + Sync {
     /// Downloads the blob of that digest into `store`, if possible; `size` is its length in bytes, if known, and
     /// `limit` the maximum length otherwise.
-    fn bring(&self, store: &Store, digest: &Digest, size: Option<u64>, limit: u64) -> bool;
+    fn fetch(&self, store: &Store, digest: &Digest, size: Option<u64>, limit: u64) -> bool;
 
     /// Uploads a blob of `size` bytes from the local store.
     fn offer(&self, digest: &Digest, file: &File, size: u64);

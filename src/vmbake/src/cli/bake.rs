@@ -103,7 +103,7 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
             request.sources = Sources::load(&composition.sources(&args.network.sources_catalog(&args.catalog)))?;
             request.more = composition.additions(&target)?;
             if is_bake {
-                composition.bring(&target, &store)?;
+                composition.fetch(&target, &store)?;
             }
         }
         compositions.push(composition);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use vmbake_common::digest::Digest;
-use vmbake_store::download::{DownloadError, DownloadRequest, obtain};
+use vmbake_store::download::{DownloadError, DownloadRequest, ensure_blob};
 use vmbake_store::http::Mirrors;
 use vmbake_store::registry::Credentials;
 use vmbake_store::shared::SharedStore;
@@ -53,7 +53,7 @@ fn get(store: &Store, site: &StandIn, digest: Digest) -> Result<u64, DownloadErr
     let count = |bytes: u64| {
         told.fetch_add(usize::try_from(bytes).unwrap(), Ordering::Relaxed);
     };
-    let found = obtain(&client(), store, &wanted, &count)?;
+    let found = ensure_blob(&client(), store, &wanted, &count)?;
     assert_eq!((found.digest, found.size), (digest, CONTENT.len() as u64));
     Ok(told.into_inner() as u64)
 }

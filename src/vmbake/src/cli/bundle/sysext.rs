@@ -107,7 +107,7 @@ pub(super) fn run(args: &SysextArgs) -> Result<Outcome, Failure> {
         let path = bundle.place.path();
         let extension = Extension::new(&path, &bundle.contents, identity.clone())?;
         let target = Target { kind: bundle.contents.document.title(), os: args.os.clone(), arch: args.arch.clone() };
-        composition.bring(&target, &store)?;
+        composition.fetch(&target, &store)?;
         let form = ExtensionForm { format: args.format, verity: args.verity, force: args.force };
         for (path, len) in extension.write(&args.out, form, &tools)? {
             let shown = escape::line(path.display().to_string());
