@@ -275,8 +275,8 @@ pub fn multiarch(arch: &str) -> Result<&str, MergeError> {
 
 /// Reads a maintainer script in every way in which dpkg runs one. For fuzzers, which know no packages.
 #[doc(hidden)]
-pub fn judge_script(script: &[u8]) {
-    maintainer::judge(script);
+pub fn run_script(script: &[u8]) {
+    maintainer::run_without_packages(script);
 }
 
 /// A tree of nothing but the members of one archive, whose contents are ranges of `source`.

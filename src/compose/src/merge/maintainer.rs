@@ -180,7 +180,7 @@ fn line(source: &[u8], name: &str, error: &vmbake_shell::ShellError) -> String {
 }
 
 /// Runs a script in every way in which dpkg runs one, over a tree with nothing in it. For fuzzers, which know no packages.
-pub(super) fn judge(source: &[u8]) {
+pub(super) fn run_without_packages(source: &[u8]) {
     use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 
     for (script, args) in [

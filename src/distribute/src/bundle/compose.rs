@@ -70,7 +70,7 @@ impl Composition {
             let signer = signed_by.name.clone();
             let (digest, _) = require_signed(&place, &[signed_by], request.root, request.now)?;
             let packed = PackedContents::read(place, &catalog, Some(digest))?;
-            publisher.judge(&packed.place, &packed.contents.document)?;
+            publisher.check_grant(&packed.place, &packed.contents.document)?;
             packed.require_sound()?;
             let from = TakenFrom { digest, signer, repository: packed.place.repository() };
             lock.take(&packed.contents, from, (request.rules)(&packed.contents.document.title()))?;

@@ -161,7 +161,7 @@ impl Publisher {
     }
 
     /// Fails unless a bundle from `place` is one of this publisher's by name and place, and asks for nothing beyond the grant.
-    pub fn judge(&self, place: &BundlePlace, document: &BundleDocument) -> Result<(), BundleError> {
+    pub fn check_grant(&self, place: &BundlePlace, document: &BundleDocument) -> Result<(), BundleError> {
         let path = place.path();
         let refused =
             |what: String| Err(BundleError::NotGranted { path: path.clone(), publisher: self.publisher.clone(), what });

@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| vmbake_compose::merge::judge_script(bytes));
+fuzz_target!(|bytes: &[u8]| vmbake_compose::merge::run_script(bytes));

@@ -148,7 +148,7 @@ pub(super) fn verify(args: &VerifyArgs) -> Result<Outcome, Failure> {
     let packed = PackedContents::read(place, &args.layers.catalog(&args.catalog), Some(digest))?;
     packed.require_sound()?;
     if let Some(publisher) = &publisher {
-        publisher.judge(&packed.place, &packed.contents.document)?;
+        publisher.check_grant(&packed.place, &packed.contents.document)?;
     }
     let document = &packed.contents.document;
     if args.json {

@@ -42,10 +42,10 @@ fn dpkg(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
             let foreign = all.lines().filter(|arch| !arch.is_empty() && *arch != system.database.arch);
             call.stdout.extend(foreign.flat_map(|arch| format!("{arch}\n").into_bytes()));
         }
-        ("--validate-version", [version]) => return judge(call, "version", version, doubts(version.trim())),
+        ("--validate-version", [version]) => return report_validity(call, "version", version, doubts(version.trim())),
         ("--validate-pkgname", [name]) => {
             let valid = relation::is_word(&name.replace('_', "-"));
-            return judge(call, "package name", name, if valid { 0 } else { 2 });
+            return report_validity(call, "package name", name, if valid { 0 } else { 2 });
         }
         ("-L" | "--listfiles", names) => return query::run(system, call, Action::Files, names),
         ("-S" | "--search", names) => return query::run(system, call, Action::Owners, names),
@@ -59,7 +59,7 @@ fn dpkg(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
 }
 
 /// `--validate-…`: whether a word may be what it is for, by the status that dpkg ends with.
-fn judge(call: &mut Call<'_>, what: &str, word: &str, ends: u8) -> Done {
+fn report_validity(call: &mut Call<'_>, what: &str, word: &str, ends: u8) -> Done {
     if ends > 0 {
         call.stderr.extend(format!("{PROGRAM}: error: {what} '{word}' is not valid\n").bytes());
     }
