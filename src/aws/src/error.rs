@@ -65,7 +65,7 @@ pub enum AwsError {
 
 /// An error response of a service.
 #[derive(Debug, Default, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{action}{}: {code}{}", of(.resource.as_deref()), said(.message))]
+#[error("{action}{}: {code}{}", of(.resource.as_deref()), detail(.message))]
 pub struct ServiceRefusal {
     /// The action with its IAM name: `ec2:RegisterImage`.
     pub action: String,
@@ -121,7 +121,7 @@ fn of(resource: Option<&str>) -> String {
     resource.map(|resource| format!(" ({resource})")).unwrap_or_default()
 }
 
-fn said(message: &str) -> String {
+fn detail(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 

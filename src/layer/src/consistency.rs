@@ -32,7 +32,7 @@ pub fn check(kind: &str, layers: &[Layer]) -> Result<(), LayerError> {
 
 /// Two layers that say different things about one alternative, file or package.
 fn contradictions(layers: &[Layer]) -> Result<(), LayerError> {
-    let mut said: BTreeMap<(&'static str, &str), (&Layer, &str)> = BTreeMap::new();
+    let mut values: BTreeMap<(&'static str, &str), (&Layer, &str)> = BTreeMap::new();
     for layer in layers {
         let schema = &layer.schema;
         let choices = schema.alternatives.iter().map(|(name, path)| ("alternatives", name.as_str(), path.as_str()));
@@ -41,7 +41,7 @@ fn contradictions(layers: &[Layer]) -> Result<(), LayerError> {
         let sudoers = schema.sudoers.iter().map(|(name, text)| ("sudoers", name.as_str(), text.as_str()));
         let swap = schema.swap.iter().map(|swap| ("swap", swap.path.as_str(), swap.size.as_str()));
         for (key, entry, value) in choices.chain(capabilities).chain(sudoers).chain(swap) {
-            match said.insert((key, entry), (layer, value)) {
+            match values.insert((key, entry), (layer, value)) {
                 Some((first, other)) if other != value => {
                     let (first, second) = (first.schema.name.clone(), schema.name.clone());
                     return Err(LayerError::Contradiction { key, entry: entry.to_owned(), first, second });

@@ -11,7 +11,7 @@ use super::place::Target;
 use super::{AlternativeFault, MergeError};
 use vmbake_layer::{Alternative, Layer};
 
-pub(super) use work::{Change, Said, Stop, change, drop_missing, leads_to};
+pub(super) use work::{Change, Message, Stop, change, drop_missing, leads_to};
 
 pub(super) const CHOICES: &str = "/var/lib/dpkg/alternatives";
 pub(super) const LINKS: &str = "/etc/alternatives";

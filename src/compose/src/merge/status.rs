@@ -111,8 +111,8 @@ impl Status {
         if let Some(old) = old {
             // A version that says nothing about these has what the one before had.
             for name in ["Section", "Priority"] {
-                let said = fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
-                if let Some(value) = old.get(name).filter(|_| !said) {
+                let is_set = fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
+                if let Some(value) = old.get(name).filter(|_| !is_set) {
                     fields.push((name.to_owned(), value.to_owned()));
                 }
             }

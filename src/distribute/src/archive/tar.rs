@@ -69,9 +69,9 @@ fn header_with(name: &str, len: u64, mode: u32) -> Result<Vec<u8>, ArchiveError>
 
 /// A pax record with a name: its own length in decimal, key and value.
 fn record(name: &str) -> Option<String> {
-    let said = format!(" path={name}\n");
-    let record = |len: usize| format!("{len}{said}");
-    (said.len()..said.len() + 8).map(record).find(|text| text.starts_with(&format!("{} ", text.len())))
+    let body = format!(" path={name}\n");
+    let record = |len: usize| format!("{len}{body}");
+    (body.len()..body.len() + 8).map(record).find(|text| text.starts_with(&format!("{} ", text.len())))
 }
 
 fn finish(mut header: Header, kind: EntryType, len: u64, mode: u32) -> Vec<u8> {

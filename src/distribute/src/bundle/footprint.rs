@@ -72,17 +72,17 @@ impl BundleFootprint {
 
 /// Every path, with a digest of all that is said of it.
 fn paths(bundle: &BundleContents, effects: Vec<Effect>) -> Result<BTreeMap<String, Digest>, BundleError> {
-    let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut descriptions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for Effect { value, pattern, key, .. } in effects.into_iter().filter(|effect| effect.kind.asked_by() == "paths") {
-        said.entry(pattern.unwrap_or(value)).or_default().insert(key.to_owned());
+        descriptions.entry(pattern.unwrap_or(value)).or_default().insert(key.to_owned());
     }
     for layer in &bundle.own {
         for (path, what) in details(layer, &bundle.document)? {
-            said.entry(real(&path)).or_default().insert(what);
+            descriptions.entry(real(&path)).or_default().insert(what);
         }
     }
     let digest = |words: BTreeSet<String>| Digest::of(words.into_iter().collect::<Vec<_>>().join("\n").as_bytes());
-    Ok(said.into_iter().map(|(path, words)| (path, digest(words))).collect())
+    Ok(descriptions.into_iter().map(|(path, words)| (path, digest(words))).collect())
 }
 
 /// What a layer says of its paths: contents, modes, owners, targets and artifacts.

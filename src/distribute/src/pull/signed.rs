@@ -31,8 +31,8 @@ pub(super) fn check(request: &PullRequest<'_>, index: &Digest) -> Result<Vec<Str
         let mut reason = "no signature attached".to_owned();
         let holds = bundles.iter().any(|bundle| match holds(request, index, bundle, &named.signer) {
             Ok(()) => true,
-            Err(said) => {
-                reason = said;
+            Err(message) => {
+                reason = message;
                 false
             }
         });

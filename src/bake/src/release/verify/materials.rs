@@ -34,9 +34,9 @@ impl Verification<'_> {
             let expected = expected.and_then(|inventory| inventory.text(form).map_err(|error| escape::chain(&error)));
             match expected.and_then(|expected| self.compare_materials(&file, &expected)) {
                 Ok(()) => self.report.ok(&file, CHECK, form.to_string()),
-                Err(said) => {
-                    let (state, said) = classified(documented, said);
-                    self.report.add(state, &file, CHECK, said);
+                Err(message) => {
+                    let (state, message) = classified(documented, message);
+                    self.report.add(state, &file, CHECK, message);
                 }
             }
         }
@@ -57,12 +57,13 @@ impl Verification<'_> {
 }
 
 /// Another version may describe the same image differently.
-fn classified(documented: &Documented, said: String) -> (CheckState, String) {
+fn classified(documented: &Documented, message: String) -> (CheckState, String) {
     let version = &documented.inputs.program.version;
     match version == env!("CARGO_PKG_VERSION") {
-        true => (CheckState::Failed, said),
-        false => {
-            (CheckState::NotVerified, format!("written by vmbake {version}, which is required to compare it: {said}"))
-        }
+        true => (CheckState::Failed, message),
+        false => (
+            CheckState::NotVerified,
+            format!("written by vmbake {version}, which is required to compare it: {message}"),
+        ),
     }
 }

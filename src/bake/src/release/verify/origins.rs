@@ -37,7 +37,7 @@ impl Verification<'_> {
                     self.report.ok(&file, "origin", format!("{} paths", record.paths.len()));
                     asked.get_or_insert((record, tree));
                 }
-                Err(said) => self.report.failed(&file, "origin", said),
+                Err(message) => self.report.failed(&file, "origin", message),
             }
         }
         if let Some((record, tree)) = asked {
@@ -67,7 +67,7 @@ fn compare(tree: &Tree, sidecar: &[u8], documented: &Documented) -> Result<Recor
         return Err(format!("{path} is removed according to the record of origins, but present in the image"));
     }
     match found.iter().find_map(|(path, id)| changed(tree, &record, documented, path, *id)) {
-        Some(said) => Err(said),
+        Some(message) => Err(message),
         None => Ok(record),
     }
 }

@@ -31,17 +31,17 @@ impl Verification<'_> {
         }
         for (index, error) in open.iter().enumerate() {
             let hint = error.source.hint().filter(|_| index == 0).map(|hint| format!("; {hint}")).unwrap_or_default();
-            let said = format!("{}{hint}", chain(error));
-            self.report.add(CheckState::NotVerified, &file, "proof", said);
+            let message = format!("{}{hint}", chain(error));
+            self.report.add(CheckState::NotVerified, &file, "proof", message);
         }
         if refused.is_empty() && open.is_empty() {
             let by = proofs.into_iter().map(|((_, by), count)| format!("{count} {by}"));
-            let said = format!(
+            let message = format!(
                 "{}: {}",
                 counted(count, "entry").replace("entrys", "entries"),
                 by.collect::<Vec<_>>().join(", ")
             );
-            self.report.ok(&file, "proof", said);
+            self.report.ok(&file, "proof", message);
         }
         self.demands(documented, &file);
     }
@@ -58,8 +58,8 @@ impl Verification<'_> {
         }
         for age in policy.index_ages(documented.manifest.content(), self.request.now) {
             match age {
-                Ok(said) => self.report.ok(manifest, "policy", said),
-                Err(said) => self.report.failed(manifest, "policy", said),
+                Ok(message) => self.report.ok(manifest, "policy", message),
+                Err(message) => self.report.failed(manifest, "policy", message),
             }
         }
     }

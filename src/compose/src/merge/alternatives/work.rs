@@ -21,7 +21,7 @@ pub(in crate::merge) enum Change<'a> {
 }
 
 /// A message, by how much it matters.
-pub(in crate::merge) enum Said {
+pub(in crate::merge) enum Message {
     Detail(String),
     Info(String),
     Warning(String),
@@ -47,7 +47,7 @@ pub(in crate::merge) fn change(
     name: &str,
     change: &Change<'_>,
     force: bool,
-    said: &mut Vec<Said>,
+    messages: &mut Vec<Message>,
 ) -> Result<(), Stop> {
     let group = match (Group::read(target, name)?, change) {
         (Some(group), _) => group,
@@ -55,13 +55,13 @@ pub(in crate::merge) fn change(
             Group { manual: false, link: new.link.clone(), slaves: [].into(), choices: [].into() }
         }
         (None, Change::Remove(_)) => {
-            said.push(Said::Detail(format!("no alternatives for {name}")));
+            messages.push(Message::Detail(format!("no alternatives for {name}")));
             return Ok(());
         }
         (None, _) => return Err(Stop::Failed(format!("no alternatives for {name}"))),
     };
-    let mut work = Work { target, name, group, force, said };
-    drop_missing(work.target, work.name, &mut work.group, work.said);
+    let mut work = Work { target, name, group, force, messages };
+    drop_missing(work.target, work.name, &mut work.group, work.messages);
     if let Change::Install(new) = change {
         check(work.target, new)?;
     }
@@ -73,11 +73,11 @@ pub(in crate::merge) fn change(
 }
 
 /// Forgets choices whose files are not there.
-pub(in crate::merge) fn drop_missing(target: &Target, name: &str, group: &mut Group, said: &mut Vec<Said>) {
+pub(in crate::merge) fn drop_missing(target: &Target, name: &str, group: &mut Group, messages: &mut Vec<Message>) {
     group.choices.retain(|path, _| {
         let found = exists(target, path);
         if !found {
-            said.push(Said::Warning(format!(
+            messages.push(Message::Warning(format!(
                 "alternative {path} (part of link group {name}) doesn't exist; removing from list of alternatives"
             )));
         }
@@ -126,16 +126,16 @@ pub(super) struct Work<'a> {
     pub(super) group: Group,
     /// Files give way to links.
     pub(super) force: bool,
-    said: &'a mut Vec<Said>,
+    messages: &'a mut Vec<Message>,
 }
 
 impl Work<'_> {
     pub(super) fn info(&mut self, text: String) {
-        self.said.push(Said::Info(text));
+        self.messages.push(Message::Info(text));
     }
 
     pub(super) fn warn(&mut self, text: String) {
-        self.said.push(Said::Warning(text));
+        self.messages.push(Message::Warning(text));
     }
 
     /// A link of another origin means manual mode; a missing or broken link means automatic mode.
@@ -172,7 +172,7 @@ impl Work<'_> {
             Change::Remove(path) => {
                 if self.group.choices.remove(*path).is_none() {
                     let text = format!("alternative {path} for {name} not registered; not removing");
-                    self.said.push(Said::Detail(text));
+                    self.messages.push(Message::Detail(text));
                 }
                 if current != Some(path) {
                     return Ok(None);
@@ -190,11 +190,11 @@ impl Work<'_> {
                         format!("automatic updates of {LINKS}/{name} are disabled; leaving it alone"),
                         format!("to return to automatic updates use 'update-alternatives --auto {name}'"),
                     ];
-                    self.said.extend(lines.map(Said::Detail));
+                    self.messages.extend(lines.map(Message::Detail));
                     return Ok(None);
                 }
                 if current.is_none() {
-                    self.said.push(Said::Detail(format!("setting up automatic selection of {name}")));
+                    self.messages.push(Message::Detail(format!("setting up automatic selection of {name}")));
                 }
             }
         }
@@ -236,17 +236,17 @@ impl Work<'_> {
         }
         if let Some(chosen) = chosen.filter(|chosen| Some(*chosen) != current) {
             let (link, mode) = (&self.group.link, if self.group.manual { "manual" } else { "auto" });
-            self.said.push(Said::Info(format!("using {chosen} to provide {link} ({name}) in {mode} mode")));
+            self.messages.push(Message::Info(format!("using {chosen} to provide {link} ({name}) in {mode} mode")));
             self.lead_to(chosen)?;
         } else if let Some(current) = current.filter(|current| self.is_broken(current)) {
             self.warn(format!("forcing reinstallation of alternative {current} because link group {name} is broken"));
             self.lead_to(current)?;
         }
-        let (choices, said) = (&self.group.choices, &mut self.said);
+        let (choices, messages) = (&self.group.choices, &mut self.messages);
         self.group.slaves.retain(|slave, link| {
             let used = choices.values().any(|choice| choice.slaves.contains_key(slave));
             if !used {
-                said.push(Said::Detail(format!("discarding obsolete slave link {slave} ({link})")));
+                messages.push(Message::Detail(format!("discarding obsolete slave link {slave} ({link})")));
             }
             used
         });

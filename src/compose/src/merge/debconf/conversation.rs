@@ -151,8 +151,8 @@ impl Conversation {
     ) -> Result<Option<Text>, DebconfFault> {
         self.spend(line.len() + 1)?;
         let Some(files) = debconf.files() else { return Ok(None) };
-        let said = words(line, self.escapes);
-        let Some((command, args)) = said.split_first() else {
+        let parts = words(line, self.escapes);
+        let Some((command, args)) = parts.split_first() else {
             return Ok(Some(Reply::of(20, &[b"Bad line \"", line, b"\" received from confmodule."]).line()));
         };
         self.stopped |= command.eq_ignore_ascii_case(b"stop");

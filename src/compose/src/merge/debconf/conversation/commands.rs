@@ -72,7 +72,7 @@ impl Conversation {
     pub(super) fn metaget(&self, files: &Files, question: &[u8], field: &Text) -> Result<Reply, DebconfFault> {
         let Some(record) = files.question(question) else { return Ok(Reply::unknown(question)) };
         let lower = field.to_ascii_lowercase();
-        let said = |field: &[u8]| files.text(question, field, false);
+        let text_of = |field: &[u8]| files.text(question, field, false);
         let is_text = |stem: &[u8]| lower.strip_prefix(stem).is_some_and(|rest| rest.is_empty() || rest[0] == b'-');
         let found = match lower.as_slice() {
             b"name" => Some(question.to_vec()),
@@ -82,9 +82,9 @@ impl Conversation {
             field => match record.field(field) {
                 Some(value) => Some(value.clone()),
                 None if [&b"description"[..], b"extended_description", b"choices"].into_iter().any(is_text) => {
-                    said(field).map(|text| files.expand(question, &text)).transpose()?
+                    text_of(field).map(|text| files.expand(question, &text)).transpose()?
                 }
-                None => said(field),
+                None => text_of(field),
             },
         };
         Ok(match found {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use vmbake_shell::Call;
 
 use super::{Command, Done, System, fails, status, unsupported, words};
-use crate::merge::alternatives::{Change, Said, Stop, change};
+use crate::merge::alternatives::{Change, Message, Stop, change};
 use vmbake_layer::Alternative;
 
 const PROGRAM: &str = "update-alternatives";
@@ -62,21 +62,21 @@ fn update_alternatives(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done
     };
     let target = &mut system.target();
     let arg = |at: usize| request.args.get(at).map(String::as_str).unwrap_or_default();
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     let done = match (request.action, &alternative) {
-        ("--install", Some(new)) => change(target, &new.name, &Change::Install(new), request.force, &mut said),
-        ("--remove", _) => change(target, arg(0), &Change::Remove(arg(1)), request.force, &mut said),
-        ("--set", _) => change(target, arg(0), &Change::Set(arg(1)), request.force, &mut said),
-        ("--remove-all", _) => change(target, arg(0), &Change::RemoveAll, request.force, &mut said),
-        ("--auto", _) => change(target, arg(0), &Change::Auto, request.force, &mut said),
+        ("--install", Some(new)) => change(target, &new.name, &Change::Install(new), request.force, &mut messages),
+        ("--remove", _) => change(target, arg(0), &Change::Remove(arg(1)), request.force, &mut messages),
+        ("--set", _) => change(target, arg(0), &Change::Set(arg(1)), request.force, &mut messages),
+        ("--remove-all", _) => change(target, arg(0), &Change::RemoveAll, request.force, &mut messages),
+        ("--auto", _) => change(target, arg(0), &Change::Auto, request.force, &mut messages),
         ("--get-selections", _) => shown::selections(target, call.stdout).map_err(Stop::from),
-        (action, _) => shown::show(target, action, arg(0), call.stdout, &mut said),
+        (action, _) => shown::show(target, action, arg(0), call.stdout, &mut messages),
     };
-    for said in said {
-        match said {
-            Said::Detail(text) if request.verbose => call.stdout.extend(format!("{PROGRAM}: {text}\n").bytes()),
-            Said::Info(text) if !request.quiet => call.stdout.extend(format!("{PROGRAM}: {text}\n").bytes()),
-            Said::Warning(text) if !request.quiet => {
+    for message in messages {
+        match message {
+            Message::Detail(text) if request.verbose => call.stdout.extend(format!("{PROGRAM}: {text}\n").bytes()),
+            Message::Info(text) if !request.quiet => call.stdout.extend(format!("{PROGRAM}: {text}\n").bytes()),
+            Message::Warning(text) if !request.quiet => {
                 call.stderr.extend(format!("{PROGRAM}: warning: {text}\n").bytes());
             }
             _ => {}

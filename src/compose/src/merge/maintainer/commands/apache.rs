@@ -65,7 +65,7 @@ const CONF: Object = Object { name: "conf", dir: "conf", suffix: ".conf" };
 
 /// Why one of the names is not enabled or disabled: the message, or an error of the tree.
 enum Fault {
-    Said(String),
+    Message(String),
     Tree(Errno),
     Unknown,
 }
@@ -105,7 +105,7 @@ fn switch(call: &mut Call<'_>, object: &'static Object, on: bool) -> Done {
         let message = match done {
             Ok(()) => continue,
             Err(Fault::Unknown) => return unsupported(switch.call),
-            Err(Fault::Said(message)) => message,
+            Err(Fault::Message(message)) => message,
             Err(Fault::Tree(error)) => format!("{name}: {error}"),
         };
         switch.call.stderr.extend(format!("ERROR: {message}\n").bytes());
@@ -141,13 +141,13 @@ impl Switch<'_, '_> {
         let is_module = self.object.name == "module";
         let name = if is_module && name == "cgi" && self.threaded() { "cgid" } else { name };
         if !self.exists(&self.available(name, self.object.suffix)) {
-            return Err(Fault::Said(format!("{} {name} does not exist!", capital(self.object.name))));
+            return Err(Fault::Message(format!("{} {name} does not exist!", capital(self.object.name))));
         }
         let needed = self.header(name, "Depends")?;
         if !is_module {
             for module in needed {
                 if !self.exists(&format!("{CONFIG}/mods-enabled/{module}.load")) {
-                    return Err(Fault::Said(format!(
+                    return Err(Fault::Message(format!(
                         "Module {module} is not enabled, but {name} depends on it, aborting"
                     )));
                 }
@@ -161,7 +161,7 @@ impl Switch<'_, '_> {
             for other in self.header(name, "Conflicts")? {
                 self.inform(&format!("Considering conflict {other} for {name}:"));
                 if self.link(&other, ".load")? == Link::Right {
-                    return Err(Fault::Said(format!(
+                    return Err(Fault::Message(format!(
                         "Module {other} is enabled - cannot proceed due to conflicts. It needs to be disabled first!"
                     )));
                 }
@@ -176,7 +176,7 @@ impl Switch<'_, '_> {
         let main = self.link(name, self.object.suffix)?;
         let second = if settings { self.link(name, ".conf")? } else { Link::Right };
         if main == Link::Wrong || second == Link::Wrong {
-            return Err(Fault::Said(format!("{} {name} not properly enabled", capital(self.object.name))));
+            return Err(Fault::Message(format!("{} {name} not properly enabled", capital(self.object.name))));
         }
         if name == "cache_disk" && main == Link::Missing {
             // It enables a service, too.
@@ -206,14 +206,14 @@ impl Switch<'_, '_> {
             return Err(Fault::Unknown);
         }
         if !self.exists(&self.available(name, self.object.suffix)) {
-            return Err(Fault::Said(format!("{} {name} does not exist!", capital(self.object.name))));
+            return Err(Fault::Message(format!("{} {name} does not exist!", capital(self.object.name))));
         }
         let is_module = self.object.name == "module";
         if is_module {
             let others = self.depending(name)?;
             if !others.is_empty() && !forced {
                 let others = others.join(" ");
-                return Err(Fault::Said(format!(
+                return Err(Fault::Message(format!(
                     "The following modules depend on {name} and need to be disabled first: {others}"
                 )));
             }
@@ -286,7 +286,7 @@ impl Switch<'_, '_> {
     fn remove_link(&mut self, link: &str) -> Result<(), Fault> {
         match self.call.files.lookup(link.as_bytes(), Follow::No)?.is_symlink() {
             true => Ok(self.call.files.remove(link.as_bytes())?),
-            false => Err(Fault::Said(format!("{link} is not a symbolic link, not deleting"))),
+            false => Err(Fault::Message(format!("{link} is not a symbolic link, not deleting"))),
         }
     }
 

@@ -158,11 +158,11 @@ fn talk(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
         Some(name) => name.to_ascii_uppercase(),
         None => Vec::new(),
     };
-    let said = [&[command][..], call.args].concat().join(&b' ');
-    let said = said.strip_prefix(b" ").unwrap_or(&said);
+    let request = [&[command][..], call.args].concat().join(&b' ');
+    let request = request.strip_prefix(b" ").unwrap_or(&request);
     let (files, cwd) = (&*call.files, call.cwd);
     let mut read = |path: &[u8]| read(files, cwd, path);
-    let reply = match conversation.ask(&mut system.database.debconf, said, &mut read) {
+    let reply = match conversation.ask(&mut system.database.debconf, request, &mut read) {
         Ok(Some(reply)) => reply,
         Ok(None) => return status(0),
         Err(fault) => return Ok(outcome(fault)),

@@ -3,7 +3,7 @@
 use vmbake_disk::tree::Kind;
 
 use crate::merge::MergeError;
-use crate::merge::alternatives::{CHOICES, Group, LINKS, Said, Stop, drop_missing, leads_to};
+use crate::merge::alternatives::{CHOICES, Group, LINKS, Message, Stop, drop_missing, leads_to};
 use crate::merge::place::Target;
 
 /// `--display`, `--query` and `--list`.
@@ -12,12 +12,12 @@ pub(super) fn show(
     action: &str,
     name: &str,
     out: &mut Vec<u8>,
-    said: &mut Vec<Said>,
+    messages: &mut Vec<Message>,
 ) -> Result<(), Stop> {
     let Some(mut group) = Group::read(target, name)? else {
         return Err(Stop::Failed(format!("no alternatives for {name}")));
     };
-    drop_missing(target, name, &mut group, said);
+    drop_missing(target, name, &mut group, messages);
     let value = leads_to(target, &format!("{LINKS}/{name}"));
     let lines = match action {
         "--list" => group.choices.keys().cloned().collect(),
