@@ -38,7 +38,7 @@ use verify::Made;
 use vmbake_distribute::publish::blocks::BLOCK;
 
 /// Maximum time for a snapshot to complete, and for an AMI to become available.
-const SETTLE: Duration = Duration::from_secs(2 * 60 * 60);
+const AVAILABILITY_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
 /// Example list price of 1,000 block uploads, in US dollars; the actual one depends on the region.
 const USD_PER_1000_PUTS: f64 = 0.006;
 
@@ -102,7 +102,8 @@ pub fn publish(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> 
         }
         None => run.make(&mut report)?,
     };
-    let source = RegionalImage { aws: run.aws.clone(), image: register::until_available(run.aws, image, SETTLE)? };
+    let source =
+        RegionalImage { aws: run.aws.clone(), image: register::until_available(run.aws, image, AVAILABILITY_TIMEOUT)? };
     run.distribute(source, &mut report)?;
     Ok(report)
 }
@@ -114,7 +115,7 @@ pub fn plan(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Res
     match run.found()? {
         Some(image) => {
             report.reused = true;
-            report.settled(&image);
+            report.set_image(&image);
         }
         None => {
             let encrypted = run.check_account()?;
@@ -202,7 +203,7 @@ impl<'a> Run<'a> {
                 let (snapshot, transferred) = self.upload(&mut journal, parent, &list, encrypted)?;
                 report.count(transferred);
                 self.emit(format!("{snapshot}: {}", upload::summary(transferred)));
-                register::until_completed(self.aws, &snapshot, SETTLE)?;
+                register::until_completed(self.aws, &snapshot, AVAILABILITY_TIMEOUT)?;
                 report.blocks_verified = verify(&snapshot, Some(&Made { parent, sent: &list }))?;
                 snapshot
             }
@@ -301,7 +302,7 @@ impl<'a> Run<'a> {
 
     /// Copies, tags, permissions and deprecation; parameters last.
     fn distribute(&self, source: RegionalImage, report: &mut PublishReport) -> Result<(), AmiError> {
-        report.settled(&source.image);
+        report.set_image(&source.image);
         report.name.clone_from(&source.image.name);
         let (copies, made) = distribution::copies(&source, self.request, &self.subject)?;
         report.changes += made;
@@ -327,7 +328,7 @@ impl PublishReport {
         self.blocks_resumed = transferred.resumed;
     }
 
-    fn settled(&mut self, image: &MachineImage) {
+    fn set_image(&mut self, image: &MachineImage) {
         self.image_id = Some(image.id.clone());
         self.snapshot_id = image.snapshots.first().cloned();
     }

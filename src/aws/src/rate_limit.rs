@@ -142,8 +142,8 @@ impl Rate {
             return;
         }
         let counted = now - self.since;
-        let tells = self.answered >= MIN_SAMPLES && (LEAST_WINDOW..=WINDOW).contains(&counted);
-        let taken = if tells { f64::from(self.answered) / counted } else { MOST };
+        let is_significant = self.answered >= MIN_SAMPLES && (LEAST_WINDOW..=WINDOW).contains(&counted);
+        let taken = if is_significant { f64::from(self.answered) / counted } else { MOST };
         self.per_second = (self.per_second.min(taken) * CUT).max(LEAST);
         (self.last_cut, self.grown, self.reached, self.is_found) = (now, now, false, true);
         (self.answered, self.since) = (0, now);

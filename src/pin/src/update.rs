@@ -121,7 +121,7 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
         return Err(UpdateError::incomplete(&failures, total, resolver));
     }
     if request.only.is_empty() {
-        open.iter().try_for_each(|open| open.settle(resolver.sources))?;
+        open.iter().try_for_each(|open| open.update_requests(resolver.sources))?;
     }
     // The required packages depend on the base, and on other packages in the manifest.
     open.iter().try_for_each(|open| packages::resolve(request, open, resolver, &prover, progress))?;

@@ -29,12 +29,12 @@ pub(super) fn lint(tree: &Tree, record: Option<&Record>) -> Section {
     found.sort_by_key(|finding| Reverse(finding.status));
     let failed = found.iter().filter(|finding| finding.status != LintStatus::Ok).count();
     let cells = |finding: lint::Finding| {
-        let verdict = match finding.status {
+        let result = match finding.status {
             LintStatus::Ok => "ok",
             LintStatus::Warning => "warning",
             LintStatus::Error => "FAILED",
         };
-        vec![verdict.to_owned(), finding.rule.to_owned(), finding.path, finding.evidence]
+        vec![result.to_owned(), finding.rule.to_owned(), finding.path, finding.evidence]
     };
     let text = match failed {
         0 => "All rules hold.".to_owned(),

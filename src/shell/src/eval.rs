@@ -63,7 +63,7 @@ impl Shell<'_> {
         self.budget.enter_level().map_err(|kind| self.fatal(kind))?;
         let result = self.eval_node(node, tested);
         self.budget.levels -= 1;
-        self.settled(result)
+        self.require_known(result)
     }
 
     fn eval_node(&mut self, node: &Node, tested: bool) -> Run<u8> {

@@ -258,7 +258,7 @@ impl Shell<'_> {
             Err(Errno::Efbig) => {
                 self.budget.file(usize::MAX).map(|()| Err(Errno::Efbig)).map_err(|kind| self.fatal(kind))
             }
-            Err(error) => self.settled(Ok(Err(error))),
+            Err(error) => self.require_known(Ok(Err(error))),
         }
     }
 
@@ -306,7 +306,7 @@ impl Shell<'_> {
     }
 
     /// Gives the run up if the tree did not know the answer to a request, however the command took it.
-    pub(crate) fn settled<T>(&self, result: Run<T>) -> Run<T> {
+    pub(crate) fn require_known<T>(&self, result: Run<T>) -> Run<T> {
         if let Some(path) = self.files.asked_machine() {
             return match result {
                 Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),

@@ -58,7 +58,7 @@ fn no_links(placed: &[Placed], conffiles: &[String]) -> Result<(), MergeError> {
 }
 
 /// Decides about the conffiles among `placed`, and tells the MD5 of each as the package has it.
-pub(super) fn settle(
+pub(super) fn resolve_conflicts(
     target: &mut Target,
     deb: &Deb,
     old: Option<&Old>,

@@ -43,7 +43,7 @@ impl Database {
         }
         conffiles::none_moves(&self.status, deb)?;
         let mut placed = self.placed(target, deb)?;
-        let digests = conffiles::settle(target, deb, old.as_ref(), source, &mut placed)?;
+        let digests = conffiles::resolve_conflicts(target, deb, old.as_ref(), source, &mut placed)?;
         let entries: Vec<Member> =
             placed.iter().filter(|placed| !placed.kept).map(|placed| placed.entry.clone()).collect();
         let left = match &old {

@@ -137,7 +137,7 @@ impl<'a> Solver<'a> {
             self.pull(&root, upgrades, at)?;
         }
         self.upgrade(at)?;
-        self.settle(at)
+        self.upgrade_dependents(at)
     }
 
     /// The chosen packages, in order.

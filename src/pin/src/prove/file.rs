@@ -44,7 +44,7 @@ pub(super) fn replay(
                 signer: Signer::Certificate { identity, issuer: issuer.clone() },
                 predicate_type: predicate_type.as_deref(),
                 subject_name: Some(value("file")),
-                now: judged(signed),
+                now: verification_time(signed),
             };
             let bundle = documents.first().map(Vec::as_slice).unwrap_or_default();
             let proven = sigstore::verify(bundle, &[entry.digest], &policy, &prover.root()?)?;
@@ -140,8 +140,12 @@ fn cosigned(
         [signature, certificate, log_entry] => (signature, certificate, Some(log_entry.as_slice())),
         _ => return Err(LinkError::NoEvidence { proof: format!("the entry in the log {log}") }),
     };
-    let policy =
-        cosign::DetachedPolicy { identity: &identity, issuer, allow_no_log: *without_log, now: judged(signed) };
+    let policy = cosign::DetachedPolicy {
+        identity: &identity,
+        issuer,
+        allow_no_log: *without_log,
+        now: verification_time(signed),
+    };
     let detached = Detached::parse(signature, certificate)?;
     let proven = detached.verify(&[entry.digest], log_entry, &policy, &prover.root()?)?;
     recorded(signed, &proven)
@@ -149,7 +153,7 @@ fn cosigned(
 
 /// The time of the check: the time of signing, which the evidence must prove. Without a log entry, any time is
 /// accepted.
-fn judged(signed: &Signed) -> Timestamp {
+fn verification_time(signed: &Signed) -> Timestamp {
     signed.signed.unwrap_or(Timestamp::MAX)
 }
 

@@ -78,7 +78,7 @@ impl<'a> Open<'a> {
     }
 
     /// Removes entries that layers no longer request, and records the requests.
-    pub(super) fn settle(&self, sources: &Sources) -> Result<(), UpdateError> {
+    pub(super) fn update_requests(&self, sources: &Sources) -> Result<(), UpdateError> {
         let Some(asked) = self.asked.filter(|asked| self.content().requests != **asked) else { return Ok(()) };
         let changed = self.change(|content| {
             let old = std::mem::replace(&mut content.requests, asked.clone());

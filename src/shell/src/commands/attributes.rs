@@ -107,12 +107,12 @@ pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         return complain(shell, "chmod", &[b"invalid mode: '", &text[..], b"'"].concat());
     };
     let last = options.iter().rev().find(|(letter, _)| matches!(letter, b'v' | b'c'));
-    let tells = last.map(|(letter, _)| letter == b'v');
-    let change = Change { mode, strict, tells };
+    let reports = last.map(|(letter, _)| letter == b'v');
+    let change = Change { mode, strict, reports };
     let mut status = 0;
     for operand in operands {
         let paths = if options.has(b'R') { below(shell, operand, Through::Operands)? } else { vec![operand.to_vec()] };
-        if tells.is_some() {
+        if reports.is_some() {
             mark_entries(shell, &paths)?;
         }
         for path in paths {
@@ -123,7 +123,7 @@ pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
                     if !options.has(b'f') {
                         super::cannot(shell, "chmod", "access", &path, error)?;
                     }
-                    if tells == Some(true) {
+                    if reports == Some(true) {
                         let name = quoted(shell, &path)?;
                         shell.out(&[&name[..], b" could not be accessed\n"].concat())?;
                     }
@@ -145,7 +145,7 @@ struct Change {
     /// The mode was an option: a result that the umask changed is a failure.
     strict: bool,
     /// Whether changes are written, and with `true` also what stays.
-    tells: Option<bool>,
+    reports: Option<bool>,
 }
 
 impl Change {
@@ -162,7 +162,7 @@ impl Change {
         };
         let new = self.mode.apply(node.mode, node.is_dir(), shell.state.umask);
         let applied = |old| self.mode.apply(old, node.is_dir(), shell.state.umask);
-        if self.tells.is_some() || applied(0) != applied(0o777) {
+        if self.reports.is_some() || applied(0) != applied(0o777) {
             shell.inspect(path, Follow::Yes, Aspect::Mode);
         }
         let absolute = shell.path(path);
@@ -177,7 +177,7 @@ impl Change {
     }
 
     fn report_change(&self, shell: &mut Shell<'_>, path: &[u8], node: &Node, new: u16) -> Run<()> {
-        let Some(all) = self.tells else { return Ok(()) };
+        let Some(all) = self.reports else { return Ok(()) };
         let described = |mode: u16| format!("{mode:04o} ({})", permissions(mode));
         let text = match (node.mode == new, all) {
             (true, false) => return Ok(()),

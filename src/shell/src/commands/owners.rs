@@ -96,16 +96,16 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
     };
     let Some((through, follow)) = links(shell, program, &options)? else { return Ok(1) };
     let last = options.iter().rev().find(|(letter, _)| matches!(letter, b'v' | b'c'));
-    let tells = last.map(|(letter, _)| letter == b'v');
-    let names = text.filter(|_| tells.is_some()).map(|text| spelled(shell, program, text));
-    let change = Change { wanted, from, follow, tells, names };
+    let reports = last.map(|(letter, _)| letter == b'v');
+    let names = text.filter(|_| reports.is_some()).map(|text| spelled(shell, program, text));
+    let change = Change { wanted, from, follow, reports, names };
     let mut status = 0;
     for operand in operands {
         let mut paths = match options.has(b'R') {
             true => below(shell, operand, through)?,
             false => vec![operand.to_vec()],
         };
-        if tells.is_some() {
+        if reports.is_some() {
             mark_entries(shell, &paths)?;
         }
         // A directory comes after its entries.
@@ -113,7 +113,7 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
         for path in paths {
             if let Err(error) = change.one(shell, &path)? {
                 status = 1;
-                if tells == Some(true) {
+                if reports == Some(true) {
                     return shell.unsupported(b"a message about a failure");
                 }
                 if !options.has(b'f') {
@@ -154,7 +154,7 @@ struct Change {
     from: Owner,
     follow: Follow,
     /// Whether changes are written, and with `true` also what stays.
-    tells: Option<bool>,
+    reports: Option<bool>,
     /// The owner as the operand spells it.
     names: Option<Vec<u8>>,
 }
@@ -193,7 +193,7 @@ impl Change {
     }
 
     fn report_change(&self, shell: &mut Shell<'_>, path: &[u8], node: &Node, changed: bool) -> Run<()> {
-        let Some(all) = self.tells else { return Ok(()) };
+        let Some(all) = self.reports else { return Ok(()) };
         if !changed && !all {
             return Ok(());
         }

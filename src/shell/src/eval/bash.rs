@@ -74,7 +74,7 @@ impl Shell<'_> {
             true => self.ignoring(|shell| shell.assigned_of_bash(simple, &found, &argv, false)),
             false => self.assigned_of_bash(simple, &found, &argv, tested),
         };
-        let status = self.settled(result)?;
+        let status = self.require_known(result)?;
         if !argv.is_empty() {
             let (script, words) = (self.state.script.clone(), argv.to_vec());
             self.commands.ran(&Event { script, line: simple.line, words, status });

@@ -84,7 +84,7 @@ impl Shell<'_> {
         self.step()?;
         let outer = std::mem::replace(&mut self.command, Rc::new(argv.to_vec()));
         let status = self.program(argv);
-        let status = self.settled(status)?;
+        let status = self.require_known(status)?;
         self.command = outer;
         Ok(status)
     }

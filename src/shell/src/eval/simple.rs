@@ -39,7 +39,7 @@ impl Shell<'_> {
         let outer_tested = std::mem::replace(&mut self.tested, tested);
         let saved = self.state.descriptors.clone();
         let result = self.redirected_simple(simple, &found, &argv, tested);
-        let result = self.settled(result);
+        let result = self.require_known(result);
         let keeps = matches!(&found, Found::Special(_)) && argv.first().is_some_and(|name| name == b"exec");
         if !(keeps && result.is_ok()) {
             self.restore(&saved, &simple.redirects);

@@ -69,7 +69,7 @@ pub(in crate::merge) fn change(
     let current = current.as_deref();
     work.notice(current);
     let chosen = work.apply(change, current)?;
-    work.settle(chosen.as_deref(), current)
+    work.update_links(chosen.as_deref(), current)
 }
 
 /// Forgets choices whose files are not there.
@@ -226,7 +226,7 @@ impl Work<'_> {
     }
 
     /// Makes the links and the file of choices what they have to be.
-    fn settle(mut self, chosen: Option<&str>, current: Option<&str>) -> Result<(), Stop> {
+    fn update_links(mut self, chosen: Option<&str>, current: Option<&str>) -> Result<(), Stop> {
         let name = self.name;
         if self.group.choices.is_empty() {
             for (name, link, _) in self.links("") {

@@ -50,7 +50,7 @@ impl<'a> Solver<'a> {
     }
 
     /// Upgrades packages of the base whose dependencies are replaced.
-    pub(super) fn settle(&mut self, at: At) -> Result<(), Refusal> {
+    pub(super) fn upgrade_dependents(&mut self, at: At) -> Result<(), Refusal> {
         let base = self.world.base();
         while let Some((broken, group)) = base.iter().find_map(|node| Some((node, self.lost(node)?))) {
             let was = base
