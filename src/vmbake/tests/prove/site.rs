@@ -10,7 +10,7 @@ use vmbake_common::progress::Progress;
 use vmbake_fetch::{Supply, fetch_base};
 use vmbake_manifest::Manifest;
 use vmbake_pin::anchors::Anchors;
-use vmbake_pin::prove::{ProveError, Prover, Verdict, VerifiedProof};
+use vmbake_pin::prove::{ProveError, Prover, VerificationResult, VerifiedProof};
 use vmbake_pin::sources::Sources;
 use vmbake_store::store::Store;
 
@@ -126,7 +126,7 @@ impl Site {
     }
 
     /// Proves all entries, as a bake does.
-    pub fn all(&self, manifest: &Value) -> Result<Verdict, ProveError> {
+    pub fn all(&self, manifest: &Value) -> Result<VerificationResult, ProveError> {
         self.with(|prover| prover.all(&Self::parse(manifest)))
     }
 
