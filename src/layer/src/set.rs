@@ -10,7 +10,7 @@ use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
 use super::settings::{self, Setting};
 use super::{
-    Fault, FileRule, Layer, LayerError, LayerFile, LocalFile, Swap, check as alone, consistency, first_boot,
+    Fault, FileRule, Layer, LayerError, LayerFile, LocalFile, Swap, check as layer_check, consistency, first_boot,
     references, sudoers,
 };
 use vmbake_common::catalog::{Catalog, Entries, Entry, Override, Root};
@@ -296,7 +296,7 @@ pub(super) fn faults(
     let referenced = references::check(&layer.schema, all, accounts)
         .into_iter()
         .chain(first_boot::check_layer_plan(layer, all, accounts));
-    let found = alone::check(layer).into_iter().chain(referenced).chain(released.check(layer));
+    let found = layer_check::check(layer).into_iter().chain(referenced).chain(released.check(layer));
     let fault = |Found { pointer, key, warning, message }: Found| Fault {
         path: loaded.path.clone(),
         position: Some(loaded.document.position(&pointer, key)),
