@@ -94,7 +94,7 @@ def stated(ground, case):
         ground.download(**keys)
         code, said = ground.bake()
         case(f"a bake refuses a layer with another {name} than the manifest was made for", code == 1 and
-             "layer box asks for other downloads" in said and "hint: `vmbake update KIND`" in said and not list(ground.work.glob("out/*")), said)
+             "layer box requests other downloads" in said and "hint: run `vmbake update KIND`" in said and not list(ground.work.glob("out/*")), said)
     code, said = ground.update()
     case("update pins what the layer asks for now", code == 0 and ground.pinned()["dependencies"]["k3s"]["proof"]["type"] == "checksum", said)
 
@@ -201,7 +201,7 @@ def images(ground, case):
     case("a container image whose layer is swapped is refused", code == 1 and "expected digest" in said, said)
     ground.layer("box", container_images=[], images="/var/lib/container-images/oci")
     code, said = ground.bake()
-    case("a bake refuses a layer with other container images", code == 1 and "layer box asks for other downloads or container images" in said, said)
+    case("a bake refuses a layer with other container images", code == 1 and "layer box requests other downloads or container images" in said, said)
 
 
 def requested(lab, case, work):

@@ -346,7 +346,7 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
     if let Some(name) = schema.sudoers.keys().next().filter(|_| target.tree.resolve(SUDO.as_bytes()).is_err()) {
         return Err(MergeError::content(
             format!("/etc/sudoers.d/{name}"),
-            ContentFault::Message(message!("is read by {}, which the image does not have", SUDO)),
+            ContentFault::Message(message!("is read by {}, which is not in the image", SUDO)),
         ));
     }
     locales::check(target, schema)?;

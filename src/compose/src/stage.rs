@@ -97,7 +97,7 @@ impl Plan {
                 }
                 if name != FIRSTBOOT && !content.dependencies.contains_key(name) {
                     return Err(StageError::Message(message!(
-                        "layer {} installs artifact {name}, which the manifest does not have",
+                        "layer {} installs artifact {name}, which the manifest does not pin",
                         schema.name
                     )));
                 }
@@ -228,7 +228,7 @@ fn stage_one(
             (plain, DecodedForm::Zip.name(), StagedContent::Members(members, None))
         }
         Install::Deb => {
-            let failed = |source| StageError::Message(message!("{name}: not a usable Debian package").by(source));
+            let failed = |source| StageError::Message(message!("{name}: invalid Debian package").by(source));
             let (data, deb) = deb::read(artifact, arch, store).map_err(failed)?;
             check_signed(artifact, &deb)?;
             (data, DecodedForm::DebData.name(), StagedContent::Deb(deb))

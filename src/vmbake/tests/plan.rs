@@ -240,7 +240,7 @@ fn an_image_has_its_plan_its_defaults_and_what_is_baked() {
 fn an_image_tells_what_only_it_knows() {
     let file = r#""mode": "0640", "content": {"text": ""}"#;
     for (part, expected) in [
-        (r#""services": [{"unit": "none.service"}]"#.to_owned(), "services/0/unit: unit \"none.service\" is not in the tree"),
+        (r#""services": [{"unit": "none.service"}]"#.to_owned(), "services/0/unit: unit \"none.service\" is not in the image"),
         (r#""services": [{"unit": "plain.service"}]"#.to_owned(), "services/0/unit: unit \"plain.service\" has no [Install]"),
         (r#""commands": [["/usr/bin/none"]]"#.to_owned(), "commands/0/0: program \"/usr/bin/none\" is not in any layer"),
         (r#""commands": [["/usr/bin/text"]]"#.to_owned(), "commands/0/0: program \"/usr/bin/text\" cannot be run with mode 0644"),
@@ -251,7 +251,7 @@ fn an_image_tells_what_only_it_knows() {
         (format!(r#""files": [{{"path": "/usr/lib", {file}}}]"#), "files/0/path: path \"/usr/lib\": its \"lib\" is a directory"),
         (
             r#""variables": {"R": {}}, "files": [{"path": "/x", "mode": "0640", "bake": true, "content": {"text": "{{ R|int }}"}}]"#.to_owned(),
-            "a file of the first boot cannot be written into the image",
+            "cannot write a file of the first boot into the image",
         ),
     ] {
         let error = merged("a", &[("a", &format!(r#""first_boot": {{{part}}}"#), &[])]).unwrap_err();

@@ -151,7 +151,7 @@ fn groups_that_do_not_fit_are_refused() {
         &[part()],
         &keys(&taken),
     );
-    let expected = "cannot get the choice: alternative pager.1 can't be slave of other: it is a slave of pager";
+    let expected = "cannot add the choice: alternative pager.1 can't be slave of other: it is a slave of pager";
     assert_eq!((path.as_str(), fault.to_string()), ("/var/lib/dpkg/alternatives/other", expected.to_owned()));
     let script = "#!/bin/sh\n# Automatically added by dh_installalternatives/13\n\
         update-alternatives --install /usr/bin/x ../../../../etc/x /usr/bin/p 1\n# End automatically added section\n";
@@ -160,5 +160,5 @@ fn groups_that_do_not_fit_are_refused() {
     assert!(error.contains("alternative name (../../../../etc/x) must not contain '/' and spaces"), "{error}");
     let base = base_with(&[("/usr/bin/pager", "a program"), ("/usr/bin/pg", "")]);
     let error = bake_onto(base, &[part()], &keys(&json(&("/usr/bin/pg", 1, None)))).unwrap_err();
-    assert_eq!(error, "/usr/bin/pager: is a regular file, where the alternative pager needs its link");
+    assert_eq!(error, "/usr/bin/pager: is a regular file, but the alternative pager needs a link there");
 }

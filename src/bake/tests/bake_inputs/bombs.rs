@@ -115,12 +115,12 @@ const BOMBS: &[(&str, Make, &str)] = &[
         |output| zstd::stream::copy_encode(zeros(), output, 1).unwrap(),
         "refused as a decompression bomb",
     ),
-    ("a dictionary of 4 GiB in xz", large_dictionary, "cannot decompress after 0 bytes"),
+    ("a dictionary of 4 GiB in xz", large_dictionary, "cannot decompress: failed after 0 bytes"),
     (
         "a window of 2 GiB in zstd",
         // RFC 8878, 3.1.1: magic, descriptor, window of 2^(10+21), one empty last block.
         |output| output.write_all(&[0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3, 1, 0, 0]).unwrap(),
-        "cannot decompress after 0 bytes",
+        "cannot decompress: failed after 0 bytes",
     ),
 ];
 

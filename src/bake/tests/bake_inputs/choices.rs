@@ -47,7 +47,7 @@ fn a_chosen_alternative_is_that_of_update_alternatives() {
     assert_eq!(link(&tree, "/etc/alternatives/editor"), "/usr/bin/nano");
     for (keys, expected) in [
         (r#""vi": "/usr/bin/vim""#, "alternatives/vi: does not exist: no package has installed this alternative"),
-        (r#""editor": "/usr/bin/ed""#, "does not have the choice /usr/bin/ed, but /usr/bin/nano, /usr/bin/vim"),
+        (r#""editor": "/usr/bin/ed""#, "has no choice /usr/bin/ed: expected one of: /usr/bin/nano, /usr/bin/vim"),
         (r#""a/b": "/usr/bin/ed""#, "is not the name of an alternative"),
         (r#""editor": "ed""#, "is not absolute"),
     ] {
@@ -90,7 +90,7 @@ fn capabilities_are_those_of_setcap() {
         (keys("cap_nix+ep"), "is not a list of capabilities"),
         (r#", "capabilities": {"/usr/bin/server": "cap_chown=p"}"#.to_owned(), "`setuid` does not list"),
         (keys("cap_chown=p").replace("server", "nix"), "/usr/bin/nix"),
-        (keys("cap_chown=p").replace("/usr/bin/server", "/usr/bin"), "only a regular file has capabilities"),
+        (keys("cap_chown=p").replace("/usr/bin/server", "/usr/bin"), "only regular files can have capabilities"),
     ] {
         let error = bake(&keys).unwrap_err();
         assert!(error.contains(expected), "{error}");
@@ -154,7 +154,7 @@ fn instances_are_enabled_as_by_systemctl() {
             "odd@a.service",
             "/usr/lib/systemd/system/odd@.service:2: has Alias=odd-%i.service, which is not a name that the unit can have there",
         ),
-        ("none@a.service", "none@a.service is not in the tree"),
+        ("none@a.service", "none@a.service is not in the image"),
     ] {
         let error = bake(&format!(r#", "units": {{"enable": ["{unit}"]}}"#)).unwrap_err();
         assert!(error.contains(expected), "{error}");

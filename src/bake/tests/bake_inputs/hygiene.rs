@@ -137,7 +137,7 @@ fn links_to_directories_of_the_system_are_not_emptied() {
 fn removals_of_what_is_not_there_are_told() {
     let keys = r#", "remove": ["/opt/a", "/opt/b/c", "/opt/none", "/opt/none*", "/opt/none/**"]"#;
     let base = base_with(&[("/opt/a", "a"), ("/opt/b/c", "c")]);
-    let expected = "layer k: `remove` has /opt/none, which is not in the image: correct it, or remove the entry; \
+    let expected = "layer k: `remove` lists /opt/none, which is not in the image: correct or remove the entry; \
                     a pattern such as /opt/none* may match nothing";
     assert_eq!(warnings(base, &[], keys), [expected]);
 }

@@ -155,7 +155,7 @@ fn rules_for_sudo_become_files() {
     }
     let rule = r#", "sudoers": {"a": "ops ALL=ALL\n"}"#;
     let error = bake_onto(base_with(&[]), &[] as &[Part], rule).unwrap_err();
-    assert!(error.contains("/etc/sudoers.d/a: is read by /usr/bin/sudo, which the image does not have"), "{error}");
+    assert!(error.contains("/etc/sudoers.d/a: is read by /usr/bin/sudo, which is not in the image"), "{error}");
     let other = rule.replace("ops", "adm");
     let error = bake_layers(&[("a", rule, &[]), ("b", &other, &[])]).unwrap_err();
     assert!(error.contains("a: the layers a and b contradict each other about it in `sudoers`"), "{error}");

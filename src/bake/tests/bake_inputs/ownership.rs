@@ -47,9 +47,9 @@ fn a_file_of_another_package_is_refused() {
         (
             "",
             "./usr/bin/tool.real",
-            "/usr/bin/tool.real: is where /usr/bin/tool is diverted to, but taker contains it, too",
+            "/usr/bin/tool.real: is the diversion of /usr/bin/tool, but also contained in taker",
         ),
-        ("", "./usr/bin/no", "/var/lib/dpkg/statoverride: names the group \"nobody\", which /etc/group does not have"),
+        ("", "./usr/bin/no", "/var/lib/dpkg/statoverride: names the group \"nobody\", which is not in /etc/group"),
     ] {
         let error = run(&[one("taker", fields, &[file(path, "new\n")])]).expect_err(fields);
         assert!(error.contains(expected), "{fields}: {error}");
@@ -58,7 +58,7 @@ fn a_file_of_another_package_is_refused() {
     assert_eq!(run(&both).unwrap_err(), "/usr/lib/x: b contains it, but it is also in package a (1.0-1)");
     let all = [file("./usr/share/owner/a", ""), file("./usr/share/owner/b", "")];
     let error = run(&[one("taker", "Replaces: owner\n", &all)]).unwrap_err();
-    assert!(error.contains("would lose its last file /usr/share/owner/b"), "{error}");
+    assert!(error.contains("loses its last file /usr/share/owner/b"), "{error}");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn replaces_moves_files() {
     assert_eq!(text(&tree, "/var/lib/dpkg/info/weak.list"), "/usr\n/usr/share\n/usr/share/owner\n");
     let linked = [data.concat(), member(b'1', b"./usr/x", b"./usr/share/owner/a", b"")];
     let error = run(&[one("weak", "", &linked)]).unwrap_err();
-    assert!(error.contains("is a hard link to /usr/share/owner/a, which stays with another package"), "{error}");
+    assert!(error.contains("is a hard link to /usr/share/owner/a, which still belongs to another package"), "{error}");
 
     // Two new packages.
     let tree = run(&[
@@ -125,8 +125,8 @@ fn capabilities_survive() {
 fn damaged_state_of_the_base_is_refused() {
     for (path, content, expected) in [
         ("/var/lib/dpkg/diversions", "/a\n/b\n", "diversions: does not have three lines for each diversion"),
-        ("/var/lib/dpkg/statoverride", "root root 9 /x\n", "is not a user, a group, a mode and a path"),
-        ("/var/lib/dpkg/statoverride", "root root 0755\n", "is not a user, a group, a mode and a path"),
+        ("/var/lib/dpkg/statoverride", "root root 9 /x\n", "is invalid: expected a user, a group, a mode and a path"),
+        ("/var/lib/dpkg/statoverride", "root root 0755\n", "is invalid: expected a user, a group, a mode and a path"),
     ] {
         let error = bake_onto(base_with(&[(path, content)]), &[one("p", "", &[])], "").expect_err(content);
         assert!(error.contains(expected), "{error}");

@@ -50,7 +50,10 @@ fn rules_about_a_package_that_stays_hold_for_the_base_s_files() {
     assert_eq!(tree.inode(tree.lookup(b"/usr/bin/p").unwrap()).meta.mode, 0o700);
     assert!(tree.lookup(b"/etc/taken.conf").is_none());
     let error = run(&status, r#", "setuid": ["/usr/bin/p"]"#).unwrap_err();
-    assert_eq!(error, "/usr/bin/p: layer k lists it in `setuid`, but it has no such mode and no capabilities");
+    assert_eq!(
+        error,
+        "/usr/bin/p: layer k lists it in `setuid`, but it has neither a setuid or setgid bit nor capabilities"
+    );
     let error = run(&status, r#", "modes": {"/usr/bin/more": {"mode": "0700"}}"#).unwrap_err();
     assert!(error.contains("/usr/bin/more: no such file"), "{error}");
 }
@@ -59,31 +62,37 @@ fn rules_about_a_package_that_stays_hold_for_the_base_s_files() {
 fn what_the_base_has_otherwise_is_refused() {
     let upgrade = r#", "upgrade": ["art"]"#;
     for (state, arch, version, keys, expected) in [
-        ("install ok installed", "amd64", "0.9", "", "p: the base has version 0.9, the manifest pins 1.0-1"),
-        ("install ok installed", "amd64", "2", "", "p: the base has version 2, which is later than the pinned 1.0-1"),
+        ("install ok installed", "amd64", "0.9", "", "p: the base has version 0.9, but the manifest pins 1.0-1"),
+        ("install ok installed", "amd64", "2", "", "p: the base has version 2, which is newer than the pinned 1.0-1"),
         (
             "install ok installed",
             "amd64",
             "1:0",
             upgrade,
-            "p: the base has version 1:0, which is later than the pinned",
+            "p: the base has version 1:0, which is newer than the pinned",
         ),
         (
             "install ok installed",
             "i386",
             "1.0-1",
             "",
-            "p: the base has version 1.0-1 for i386, the manifest pins one for",
+            "p: the base has version 1.0-1 for i386, but the manifest pins the package for",
         ),
         (
             "install ok installed",
             "all",
             "0.9",
             upgrade,
-            "p: the base has version 0.9 for all, the manifest pins one for",
+            "p: the base has version 0.9 for all, but the manifest pins the package for",
         ),
-        ("hold ok installed", "amd64", "0.9", upgrade, "p: the base holds it in version 0.9"),
-        ("install ok unpacked", "amd64", "1.0-1", upgrade, "/var/lib/dpkg/status: has p as unpacked: finish that or"),
+        ("hold ok installed", "amd64", "0.9", upgrade, "p: the base holds version 0.9"),
+        (
+            "install ok unpacked",
+            "amd64",
+            "1.0-1",
+            upgrade,
+            "/var/lib/dpkg/status: has p in the state unpacked: complete its installation or",
+        ),
         ("install ok half-configured", "amd64", "1.0-1", "", "/var/lib/dpkg/status: has p as half-configured"),
         ("install ok triggers-pending", "amd64", "1.0-1", "", "/var/lib/dpkg/status: has p as triggers-pending"),
         ("deinstall ok installed", "amd64", "1.0-1", "", "/var/lib/dpkg/status: has p as installed, to be removed"),
@@ -94,7 +103,10 @@ fn what_the_base_has_otherwise_is_refused() {
     let both = status("install ok installed", "amd64", "0.9")
         + "Package: p\nStatus: install ok installed\nArchitecture: i386\nMulti-Arch: same\nVersion: 0.9\n\n";
     let error = run(&both, upgrade).unwrap_err();
-    assert!(error.starts_with("p: the base has version 0.9 for i386, the manifest pins one for amd64"), "{error}");
+    assert!(
+        error.starts_with("p: the base has version 0.9 for i386, but the manifest pins the package for amd64"),
+        "{error}"
+    );
 }
 
 /// As on an image that vmbake baked.

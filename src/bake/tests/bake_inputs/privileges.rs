@@ -31,7 +31,7 @@ fn surprises_are_refused() {
             (vec![capability(), file("usr/bin/x", "")], "contains it with file capabilities".to_owned()),
             (
                 vec![pax("SCHILY.xattr.system.posix_acl_access", b"\x02\0\0\0"), file("usr/bin/x", "")],
-                "contains it with the extended attribute system.posix_acl_access".to_owned(),
+                "sets the extended attribute system.posix_acl_access".to_owned(),
             ),
         ];
         for (members, expected) in cases {
@@ -55,7 +55,7 @@ fn surprises_are_refused() {
         let error = bake_layers(&[("b", "", &parts), ("a", &listed(&x), &[])]).unwrap_err();
         assert!(error.contains("which layer b does not list"), "{error}");
         let error = bake_layers(&[("a", &listed(&x), &[of(kind, &[file("usr/bin/x", "")])])]).unwrap_err();
-        assert!(error.contains(&format!("{root}/x: layer a lists it in `setuid`, but it has no such mode")), "{error}");
+        assert!(error.contains(&format!("{root}/x: layer a lists it in `setuid`, but it has neither")), "{error}");
     }
 }
 

@@ -100,7 +100,7 @@ fn a_layer_says_what_a_script_does_instead() {
     );
 
     let error = run(service(), &keys).unwrap_err();
-    assert_eq!(error, "reg: its scripts need the user registry, which no layer makes");
+    assert_eq!(error, "reg: its scripts need the user registry, which no layer creates");
     let tree = run(service(), &entry("reg", "postinst", SERVICE, r#", "skip": "its registry is not used""#)).unwrap();
     assert!(tree.lookup(b"/etc/systemd/system/multi-user.target.wants/reg.service").is_none());
 }
@@ -133,24 +133,25 @@ fn a_hint_names_what_a_script_creates() {
     let listed = "user agent, group readers, directory /var/lib/agent, enabled unit agent";
     let preinst = hint_of(part("preinst"));
     let sha256 = Digest::of(unknown.as_bytes()).hex();
-    let entry =
-        format!("\"sha256\": \"{sha256}\", \"users\": [\"agent\"], \"groups\": [\"readers\"]}}, which leaves it out; ");
+    let entry = format!(
+        "\"sha256\": \"{sha256}\", \"users\": [\"agent\"], \"groups\": [\"readers\"]}}, which skips the script; "
+    );
     assert!(preinst.contains(&entry) && preinst.contains(&format!("or the first boot fails: {listed}; ")), "{preinst}");
     let postinst = hint_of(part("postinst"));
     let entry = format!(
-        "\"sha256\": \"{sha256}\", \"defer\": true}}, which leaves it to the first boot; until then the image lacks what it creates: {listed}; "
+        "\"sha256\": \"{sha256}\", \"defer\": true}}, which defers the script to the first boot; until then the image lacks: {listed}; "
     );
     assert!(postinst.contains(&entry), "{postinst}");
 
     let fails =
         package("own", deb(&control("own", ""), &[("postinst", "#!/bin/sh\nmkdir /var/lib/agent\nfalse\n")], &[]));
     let hint = hint_of(fails);
-    assert!(hint.starts_with("it fails on a machine, too") && !hint.contains("defer"), "{hint}");
+    assert!(hint.starts_with("the script also fails on a machine") && !hint.contains("defer"), "{hint}");
     assert!(hint.contains("directory /var/lib/agent"), "{hint}");
 
     let keys = entry_with_accounts(&unknown);
     let error = run(part("preinst"), &keys).unwrap_err();
-    assert_eq!(error, "own: its scripts need the user agent, which no layer makes");
+    assert_eq!(error, "own: its scripts need the user agent, which no layer creates");
 }
 
 fn entry_with_accounts(script: &str) -> String {
@@ -183,7 +184,10 @@ fn a_script_that_needs_the_machine_waits() {
     assert!(error.contains("early.preinst:4: ") || error.contains("fails with status"), "{error}");
     let early = package("early", deb(&control("early", ""), &[("preinst", "#!/bin/sh\nhostname -f\n")], &[]));
     let error = run(early, "").unwrap_err();
-    assert!(error.contains("cannot run here, and only a postinst can wait for the first boot"), "{error}");
+    assert!(
+        error.contains("cannot run during a bake, and only a postinst can be deferred to the first boot"),
+        "{error}"
+    );
     let perl = package("pl", deb(&control("pl", ""), &[("postinst", "#!/usr/bin/perl -w\nprint 1;\n")], &[]));
     let base = base_with(&[("/usr/bin/perl", "#!/bin/sh\n")]);
     let status = text(&bake_onto(base, &[perl], "").unwrap(), "/var/lib/dpkg/status");
@@ -268,9 +272,9 @@ fn accounts_of_systemd() {
     assert!(text(&tree, "/etc/passwd").ends_with("new:x:999:999::/:/usr/sbin/nologin\n"));
     assert_eq!(text(&tree, "/etc/group"), "root:x:0:\nhas:x:5:root,new\nnew:x:999:\n");
     let error = run(&sysusers, "sysusers.d/own.conf", "x y\n").unwrap_err();
-    assert!(error.contains("/usr/lib/sysusers.d/own.conf: line \"x y\" is not understood"), "{error}");
+    assert!(error.contains("/usr/lib/sysusers.d/own.conf: line \"x y\" is invalid"), "{error}");
     let error = run(&sysusers, "sysusers.d/other.conf", "").unwrap_err();
-    assert_eq!(error, "/usr/lib/sysusers.d/own.conf: is used by a script, but no package contains it");
+    assert_eq!(error, "/usr/lib/sysusers.d/own.conf: is used by a script, but not contained in any package");
 }
 
 #[test]

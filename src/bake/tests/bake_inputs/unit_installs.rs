@@ -113,7 +113,7 @@ fn a_unit_that_nothing_starts_is_a_warning() {
         ])
     };
     let keys = r#", "units": {"enable": ["u.service"]}"#;
-    let expected = "layer k: unit u.service is enabled for multiuser.target, which the image does not have";
+    let expected = "layer k: unit u.service is enabled for multiuser.target, which is not in the image";
     assert_eq!(warnings(base(), &[], keys), [expected]);
 }
 
@@ -121,7 +121,7 @@ fn a_unit_that_nothing_starts_is_a_warning() {
 fn a_service_that_systemd_would_not_start_is_a_warning() {
     let files =
         [("/usr/bin/app", ""), ("/usr/lib/sysusers.d/x.conf", "u later - - -\n"), ("/etc/passwd", "root:x:0:0::/:\n")];
-    let missing = |what: &str| Some(format!("{what}, which the image does not have"));
+    let missing = |what: &str| Some(format!("{what}, which is not in the image"));
     for (service, expected) in [
         ("ExecStart=/usr/bin/app --x", None),
         ("ExecStart=app\\nUser=root", None),
@@ -133,7 +133,7 @@ fn a_service_that_systemd_would_not_start_is_a_warning() {
         ("ExecStrat=/usr/bin/app", Some("has no ExecStart=, so systemd does not start it".to_owned())),
         ("ExecStop=/usr/bin/app", None),
         ("Type=oneshot\\n[Unit]\\nSuccessAction=reboot", None),
-        ("ExecStart=/usr/bin/app\\nUser=stranger", missing("runs as user stranger")),
+        ("ExecStart=/usr/bin/app\\nUser=stranger", Some("runs as the unknown user stranger".to_owned())),
         ("ExecStart=/usr/bin/app\\nUser=stranger\\nDynamicUser=yes", None),
         ("ExecStart=/usr/bin/app\\nUser=later", None),
         ("ExecStart=/usr/bin/app\\nUser=1000", None),
@@ -153,7 +153,7 @@ fn settings_that_no_program_reads_are_warnings() {
     let files =
         r#", "files": {"/etc/hostname": {"content": "box\n"}, "/etc/sysctl.conf": {"content": "vm.swappiness=1\n"}}"#;
     let sysctl = "layer k: /etc/sysctl.conf is not read at boot: systemd-sysctl reads /etc/sysctl.d/*.conf";
-    let hostname = "layer k: /etc/hostname is replaced by cloud-init on the first boot; the key `hostname` has a setting that keeps it";
+    let hostname = "layer k: /etc/hostname is replaced by cloud-init on the first boot; use the key `hostname`, which prevents this";
     let cloud = ("/usr/bin/cloud-init", "");
     for (base, expected) in [
         (vec![], vec![sysctl]),
@@ -165,7 +165,7 @@ fn settings_that_no_program_reads_are_warnings() {
     }
     let rules = r#", "files": {"/etc/sudoers.d/ops": {"content": "ops ALL=(ALL) ALL\n"}}"#;
     let sudo =
-        "layer k: /etc/sudoers.d/ops has no effect: the image does not have /usr/bin/sudo; add \"sudo\" to `packages`";
+        "layer k: /etc/sudoers.d/ops has no effect: /usr/bin/sudo is not in the image; add \"sudo\" to `packages`";
     assert_eq!(warnings(base_with(&[]), &[], rules), [sudo]);
     assert!(warnings(base_with(&[("/usr/bin/sudo", "")]), &[], rules).is_empty());
 }
@@ -180,9 +180,9 @@ fn what_a_layer_refers_to_and_the_image_lacks_is_a_warning() {
             "each.socket": "[Socket]\nAccept=yes\n[Install]\nWantedBy=sockets.target"},
             "enable": ["gone.socket", "here.socket", "each.socket"]}"#;
     let expected = [
-        "layer k: the link /etc/a leads to /usr/none, which the image does not have",
-        "layer k: user u has the shell /bin/zsh, which the image does not have: no login is possible",
-        "layer k: unit gone.socket starts gone.service, which the image does not have",
+        "layer k: the link /etc/a leads to /usr/none, which is not in the image",
+        "layer k: user u cannot log in: the shell /bin/zsh is not in the image",
+        "layer k: unit gone.socket starts gone.service, which is not in the image",
     ];
     assert_eq!(warnings(base_with(&units), &[], keys), expected);
 }

@@ -266,11 +266,11 @@ fn other_packages_keep_what_they_need() {
         bake_onto(base, &[package("art", deb(&control, &[], &[]))], UPGRADE)
     };
     for (needs, fields, expected) in [
-        ("Depends: p (<< 2)", "", "q: needs p (<< 2), which only the version that an upgrade replaces is"),
+        ("Depends: p (<< 2)", "", "q: depends on p (<< 2), satisfied only by the version being replaced"),
         ("Pre-Depends: none | p (= 1.0-1)", "", "q: needs none | p (= 1.0-1), which only"),
         ("Depends: abi-1", "", "q: needs abi-1, which only"),
-        ("Breaks: p (>= 2)", "", "q: conflicts with p (>= 2), which is installed as 2.0-1"),
-        ("Priority: x", "Breaks: q (<< 2)\n", "p: conflicts with q (<< 2), which is installed as 1"),
+        ("Breaks: p (>= 2)", "", "q: conflicts with p (>= 2), found 2.0-1"),
+        ("Priority: x", "Breaks: q (<< 2)\n", "p: conflicts with q (<< 2), found 1"),
     ] {
         let error = run(needs, fields).expect_err(needs);
         assert!(error.starts_with(expected), "{needs}: {error}");
@@ -291,7 +291,7 @@ type Files = Vec<(&'static str, &'static str)>;
 #[test]
 fn what_an_upgrade_cannot_replace_is_refused() {
     let cases: [(Files, Files, &str); 5] = [
-        (vec![("/usr/bin/p/x", "")], vec![], "usr/bin/p: a directory is where art needs a regular file"),
+        (vec![("/usr/bin/p/x", "")], vec![], "usr/bin/p: art needs a regular file, found a directory"),
         (
             vec![("/usr/share/new/x", "")],
             vec![("conffiles", "/usr/share/new\n")],
@@ -339,7 +339,7 @@ fn hard_links_of_conffiles_are_refused() {
     for conffile in ["p.conf", "link"] {
         let part = package("art", deb(&control, &[("conffiles", &format!("/etc/{conffile}\n"))], &data));
         let error = bake_onto(base_with(&base), &[part], UPGRADE).unwrap_err();
-        assert!(error.starts_with("/etc/link: is a hard link of a conffile"), "{error}");
+        assert!(error.starts_with("/etc/link: is a hard link to a conffile"), "{error}");
     }
 }
 

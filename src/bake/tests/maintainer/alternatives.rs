@@ -159,7 +159,7 @@ fn what_is_not_done_leaves_the_groups() {
          2\n";
     assert_eq!(text(&tree, "/error"), expected);
     let error = refusal(base(), "update-alternatives --auto bad");
-    assert_eq!(error, "/var/lib/dpkg/alternatives/bad: is not a group of alternatives");
+    assert_eq!(error, "/var/lib/dpkg/alternatives/bad: is not a valid link group of update-alternatives");
     for args in ["--config bad", "--root / --auto bad", "--auto ''", "--set-selections"] {
         let error = refusal(base(), &format!("update-alternatives {args}"));
         assert!(error.contains("is not supported"), "{args}: {error}");

@@ -40,7 +40,7 @@ fn sysusers_reads_other_inputs_too() {
 #[test]
 fn sysusers_refuses_what_it_does_not_understand() {
     for (line, expected) in [
-        ("u bad name", "line \"u bad name\" is not understood"),
+        ("u bad name", "line \"u bad name\" is invalid"),
         ("u a - \"b", "is not understood"),
         ("u x%b -", "is not understood"),
         ("u a - \"b:c\"", "is not understood"),
@@ -51,7 +51,7 @@ fn sysusers_refuses_what_it_does_not_understand() {
         ("z a", "is not understood"),
         ("u a - - - - more", "is not understood"),
         ("u a -:nix", "the group nix of the user a does not exist"),
-        ("r - 988\nu a -", "no id is left for the group a"),
+        ("r - 988\nu a -", "no free id for the group a"),
     ] {
         let base = system(&[("/usr/lib/sysusers.d/own.conf", line)]);
         let error = run(base, "systemd-sysusers own.conf").map(|_| ()).expect_err(line);
@@ -59,7 +59,7 @@ fn sysusers_refuses_what_it_does_not_understand() {
     }
     let error = run(system(&[]), "systemd-sysusers own.conf").map(|_| ()).unwrap_err();
     assert!(
-        error.ends_with("/usr/lib/sysusers.d/own.conf: is used by a script, but no package contains it"),
+        error.ends_with("/usr/lib/sysusers.d/own.conf: is used by a script, but not contained in any package"),
         "{error}"
     );
     assert!(run(system(&[]), "systemd-sysusers --replace=/x").is_err());

@@ -81,7 +81,7 @@ fn what_is_there_stays() {
 #[test]
 fn what_is_not_known_or_not_allowed_stops_the_bake() {
     for (line, expected) in [
-        ("k /x", "line \"k /x\" is not understood"),
+        ("k /x", "line \"k /x\" is invalid"),
         ("d", "is not understood"),
         ("d x", "is not understood"),
         ("d~ /x", "is not understood"),

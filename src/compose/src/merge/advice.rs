@@ -24,20 +24,20 @@ fn of_merge(error: &MergeError) -> Option<String> {
             Some(of_script(package, script, &entry, makes, fault))
         }
         MergeError::NotGranted { .. } => Some(
-            "a symbolic link of the image may lead there: `asks` must name the resolved path; report this to the publisher, and leave the \
-             bundle out until it is fixed"
+            "the path may lead there through a symbolic link of the image: `asks` must list the resolved path; report this to the publisher \
+             and leave the bundle out until it is fixed"
                 .to_owned(),
         ),
         MergeError::OtherUnit { path, .. } => Some(format!(
-            "a grant of a directory of units is for those of the bundle: `asks/paths` must name {path}; report this to the publisher, and leave \
-             the bundle out until it is fixed"
+            "a grant for a directory of units only covers units of the bundle: `asks/paths` must list {path}; report this to the publisher \
+             and leave the bundle out until it is fixed"
         )),
         MergeError::BootConfig { path, .. } => Some(format!(
-            "`asks/paths` must name {}, or the publisher remove the line; leave the bundle out until it is fixed",
+            "`asks/paths` must list {}, or the publisher must remove the line; leave the bundle out until it is fixed",
             path.rsplit_once(".conf:").map_or(path.clone(), |(path, _)| format!("{path}.conf"))
         )),
         MergeError::SystemDirectory { layer, directory, .. } => {
-            Some(format!("list in `remove` of layer {layer} the paths below {directory} that are not wanted"))
+            Some(format!("in `remove` of layer {layer}, list the unwanted paths below {directory} instead"))
         }
         MergeError::Cleaned { path, layer, verb: "removes" } => Some(match path.contains("/.ssh/authorized_keys") {
             true => format!(
@@ -46,30 +46,30 @@ fn of_merge(error: &MergeError) -> Option<String> {
             false => format!("to keep it in the image, add to layer {layer}: \"keep\": [\"{path}\"]"),
         }),
         MergeError::Unit { layer, fault: UnitFault::Unmaskable { path, .. }, .. } => Some(format!(
-            "`systemctl mask` refuses this, too; to replace it, add to layer {layer}: \"symlinks\": {{\"{path}\": \"/dev/null\"}}"
+            "`systemctl mask` refuses this too; to replace the file, add to layer {layer}: \"symlinks\": {{\"{path}\": \"/dev/null\"}}"
         )),
-        MergeError::Cleaned { layer, .. } => Some(format!("remove it from layer {layer}: no image has content there")),
+        MergeError::Cleaned { layer, .. } => Some(format!("remove it from layer {layer}: images never have content there")),
         MergeError::LinkPrivilege { to, .. } => {
-            Some(format!("name {to} in its place, in `modes` and `capabilities` as well"))
+            Some(format!("list {to} instead, also in `modes` and `capabilities`"))
         }
         MergeError::Hidden { .. } => Some(
             "choose other members or another path; a file in /etc/tmpfiles.d can create files there at each boot"
                 .to_owned(),
         ),
         MergeError::MemberOwner { .. } => Some(
-            "with \"extract\": \"no-same-owner\" in the layer, or `tar --no-same-owner` in the profile, members belong to root".to_owned(),
+            "use \"extract\": \"no-same-owner\" in the layer or `tar --no-same-owner` in the profile, so that members belong to root".to_owned(),
         ),
         MergeError::InPlace { path, .. } => Some(format!(
-            "a script that writes to {path} keeps what is there: import the profile with --base, or have the script remove the file first"
+            "a script that writes to {path} keeps the type, mode and owner of an existing file: import the profile with --base, or remove the file in the script first"
         )),
         MergeError::BeforePackages { .. } => Some(
-            "dpkg replaces files that are not configuration files: have the script install the package first".to_owned(),
+            "dpkg replaces files that are not configuration files: install the package before the script writes the file".to_owned(),
         ),
         MergeError::ConffilePrompt { package, .. } => Some(format!(
-            "have the script install {package} first, or with `apt-get -o Dpkg::Options::=--force-confold`, which keeps the file"
+            "install {package} before the script writes the file, or with `apt-get -o Dpkg::Options::=--force-confold`, which keeps the file"
         )),
         MergeError::TriggerCycle { .. } => Some(
-            "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
+            "replace one of their postinst scripts with an entry in `scripts` of the layer, which names its digest".to_owned(),
         ),
         MergeError::Preset { fault, .. } => of_preset(fault),
         MergeError::Unread { hint, .. } => Some((*hint).to_owned()),
@@ -77,32 +77,32 @@ fn of_merge(error: &MergeError) -> Option<String> {
             Some("the package locales-all has all locales: add it to `packages` of the layer".to_owned())
         }
         MergeError::Overwrites { package, owner, .. } => Some(format!(
-            "dpkg refuses it too: only a version of {package} that replaces {owner}, or a base without {owner}, will do"
+            "dpkg refuses this too: use a version of {package} that replaces {owner}, or a base without {owner}"
         )),
         MergeError::ConffileMoves { owner, .. } => {
-            Some(format!("take a base without {owner}, or one where apt has moved it"))
+            Some(format!("use a base without {owner}, or one in which apt has already moved the conffile"))
         }
         MergeError::Needs { what: "user", name, .. } => {
-            Some(format!("add to `users` of the layer: \"{name}\", with an id that it keeps"))
+            Some(format!("add \"{name}\" with a fixed id to `users` of the layer"))
         }
         MergeError::Needs { name, .. } => {
-            Some(format!("add to `groups` of the layer: \"{name}\", with an id that it keeps"))
+            Some(format!("add \"{name}\" with a fixed id to `groups` of the layer"))
         }
         MergeError::Version(other) => Some(format!(
-            "add to layer {}: \"upgrade\": [\"{}\"], which replaces it as dpkg would; or pin version {}",
+            "to upgrade it, add to layer {}: \"upgrade\": [\"{}\"]; to keep it, pin version {}",
             other.layer, other.artifact, other.found
         )),
         MergeError::Downgrade { .. } => {
-            Some("`vmbake update` pins what the archive has now; else take a base that is not newer".to_owned())
+            Some("run `vmbake update` to pin the current version of the archive, or use an older base".to_owned())
         }
         MergeError::Architecture { found, .. } => {
-            Some(format!("take a base without the package for {found}, or one with both"))
+            Some(format!("use a base without the package for {found}, or with the packages for both architectures"))
         }
         MergeError::Hold { package, .. } => {
-            Some(format!("`apt-mark unhold {package}` in the base, if it may be replaced"))
+            Some(format!("to allow the upgrade, run `apt-mark unhold {package}` in the base"))
         }
         MergeError::Loses { package, .. } => Some(format!(
-            "{}; or upgrade neither",
+            "{}; or upgrade neither package",
             by_artifact(package, "the layer that upgrades the other package")
         )),
         MergeError::DependsOther { package, other, .. } => {
@@ -112,28 +112,27 @@ fn of_merge(error: &MergeError) -> Option<String> {
             Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
         }
         MergeError::Privilege { path, layer, .. } => {
-            Some(format!("if it must run as another user, add to layer {layer}: \"setuid\": [\"{path}\"]"))
+            Some(format!("to keep these privileges, add to layer {layer}: \"setuid\": [\"{path}\"]"))
         }
         MergeError::NoPrivilege { layer, path } => {
-            Some(format!("remove {path} from `setuid` of layer {layer}, or find out who took its bits"))
+            Some(format!("remove {path} from `setuid` of layer {layer}, or find out why the file has lost its privileges"))
         }
         MergeError::Through { link, .. } => Some(format!(
-            "name the place that {link} leads to, or drop the link: only links of the base are ways for artifacts"
+            "use the target of {link} in the path, or remove the link: artifacts are written only through links of the base"
         )),
         MergeError::PinnedId { name, .. } => {
-            Some(format!("`vmbake update` pins another id for {name}; a layer's `users` gives it one for good"))
+            Some(format!("run `vmbake update` to pin another id for {name}, or set a fixed id in `users` of a layer"))
         }
-        MergeError::NoFreeId { name, .. } => Some(format!("a layer's `users` or `groups` can give {name} an id")),
+        MergeError::NoFreeId { name, .. } => Some(format!("set an id for {name} in `users` or `groups` of a layer")),
         MergeError::UnknownAccount { layer, .. } => {
-            Some(format!("`vmbake layer check` names the line, with the directory of layer {layer}"))
+            Some(format!("run `vmbake layer check` on the directory of layer {layer} to find the line"))
         }
         MergeError::FirstBoot { .. } => Some(
-            "`vmbake layer check` names the lines of most of these, with the directories of the layers; \
-             docs/layer-first-boot.md describes `first_boot`"
+            "run `vmbake layer check` on the directories of the layers to find the lines of most errors; docs/layer-first-boot.md describes `first_boot`"
                 .to_owned(),
         ),
         MergeError::Baked { .. } => Some(
-            "a rule with `bake` has nothing but the defaults of the variables: give them some, or leave `bake` out"
+            "a rule with `bake` only uses the defaults of variables: set defaults, or remove `bake`"
                 .to_owned(),
         ),
         _ => of_program(error).map(str::to_owned),
@@ -145,30 +144,29 @@ fn of_script(package: &str, script: &str, entry: &str, makes: &Makes, fault: &Sc
     let place = format!("add to `scripts` of the layer that installs {package}");
     let created = makes.listed();
     if script == "postinst" && !matches!(fault, ScriptFault::Failed { .. }) {
-        let before = if created.is_empty() {
-            String::new()
-        } else {
-            format!("; until then the image lacks what it creates: {created}")
-        };
+        let before =
+            if created.is_empty() { String::new() } else { format!("; until then the image lacks: {created}") };
         let rest = "docs/maintainer-scripts.md#replace-a-script lists the other keys of an entry";
-        return format!("{place}: {{{entry}, \"defer\": true}}, which leaves it to the first boot{before}; {rest}");
+        return format!(
+            "{place}: {{{entry}, \"defer\": true}}, which defers the script to the first boot{before}; {rest}"
+        );
     }
     let accounts = [("users", &makes.users), ("groups", &makes.groups)];
     let needed = accounts.into_iter().filter(|(_, names)| !names.is_empty());
     let needed: String = needed.map(|(key, names)| format!(", \"{key}\": [\"{}\"]", names.join("\", \""))).collect();
     let instead = if created.is_empty() {
-        "its text shows no account, directory or unit that it creates".to_owned()
+        "the script does not seem to create accounts, directories or units".to_owned()
     } else {
-        format!("the layer has to create what the script creates, or the first boot fails: {created}")
+        format!("the layer must create the following in its place, or the first boot fails: {created}")
     };
     let fails = match fault {
         ScriptFault::Failed { .. } => {
-            "it fails on a machine, too, unless the layer first adds what the script needs; else "
+            "the script also fails on a machine unless the layer first adds what it needs; otherwise "
         }
         _ => "",
     };
     format!(
-        "{fails}{place}: {{{entry}{needed}}}, which leaves it out; {instead}; \
+        "{fails}{place}: {{{entry}{needed}}}, which skips the script; {instead}; \
          docs/maintainer-scripts.md#replace-a-script lists the keys of an entry"
     )
 }
@@ -188,16 +186,16 @@ fn of_preset(fault: &PresetFault) -> Option<String> {
     match fault {
         PresetFault::Unknown { near, .. } if !near.is_empty() => Some(did_you_mean(near)),
         PresetFault::Unknown { known, .. } if known.is_empty() => {
-            Some("none of the layer's packages asks anything: remove the answer".to_owned())
+            Some("the layer's packages have no debconf questions: remove the answer".to_owned())
         }
         PresetFault::Unknown { known, .. } => {
             let rest = if known.len() > NAMED { ", ..." } else { "" };
             let named = known.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>();
-            Some(format!("the layer's packages ask {}{rest}", named.join(", ")))
+            Some(format!("questions of the layer's packages: {}{rest}", named.join(", ")))
         }
-        PresetFault::Choice { choices, .. } => Some(format!("take one of {}", choices.join(", "))),
+        PresetFault::Choice { choices, .. } => Some(format!("use one of: {}", choices.join(", "))),
         PresetFault::Password => Some(
-            "remove it: a script that needs a password waits for the first boot; or set it there, in `first_boot`"
+            "remove the answer: scripts that need a password run on the first boot; or set the password in `first_boot`"
                 .to_owned(),
         ),
         PresetFault::NoAnswer { .. } | PresetFault::Templates { .. } | PresetFault::Database { .. } => None,
@@ -207,16 +205,16 @@ fn of_preset(fault: &PresetFault) -> Option<String> {
 fn of_program(error: &MergeError) -> Option<&'static str> {
     match error {
         MergeError::Machine { .. } => {
-            Some("the manifest pins what upstream made for another architecture: correct it in sources.json")
+            Some("the manifest pins a file for another architecture: correct the URL in sources.json")
         }
-        MergeError::Program { .. } => Some("upstream's file is damaged, or no program: leave it out of the layer"),
+        MergeError::Program { .. } => Some("the upstream file is corrupt or not a program: remove it from the layer"),
         MergeError::Interpreter { .. } => {
-            Some("install the package that has the interpreter, or leave the file out with `members` or `remove`")
+            Some("install the package that contains the interpreter, or exclude the file with `members` or `remove`")
         }
-        MergeError::Library { .. } => {
-            Some("install the package that has the library: `apt-file search` names it, or upstream's documentation")
-        }
-        MergeError::Arch { .. } => Some("--arch takes amd64 or arm64"),
+        MergeError::Library { .. } => Some(
+            "install the package that contains the library: find it with `apt-file search` or in the upstream documentation",
+        ),
+        MergeError::Arch { .. } => Some("use --arch amd64 or --arch arm64"),
         _ => None,
     }
 }

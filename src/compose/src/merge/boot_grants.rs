@@ -43,7 +43,7 @@ impl Check<'_> {
         for other in config.others(path) {
             let found = self.target.tree.lookup(other.as_bytes());
             if found.is_some_and(|other| other != id && self.target.layer_of(other) != self.layer) {
-                return Err(self.refused(path, None, &format!("replaces or is replaced by {other}")));
+                return Err(self.refused(path, None, &format!("conflicts with {other}")));
             }
         }
         for (line, effect) in config.effects(&self.target.bytes(path)?) {

@@ -106,7 +106,7 @@ pub(super) fn not_there(target: &Target, schema: &Schema) -> Result<Vec<String>,
         if target.wrap(target.tree.real_path(path.as_bytes(), false))?.is_none() {
             let name = &schema.name;
             found.push(format!(
-                "layer {name}: `remove` has {path}, which is not in the image: correct it, or remove the entry; a pattern such as {path}* may match nothing"
+                "layer {name}: `remove` lists {path}, which is not in the image: correct or remove the entry; a pattern such as {path}* may match nothing"
             ));
         }
     }

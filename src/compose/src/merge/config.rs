@@ -59,7 +59,7 @@ impl Config {
 
     /// The error about a line that means something that is not known.
     pub(super) fn fault(&self, line: &str) -> MergeError {
-        MergeError::content(&self.path, ContentFault::Message(message!("line {line:?} is not understood")))
+        MergeError::content(&self.path, ContentFault::Message(message!("line {line:?} is invalid")))
     }
 }
 
@@ -73,7 +73,7 @@ fn find(target: &Target, folder: &str, name: &str) -> Result<String, MergeError>
     let missing = || {
         MergeError::content(
             format!("/usr/lib/{folder}/{name}"),
-            ContentFault::Message(Message::new("is used by a script, but no package contains it")),
+            ContentFault::Message(Message::new("is used by a script, but not contained in any package")),
         )
     };
     found.ok_or_else(missing)

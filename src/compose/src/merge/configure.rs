@@ -40,7 +40,7 @@ impl Database {
     ) -> Result<Option<String>, MergeError> {
         match audited::find(audited, call.package, call.script, call.source, call.is_upgrade()) {
             Some(entry) if entry.defer && call.script != "postinst" => Err(call.error(ScriptFault::NotPostinst)),
-            Some(entry) if entry.defer => Ok(Some(format!("layer {} says so", target.origin().layer))),
+            Some(entry) if entry.defer => Ok(Some(format!("deferred by layer {}", target.origin().layer))),
             Some(entry) => audited::apply(target, entry).map(|()| None),
             None => match maintainer::run(target, self, call)? {
                 Ran::Done => Ok(None),
@@ -60,7 +60,7 @@ impl Database {
         for package in unpacked {
             target.enter(package.origin.clone());
             let reason = match self.needs_waiting(&package) {
-                Some(needed) => Some(format!("it needs {needed}, which waits")),
+                Some(needed) => Some(format!("it depends on {needed}, which is deferred")),
                 None => self.postinst(target, &package, audited)?,
             };
             match reason {
@@ -91,7 +91,7 @@ impl Database {
         names.iter().try_for_each(|name| self.status.pend(&package.stem, name))?;
         self.defer(target)?;
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
-        let reason = format!("what it makes of {names} is made on the machine");
+        let reason = format!("its trigger actions for {names} must run on the machine");
         Ok(Some(DeferredPackage { package: package.package.clone(), reason }))
     }
 
@@ -162,7 +162,7 @@ impl Database {
             match triggers::answer(audited, &package, name, &source) {
                 Some(entry) if entry.defer => {
                     self.status.pend(stem, name)?;
-                    reason = Some(format!("layer {} says so", target.origin().layer));
+                    reason = Some(format!("deferred by layer {}", target.origin().layer));
                 }
                 Some(entry) => audited::apply(target, entry)?,
                 None => left.push(name.as_str()),

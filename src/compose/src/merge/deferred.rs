@@ -11,7 +11,7 @@ const PENDING: &str = "/var/lib/vmbake/configure-packages";
 /// What starts dpkg. Whatever else installs packages on a first boot waits for it, as there is one lock for all.
 const TEXT: &str = "\
 [Unit]
-Description=Configure the packages that were left to the first boot
+Description=Configure the packages deferred to the first boot
 ConditionPathExists=/var/lib/vmbake/configure-packages
 Before=apt-daily.service apt-daily-upgrade.service unattended-upgrades.service cloud-config.service
 

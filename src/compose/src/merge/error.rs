@@ -29,14 +29,16 @@ pub enum MergeError {
         /// The path, with the bytes of such characters in hexadecimal.
         path: String,
     },
-    #[error("layer {layer}: {path}: {what}, and no grant names that file")]
+    #[error("layer {layer}: {path}: {what}, without a grant for that file")]
     BootConfig {
         layer: String,
         /// The file, with the number of the line if it is one.
         path: String,
         what: String,
     },
-    #[error("layer {layer}: {path}: concerns {unit}, which the bundle does not bring, and no grant names that path")]
+    #[error(
+        "layer {layer}: {path}: configures {unit}, which is not a unit of the bundle, without a grant for that path"
+    )]
     OtherUnit { layer: String, path: String, unit: String },
     #[error("layer {layer}: {entry} in `remove` leads to {directory}, a system directory that the image needs")]
     SystemDirectory {
@@ -54,9 +56,11 @@ pub enum MergeError {
     },
     #[error("{path}: layer {layer} contains it, but machines mount another file system at {mount}")]
     Hidden { path: String, layer: String, mount: String },
-    #[error("{path}: a {found} is where {artifact} needs a {wanted}")]
+    #[error("{path}: {artifact} needs a {wanted}, found a {found}")]
     Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
-    #[error("{artifact} has {path} with the {what} {name:?}, whose number depends on when the account is made")]
+    #[error(
+        "{artifact}: {path} belongs to the {what} {name:?}, whose id depends on the order in which accounts are created"
+    )]
     MemberOwner { path: String, artifact: String, what: &'static str, name: String },
     #[error("{path}: `in_place` of layer {layer} expects nothing or a file of root{wanted}, found a {found}")]
     InPlace {
@@ -67,16 +71,16 @@ pub enum MergeError {
         wanted: String,
     },
     #[error(
-        "{path}: layer {layer} has it before its packages, and {artifact} has a {found} there, which replaces or changes it"
+        "{path}: layer {layer} writes it before installing packages, but {artifact} contains a {found} there, which replaces or changes it"
     )]
     BeforePackages { path: String, layer: String, artifact: String, found: &'static str },
     #[error(
-        "{path}: is a configuration file of {package}, and layer {layer} has it before its packages: dpkg stops there with a prompt"
+        "{path}: layer {layer} writes it before installing packages, but it is a conffile of {package}: dpkg would prompt"
     )]
     ConffilePrompt { path: String, layer: String, package: String },
-    #[error("{package}: needs {relation}, which neither the base nor the layers have")]
+    #[error("{package}: depends on {relation}, which neither the base nor a layer provides")]
     Depends { package: String, relation: String },
-    #[error("{package}: needs {relation}, and the base has {other} in version {found}")]
+    #[error("{package}: depends on {relation}, but the base has version {found} of {other}")]
     DependsOther {
         package: String,
         relation: String,
@@ -86,28 +90,30 @@ pub enum MergeError {
     },
     #[error("{path}: {package} contains it, but it is also in package {owner} ({version})")]
     Overwrites { path: String, package: String, owner: String, version: String },
-    #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
+    #[error(
+        "{path}: is a conffile of {package}, but belongs to {owner} in the base: moving conffiles between packages is not supported"
+    )]
     ConffileMoves { path: String, package: String, owner: String },
-    #[error("{packages}: set off each other's triggers without end")]
+    #[error("{packages}: trigger cycle")]
     TriggerCycle { packages: String },
-    #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
+    #[error("{package}: its scripts need the {what} {name}, which no layer creates")]
     Needs {
         package: String,
         /// `user` or `group`.
         what: &'static str,
         name: String,
     },
-    #[error("{package}: needs {relation}, which only the version that an upgrade replaces is")]
+    #[error("{package}: depends on {relation}, satisfied only by the version being replaced")]
     Loses { package: String, relation: String },
     #[error(transparent)]
     Version(Box<OtherVersion>),
     #[error(
-        "{package}: the base has version {found}, which is later than the pinned {wanted}: no package is downgraded"
+        "{package}: the base has version {found}, which is newer than the pinned {wanted}: packages are never downgraded"
     )]
     Downgrade { package: String, found: String, wanted: String },
-    #[error("{package}: the base has version {version} for {found}, the manifest pins one for {wanted}")]
+    #[error("{package}: the base has version {version} for {found}, but the manifest pins the package for {wanted}")]
     Architecture { package: String, found: String, version: String, wanted: String },
-    #[error("{package}: the base holds it in version {found}")]
+    #[error("{package}: the base holds version {found}")]
     Hold { package: String, found: String },
     #[error("{package}: its {script} (sha256 {sha256}): {fault}")]
     Script {
@@ -147,7 +153,7 @@ pub enum MergeError {
         id: u32,
         found: String,
     },
-    #[error("the id {id}, which is pinned for the {what} {name}, belongs to {found}")]
+    #[error("the id {id} is pinned for the {what} {name}, but belongs to {found}")]
     PinnedId {
         /// `user` or `group`.
         what: &'static str,
@@ -155,31 +161,31 @@ pub enum MergeError {
         id: u32,
         found: String,
     },
-    #[error("no id is left for the {what} {name}")]
+    #[error("no free id for the {what} {name}")]
     NoFreeId {
         /// `user` or `group`.
         what: &'static str,
         name: String,
     },
-    #[error("{arch}: programs are known for amd64 and arm64 only")]
+    #[error("{arch}: unsupported architecture of programs: expected amd64 or arm64")]
     Arch { arch: String },
-    #[error("{path} of {artifact}: starts as an ELF file, but cannot be loaded")]
+    #[error("{path} of {artifact}: invalid ELF file")]
     Program { path: String, artifact: String, source: ElfError },
     #[error("{path} of {artifact}: is for {found}, but the image is for {expected}")]
     Machine { path: String, artifact: String, found: String, expected: String },
     #[error("{path} of {artifact}: its interpreter {interpreter} is not in the image")]
     Interpreter { path: String, artifact: String, interpreter: String },
-    #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
+    #[error("{path} of {artifact}: needs {library}, which the loader of {program} does not find")]
     Library { path: String, artifact: String, library: String, program: String },
     #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} installed")]
     Through { path: String, writer: String, link: String, owner: String },
     #[error("{path}: artifact {artifact} contains it with {privilege}, which layer {layer} does not list in `setuid`")]
     Privilege { path: String, artifact: String, layer: String, privilege: String },
-    #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
+    #[error("{path}: layer {layer} lists it in `setuid`, but it has neither a setuid or setgid bit nor capabilities")]
     NoPrivilege { layer: String, path: String },
     #[error("{}", lines(.faults))]
     FirstBoot { faults: Vec<PlanFault> },
-    #[error("layer {layer}: the image has no {what} {value}: there is no {path}")]
+    #[error("layer {layer}: the image has no {what} {value}: {path} does not exist")]
     Setting { layer: String, what: &'static str, value: String, path: String },
     #[error("{path}, of layer {layer}: {what}")]
     Unread {
@@ -189,7 +195,7 @@ pub enum MergeError {
         what: String,
         hint: &'static str,
     },
-    #[error("a file of the first boot cannot be written into the image")]
+    #[error("cannot write a file of the first boot into the image")]
     Baked { source: vmbake_firstboot::error::Error },
     #[error(transparent)]
     Message(#[from] Message),
@@ -207,7 +213,7 @@ fn lines(faults: &[PlanFault]) -> String {
 
 /// A package that the base has in an earlier version, which no layer says may be replaced.
 #[derive(Debug, thiserror::Error)]
-#[error("{package}: the base has version {found}, the manifest pins {wanted}")]
+#[error("{package}: the base has version {found}, but the manifest pins {wanted}")]
 pub struct OtherVersion {
     /// Name of the package.
     pub package: String,

@@ -25,7 +25,7 @@ pub enum ContentFault {
     Library(#[from] LibraryFault),
     #[error(transparent)]
     Word(#[from] WordFault),
-    #[error("is a {found}; `{key}` is for regular files")]
+    #[error("is a {found}, but `{key}` only supports regular files")]
     NotEmptied { found: &'static str, key: &'static str },
     #[error(transparent)]
     Message(#[from] Message),
@@ -38,17 +38,17 @@ impl Hint for ContentFault {
 /// What is wrong with an alternative (update-alternatives(1)).
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AlternativeFault {
-    #[error("is not a group of alternatives")]
+    #[error("is not a valid link group of update-alternatives")]
     Group,
-    #[error("cannot get the choice: {message}")]
+    #[error("cannot add the choice: {message}")]
     Failed { message: String },
-    #[error("gets the choice {path}, which is not in the tree")]
+    #[error("the new choice {path} is not in the image")]
     NoChoice { path: String },
     #[error("does not exist: no package has installed this alternative")]
     NoGroup,
-    #[error("does not have the choice {path}, but {}", choices.join(", "))]
+    #[error("has no choice {path}: expected one of: {}", choices.join(", "))]
     Unregistered { path: String, choices: Vec<String> },
-    #[error("cannot get the link {link} of the name {name} to {path}")]
+    #[error("cannot create the link {link} for {name}, to {path}")]
     Name {
         /// Name of the alternative or of a slave.
         name: String,
@@ -56,11 +56,11 @@ pub enum AlternativeFault {
         /// What the link would lead to.
         path: String,
     },
-    #[error("has the link {found}, not {wanted}")]
+    #[error("the link is {found}, expected {wanted}")]
     Link { found: String, wanted: String },
-    #[error("has the link {found} for its slave {name}, not {wanted}")]
+    #[error("the link of the slave {name} is {found}, expected {wanted}")]
     SlaveLink { name: String, found: String, wanted: String },
-    #[error("is a {found}, where the alternative {name} needs its link")]
+    #[error("is a {found}, but the alternative {name} needs a link there")]
     Occupied { name: String, found: &'static str },
 }
 
@@ -69,15 +69,15 @@ impl Hint for AlternativeFault {}
 /// What is wrong with a conffile.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConffileFault {
-    #[error("is a hard link of a conffile, which no upgrade takes over")]
+    #[error("is a hard link to a conffile, which upgrades do not support")]
     HardLink,
-    #[error("is listed as a conffile of {package}, which does not bring it")]
+    #[error("is listed as a conffile of {package}, but missing from the package")]
     Missing { package: String },
     #[error("exists already, but is a conffile of {package}")]
     Exists { package: String },
-    #[error("is a {found} in the base, in the place of a conffile that is upgraded")]
+    #[error("is a {found} in the base: expected a conffile to upgrade")]
     Kind { found: &'static str },
-    #[error("is a conffile that {package} removes on an upgrade; remove it from the base before")]
+    #[error("is a conffile that {package} removes on upgrade: remove it from the base first")]
     Removed { package: String },
 }
 
@@ -86,11 +86,11 @@ impl Hint for ConffileFault {}
 /// What is wrong with a path that a package lists.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListedFault {
-    #[error("is not a name in one line of UTF-8, but {package} contains it")]
+    #[error("is contained in {package}, but its name is not a single line of UTF-8")]
     Name { package: String },
-    #[error("is where {from} is diverted to, but {package} contains it, too")]
+    #[error("is the diversion of {from}, but also contained in {package}")]
     Diverted { from: String, package: String },
-    #[error("is a hard link to {to}, which stays with another package")]
+    #[error("is a hard link to {to}, which still belongs to another package")]
     HardLink { to: String },
 }
 
@@ -99,11 +99,11 @@ impl Hint for ListedFault {}
 /// What is wrong with a file of dpkg's database.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
-    #[error("has a stanza without a package")]
+    #[error("has a stanza without the field Package")]
     Stanza,
     #[error("control file: {0}")]
     Control(ControlFault),
-    #[error("has {package} as {state}{}: finish that or purge it before", if *.removed { ", to be removed" } else { "" })]
+    #[error("has {package} in the state {state}{}: complete its installation or purge it first", if *.removed { ", to be removed" } else { "" })]
     Unfinished {
         package: String,
         /// Its state, as in the field `Status`.
@@ -111,20 +111,20 @@ pub enum DatabaseFault {
         /// Whether it is installed, and wanted to be removed.
         removed: bool,
     },
-    #[error("does not have {package} as installed, which layer {layer} holds")]
+    #[error("layer {layer} holds {package}, which is not installed")]
     NotHeld { package: String, layer: String },
     #[error("does not have three lines for each diversion")]
     Diversions,
-    #[error("line {line:?} is not a user, a group, a mode and a path")]
+    #[error("line {line:?} is invalid: expected a user, a group, a mode and a path")]
     Override { line: String },
-    #[error("names the {what} {name:?}, which {file} does not have")]
+    #[error("names the {what} {name:?}, which is not in {file}")]
     Account {
         /// `user` or `group`.
         what: &'static str,
         name: String,
         file: &'static str,
     },
-    #[error("would lose its last file {path}: dpkg would remove the package")]
+    #[error("loses its last file {path}: dpkg would remove the package")]
     LastFile { path: String },
 }
 
@@ -135,7 +135,7 @@ impl Hint for DatabaseFault {}
 pub enum TriggerFault {
     #[error("line {line:?} has an unknown directive")]
     Directive { line: String },
-    #[error("line {line:?} does not name a trigger")]
+    #[error("line {line:?} has no trigger name")]
     Name { line: String },
 }
 
@@ -155,13 +155,13 @@ impl Hint for LibraryFault {
 /// What is wrong with a word that a bake replaces.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WordFault {
-    #[error("has a @{{ without its }}")]
+    #[error("has an unclosed @{{")]
     Open,
-    #[error("has the unknown word @{{{word}}}")]
+    #[error("has the unknown placeholder @{{{word}}}")]
     Unknown { word: String },
-    #[error("needs exactly one image {name} in the manifest, which has {found}")]
+    #[error("needs exactly one image {name} in the manifest, found {found}")]
     Image { name: String, found: usize },
-    #[error("the architecture {arch} has no known name in paths")]
+    #[error("the architecture {arch} has no multiarch directory")]
     Arch { arch: String },
 }
 
@@ -174,9 +174,9 @@ pub enum UnitFault {
     NoInstall,
     #[error("cannot be enabled: {0}")]
     Install(InstallFault),
-    #[error("is not the name of a unit")]
+    #[error("is not a valid unit name")]
     Template,
-    #[error("is of a kind that has no templates")]
+    #[error("is of a unit type without templates")]
     NoTemplate,
     #[error("cannot be enabled: {path} is {found}")]
     Occupied { path: String, found: String },
@@ -186,7 +186,7 @@ pub enum UnitFault {
     Masked { path: String },
     #[error("cannot be enabled: {path} is a link to {to}; name that unit")]
     Linked { path: String, to: String },
-    #[error("is not in the tree")]
+    #[error("is not in the image")]
     Missing,
 }
 

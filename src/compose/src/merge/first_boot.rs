@@ -30,7 +30,7 @@ pub(super) fn write(target: &mut Target, layers: &[Layer], manifest: &Content) -
     compiled.plan.directories = real(target, &compiled, "/directories", false, &compiled.plan.directories)?;
     compiled.plan.modes = real(target, &compiled, "/modes", true, &compiled.plan.modes)?;
     let text = serde_json::to_string_pretty(&compiled.plan).map_err(|source| {
-        MergeError::Message(Message::new("the plan of the first boot cannot be written as JSON").by(source))
+        MergeError::Message(Message::new("cannot serialize the plan of the first boot as JSON").by(source))
     })? + "\n";
     let before = target.origin().clone();
     file(target, &owner.schema.name, PATH, text.into_bytes())?;
@@ -166,7 +166,9 @@ impl Surroundings for Merged<'_> {
 
     fn missing(&self, path: &str) -> Option<Diagnostic> {
         let found = self.resolved(path).is_some();
-        (!found).then(|| fault(format!("{path:?} is not in the image; `optional_modes` has what may be missing")))?
+        (!found).then(|| {
+            fault(format!("{path:?} is not in the image; use `optional_modes` for paths that may be missing"))
+        })?
     }
 
     fn unreachable(&self, path: &str, directory: bool) -> Option<Diagnostic> {

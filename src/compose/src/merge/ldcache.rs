@@ -42,9 +42,8 @@ pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> 
     let Ok(old) = target.tree.read(CACHE.as_bytes(), MAX_CACHE) else { return Ok(()) };
     let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
     let damaged = |fault: LibraryFault| MergeError::content(CACHE, fault);
-    let generator = generator(&old).ok_or_else(|| {
-        damaged(LibraryFault::Message(Message::new("is not a cache that glibc 2.33 or a later one wrote")))
-    })?;
+    let generator = generator(&old)
+        .ok_or_else(|| damaged(LibraryFault::Message(Message::new("is not a cache of glibc 2.33 or later"))))?;
     let (mut entries, mut subdirectories) = (Vec::new(), Vec::new());
     for directory in directories(&target.tree, arch)? {
         subdirectories.extend(directory.hwcaps.clone());
@@ -62,7 +61,7 @@ pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> 
         }
     }
     let new = encode(entries, &subdirectories, &generator)
-        .ok_or_else(|| damaged(LibraryFault::Message(Message::new("would be larger than 4 GiB"))))?;
+        .ok_or_else(|| damaged(LibraryFault::Message(Message::new("exceeds the limit of 4 GiB"))))?;
     if new == old {
         return Ok(());
     }
@@ -127,7 +126,7 @@ fn text(bytes: &[u8]) -> Result<String, MergeError> {
     String::from_utf8(bytes.to_vec()).map_err(|_| {
         MergeError::content(
             String::from_utf8_lossy(bytes),
-            LibraryFault::Message(Message::new("is the name of a library, but not UTF-8")),
+            LibraryFault::Message(Message::new("library name is not UTF-8")),
         )
     })
 }

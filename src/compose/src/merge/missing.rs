@@ -17,7 +17,7 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
         let mut warn = |what: String| warnings.push(format!("layer {}: {what}", layer.schema.name));
         for (path, to) in &layer.schema.symlinks {
             if let Some(missing) = dangling(target, layers, path, to) {
-                warn(format!("the link {path} leads to {missing}, which the image does not have"));
+                warn(format!("the link {path} leads to {missing}, which is not in the image"));
             }
         }
         for (name, account) in &layer.schema.users {
@@ -25,7 +25,7 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
             let is_login = !shell.is_empty() && !NO_SHELLS.contains(&shell.rsplit('/').next().unwrap_or_default());
             let found = target.tree.resolve(shell.as_bytes()).map(|id| &target.tree.inode(id).kind);
             if is_login && !matches!(found, Ok(Kind::File(_))) {
-                warn(format!("user {name} has the shell {shell}, which the image does not have: no login is possible"));
+                warn(format!("user {name} cannot log in: the shell {shell} is not in the image"));
             }
         }
         units::missing(target, layers, &layer.schema.units.enable).into_iter().for_each(&mut warn);
@@ -36,7 +36,7 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
         }
         let rules = layer.files.keys().find(|path| path.starts_with("/etc/sudoers.d/"));
         if let Some(path) = rules.filter(|_| target.tree.resolve(SUDO.as_bytes()).is_err()) {
-            warn(format!("{path} has no effect: the image does not have {SUDO}; add \"sudo\" to `packages`"));
+            warn(format!("{path} has no effect: {SUDO} is not in the image; add \"sudo\" to `packages`"));
         }
     }
     warnings
@@ -47,7 +47,7 @@ fn unread(target: &Target) -> Vec<(&'static str, &'static str)> {
     let exists = |path: &str| target.tree.resolve(path.as_bytes()).is_ok();
     let mut found = Vec::new();
     if exists("/usr/bin/cloud-init") && !host_keys::is_set(target, "preserve_hostname") {
-        let what = "is replaced by cloud-init on the first boot; the key `hostname` has a setting that keeps it";
+        let what = "is replaced by cloud-init on the first boot; use the key `hostname`, which prevents this";
         found.push(("/etc/hostname", what));
     }
     // Debian 12 has this link to the file; systemd-sysctl itself reads only directories.

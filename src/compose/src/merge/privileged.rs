@@ -53,7 +53,7 @@ pub(super) fn give(target: &mut Target, path: &str, text: &str) -> Result<(), Me
         found => {
             return Err(MergeError::content(
                 path,
-                ContentFault::Message(message!("is a {}; only a regular file has capabilities", found.name())),
+                ContentFault::Message(message!("is a {}, but only regular files can have capabilities", found.name())),
             ));
         }
     }

@@ -141,9 +141,7 @@ fn avoids(control: &Control, present: &[Present<'_>]) -> Result<(), MergeError> 
             if let Some(found) = others.into_iter().find(|found| found.is(relation)) {
                 let found = found.owner.get("Version").unwrap_or_default().to_owned();
                 let (package, relation) = (name(control).to_owned(), relation.text.clone());
-                return Err(MergeError::Message(message!(
-                    "{package}: conflicts with {relation}, which is installed as {found}"
-                )));
+                return Err(MergeError::Message(message!("{package}: conflicts with {relation}, found {found}")));
             }
         }
     }
@@ -154,6 +152,6 @@ fn avoids(control: &Control, present: &[Present<'_>]) -> Result<(), MergeError> 
 fn parse(control: &Control, field: &'static str) -> Result<Vec<Vec<Relation>>, MergeError> {
     let text = control.get(field).unwrap_or_default();
     relation::groups(text).ok_or_else(|| {
-        MergeError::Message(message!("{}: its {field} {text:?} is not a list of relations", name(control)))
+        MergeError::Message(message!("{}: field {field} is not a valid list of relations: {text:?}", name(control)))
     })
 }

@@ -84,11 +84,11 @@ pub(super) fn missing(target: &Target, layers: &[Layer], enabled: &[String]) -> 
             |unit: &str| matches!(lookup(target, Scope::System, unit, ConfigLinks::Follow), Ok(Lookup::Missing));
         for dependent in made.iter().filter_map(|link| link.dependent()) {
             if !is_generated(dependent) && is_missing(dependent) {
-                found.push(format!("unit {unit} is enabled for {dependent}, which the image does not have"));
+                found.push(format!("unit {unit} is enabled for {dependent}, which is not in the image"));
             }
         }
         if let Some(started) = started_service(target, unit).filter(|service| !made.is_empty() && is_missing(service)) {
-            found.push(format!("unit {unit} starts {started}, which the image does not have"));
+            found.push(format!("unit {unit} starts {started}, which is not in the image"));
         }
         found.extend(verify::fault(target, layers, unit).filter(|_| !made.is_empty()));
     }

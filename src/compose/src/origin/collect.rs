@@ -23,12 +23,12 @@ use vmbake_manifest::Manifest;
 pub enum OriginError {
     #[error("artifact {artifact} has no usable digest")]
     Digest { artifact: String, source: InvalidDigest },
-    #[error("{path}: its origin {layer:?} is not a layer of the image")]
+    #[error("{path}: origin {layer:?} is not a layer of the image")]
     Layer { path: String, layer: String },
-    #[error("the base is unusable")]
+    #[error("the base cannot be used")]
     Base(#[source] RecordError),
     #[error(
-        "the base was baked with layer {layer}, which this image does not have: what it left to the first boot would be lost"
+        "the base was baked with layer {layer}, which this image lacks: packages that it deferred to the first boot would be lost"
     )]
     Lost { layer: String },
     #[error("cannot place the record of origins")]
@@ -41,7 +41,7 @@ impl Hint for OriginError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Lost { layer } => {
-                Some(format!("bake the kind with a layer that requires {layer}, or on what this base was baked on"))
+                Some(format!("bake the kind with a layer that requires {layer}, or on the original base of this base"))
             }
             _ => None,
         }

@@ -30,7 +30,7 @@ pub enum RecordError {
         column: usize,
         source: serde_json::Error,
     },
-    #[error("{place}: a record of origins in format {found}, this program reads {FORMAT}")]
+    #[error("{place}: unsupported format {found} of the record of origins: expected {FORMAT}")]
     Format { place: String, found: u32 },
     #[error(transparent)]
     Message(#[from] Message),
@@ -170,9 +170,7 @@ impl Record {
         }
         let record: Self = serde_json::from_slice(text).map_err(syntax)?;
         if record.to_text().map_err(syntax)? != text {
-            return Err(RecordError::Message(message!(
-                "{place}: the record of origins is not in the form in which vmbake writes it"
-            )));
+            return Err(RecordError::Message(message!("{place}: the record of origins is not in the canonical form")));
         }
         record.check(place)?;
         Ok(record)
@@ -180,9 +178,7 @@ impl Record {
 
     fn check(&self, place: &str) -> Result<(), RecordError> {
         let missing = |subject: &str, what, name: &str| {
-            Err(RecordError::Message(message!(
-                "{place}: {subject} names {what} {name}, which the record does not list there"
-            )))
+            Err(RecordError::Message(message!("{place}: {subject} names {what} {name}, which is not listed there")))
         };
         for (name, artifact) in &self.artifacts {
             if !self.layers.contains_key(&artifact.layer) {

@@ -40,14 +40,14 @@ pub enum ArchiveError {
     Read { offset: u64, source: io::Error },
     #[error("cannot write a temporary file in {dir}")]
     Spool { dir: PathBuf, source: io::Error },
-    #[error("is a {found}, which this `type` of `install` cannot read")]
+    #[error("is a {found}, which the `type` in `install` does not support")]
     Foreign { found: &'static str },
     #[error("cannot read the zip file")]
     Zip {
         /// The error of the zip reader.
         source: rawzip::Error,
     },
-    #[error("{len} bytes become more than {limit}: refused as a decompression bomb")]
+    #[error("{len} bytes decompress to more than {limit}: refused as a decompression bomb")]
     Bomb {
         /// Its length in bytes.
         len: u64,
@@ -57,7 +57,7 @@ pub enum ArchiveError {
     TooMany { limit: usize },
     #[error("ends at byte {len}, inside member {path:?}")]
     Truncated { path: String, len: u64 },
-    #[error("brings {path:?}, which `absent` of its layer excludes")]
+    #[error("contains {path:?}, which `absent` of its layer excludes")]
     Present { path: String },
     #[error(transparent)]
     Message(#[from] Message),
@@ -139,7 +139,7 @@ pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(
     let limits = &ArchiveLimits::ARTIFACT;
     // tar itself takes an empty file for an archive without members.
     if file.metadata().map_err(|source| ArchiveError::Read { offset: 0, source })?.len() == 0 {
-        return Err(ArchiveError::Message(Message::new("is empty, and an archive is expected")));
+        return Err(ArchiveError::Message(Message::new("is empty: expected an archive")));
     }
     open_with(file, limits, |input, format, len| {
         compress::spool_kept(input, format, len, limits, (store, digest, DecodedForm::Tar))

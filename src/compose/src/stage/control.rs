@@ -20,9 +20,9 @@ pub enum ControlFault {
     Line { line: String },
     #[error("has no field {name}")]
     NoField { name: &'static str },
-    #[error("field {name:?} comes twice or has no place there")]
+    #[error("field {name:?} is duplicated or not allowed here")]
     Field { name: String },
-    #[error("package {name:?} {version:?} is misnamed")]
+    #[error("invalid package name or version: {name:?} {version:?}")]
     Name { name: String, version: String },
     #[error("{name:?} next to it is not a regular file")]
     NotRegular { name: String },

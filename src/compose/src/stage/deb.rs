@@ -233,7 +233,7 @@ fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), D
 
 fn check(deb: &Deb, arch: &str) -> Result<(), DebError> {
     if deb.arch != arch && deb.arch != "all" {
-        return Err(DebError::Message(message!("is for {}, the image is for {arch}", deb.arch)));
+        return Err(DebError::Message(message!("is for {}, but the image is for {arch}", deb.arch)));
     }
     deb.control.check_names().map_err(DebError::Control)?;
     // The name becomes a file name, and both become part of a stanza.

@@ -11,11 +11,11 @@ use vmbake_manifest::ArtifactType;
 /// Why artifacts cannot be staged.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    #[error("artifact {name} of the manifest is installed by no layer of the kind")]
+    #[error("artifact {name} of the manifest is not installed by any layer of the kind")]
     Unused { name: String },
     #[error("artifact {name} is installed by the layers {first} and {second}")]
     Twice { name: String, first: String, second: String },
-    #[error("layer {layer} is made for this base image of {arch}: {expected}; the manifest pins {found}")]
+    #[error("layer {layer} requires the base image {expected} for {arch}, but the manifest pins {found}")]
     OtherBase {
         layer: String,
         arch: String,
@@ -24,17 +24,17 @@ pub enum StageError {
         /// Digest of the image that is pinned.
         found: String,
     },
-    #[error("layer {layer} asks for other packages than those that the manifest was made for")]
+    #[error("layer {layer} requests other packages than the manifest pins")]
     OtherPackages { layer: String },
-    #[error("layer {layer} asks for other downloads or container images than those that the manifest was made for")]
+    #[error("layer {layer} requests other downloads or container images than the manifest pins")]
     OtherUpstreams { layer: String },
-    #[error("layer {layer} asks for the container image {image}, which the manifest does not have")]
+    #[error("layer {layer} requests the container image {image}, which the manifest does not pin")]
     NoImage { layer: String, image: String },
     #[error(transparent)]
     Layer(#[from] LayerError),
-    #[error("package {name} of the manifest was chosen for layer {layer}, which is none of the kind")]
+    #[error("package {name} of the manifest was resolved for layer {layer}, which is not a layer of the kind")]
     NoLayer { name: String, layer: String },
-    #[error("{name}: not a usable archive")]
+    #[error("{name}: invalid archive")]
     Archive { name: String, source: ArchiveError },
     #[error("{name}: cannot be decompressed")]
     Compressed { name: String, source: ArchiveError },
@@ -57,25 +57,27 @@ impl Hint for StageError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::OtherPackages { .. } | Self::NoLayer { .. } => {
-                "`vmbake update KIND` chooses the packages again, with the --layers of the bake"
+                "run `vmbake update KIND` with the --layers of the bake to resolve the packages again"
             }
             Self::OtherUpstreams { .. } | Self::NoImage { .. } => {
-                "`vmbake update KIND` pins what the layers ask for now, with the --layers of the bake"
+                "run `vmbake update KIND` with the --layers of the bake to pin what the layers request now"
             }
             Self::OtherPackage { .. } => {
-                "the signature is over another release than the address names; an artifact that is a signed package has the name of that package"
+                "the signature belongs to another release than that in the URL; the artifact of a signed package must have the package's name"
             }
             Self::OtherBase { .. } => {
-                "`vmbake update KIND --image FILE` pins that image; for another one, import the profile again with its --base"
+                "run `vmbake update KIND --image FILE` to pin that image, or import the profile again with --base for another one"
             }
             Self::NotCompressed { .. } => "set `type` of the source to `compressed`, then run `vmbake update KIND`",
             Self::Compressed { source: ArchiveError::Foreign { .. }, .. } => {
-                "`decompress` takes a single file compressed with gzip, xz, Zstandard or bzip2; `\"type\": \"tar\"` and `\"zip\"` unpack archives"
+                "`decompress` supports a single file compressed with gzip, xz, Zstandard or bzip2; use `\"type\": \"tar\"` or `\"zip\"` for archives"
             }
             Self::Archive { source: ArchiveError::Present { .. }, .. } => {
-                "in a layer of `vmbake profile import`, a script makes this file before it unpacks the archive, which replaces it on a machine: let the script name the members that it needs"
+                "in an imported profile, a script writes this file before it unpacks the archive, which replaces it on a machine: name the required members in the script"
             }
-            Self::Archive { source: ArchiveError::Foreign { found: ZIP }, .. } => "install it with `\"type\": \"zip\"`",
+            Self::Archive { source: ArchiveError::Foreign { found: ZIP }, .. } => {
+                "use `\"type\": \"zip\"` in `install`"
+            }
             Self::Archive { source: ArchiveError::Foreign { .. }, .. } => {
                 "supported are zip files and tar archives, plain or compressed with gzip, xz, Zstandard or bzip2; Debian packages have the type `deb`"
             }

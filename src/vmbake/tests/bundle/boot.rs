@@ -134,8 +134,7 @@ fn what_others_have_is_not_replaced_at_boot() {
         bake(&shop, &["--with=boot.oci"])
     };
     let (ok, said) = baked("/etc/tmpfiles.d/tmp.conf");
-    let expected =
-        "layer acme.agent: /etc/tmpfiles.d/tmp.conf: replaces or is replaced by /usr/lib/tmpfiles.d/tmp.conf";
+    let expected = "layer acme.agent: /etc/tmpfiles.d/tmp.conf: conflicts with /usr/lib/tmpfiles.d/tmp.conf";
     assert!(!ok && said.contains(expected), "{said}");
     let (ok, said) = baked("/etc/tmpfiles.d/agent.conf");
     assert!(ok, "{said}");

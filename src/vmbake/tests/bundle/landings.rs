@@ -136,7 +136,10 @@ fn only_regular_files_are_made_empty() {
         shop.yard.layer("box", &format!(r#", "{key}": ["{path}"]"#));
         shop.yard.updated();
         let (ok, said) = bake(&shop, &[]);
-        assert!(!ok && said.contains(&format!("{path}: is a {found}; `{key}` is for regular files")), "{said}");
+        assert!(
+            !ok && said.contains(&format!("{path}: is a {found}, but `{key}` only supports regular files")),
+            "{said}"
+        );
     }
 }
 

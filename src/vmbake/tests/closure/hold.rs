@@ -37,7 +37,7 @@ fn what_is_not_there_is_not_held() {
     // A layer may hold packages without asking for any.
     workshop.layer("web", r#", "hold": ["app"]"#);
     let updated = workshop.update(&[]);
-    let expected = "/var/lib/dpkg/status: does not have app as installed, which layer web holds";
+    let expected = "/var/lib/dpkg/status: layer web holds app, which is not installed";
     assert!(said(&updated).contains(expected), "{}", said(&updated));
     workshop.layer("more", r#", "upgrade": ["libold"]"#);
     workshop.layer("web", r#", "requires": ["more"], "hold": ["libold"]"#);

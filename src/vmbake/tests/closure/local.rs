@@ -70,7 +70,7 @@ fn a_changed_file_is_pinned_anew() {
     let before = workshop.manifest();
     fs::write(workshop.path("layers/web/local/agent.deb"), agent("two")).unwrap();
     let baked = workshop.bake();
-    assert!(said(&baked).contains("layer web asks for other downloads"), "{}", said(&baked));
+    assert!(said(&baked).contains("layer web requests other downloads"), "{}", said(&baked));
     let updated = workshop.update(&[]);
     assert!(updated.status.success() && workshop.manifest() != before, "{}", said(&updated));
     assert_eq!(entries(&workshop)["agent"]["digest"], Digest::of(&agent("two")).to_string());

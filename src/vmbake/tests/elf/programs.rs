@@ -154,7 +154,7 @@ fn what_cannot_run_is_refused() {
         ),
         (
             base().file("/opt/p", 0o755, damaged),
-            "/opt/p of artifact: starts as an ELF file, but cannot be loaded: the program headers, 224 bytes at byte 64, extends beyond the end of the file at 100",
+            "/opt/p of artifact: invalid ELF file: the program headers, 224 bytes at byte 64, extends beyond the end of the file at 100",
         ),
         (
             base().file(
@@ -174,7 +174,7 @@ fn what_cannot_run_is_refused() {
         ),
         (
             base().file("/opt/p", 0o755, program(&["libc.so.6", "libgone.so.1"]).bytes()),
-            "/opt/p of artifact: needs libgone.so.1, which is not where the loader of /opt/p looks for it",
+            "/opt/p of artifact: needs libgone.so.1, which the loader of /opt/p does not find",
         ),
         (
             base().file("/opt/p", 0o755, with_runpath("lib:", &["liba.so"])).file("/lib/x/liba.so", 0o644, "text"),
@@ -186,11 +186,11 @@ fn what_cannot_run_is_refused() {
                 .artifact("other")
                 .file("/opt/lib/liba.so", 0o644, library(&["libb.so"]).bytes())
                 .file("/opt/lib/libb.so", 0o644, library(&[]).bytes()),
-            "/opt/lib/liba.so of other: needs libb.so, which is not where the loader of /opt/p looks for it",
+            "/opt/lib/liba.so of other: needs libb.so, which the loader of /opt/p does not find",
         ),
         (
             base().file("/opt/lib/liba.so", 0o644, library(&["libgone.so"]).bytes()),
-            "/opt/lib/liba.so of artifact: needs libgone.so, which is not where the loader of /opt/lib/liba.so looks",
+            "/opt/lib/liba.so of artifact: needs libgone.so, which the loader of /opt/lib/liba.so does not find",
         ),
         (
             base()
@@ -208,5 +208,5 @@ fn what_cannot_run_is_refused() {
         assert!(error.starts_with(expected), "{error}");
     }
     let error = check_programs(&base().tree, "riscv64", &BTreeSet::new()).unwrap_err().to_string();
-    assert_eq!(error, "riscv64: programs are known for amd64 and arm64 only");
+    assert_eq!(error, "riscv64: unsupported architecture of programs: expected amd64 or arm64");
 }

@@ -151,7 +151,7 @@ fn changed_images_and_records_are_told() {
         ("/opt/podplane/bin/firstboot", "x".to_owned(), ""),
         (RECORD, record.replace("{\"format\":1", "{\"format\":2"), "in format 2, this program reads 1"),
         (RECORD, record.replace("\"layers\"", "\"x\":1,\"layers\""), ":1:"),
-        (RECORD, record.replace("\"layers\"", " \"layers\""), "is not in the form in which vmbake writes it"),
+        (RECORD, record.replace("\"layers\"", " \"layers\""), "is not in the canonical form"),
         (RECORD, record.replace("{\"layer\":\"hygiene\"}", "{\"layer\":\"y\"}"), "/etc/os-release names layer y"),
         (RECORD, record[..100].to_owned(), "not a valid record"),
         (RECORD, String::new(), "not a valid record"),

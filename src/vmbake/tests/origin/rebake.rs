@@ -88,8 +88,8 @@ fn what_a_base_left_to_the_first_boot_is_not_lost() {
     let first = out.join("tools.o.amd64.raw");
     let error = bake(&other_kind(dir.path(), first.clone())).unwrap_err();
     assert!(matches!(&error, BakeError::Origin(OriginError::Lost { layer }) if layer == "tools"), "{error}");
-    let expected = "the base was baked with layer tools, which this image does not have: what it left to the first boot \
-        would be lost";
+    let expected = "the base was baked with layer tools, which this image lacks: packages that it deferred to the \
+        first boot would be lost";
     assert_eq!(error.to_string(), expected);
     assert!(hint(&error).unwrap().contains("a layer that requires tools"));
 
@@ -165,7 +165,7 @@ fn another_version_names_both_and_what_to_do() {
     baked(dir.path(), 1);
     let base = dir.path().join("base.raw");
     let error = bake(&with_package(dir.path(), base.clone(), "0.6-1", "")).unwrap_err();
-    assert_eq!(error.to_string(), "dash: the base has version 0.5.12-12, the manifest pins 0.6-1");
+    assert_eq!(error.to_string(), "dash: the base has version 0.5.12-12, but the manifest pins 0.6-1");
     let hint = hint(&error).unwrap();
     assert!(hint.starts_with("add to layer tools: \"upgrade\": [\"shell\"], which"), "{hint}");
 

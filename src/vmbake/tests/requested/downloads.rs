@@ -108,10 +108,9 @@ fn a_manifest_is_of_the_words_that_it_was_made_for() {
     ] {
         yard.layer("box", &stated().replacen(from, to, 1));
         let (ok, said) = yard.bake();
-        let expected =
-            "layer box asks for other downloads or container images than those that the manifest was made for";
+        let expected = "layer box requests other downloads or container images than the manifest pins";
         assert!(!ok && said.contains(expected), "{to}: {said}");
-        assert!(said.contains("hint: `vmbake update KIND` pins what the layers ask for now"), "{said}");
+        assert!(said.contains("hint: run `vmbake update KIND` with the --layers of the bake to pin"), "{said}");
     }
     // The path in the image is the layer's own affair.
     yard.layer("box", &stated().replace("/opt/tool", "/opt/other"));
@@ -182,7 +181,7 @@ fn a_layer_for_one_base_image_goes_into_no_other() {
         yard.layer("box", &format!(r#", "bases": {{"{arch}": "{digest}"}}{}"#, stated()));
         let (ok, said) = yard.bake();
         let expected =
-            format!("layer box is made for this base image of amd64: {expected}; the manifest pins {pinned}");
+            format!("layer box requires the base image {expected} for amd64, but the manifest pins {pinned}");
         assert!(!ok && said.contains(&expected) && said.contains("hint: `vmbake update KIND --image FILE`"), "{said}");
     }
     yard.layer("box", &format!(r#", "bases": {{"amd64": "{pinned}"}}{}"#, stated()));

@@ -53,7 +53,7 @@ fn a_manifest_has_the_images_that_its_layers_ask_for() {
     yard.forge(&forged);
     let (ok, said) = yard.bake();
     let expected =
-        "layer box asks for the container image registry.example/pause:3.11, which the manifest does not have";
+        "layer box requests the container image registry.example/pause:3.11, which the manifest does not pin";
     assert!(!ok && said.contains(expected) && said.contains("hint: `vmbake update KIND`"), "{said}");
     let mut forged = good.clone();
     forged.as_object_mut().unwrap().remove("requests");
@@ -65,7 +65,7 @@ fn a_manifest_has_the_images_that_its_layers_ask_for() {
     let fewer = ASKED.replace(r#""registry.example/pause:3.10", "#, "");
     yard.layer("box", &(r#", "images": "/images""#.to_owned() + &fewer));
     let (ok, said) = yard.bake();
-    assert!(!ok && said.contains("layer box asks for other downloads or container images"), "{said}");
+    assert!(!ok && said.contains("layer box requests other downloads or container images"), "{said}");
     yard.updated();
     assert_eq!(images(&yard.manifest()), ["registry.example/pause:3.11"]);
     assert!(yard.bake().0);

@@ -94,7 +94,7 @@ fn a_preinst_goes_without_answers_that_only_the_machine_has() {
     assert_eq!(text(&tree, "/log"), "db_get 0 [host]\n");
     assert!(text(&tree, "/var/lib/dpkg/status").contains("Package: ask\nStatus: install ok unpacked\n"));
     let error = bake_onto(base(), &[part("hostname")], "").unwrap_err();
-    assert!(error.contains("ask: its preinst") && error.contains("only a postinst can wait"), "{error}");
+    assert!(error.contains("ask: its preinst") && error.contains("only a postinst can be deferred"), "{error}");
 }
 
 #[test]

@@ -40,17 +40,17 @@ fn choices_that_a_script_fills_in_are_not_known_before() {
 fn answers_that_nobody_takes_are_refused() {
     let templates = QUESTIONS.replace(", ${more}", "");
     for (question, value, expected) in [
-        ("ask/modus", "fast", "layer k: debconf ask/modus: no package that the layer installs asks it"),
-        ("ask/mode", "fats", "layer k: debconf ask/mode: \"fats\" is not one of its choices"),
-        ("ask/mode", "schnell", "is not one of its choices"),
-        ("ask/parts", "a, d", "layer k: debconf ask/parts: \"a, d\" is not one of its choices"),
-        ("ask/sure", "yes", "layer k: debconf ask/sure: \"yes\" is not one of its choices"),
+        ("ask/modus", "fast", "layer k: debconf ask/modus: not a question of the layer's packages"),
+        ("ask/mode", "fats", "layer k: debconf ask/mode: \"fats\" is not a valid choice"),
+        ("ask/mode", "schnell", "is not a valid choice"),
+        ("ask/parts", "a, d", "layer k: debconf ask/parts: \"a, d\" is not a valid choice"),
+        ("ask/sure", "yes", "layer k: debconf ask/sure: \"yes\" is not a valid choice"),
         (
             "ask/secret",
             "x",
-            "layer k: debconf ask/secret: it asks for a password, which would be in every copy of the image",
+            "layer k: debconf ask/secret: asks for a password, which every copy of the image would contain",
         ),
-        ("ask/told", "x", "layer k: debconf ask/told: it is of the type note, which has no answer"),
+        ("ask/told", "x", "layer k: debconf ask/told: has the type note, which takes no answer"),
     ] {
         let keys = format!(r#", "debconf": {{"{question}": "{value}"}}"#);
         let error = bake_onto(base(), &[asking(&templates, "", "")], &keys).unwrap_err();
@@ -58,17 +58,17 @@ fn answers_that_nobody_takes_are_refused() {
     }
     for (answer, expected) in [
         (r#""ask/nam": "x""#, "did you mean `ask/name`?"),
-        (r#""x": "x""#, "the layer's packages ask ask/mode, ask/name, ask/parts, ask/secret, ask/sure"),
-        (r#""ask/mode": "x""#, "take one of fast, slow, safe"),
-        (r#""ask/secret": "x""#, "remove it: a script that needs a password waits for the first boot"),
+        (r#""x": "x""#, "questions of the layer's packages: ask/mode, ask/name, ask/parts, ask/secret, ask/sure"),
+        (r#""ask/mode": "x""#, "use one of: fast, slow, safe"),
+        (r#""ask/secret": "x""#, "remove the answer: scripts that need a password run on the first boot"),
     ] {
         let told = hint(&[asking(&templates, "", "")], &format!(r#", "debconf": {{{answer}}}"#)).unwrap();
         assert!(told.starts_with(expected), "{told}");
     }
     let told = hint(&[], r#", "debconf": {"a/b": "x"}"#).unwrap();
-    assert_eq!(told, "none of the layer's packages asks anything: remove the answer");
+    assert_eq!(told, "the layer's packages have no debconf questions: remove the answer");
     let error = bake_onto(base(), &[], r#", "debconf": {"a/b": "x"}"#).unwrap_err();
-    assert!(error.contains("layer k: debconf a/b: no package that the layer installs asks it"), "{error}");
+    assert!(error.contains("layer k: debconf a/b: not a question of the layer's packages"), "{error}");
     assert!(bake(&[asking(&templates, "", "")]).is_ok());
 }
 

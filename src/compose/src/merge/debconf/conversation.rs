@@ -137,7 +137,7 @@ impl Conversation {
             Some(reply) => Ok(Some(reply)),
             None if self.stopped && lines.eq_ignore_ascii_case(b"STOP") => Ok(None),
             None => Err(DebconfFault::Fails {
-                what: "after db_stop debconf does not answer, and the script waits".to_owned(),
+                what: "debconf does not answer after db_stop, so the script would hang".to_owned(),
             }),
         }
     }

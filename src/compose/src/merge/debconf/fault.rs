@@ -10,13 +10,13 @@ pub enum DebconfFault {
     Fails { what: String },
     #[error("templates: {0}")]
     Templates(#[from] TemplateFault),
-    #[error("debconf is asked for more than {limit} {what}")]
+    #[error("more than {limit} {what} of debconf")]
     Limit {
         /// Of what there is too much.
         what: &'static str,
         limit: u64,
     },
-    #[error("{question} gets a password, which no image may have")]
+    #[error("{question} sets a password, which images must not contain")]
     Password { question: String },
 }
 
@@ -27,21 +27,21 @@ impl Hint for DebconfFault {
 /// What a layer says of a question and what its package does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PresetFault {
-    #[error("no package that the layer installs asks it")]
+    #[error("not a question of the layer's packages")]
     Unknown {
         /// Questions of the layer's packages with names like it.
         near: Vec<String>,
         known: Vec<String>,
     },
-    #[error("{value:?} is not one of its choices")]
+    #[error("{value:?} is not a valid choice")]
     Choice { value: String, choices: Vec<String> },
-    #[error("it asks for a password, which would be in every copy of the image")]
+    #[error("asks for a password, which every copy of the image would contain")]
     Password,
-    #[error("it is of the type {kind}, which has no answer")]
+    #[error("has the type {kind}, which takes no answer")]
     NoAnswer { kind: String },
     #[error("the templates of {package} cannot be read")]
     Templates { package: String, source: TemplateFault },
-    #[error("it cannot be set")]
+    #[error("cannot be set")]
     Database { source: DebconfFault },
 }
 

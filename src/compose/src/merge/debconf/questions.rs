@@ -27,7 +27,7 @@ impl Files {
     /// Adds an owner to a question, and makes the question.
     pub(super) fn add_owner(&mut self, name: &[u8], owner: &[u8], kind: &[u8]) -> Result<(), DebconfFault> {
         if name.iter().any(u8::is_ascii_control) {
-            let what = format!("a question is named {:?}", String::from_utf8_lossy(name));
+            let what = format!("invalid name of a question: {:?}", String::from_utf8_lossy(name));
             return Err(DebconfFault::Fails { what });
         }
         let is_new = self.file(name).is_none();

@@ -18,11 +18,11 @@ const MAX_FIELDS: usize = 2_000;
 /// Why a file of templates is none. The stanzas are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateFault {
-    #[error("stanza {stanza} has the line {line:?}, which is neither a field nor an indented continuation")]
+    #[error("stanza {stanza}: line {line:?} is neither a field nor a continuation line")]
     Line { stanza: usize, line: String },
-    #[error("stanza {stanza} has the field {field} twice: are two templates parted by an empty line?")]
+    #[error("stanza {stanza}: duplicate field {field}: separate templates by an empty line")]
     Twice { stanza: usize, field: String },
-    #[error("stanza {stanza} has no {field}")]
+    #[error("stanza {stanza}: missing field {field}")]
     Missing { stanza: usize, field: &'static str },
     #[error("has more than {limit} {what}")]
     TooLarge {

@@ -72,14 +72,14 @@ impl Conf<'_> {
             Err(TreeError::NotFound { .. }) => return Ok(()),
             Err(error) => {
                 return Err(refused(LibraryFault::Message(message!(
-                    "is not a valid configuration of libraries: {error}"
+                    "is not a valid configuration of ldconfig: {error}"
                 ))));
             }
         };
         self.files += 1;
         let depth = depth.checked_sub(1).filter(|_| self.files <= MAX_FILES);
         let depth =
-            depth.ok_or_else(|| refused(LibraryFault::Message(Message::new("is included by too many files"))))?;
+            depth.ok_or_else(|| refused(LibraryFault::Message(Message::new("has too many levels of includes"))))?;
         for line in content.split(|byte| *byte == b'\n') {
             let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
             let (word, rest) = line.split_at(line.iter().position(|byte| is_blank(*byte)).unwrap_or(line.len()));
@@ -131,7 +131,7 @@ impl Conf<'_> {
     fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, LibraryFault> {
         if pattern.contains(&b'[') || pattern.contains(&b'\\') {
             return Err(LibraryFault::Message(message!(
-                "includes {:?}: of patterns only * and ? are known",
+                "includes {:?}: patterns only support * and ?",
                 String::from_utf8_lossy(pattern)
             )));
         }
@@ -149,7 +149,7 @@ impl Conf<'_> {
                 next.extend(names.map(|name| [&path, &b"/"[..], &name].concat()));
                 if next.len() > MAX_PATHS {
                     return Err(LibraryFault::Message(message!(
-                        "includes {:?}: fits too many paths",
+                        "includes {:?}: matches too many paths",
                         String::from_utf8_lossy(pattern)
                     )));
                 }

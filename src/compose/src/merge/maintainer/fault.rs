@@ -14,9 +14,9 @@ pub enum ScriptFault {
         /// What it writes to standard error.
         stderr: String,
     },
-    #[error("cannot run here, and only a postinst can wait for the first boot: {reason}")]
+    #[error("cannot run during a bake, and only a postinst can be deferred to the first boot: {reason}")]
     CannotWait { reason: String },
-    #[error("is deferred by a layer, but only a postinst can wait for the first boot")]
+    #[error("is deferred by a layer, but only a postinst can be deferred to the first boot")]
     NotPostinst,
 }
 

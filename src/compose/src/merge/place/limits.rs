@@ -92,7 +92,7 @@ impl Target {
         let path = format!("/{}", show(path).trim_start_matches('/'));
         if let Some(name) = meta.xattrs.keys().find(|name| *name != CAPABILITY && !name.starts_with(b"user.")) {
             return Err(MergeError::Message(message!(
-                "{path}: artifact {artifact} contains it with the extended attribute {}",
+                "{path}: artifact {artifact} sets the extended attribute {}",
                 show(name)
             )));
         }
@@ -122,7 +122,7 @@ impl Target {
             match self.limits.folded.get(&path.to_ascii_lowercase()) {
                 Some((found, first)) if *found != path => {
                     return Err(MergeError::Message(message!(
-                        "{}, which {artifact} contains, differs only in case from {}, which {first} contains",
+                        "{} of {artifact} differs only in case from {} of {first}",
                         show(path),
                         show(found)
                     )));

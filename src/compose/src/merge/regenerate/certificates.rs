@@ -137,7 +137,7 @@ pub(super) fn update(
         let content = target.tree.read(path, MAX_TEXT).unwrap_or_default();
         if certificates(&String::from_utf8_lossy(&content)).len() > 1 {
             warnings.push(format!(
-                "{}: it has several certificates: all are in ca-certificates.crt, but as by update-ca-certificates, none gets a hash link",
+                "{}: contains several certificates: like update-ca-certificates, vmbake adds all to ca-certificates.crt, but creates no hash links",
                 vmbake_common::escape::name(path)
             ));
         }

@@ -29,7 +29,7 @@ pub(super) fn check(target: &Target, packages: &Database, path: &str, layer: &st
     Err(MergeError::Unread {
         path: path.to_owned(),
         layer: layer.to_owned(),
-        what: format!("{MAIN} names it as an indexed table, which postmap would have to make of it"),
-        hint: "use the type texthash, which Postfix reads as it is; or let a unit run `postmap FILE` or `newaliases` before postfix.service",
+        what: format!("{MAIN} uses it as an indexed table, which requires postmap"),
+        hint: "use the type texthash, which needs no index, or run `postmap FILE` or `newaliases` in a unit before postfix.service",
     })
 }

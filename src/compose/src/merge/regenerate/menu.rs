@@ -65,7 +65,7 @@ impl Defaults {
             path: path.to_owned(),
             layer: layer.to_owned(),
             what,
-            hint: "the key `kernel_arguments` appends arguments; other settings of the menu need a base that has them",
+            hint: "use the key `kernel_arguments` to append arguments; for other settings of the menu, use a base that has them",
         };
         let new = read(target).map_err(|what| refused(MAIN, what))?;
         let old = self.of_base(target).map_err(|what| refused(MAIN, what))?;
@@ -153,13 +153,13 @@ impl Change<'_> {
         let idle = |name: &str| name == "GRUB_DISABLE_OS_PROBER" && value(self.new, name) == "true";
         let mut other = names.filter(differs).filter(|name| !known.contains(&name.as_str()) && !idle(name));
         if let Some(name) = other.next() {
-            return Err(format!("a bake cannot apply a change of {name} to it"));
+            return Err(format!("a bake cannot apply changes of {name}"));
         }
         let mut menu = menu.to_owned();
         let (old, new) = (timeout(self.old), timeout(self.new));
         if old != new {
             if menu.matches(&old).count() != 1 {
-                return Err(format!("it does not have the timeout that grub-mkconfig makes of the base's {MAIN}"));
+                return Err(format!("its timeout differs from that in the base's {MAIN}"));
             }
             menu = menu.replace(&old, &new);
         }
@@ -187,7 +187,9 @@ impl Change<'_> {
             let found = old.iter().zip(&new).find(|(old, _)| old.as_str() == args);
             match found {
                 Some((_, new)) => Ok(format!("{before} ro {new}\n")),
-                None => Err(format!("{:?} is not what grub-mkconfig makes of the base's {MAIN}", line.trim())),
+                None => {
+                    Err(format!("{:?} differs from the output of grub-mkconfig for the base's {MAIN}", line.trim()))
+                }
             }
         });
         lines.collect()
@@ -198,7 +200,7 @@ impl Change<'_> {
         let more = [LINUX, NORMAL].map(|name| value(self.new, name).strip_prefix(value(self.old, name)));
         let same = value(self.old, RECOVERY) == value(self.new, RECOVERY);
         let ([Some(more), Some(last)], true) = (more, same) else {
-            return Err("grub-mkconfig did not write it, so that arguments can only be appended".to_owned());
+            return Err("it was not written by grub-mkconfig, so arguments can only be appended".to_owned());
         };
         let more: Vec<&str> = more.split_whitespace().chain(last.split_whitespace()).collect();
         let (mut found, mut out) = (false, String::new());
@@ -212,7 +214,7 @@ impl Change<'_> {
             }
             out.push_str(line.get(text.len()..).unwrap_or_default());
         }
-        if found { Ok(out) } else { Err("it starts no kernel".to_owned()) }
+        if found { Ok(out) } else { Err("it contains no kernel entry".to_owned()) }
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn check(target: &Target, path: &str, layer: &str) -> Result<(), Merg
     Err(MergeError::Unread {
         path: path.to_owned(),
         layer: layer.to_owned(),
-        what: "`depmod` would have to index it for modprobe".to_owned(),
-        hint: "bring it with a modules.dep that lists it; or put it into another directory, and let a unit load it with insmod",
+        what: "modprobe needs an index by `depmod`".to_owned(),
+        hint: "install it with a modules.dep that lists it, or put it into another directory and load it with insmod in a unit",
     })
 }

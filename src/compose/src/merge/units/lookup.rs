@@ -103,11 +103,7 @@ pub(super) fn lookup(target: &Target, scope: Scope, unit: &str, links: ConfigLin
         }
         let own = aliased(&name, base);
         name = own.ok_or_else(|| {
-            fault(
-                target,
-                unit,
-                UnitFault::Occupied { path, found: format!("a link to {to}, which is a unit of another kind") },
-            )
+            fault(target, unit, UnitFault::Occupied { path, found: format!("a link to {to}, a unit of another type") })
         })?;
     }
     Ok(Lookup::Missing)
@@ -152,7 +148,7 @@ fn at(target: &Target, path: &str) -> Result<Option<Found>, MergeError> {
         Kind::Symlink(_) if is_masked(target, path) => Found::Masked,
         Kind::Symlink(to) => match step(target, path, to) {
             Some(to) => Found::Link(to),
-            None => Found::Nothing("link that leads nowhere"),
+            None => Found::Nothing("broken link"),
         },
         found => Found::Nothing(found.name()),
     }))
@@ -208,7 +204,7 @@ fn drop_ins(target: &Target, scope: Scope, unit: &str) -> Result<Vec<String>, Me
         match kind {
             Some(Kind::File(_)) => paths.push(path),
             found => {
-                let found = format!("a {}", found.map_or("link that leads nowhere", Kind::name));
+                let found = format!("a {}", found.map_or("broken link", Kind::name));
                 return Err(fault(target, unit, UnitFault::Occupied { path, found }));
             }
         }

@@ -29,15 +29,14 @@ pub(super) fn fault(target: &Target, layers: &[Layer], unit: &str) -> Option<Str
         return Some(format!("unit {unit} has no ExecStart=, so systemd does not start it"));
     }
     if let Some(program) = start.into_iter().find_map(|command| missing_program(target, layers, command)) {
-        return Some(format!("unit {unit} runs {program}, which the image does not have"));
+        return Some(format!("unit {unit} runs {program}, which is not in the image"));
     }
     let is_dynamic =
         values("DynamicUser").last().is_some_and(|value: &&str| matches!(*value, "yes" | "true" | "1" | "on"));
     let user = *values("User").last()?;
     let is_known =
         is_dynamic || user.is_empty() || user.contains('%') || user.bytes().all(|byte| byte.is_ascii_digit());
-    (!is_known && !has_user(target, user))
-        .then(|| format!("unit {unit} runs as user {user}, which the image does not have"))
+    (!is_known && !has_user(target, user)).then(|| format!("unit {unit} runs as the unknown user {user}"))
 }
 
 /// The settings of the section `[Service]`, and those of `[Unit]`, whose names are others.

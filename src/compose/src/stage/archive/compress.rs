@@ -162,7 +162,7 @@ fn copy(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(source) => {
                 return Err(ArchiveError::Message(
-                    message!("cannot decompress after {total} bytes of output").by(source),
+                    message!("cannot decompress: failed after {total} bytes of output").by(source),
                 ));
             }
         };

@@ -17,7 +17,7 @@ pub enum MemberFault {
     },
     #[error("sparse members are not supported")]
     Sparse,
-    #[error("is not a file, and has a content of {size} bytes")]
+    #[error("is not a file, but has {size} bytes of content")]
     Content { size: i64 },
     #[error(transparent)]
     Record(#[from] PaxFault),

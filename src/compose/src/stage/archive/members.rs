@@ -136,10 +136,7 @@ fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool)
         EntryType::Block if devices => device().map(|(major, minor)| MemberKind::BlockDevice(major, minor))?,
         EntryType::Fifo if devices => MemberKind::Fifo,
         EntryType::Char | EntryType::Block | EntryType::Fifo => {
-            return Err(refused(
-                raw,
-                MemberFault::Message(Message::new("devices and pipes have no place in an artifact")),
-            ));
+            return Err(refused(raw, MemberFault::Message(Message::new("devices and named pipes are not supported"))));
         }
         EntryType::GNUSparse => return Err(refused(raw, MemberFault::Sparse)),
         other => {
@@ -162,7 +159,7 @@ pub(super) fn check_target(target: &[u8], path: &[u8]) -> Result<Vec<u8>, Archiv
     if valid {
         Ok(target.to_vec())
     } else {
-        Err(refused(path, MemberFault::Message(Message::new("target is too long or has a NUL byte in it"))))
+        Err(refused(path, MemberFault::Message(Message::new("target is too long or contains a NUL byte"))))
     }
 }
 
@@ -210,7 +207,7 @@ pub(super) fn clean(name: &[u8]) -> Result<Vec<u8>, ArchiveError> {
         return Err(refused(name, MemberFault::Message(Message::new("name is absolute"))));
     }
     if name.contains(&0) || components(name).any(|part| part == b"..") {
-        return Err(refused(name, MemberFault::Message(Message::new("name has `..` or a NUL byte in it"))));
+        return Err(refused(name, MemberFault::Message(Message::new("name contains `..` or a NUL byte"))));
     }
     Ok(components(name).collect::<Vec<_>>().join(&b'/'))
 }

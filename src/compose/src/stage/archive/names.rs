@@ -27,7 +27,7 @@ impl Names {
         if let Some(link) = prefixes.find(|prefix| self.symlinks.contains(*prefix)) {
             return Err(refused(
                 path,
-                MemberFault::Message(message!("would be placed through the archive's symbolic link {:?}", show(link))),
+                MemberFault::Message(message!("leads through the archive's symbolic link {:?}", show(link))),
             ));
         }
         if self.files.contains(path) || self.symlinks.contains(path) {
@@ -42,7 +42,7 @@ impl Names {
                 return Err(refused(
                     path,
                     MemberFault::Message(message!(
-                        "is a hard link to {:?}, which is not an earlier file",
+                        "is a hard link to {:?}, which is not an earlier file of the archive",
                         show(target)
                     )),
                 ));

@@ -72,7 +72,7 @@ fn choose(
             if entry.kind != MemberKind::Directory {
                 return Err(refused(
                     &entry.path,
-                    MemberFault::Message(message!("has no more than the {strip} components that are stripped")),
+                    MemberFault::Message(message!("has no components left after stripping {strip}")),
                 ));
             }
             if entry.path.is_empty() && keeps_root(&entry) {

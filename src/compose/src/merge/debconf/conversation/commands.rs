@@ -35,7 +35,7 @@ impl Conversation {
         let kind = files.kind(question);
         if !KINDS.contains(&kind.as_slice()) {
             let (name, kind) = (String::from_utf8_lossy(question), String::from_utf8_lossy(&kind));
-            let what = format!("{name} is of the type {kind}, which cannot be asked");
+            let what = format!("{name} has the type {kind}, which is not a question");
             return Err(DebconfFault::Fails { what });
         }
         self.spend(self.asked.len())?;

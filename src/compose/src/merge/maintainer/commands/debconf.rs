@@ -108,7 +108,7 @@ fn prepare(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Result<Option<Ou
     let version = script.args.get(1).copied().unwrap_or_default();
     let config = maintainer::Call { script: "config", source: &source, args: &["configure", version], ..script };
     if let Ran::Waits(reason) = maintainer::on_system(system, &mut *call.files, &config)? {
-        return Ok(Some(Outcome::Deferred(format!("its config waits: {reason}"))));
+        return Ok(Some(Outcome::Deferred(format!("its config script is deferred: {reason}"))));
     }
     if let Some(conversation) = &mut system.conversation {
         conversation.next_script();

@@ -15,7 +15,7 @@ pub(super) fn getent(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
         "shadow" => (&tables.shadow, false),
         "gshadow" => (&tables.gshadow, false),
         "hosts" | "ahosts" | "ahostsv4" | "ahostsv6" => {
-            return Ok(Outcome::Deferred("names of hosts are the machine's".to_owned()));
+            return Ok(Outcome::Deferred("host names are only known on the machine".to_owned()));
         }
         "services" => return listed(system, call, "/etc/services", keys),
         "protocols" => return listed(system, call, "/etc/protocols", keys),
