@@ -259,7 +259,7 @@ def upgraded():
     both = bake("two", [*bundles, "../rke2.oci"], "--upgrade-bundles")
     case("two distributions in one image are refused", both.returncode == 1 and "bundle distro.k3s conflicts with kubernetes" in both.stderr, both.stderr)
     silent = bake("two", bundles)
-    case("a newer version is not taken by chance", silent.returncode == 1 and "version 1.0.0 is locked, this is 1.1.0" in silent.stderr, silent.stderr)
+    case("a newer expected the locked version is not taken by chance", silent.returncode == 1 and "version 1.0.0, found 1.1.0" in silent.stderr, silent.stderr)
     done = bake("two", bundles, "--upgrade-bundles")
     case("a newer version is taken on request, with the other examples", done.returncode == 0, done.stderr)
     if done.returncode == 0:
@@ -270,7 +270,7 @@ def upgraded():
         own = [line for line in listed[0] if not line.split(" ")[-1].startswith(f"{STATE}/.")]
         case(f"both versions have the same in {STATE}, and nothing of the bundle", listed[0] == listed[1] and not own, listed)
     old = bake("two", ["../heartbeat.oci"], "--upgrade-bundles", "--force")
-    case("the older one is refused", old.returncode == 1 and "version 1.0.0 is lower than 1.1.0, which is locked" in old.stderr, old.stderr)
+    case("the older one is refused", old.returncode == 1 and "version 1.0.0 is lower than the locked version 1.1.0" in old.stderr, old.stderr)
 
 
 def boot(name, image, user_data, *checks):

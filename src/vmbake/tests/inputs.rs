@@ -154,7 +154,7 @@ fn other_special_files_and_directories_are_refused_by_their_type() {
         ("/dev/null", "a character device"),
     ] {
         let (ended, code, said) = end(start(dir.path(), &["verify", "image", "release", "--policy", name]));
-        let expected = format!("it is {kind}, not a regular file");
+        let expected = format!("expected a regular file, found {kind}");
         assert!(ended && code == Some(1) && said.contains(&expected) && said.contains(name), "{name}: {said}");
     }
 }

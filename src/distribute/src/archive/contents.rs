@@ -136,8 +136,9 @@ impl Contents {
     pub(super) fn document(&self, reference: &BlobReference) -> Result<Vec<u8>, ArchiveError> {
         let name = blob_name(&reference.digest);
         let member = self.members.get(&reference.digest).filter(|member| member.len == reference.size);
-        let member = member
-            .ok_or_else(|| meaning(&self.path, &name, "is listed in a document, but missing or of another length"))?;
+        let member = member.ok_or_else(|| {
+            meaning(&self.path, &name, "is listed in a document, but missing or of a different length")
+        })?;
         let bytes = content(&*self.archive, &self.path, member)?;
         let (found, _) = reference.digest.of_stream(&bytes[..]).map_err(|source| self.unreadable(source))?;
         match found == reference.digest {
@@ -159,7 +160,7 @@ impl Contents {
         for blob in [&reference, &manifest.config].into_iter().chain(&manifest.layers) {
             let known = self.listed.entry(blob.digest).or_insert_with(|| blob.clone());
             if (known.size, known.is_held()) != (blob.size, blob.is_held()) {
-                return Err(meaning(&self.path, &name, &format!("lists {} twice, with different values", blob.digest)));
+                return Err(meaning(&self.path, &name, &format!("lists {} twice with different values", blob.digest)));
             }
         }
         self.manifests.push(manifest);
@@ -176,7 +177,7 @@ impl Contents {
             match self.members.get(digest) {
                 None if blob.is_held() => {}
                 None => problem("missing", digest, format!("{}, {} bytes", called(blob), blob.size)),
-                Some(_) if blob.is_held() => problem("extra", digest, "listed as left out".to_owned()),
+                Some(_) if blob.is_held() => problem("extra", digest, "listed as excluded".to_owned()),
                 Some(member) if member.len != blob.size => {
                     problem("damaged", digest, format!("{} bytes, but {} bytes are listed", member.len, blob.size));
                 }
@@ -213,7 +214,7 @@ fn read_first(
     name: &str,
 ) -> Result<Vec<u8>, ArchiveError> {
     let member = members.next().filter(|member| member.name == name);
-    let member = member.ok_or_else(|| meaning(path, name, "is not at its place in the archive"))?;
+    let member = member.ok_or_else(|| meaning(path, name, "is in the wrong place of the archive"))?;
     content(archive, path, &member)
 }
 

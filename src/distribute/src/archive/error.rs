@@ -22,7 +22,7 @@ pub enum ArchiveError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{name:?}: not a valid member name")]
     Name { name: String },
-    #[error("{path}: contains {}, but archives do not support bundles", bundles.join(", "))]
+    #[error("{path}: archives do not support bundles, found {}", bundles.join(", "))]
     Bundles {
         path: PathBuf,
         /// Their names or references.

@@ -49,7 +49,7 @@ pub fn complaints(bundle: &BundleContents) -> Vec<String> {
 fn digests(bundle: &BundleContents, found: &mut BTreeSet<String>) {
     let there: BTreeMap<&String, _> = bundle.own.iter().map(|layer| (&layer.schema.name, layer.digest)).collect();
     if bundle.own.is_empty() {
-        found.insert("has no layer".to_owned());
+        found.insert("no layers".to_owned());
     }
     if !bundle.is_packed {
         return;
@@ -57,16 +57,16 @@ fn digests(bundle: &BundleContents, found: &mut BTreeSet<String>) {
     for (name, digest) in &bundle.document.layers {
         match there.get(name) {
             None => {
-                found.insert(format!("layer {name}: is named by bundle.json, but missing"));
+                found.insert(format!("layer {name}: listed in bundle.json, but missing"));
             }
             Some(other) if other != digest => {
-                found.insert(format!("layer {name}: has digest {other}, bundle.json says {digest}"));
+                found.insert(format!("layer {name}: expected digest {digest} of bundle.json, found {other}"));
             }
             Some(_) => {}
         }
     }
     for name in there.keys().filter(|name| !bundle.document.layers.contains_key(**name)) {
-        found.insert(format!("layer {name}: is not named by bundle.json"));
+        found.insert(format!("layer {name}: not listed in bundle.json"));
     }
 }
 
@@ -91,7 +91,8 @@ fn through_link(own: &[Effect], effect: &Effect, found: &mut BTreeSet<String>) {
     let links = own.iter().filter(|other| other.key == "symlinks" && effect.value != other.value);
     for link in links.filter(|link| effect.kind.asked_by() == "paths" && is_below(&effect.value, &link.value)) {
         let Effect { value, layer, key, .. } = effect;
-        found.insert(format!("layer {layer}: `{key}`: {value:?} goes through the link {:?} of the bundle", link.value));
+        found
+            .insert(format!("layer {layer}: `{key}`: {value:?} leads through the link {:?} of the bundle", link.value));
     }
 }
 
@@ -102,7 +103,9 @@ fn kept(bundle: &BundleContents, effect: &Effect, found: &mut BTreeSet<String>) 
     let is_content = matches!(kind, EffectKind::Write | EffectKind::Unpack | EffectKind::Change);
     let is_kept = bundle.document.state.iter().any(|path| is_below(value, &real(path)));
     if is_content && is_kept && !key.starts_with("first_boot/") {
-        found.insert(format!("layer {layer}: `{key}`: {value:?} is in `state` of bundle.json, which machines keep"));
+        found.insert(format!(
+            "layer {layer}: `{key}`: {value:?} is in `state` of bundle.json, which updates of machines keep"
+        ));
     }
 }
 
@@ -112,13 +115,13 @@ fn names(bundle: &BundleContents, layer: &Layer, say: &mut impl FnMut(String)) {
     let schema = &layer.schema;
     let prefix = format!("{}.", document.publisher);
     if !document.owns(&schema.name) {
-        say(format!("its name does not begin with {prefix:?}"));
+        say(format!("its name does not start with {prefix:?}"));
     }
     for (_, name, _) in schema.installs().filter(|(_, name, _)| !document.owns(name)) {
-        say(format!("the name of artifact {name:?} does not begin with {prefix:?}"));
+        say(format!("the name of artifact {name:?} does not start with {prefix:?}"));
     }
     for os in document.os.iter().filter(|os| !schema.os.contains(*os)) {
-        say(format!("does not support {os}, for which the bundle is"));
+        say(format!("does not support {os}, which the bundle is for"));
     }
 }
 
@@ -201,7 +204,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         ("first_boot/receive", first_boot.as_ref().is_some_and(|plan| plan.receive.is_some())),
     ];
     for (key, _) in of_the_image.iter().filter(|(_, is_there)| *is_there) {
-        say(format!("`{key}` belongs to the image, not to a bundle"));
+        say(format!("`{key}` is not supported in a bundle: set it in a layer of the image"));
     }
     for (name, account) in &schema.users {
         // Its groups are compared with the grants.
@@ -216,9 +219,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
             ssh_authorized_keys,
         } = account;
         if password_hash.is_some() || !ssh_authorized_keys.is_empty() {
-            say(format!(
-                "`users`: {name} may log in by a password or keys, which belong to the image, not to a bundle"
-            ));
+            say(format!("`users`: {name} can log in with a password or keys, which are not supported in a bundle"));
         }
     }
     let not_carried = [
@@ -227,10 +228,10 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         ("container_images", !container_images.is_empty()),
     ];
     if !local_files.is_empty() {
-        say("`local_files` cannot travel in a bundle: publish the files, and name them in `downloads`".to_owned());
+        say("`local_files` is not supported in a bundle: publish the files and list them in `downloads`".to_owned());
     }
     for (key, _) in not_carried.iter().filter(|(_, is_there)| *is_there) {
-        say(format!("`{key}` cannot travel in a bundle: what an image gets of them depends on the image"));
+        say(format!("`{key}` is not supported in a bundle: the result depends on the image"));
     }
 }
 
@@ -259,7 +260,7 @@ fn boot_configs(bundle: &BundleContents, own: &[Effect], layer: &Layer, say: &mu
         let Some(text) = files.get(path).filter(|_| *key == "files") else {
             // A bake reads the file of an artifact.
             if *key != "install" {
-                say(format!("`{key}`: {path:?} has effects at boot, and `asks/paths` does not name that path"));
+                say(format!("`{key}`: {path:?} takes effect at boot, but is not in `asks/paths`"));
             }
             continue;
         };
@@ -286,7 +287,7 @@ fn boot_configs(bundle: &BundleContents, own: &[Effect], layer: &Layer, say: &mu
                 BootEffect::Member { user, group } => {
                     format!("{user:?} and {group:?} are not both users or groups of the bundle's layers")
                 }
-                BootEffect::Unknown => "not supported in a bundle unless `asks/paths` names the file".to_owned(),
+                BootEffect::Unknown => "not supported in a bundle unless `asks/paths` lists the file".to_owned(),
             };
             say(format!("{path}:{line}: {what}"));
         }
@@ -304,7 +305,7 @@ fn fragment(bundle: &BundleContents, found: &mut BTreeSet<String>) {
             ("archives", serde_json::Value::Object(archives)) => archives.keys().map(String::as_str).collect(),
             ("dependencies", serde_json::Value::Array(all)) => {
                 for one in all.iter().filter(|one| one["proof"] == "first-use") {
-                    found.insert(format!("sources.json: nothing proves {}, but its first download", one["name"]));
+                    found.insert(format!("sources.json: {} has no proof other than its first download", one["name"]));
                 }
                 all.iter().map(|one| one["name"].as_str().unwrap_or_default()).collect()
             }
@@ -314,7 +315,7 @@ fn fragment(bundle: &BundleContents, found: &mut BTreeSet<String>) {
             }
         };
         for name in names.into_iter().filter(|name| !bundle.document.owns(name)) {
-            found.insert(format!("sources.json: {name:?} does not begin with \"{}.\"", bundle.document.publisher));
+            found.insert(format!("sources.json: {name:?} does not start with \"{}.\"", bundle.document.publisher));
         }
     }
 }

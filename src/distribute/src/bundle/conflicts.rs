@@ -71,7 +71,7 @@ fn twice(bundles: &[&BundleContents]) -> Vec<String> {
     titles
         .windows(2)
         .filter(|pair| pair.first() == pair.last())
-        .map(|pair| format!("bundle {} is there twice", pair.first().map_or("", String::as_str)))
+        .map(|pair| format!("duplicate bundle {}", pair.first().map_or("", String::as_str)))
         .collect()
 }
 
@@ -86,23 +86,23 @@ fn alone(target: &Target, own: &Side<'_>, document: &BundleDocument, sides: &[Si
     ] {
         if !is_for(list, value) {
             let known = list.iter().cloned().collect::<Vec<_>>().join(", ");
-            say(format!("is not for {what} {value}, only for {known}"));
+            say(format!("does not support {what} {value}: expected one of: {known}"));
         }
     }
     if let (Some(demand), Ok(version)) = (&document.vmbake, env!("CARGO_PKG_VERSION").parse())
         && !demand.admits(&version)
     {
-        say(format!("is for vmbake {demand}, and this is {version}"));
+        say(format!("requires vmbake {demand}, found {version}"));
     }
     for need in &document.requires {
         let Need { layer: Some(name), version, .. } = need else { continue };
         let there = sides.iter().flat_map(|side| &side.layers).find(|layer| layer.schema.name == *name);
         match (there, version) {
-            (None, _) => say(format!("requires {}, which is not there", need.describe())),
+            (None, _) => say(format!("requires {}, which is missing", need.describe())),
             (Some(layer), Some(demand)) => {
                 let version = &layer.schema.version;
                 if !version.parse().is_ok_and(|version| demand.admits(&version)) {
-                    say(format!("requires {}, and there is {version}", need.describe()));
+                    say(format!("requires {}, found {version}", need.describe()));
                 }
             }
             (Some(_), None) => {}
@@ -119,7 +119,7 @@ fn unheard(sides: &[Side<'_>], found: &mut Vec<String>) {
     for (side, names) in sides.iter().filter(|side| side.document.is_some()).map(|side| (side, variables(side))) {
         if !names.is_empty() {
             let names = names.into_keys().collect::<Vec<_>>().join(", ");
-            found.push(format!("{} has settings ({names}), and no layer of the image has `inputs` of the first boot, as the layer settings has", side.name));
+            found.push(format!("{} has settings ({names}), but no layer of the image has `inputs` of the first boot, such as the layer settings", side.name));
         }
     }
 }
@@ -149,9 +149,9 @@ fn between(one: &Side<'_>, other: &Side<'_>, found: &mut Vec<String>) {
     both("program of `exec`", execs(one), execs(other));
     both("id", ids(one), ids(other));
     both("unit", units(one), units(other));
-    both("a received file called", received(one), received(other));
-    both("another value of sysctl", sysctl(one), sysctl(other));
-    both("another mode or owner of directory", directories(one), directories(other));
+    both("received file", received(one), received(other));
+    both("different values of sysctl", sysctl(one), sysctl(other));
+    both("a different mode or owner of directory", directories(one), directories(other));
     if let (Some(first), Some(second)) = (one.document, other.document) {
         let ports =
             |document: &BundleDocument| document.asks.ports.iter().map(|port| (port.clone(), String::new())).collect();
@@ -171,7 +171,7 @@ fn values(one: &Side<'_>, other: &Side<'_>, found: &mut Vec<String>) {
     for (setter, reader) in [(one, other), (other, one)].into_iter().filter(|(setter, _)| setter.document.is_some()) {
         for name in set_values(setter).intersection(&known_names(reader)) {
             found.push(format!(
-                "{} sets variable {name} in `first_boot/values`, which {} has or reads",
+                "{} sets variable {name} in `first_boot/values`, which {} declares or reads",
                 setter.name, reader.name
             ));
         }
@@ -184,7 +184,7 @@ fn clash(first: &Effect, second: &Effect) -> Option<String> {
     let (one, two) = (first.value.as_str(), second.value.as_str());
     let is_same = one == two;
     match (first.kind, second.kind) {
-        (User, User) if is_same => Some(format!("both make {one}")),
+        (User, User) if is_same => Some(format!("both create {one}")),
         (Write, Write) if is_same => Some(format!("both write {one}")),
         (Write | Directory, Write | Directory) if !is_same && one.eq_ignore_ascii_case(two) => {
             Some(format!("{one} and {two} differ only in case"))
@@ -192,8 +192,8 @@ fn clash(first: &Effect, second: &Effect) -> Option<String> {
         (Write, Directory) | (Directory, Write) if is_same => Some(format!("{one} is a file and a directory")),
         (Write, Write | Directory | Unpack) if is_below(two, one) => Some(format!("{two} is below the file {one}")),
         (Write | Directory | Unpack, Write) if is_below(one, two) => Some(format!("{one} is below the file {two}")),
-        (Change, Write) if first.changes(two) => Some(format!("{one} is changed, and {two} is the other's")),
-        (Write, Change) if second.changes(one) => Some(format!("{two} is changed, and {one} is the other's")),
+        (Change, Write) if first.changes(two) => Some(format!("{one} is changed, but {two} belongs to the other")),
+        (Write, Change) if second.changes(one) => Some(format!("{two} is changed, but {one} belongs to the other")),
         (Change, Change) if is_same && first.pattern == second.pattern => Some(format!("both change {one}")),
         _ => None,
     }

@@ -212,7 +212,7 @@ impl BundleDocument {
     /// The first thing that is wrong, with its key.
     fn fault(&self) -> Option<(String, String)> {
         if self.schema != SCHEMA {
-            return Some(("schema".to_owned(), format!("{} is not {SCHEMA}, which this program reads", self.schema)));
+            return Some(("schema".to_owned(), format!("unsupported schema {}: expected {SCHEMA}", self.schema)));
         }
         self.names().or_else(|| self.needs()).or_else(|| self.asked()).or_else(|| self.packed())
     }
@@ -249,10 +249,10 @@ impl BundleDocument {
             let names: Vec<&String> = [layer, program, library, module].into_iter().flatten().collect();
             let what = match &names[..] {
                 [name] if version.is_some() && layer.is_none() => {
-                    Some(format!("{name:?} is not a layer, so `version` does not apply"))
+                    Some(format!("{name:?} is not a layer: `version` only applies to layers"))
                 }
                 [name] => validate::plain_or_mixed(name),
-                _ => Some("has not exactly one of `layer`, `program`, `library` and `module`".to_owned()),
+                _ => Some("expected exactly one of `layer`, `program`, `library` and `module`".to_owned()),
             };
             Some((format!("requires/{index}"), what?))
         })
@@ -273,12 +273,12 @@ impl BundleDocument {
     /// What `pack` writes.
     fn packed(&self) -> Option<(String, String)> {
         let foreign = |name: &String| {
-            (!self.owns(name)).then(|| format!("{name:?} does not begin with {:?}", format!("{}.", self.publisher)))
+            (!self.owns(name)).then(|| format!("{name:?} does not start with {:?}", format!("{}.", self.publisher)))
         };
         let place = |place: &String| {
             let known =
                 place.rsplit_once('.').is_some_and(|(os, arch)| self.os.contains(os) && self.arch.contains(arch));
-            (!known).then(|| format!("{place:?} is not OS.ARCH of its `os` and `arch`"))
+            (!known).then(|| format!("{place:?} does not match `os` and `arch`: expected OS.ARCH"))
         };
         let own = |key: &str, what: Option<String>| Some((key.to_owned(), what?));
         own("layers", self.layers.keys().find_map(foreign))

@@ -39,7 +39,7 @@ pub enum BundleError {
         key: String,
         what: String,
     },
-    #[error("{path}: has {what}")]
+    #[error("{path}: contains {what}")]
     Limit {
         path: PathBuf,
         /// What it has too much of.
@@ -47,15 +47,15 @@ pub enum BundleError {
     },
     #[error("{}", lines(path, complaints))]
     Unsound { path: PathBuf, complaints: Vec<String> },
-    #[error("{target}: artifact {name} is neither a download of a layer nor in sources.json")]
+    #[error("{target}: artifact {name} is neither in `downloads` of a layer nor in sources.json")]
     NoSource { name: String, target: String },
-    #[error("{name}: is not pinned, or no longer proven")]
+    #[error("{name}: not pinned, or the pin is no longer verified")]
     Unpinned { name: String },
-    #[error("{name}: is pinned in pins.json, and that is not proven")]
+    #[error("{name}: the pin in pins.json cannot be verified")]
     PinLost { name: String, source: Box<LinkError> },
-    #[error("{digest}: is not in the store")]
+    #[error("{digest}: not in the store")]
     NoBlob { digest: Box<Digest> },
-    #[error("{path}: has digest {found}, not {expected}")]
+    #[error("{path}: expected digest {expected}, found {found}")]
     Damaged {
         path: PathBuf,
         /// The digest that it should have.
@@ -82,9 +82,9 @@ pub enum BundleError {
     Publish(#[from] PublishError),
     #[error("{path}: {name}: {what}")]
     Layout { path: PathBuf, name: String, what: String },
-    #[error("{name}: has neither a tag nor a digest")]
+    #[error("{name}: neither tag nor digest given")]
     Unnamed { name: String },
-    #[error("{name}: stands for {found}, not for {expected}")]
+    #[error("{name}: tag refers to {found}, expected {expected}")]
     Moved {
         name: String,
         /// The digest that its index should have.
@@ -93,11 +93,11 @@ pub enum BundleError {
     },
     #[error("{path}: not signed by {signer}: {reason}")]
     NotSigned { path: PathBuf, signer: String, reason: String },
-    #[error("{name}: is in a registry")]
+    #[error("{name}: bundles in a registry are not supported here")]
     Remote { name: String },
-    #[error("{name}: stands for {found}, not for {expected}")]
+    #[error("{name}: tag refers to {found}, expected {expected}")]
     Tagged { name: String, expected: Box<Digest>, found: Box<Digest> },
-    #[error("{path}: not found, so bundles of {name} are not trusted")]
+    #[error("{path}: not found: bundles of {name} are not trusted")]
     NoPublisher {
         name: String,
         /// The file that would say whom to believe.
@@ -111,11 +111,11 @@ pub enum BundleError {
     Locked { title: String, what: String },
     #[error("{}", conflicts.iter().map(escape::line).collect::<Vec<_>>().join("\n"))]
     Conflicts { conflicts: Vec<String> },
-    #[error("{name}: has no tag, and {path} has no bundle of it")]
+    #[error("{name}: no tag given, and no bundle of that name in {path}")]
     NotLocked { name: String, path: PathBuf },
-    #[error("{name}: expected bundle {expected}, as in bundles.lock.json, found {found}")]
+    #[error("{name}: expected bundle {expected} of bundles.lock.json, found {found}")]
     OtherBundle { name: String, expected: String, found: String },
-    #[error("{name}: has no tag that is a version")]
+    #[error("{name}: no tag is a version")]
     NoVersion { name: String },
     #[error("bundle {title}: {why}")]
     NoReference {
@@ -123,7 +123,7 @@ pub enum BundleError {
         title: String,
         why: String,
     },
-    #[error("layer {layer}: names {fixed}, and {with} is another bundle {title}")]
+    #[error("layer {layer}: names {fixed}, but {with} is a different bundle {title}")]
     Fixed {
         layer: String,
         title: String,
@@ -133,7 +133,7 @@ pub enum BundleError {
     },
     #[error("newly required without a default: {variables}; nothing was written")]
     NewlyRequired { variables: String },
-    #[error("bundle {title}: artifact {name} is not proven")]
+    #[error("bundle {title}: artifact {name} cannot be verified")]
     Unproven { title: String, name: String, source: Box<LinkError> },
     #[error("not trusting {name}: stdin is not a terminal (use --yes)")]
     Unattended { name: String },
@@ -143,7 +143,7 @@ pub enum BundleError {
     Registry(#[from] RegistryError),
     #[error(transparent)]
     Pull(#[from] PullError),
-    #[error("cannot write a document as JSON")]
+    #[error("cannot serialize a document as JSON")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     File(#[from] FileError),

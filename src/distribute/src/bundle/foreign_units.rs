@@ -21,9 +21,7 @@ pub(super) fn foreign_units(bundle: &BundleContents, own: &[Effect], layer: &Lay
     let asked: BTreeSet<String> = bundle.document.asks.paths.iter().map(|path| real(path)).collect();
     let of_layer = own.iter().filter(|effect| effect.layer == layer.schema.name && effect.pattern.is_none());
     let mut refuse = |path: &str, unit: &str| {
-        say(format!(
-            "{path}: concerns {unit}, which the bundle does not bring, and `asks/paths` does not name that path"
-        ));
+        say(format!("{path}: configures {unit}, which is not a unit of the bundle, without that path in `asks/paths`"));
     };
     for effect in of_layer {
         let path = &effect.value;
@@ -136,7 +134,7 @@ fn named(own: &[Effect], layer: &Layer, say: &mut impl FnMut(String)) {
     ];
     for (key, units) in named {
         for unit in units.into_iter().filter(|unit| !is_own(unit)) {
-            say(format!("`{key}`: the bundle does not have unit {unit}"));
+            say(format!("`{key}`: unit {unit} is not a unit of the bundle"));
         }
     }
 }

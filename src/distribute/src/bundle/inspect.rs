@@ -116,7 +116,7 @@ impl BundleSummary {
             &match self.signatures {
                 None => String::new(),
                 Some(0) => "no".to_owned(),
-                Some(_) => "yes, not verified: `vmbake bundle verify` checks by whom".to_owned(),
+                Some(_) => "yes, not verified: use `vmbake bundle verify`".to_owned(),
             },
         );
         lines.into_text()

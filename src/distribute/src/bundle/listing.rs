@@ -29,7 +29,7 @@ pub(super) fn is_index(media_type: &str, artifact_type: &str) -> bool {
 pub(super) fn bundle(path: &Path, listed: &[Descriptor], read: &Reader<'_>) -> Result<Option<Descriptor>, BundleError> {
     let indexes: Vec<&Descriptor> = listed.iter().filter(|entry| entry.media_type.to_string() == INDEX).collect();
     if indexes.len() > MAX_TRIED {
-        let what = format!("{} indexes in index.json, more than the {MAX_TRIED} that are read", indexes.len());
+        let what = format!("{} indexes in index.json, more than the limit of {MAX_TRIED}", indexes.len());
         return Err(BundleError::Limit { path: path.to_owned(), what });
     }
     let mut found: Option<&Descriptor> = None;

@@ -81,7 +81,7 @@ impl BundleLock {
         match lock.schema {
             SCHEMA => Ok(lock),
             _ => {
-                let (key, what) = ("schema".to_owned(), format!("is not {SCHEMA}, which this program reads"));
+                let (key, what) = ("schema".to_owned(), format!("unsupported schema: expected {SCHEMA}"));
                 Err(BundleError::Document { path, key, what })
             }
         }
@@ -131,20 +131,22 @@ impl BundleLock {
         let mut taken = BTreeMap::new();
         if let Some(locked) = self.bundles.get(&title) {
             if let Some(other) = locked.taken.get(&version.to_string()).filter(|other| **other != digest) {
-                return refused(format!("version {version} was {other}, and is {digest} now: a version never changes"));
+                return refused(format!(
+                    "version {version} has digest {digest}, expected {other}: the content of a version must never change"
+                ));
             }
             let order = version.compare(&locked.version);
             let upgrade = document.upgrade.as_ref().filter(|_| order.is_gt());
             if locked.digest != digest && !rules.upgrade {
-                return refused(format!("version {} is locked, this is {version}", locked.version));
+                return refused(format!("expected the locked version {}, found {version}", locked.version));
             }
             if order.is_lt() && !rules.downgrade {
-                return refused(format!("version {version} is lower than {}, which is locked", locked.version));
+                return refused(format!("version {version} is lower than the locked version {}", locked.version));
             }
             if let Some(upgrade) = upgrade.filter(|upgrade| !upgrade.from.admits(&locked.version)) {
                 let from = &upgrade.from;
                 return refused(format!(
-                    "version {version} takes the place of {from} only, and {} is locked",
+                    "version {version} only replaces {from}, but the locked version is {}",
                     locked.version
                 ));
             }

@@ -180,7 +180,7 @@ impl Documents {
         let arches = index.manifests.iter().map(|entry| entry.platform().map_or("", |(_, arch)| arch));
         match arches.eq(document.arch.iter().map(String::as_str)) {
             true => Ok(Self { index, manifests, first, document }),
-            false => Err(wrong("does not have one manifest for each architecture of bundle.json")),
+            false => Err(wrong("expected one manifest for each architecture of bundle.json")),
         }
     }
 }
@@ -194,7 +194,7 @@ fn manifest(place: &BundlePlace, entry: &Descriptor) -> Result<ArtifactManifest,
     let wrong =
         |what: &str| BundleError::Layout { path: place.path(), name: entry.digest.to_string(), what: what.to_owned() };
     if entry.artifact_type.as_deref() != Some(BUNDLE) || entry.media_type.to_string() != MANIFEST {
-        return Err(wrong("is named by the index, but is not the manifest of a bundle"));
+        return Err(wrong("is listed in the index, but not the manifest of a bundle"));
     }
     let manifest: ArtifactManifest = parse(&place.path(), &place.document(entry)?)?;
     let is_sound = manifest.schema_version == 2
@@ -219,7 +219,7 @@ fn one<'a>(path: &Path, manifest: &'a ArtifactManifest, kind: &str) -> Result<Op
     match (found.next(), found.next()) {
         (only, None) => Ok(only),
         (_, Some(second)) => {
-            let (name, what) = (second.digest.to_string(), format!("is a second {kind}"));
+            let (name, what) = (second.digest.to_string(), format!("duplicate {kind}"));
             Err(BundleError::Layout { path: path.to_owned(), name, what })
         }
     }
@@ -256,14 +256,14 @@ fn blobs(
                 {
                     continue;
                 }
-                (BLOB, Some(_)) => "has another length than bundle.json says",
-                _ => "is foreign: bundle.json does not name it",
+                (BLOB, Some(_)) => "length differs from bundle.json",
+                _ => "is not listed in bundle.json",
             };
             let name = layer.digest.to_string();
             return Err(BundleError::Layout { path: path.to_owned(), name, what: what.to_owned() });
         }
         if let Some((digest, _)) = named.first_key_value() {
-            let (name, what) = (digest.to_string(), "is named by bundle.json, and not by the manifest".to_owned());
+            let (name, what) = (digest.to_string(), "is listed in bundle.json, but not in the manifest".to_owned());
             return Err(BundleError::Layout { path: path.to_owned(), name, what });
         }
     }
@@ -283,7 +283,7 @@ fn unpack(place: &BundlePlace, document: &BundleDocument, of: &Descriptor, to: &
         if !inside
             .is_some_and(|(_, rest)| rest == "layer.json" || rest.starts_with("files/") || rest.starts_with("README"))
         {
-            let what = "is in the tar file of layers, and no file of a layer that bundle.json names".to_owned();
+            let what = "is in the tar file of layers, but not a file of a layer of bundle.json".to_owned();
             return Err(BundleError::Layout { path, name: name.clone(), what });
         }
     }

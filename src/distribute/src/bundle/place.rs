@@ -62,7 +62,7 @@ impl BundlePlace {
                 let mut by_name = BTreeMap::new();
                 for member in members(&*tar, path)? {
                     if let Some(twice) = by_name.insert(member.name.clone(), member) {
-                        return Err(place_error(path, &twice.name, "is there twice"));
+                        return Err(place_error(path, &twice.name, "is duplicated"));
                     }
                 }
                 Self::Tar { path: path.to_owned(), tar, members: by_name }
@@ -70,7 +70,7 @@ impl BundlePlace {
         };
         match place.file(MARKER_FILE, MAX_DOCUMENT)? == MARKER.as_bytes() {
             true => Ok(place),
-            false => Err(place_error(path, MARKER_FILE, "is not that of an image layout")),
+            false => Err(place_error(path, MARKER_FILE, "is not the marker of an image layout")),
         }
     }
 
@@ -111,7 +111,7 @@ impl BundlePlace {
             _ => {
                 let found = listing::bundle(&self.path(), &self.listed()?, &|entry| self.document(entry))?;
                 let found =
-                    found.ok_or_else(|| place_error(&self.path(), INDEX_FILE, "does not list exactly one bundle"))?;
+                    found.ok_or_else(|| place_error(&self.path(), INDEX_FILE, "expected exactly one bundle"))?;
                 Ok((found.digest, self.document(&found)?))
             }
         }
@@ -131,7 +131,7 @@ impl BundlePlace {
     /// A blob of at most `limit` bytes.
     pub fn blob(&self, of: &Descriptor, limit: u64) -> Result<Vec<u8>, BundleError> {
         if of.size > limit {
-            let what = format!("{} of {} bytes, more than the {limit} that are read", of.digest, of.size);
+            let what = format!("{} of {} bytes, more than the limit of {limit}", of.digest, of.size);
             return Err(BundleError::Limit { path: self.path(), what });
         }
         let bytes = match self {
@@ -201,7 +201,7 @@ impl BundlePlace {
         let (path, at) = match self {
             Self::Folder(folder) => (folder.join(name), 0),
             Self::Tar { path, members, .. } => {
-                let member = members.get(name).ok_or_else(|| place_error(path, name, "is not there"))?;
+                let member = members.get(name).ok_or_else(|| place_error(path, name, "is missing"))?;
                 (path.clone(), member.at)
             }
             Self::Registry { name, .. } => return Err(BundleError::Remote { name: name.to_string() }),
@@ -229,7 +229,7 @@ impl BundlePlace {
         match u64::try_from(bytes.len()).is_ok_and(|len| len == of.size) {
             true => Ok(bytes),
             false => {
-                let what = format!("has {} bytes, its descriptor says {}", bytes.len(), of.size);
+                let what = format!("has {} bytes, expected {} as in its descriptor", bytes.len(), of.size);
                 Err(place_error(&self.path(), &blob_name(&of.digest), &what))
             }
         }
@@ -271,7 +271,7 @@ impl BundlePlace {
                 }
             }
             Self::Tar { path, tar, members } => {
-                let member = members.get(name).ok_or_else(|| place_error(path, name, "is not there"))?;
+                let member = members.get(name).ok_or_else(|| place_error(path, name, "is missing"))?;
                 if member.len > limit {
                     return Err(too_long());
                 }
@@ -299,7 +299,7 @@ fn open(path: &Path) -> std::io::Result<File> {
         meta if meta.is_file() => Ok(file),
         meta => Err(std::io::Error::new(
             std::io::ErrorKind::InvalidInput,
-            format!("it is {}, not a regular file", input::kind(&meta)),
+            format!("expected a regular file, found {}", input::kind(&meta)),
         )),
     }
 }

@@ -69,9 +69,9 @@ impl Publisher {
         };
         match &publisher {
             one if one.schema != SCHEMA => fault("schema", "is not 1"),
-            one if one.publisher != name => fault("publisher", "is not the name of the file"),
+            one if one.publisher != name => fault("publisher", "does not match the name of the file"),
             one if !one.names.starts_with(&format!("{name}.")) => {
-                fault("names", "does not begin with the publisher's name and a dot")
+                fault("names", "does not start with the publisher's name and a dot")
             }
             _ => match publisher.signer(&path) {
                 Ok(_) => Ok(publisher),
@@ -108,7 +108,8 @@ impl Publisher {
     /// Adds what was granted before, if it was granted to the same; `path` is for messages.
     pub fn widen(&mut self, known: &Self, path: &Path) -> Result<(), BundleError> {
         if (&known.key, &known.identity, &known.issuer) != (&self.key, &self.identity, &self.issuer) {
-            let what = "is another one: remove the file if the publisher has told you so".to_owned();
+            let what = "differs from that in the file: remove the file only if the publisher has announced the change"
+                .to_owned();
             return Err(BundleError::Publisher { path: path.to_owned(), key: "key".to_owned(), what });
         }
         let Permissions { paths, setuid, users, scripts, commands, ports } = known.allows.clone();
@@ -147,7 +148,7 @@ impl Publisher {
             (None, Some(identity), Some(issuer)) if !identity.is_empty() && !issuer.is_empty() => {
                 Signer::Certificate { identity: identity.clone(), issuer: issuer.clone() }
             }
-            _ => return Err(fault("key", "has neither a key, nor an identity with its issuer, or both".to_owned())),
+            _ => return Err(fault("key", "expected either a key or an identity with its issuer".to_owned())),
         };
         Ok(NamedSigner { name: format!("publisher {}", self.publisher), signer })
     }
@@ -166,7 +167,7 @@ impl Publisher {
         let refused =
             |what: String| Err(BundleError::NotGranted { path: path.clone(), publisher: self.publisher.clone(), what });
         if document.publisher != self.publisher || !document.title().starts_with(&self.names) {
-            return refused(format!("{} does not begin with {:?}", document.title(), self.names));
+            return refused(format!("{} does not start with {:?}", document.title(), self.names));
         }
         if let (BundlePlace::Registry { name, .. }, Some(registry)) = (place, &self.registry) {
             let found = name.repository.to_string();
@@ -180,7 +181,7 @@ impl Publisher {
         let beyond: Vec<String> = beyond.iter().map(|(key, value)| format!("{key} {value}")).collect();
         match beyond.is_empty() {
             true => Ok(()),
-            false => refused(format!("it requests more than is granted: {}", beyond.join(", "))),
+            false => refused(format!("requests more than granted: {}", beyond.join(", "))),
         }
     }
 }

@@ -27,9 +27,7 @@ pub(super) fn label(name: &str) -> Option<String> {
     let is_fine = name.len() <= MAX_LABEL
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-    (!is_fine).then(|| {
-        format!("{name:?} is not made of lower-case letters, digits and `-`, or longer than {MAX_LABEL} bytes")
-    })
+    (!is_fine).then(|| format!("{name:?} is invalid: expected at most {MAX_LABEL} lowercase letters, digits and `-`"))
 }
 
 /// The name of a system, a kind, a layer, an artifact or of what a bundle provides.
@@ -37,7 +35,7 @@ pub(super) fn plain(name: &str) -> Option<String> {
     let is_fine = name.len() <= MAX_NAME
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._+".contains(&byte));
-    (!is_fine).then(|| format!("{name:?} is not made of small letters, digits, `-`, `+`, `.` and `_`"))
+    (!is_fine).then(|| format!("{name:?} is invalid: expected lowercase letters, digits, `-`, `+`, `.` and `_`"))
 }
 
 /// The name of a program, a library, a kernel module or an account.
@@ -45,28 +43,28 @@ pub(super) fn plain_or_mixed(name: &str) -> Option<String> {
     let is_fine = (1..=MAX_NAME).contains(&name.len())
         && !name.starts_with(['.', '-'])
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._+".contains(&byte));
-    (!is_fine).then(|| format!("{name:?} is not made of letters, digits, `-`, `+`, `.` and `_`"))
+    (!is_fine).then(|| format!("{name:?} is invalid: expected letters, digits, `-`, `+`, `.` and `_`"))
 }
 
 /// An architecture that images are made for.
 pub(super) fn arch(name: &str) -> Option<String> {
-    (!["amd64", "arm64"].contains(&name)).then(|| format!("{name:?} is neither amd64 nor arm64"))
+    (!["amd64", "arm64"].contains(&name)).then(|| format!("{name:?} is invalid: expected amd64 or arm64"))
 }
 
 /// One line of text.
 pub(super) fn line(text: &str) -> Option<String> {
     let is_fine = !text.trim().is_empty() && text.len() <= MAX_PATH && !text.chars().any(escape::is_unsafe);
-    (!is_fine).then(|| "is not one line of text".to_owned())
+    (!is_fine).then(|| "is not a single line of text".to_owned())
 }
 
 /// An absolute path without `.`, `..`, empty names, or characters that change or hide text.
 pub(super) fn path(path: &str) -> Option<String> {
     if path.chars().any(escape::is_unsafe) {
-        return Some(format!("path {path:?} has a control, bidirectional or zero-width character in it"));
+        return Some(format!("path {path:?} contains a control, bidirectional or zero-width character"));
     }
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let is_fine = path.len() <= MAX_PATH && path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_part));
-    (!is_fine).then(|| format!("path {path:?} is not absolute, or has `..`, `.` or an empty name in it"))
+    (!is_fine).then(|| format!("path {path:?} is not absolute or contains `..`, `.` or an empty name"))
 }
 
 /// A port with its protocol.
@@ -74,7 +72,7 @@ pub(super) fn port(text: &str) -> Option<String> {
     let is_port = |number: &str| !number.starts_with('0') && number.parse::<u16>().is_ok() && !number.starts_with('+');
     let is_fine =
         text.split_once('/').is_some_and(|(number, protocol)| is_port(number) && ["tcp", "udp"].contains(&protocol));
-    (!is_fine).then(|| format!("{text:?} is not NUMBER/tcp or NUMBER/udp"))
+    (!is_fine).then(|| format!("{text:?} is invalid: expected NUMBER/tcp or NUMBER/udp"))
 }
 
 /// The first fault of a list.

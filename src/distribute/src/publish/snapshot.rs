@@ -46,7 +46,7 @@ pub struct SnapshotPlan {
 pub enum SnapshotError {
     #[error(transparent)]
     Blocks(#[from] BlocksError),
-    #[error("{parent}: size is {found} GiB, which is too large for a parent of a snapshot of {expected} GiB")]
+    #[error("{parent}: size {found} GiB is too large for the parent of a snapshot of {expected} GiB")]
     Longer {
         parent: PathBuf,
         found: u64,

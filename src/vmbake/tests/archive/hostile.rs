@@ -80,9 +80,9 @@ fn no_changed_archive_is_taken() {
         ("the largest length", &|m| m[2] = member(&name(&m[2]), b"", |h| h.set_size(u64::MAX)), "blobs/"),
         ("two that are swapped", &|m| m.swap(3, 4), "is out of order or duplicated"),
         ("one twice", &|m| m.insert(3, m[2].clone()), "is out of order or duplicated"),
-        ("no marker", &|m| drop(m.remove(0)), "oci-layout is not at its place in the archive"),
-        ("no index", &|m| drop(m.remove(1)), "index.json is not at its place in the archive"),
-        ("the index first", &|m| m.swap(0, 1), "oci-layout is not at its place in the archive"),
+        ("no marker", &|m| drop(m.remove(0)), "oci-layout is in the wrong place of the archive"),
+        ("no index", &|m| drop(m.remove(1)), "index.json is in the wrong place of the archive"),
+        ("the index first", &|m| m.swap(0, 1), "oci-layout is in the wrong place of the archive"),
         ("another marker", &|m| m[0] = member("oci-layout", b"{}", |_| ()), "is not the marker of an image layout"),
         ("an index of nothing", &|m| index(m, |_| "{}".to_owned()), "index.json is not a valid document of an archive"),
         (

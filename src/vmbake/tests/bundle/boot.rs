@@ -29,7 +29,7 @@ const BOOT: &[(&str, &str, &str)] = &[
     ("/etc/tmpfiles.d/a.conf", "R /opt/tool/*/../../../etc/ssh", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "z /etc/*.conf 0666", "\"/etc\" is not in `asks/paths`"),
     ("/etc/tmpfiles.d/a.conf", "z /opt/tool/su 4755", "\"/opt/tool/su\" is not in `asks/setuid`"),
-    ("/etc/tmpfiles.d/a.conf", "d \"/opt/tool/a b\"", "not supported in a bundle unless `asks/paths` names the file"),
+    ("/etc/tmpfiles.d/a.conf", "d \"/opt/tool/a b\"", "not supported in a bundle unless `asks/paths` lists the file"),
     ("/etc/tmpfiles.d/a.conf", "d /opt/tool/%H", "not supported in a bundle"),
     ("/usr/lib/tmpfiles.d/a.conf", "d /var/run/agent", "\"/var/run/agent\" is not in `asks/paths`"),
     ("/etc/sysusers.d/a.conf", "u evil 0", "/etc/sysusers.d/a.conf:1: \"evil\" is not a user or group of the bundle's"),

@@ -20,7 +20,7 @@ const CLASHES: &[(&str, (&str, &str), &str)] = &[
     (
         "",
         (r#", "requires": ["settings"]"#, ""),
-        "bundle acme.agent has settings (AGENT_LEVEL, AGENT_SERVER), and no layer of the image has `inputs` of the first boot, as",
+        "bundle acme.agent has settings (AGENT_LEVEL, AGENT_SERVER), but no layer of the image has `inputs` of the first boot, such",
     ),
     (
         r#", "files": {"/etc/agent/agent.conf": {"content": "x"}}"#,
@@ -44,21 +44,25 @@ const CLASHES: &[(&str, (&str, &str), &str)] = &[
         ("", ""),
         "/etc/agent/agent.conf is a file and a directory",
     ),
-    (r#", "remove": ["/etc/agent/*"]"#, ("", ""), "/etc/agent is changed, and /etc/agent/agent.conf is the other's"),
+    (
+        r#", "remove": ["/etc/agent/*"]"#,
+        ("", ""),
+        "/etc/agent is changed, but /etc/agent/agent.conf belongs to the other",
+    ),
     (
         r#", "first_boot": {"variables": {"PROVIDER": {}}}"#,
         ("\"services\":", "\"values\": [{\"name\": \"PROVIDER\", \"value\": \"x\"}], \"services\":"),
-        "bundle acme.agent sets variable PROVIDER in `first_boot/values`, which the image box has or reads",
+        "bundle acme.agent sets variable PROVIDER in `first_boot/values`, which the image box declares or reads",
     ),
     (
         r#", "first_boot": {"values": [{"name": "PROVIDER", "value": "own"}]}"#,
         ("\"services\":", "\"values\": [{\"name\": \"PROVIDER\", \"value\": \"x\"}], \"services\":"),
-        "bundle acme.agent sets variable PROVIDER in `first_boot/values`, which the image box has or reads",
+        "bundle acme.agent sets variable PROVIDER in `first_boot/values`, which the image box declares or reads",
     ),
     (
         r#", "files": {"/etc/agent/mine": {"content": "x"}}"#,
         ("\"units\":", "\"empty\": [\"/etc/agent/mine\"], \"units\":"),
-        "/etc/agent/mine is changed, and /etc/agent/mine is the other's",
+        "/etc/agent/mine is changed, but /etc/agent/mine belongs to the other",
     ),
     (
         r#", "files": {"/etc/agent/mine": {"content": "x"}}"#,
@@ -68,7 +72,7 @@ const CLASHES: &[(&str, (&str, &str), &str)] = &[
     (
         r#", "directories": {"/etc/agent": {"mode": "0700"}}"#,
         ("\"units\":", "\"directories\": {\"/etc/agent\": {\"mode\": \"0755\"}}, \"units\":"),
-        "both have another mode or owner of directory /etc/agent",
+        "both have a different mode or owner of directory /etc/agent",
     ),
     (
         r#", "first_boot": {"variables": {"AGENT_LEVEL": {}}}"#,
@@ -78,7 +82,7 @@ const CLASHES: &[(&str, (&str, &str), &str)] = &[
     (
         r#", "files": {"/etc/agent/mine": {"content": "x"}}"#,
         ("\"units\":", "\"modes\": {\"/etc/agent/mine\": {\"mode\": \"0600\"}}, \"units\":"),
-        "(layer acme.agent, `modes`): /etc/agent/mine is changed, and /etc/agent/mine is the other's",
+        "(layer acme.agent, `modes`): /etc/agent/mine is changed, but /etc/agent/mine belongs to the other",
     ),
     (
         r#", "empty": ["/etc/agent/seen"]"#,
@@ -88,22 +92,22 @@ const CLASHES: &[(&str, (&str, &str), &str)] = &[
     (
         "",
         ("\"description\"", "\"kinds\": [\"node\"], \"description\""),
-        "bundle acme.agent: is not for kind box, only for node",
+        "bundle acme.agent: does not support kind box: expected one of: node",
     ),
     (
         "",
         ("\"description\"", "\"vmbake\": \">=99\", \"description\""),
-        "bundle acme.agent: is for vmbake >=99, and this is ",
+        "bundle acme.agent: requires vmbake >=99, found ",
     ),
     (
         "",
         ("\"description\"", "\"requires\": [{\"layer\": \"box\", \"version\": \">=2\"}], \"description\""),
-        "bundle acme.agent: requires layer box >=2, and there is 1",
+        "bundle acme.agent: requires layer box >=2, found 1",
     ),
     (
         "",
         ("\"description\"", "\"requires\": [{\"layer\": \"vm\"}], \"description\""),
-        "bundle acme.agent: requires layer vm, which is not there",
+        "bundle acme.agent: requires layer vm, which is missing",
     ),
 ];
 
@@ -127,7 +131,7 @@ fn conflicts_name_both_sides_before_anything_is_fetched() {
         );
         let said = refused(&shop, &["--with=clash.tar"]);
         assert!(
-            said.contains(expected) && said.contains("hint: remove one of the two; `vmbake bundle plan` shows"),
+            said.contains(expected) && said.contains("hint: remove one of the two; run `vmbake bundle plan` to show"),
             "{expected}: {said}"
         );
         fs::remove_file(shop.path("clash.tar")).unwrap();
@@ -135,7 +139,7 @@ fn conflicts_name_both_sides_before_anything_is_fetched() {
     assert!(!shop.path("m/bundles.lock.json").exists());
     shop.yard.layer("box", "");
     let (ok, said) = bake(&shop, &["--with=agent.oci", "--with=agent.oci"]);
-    assert!(!ok && said.contains("bundle acme.agent is there twice"), "{said}");
+    assert!(!ok && said.contains("duplicate bundle acme.agent"), "{said}");
 }
 
 /// What two bundles that do not go together are like.
@@ -164,7 +168,7 @@ const PAIRS: &[Pair] = &[
     pair(
         ("", ""),
         ("", r#", "remove": ["/etc/agent/agent.conf"]"#),
-        "(layer beta.probe, `remove`): /etc/agent/agent.conf is changed, and /etc/agent/agent.conf is the other's",
+        "(layer beta.probe, `remove`): /etc/agent/agent.conf is changed, but /etc/agent/agent.conf belongs to the other",
     ),
     pair(
         ("", ""),
@@ -179,17 +183,17 @@ const PAIRS: &[Pair] = &[
     pair(
         ("", r#", "directories": {"/etc/agent/d": {"mode": "0755"}}"#),
         ("", r#", "directories": {"/etc/agent/d": {"mode": "0700"}}"#),
-        "bundle acme.agent and bundle beta.probe: both have another mode or owner of directory /etc/agent/d",
+        "bundle acme.agent and bundle beta.probe: both have a different mode or owner of directory /etc/agent/d",
     ),
     pair(
         ("", r#", "sysctl": {"vm.swappiness": 1}"#),
         ("", r#", "sysctl": {"vm.swappiness": 2}"#),
-        "bundle acme.agent and bundle beta.probe: both have another value of sysctl vm.swappiness",
+        "bundle acme.agent and bundle beta.probe: both have different values of sysctl vm.swappiness",
     ),
     pair(
         (r#", "users": ["u"]"#, r#", "users": {"u": {"id": 990, "home": "/etc/agent/u"}}"#),
         (r#", "users": ["u"]"#, r#", "users": {"u": {"id": 990, "home": "/etc/probe/u"}}"#),
-        "bundle acme.agent (layer acme.agent, `users`) and bundle beta.probe (layer beta.probe, `users`): both make u",
+        "bundle acme.agent (layer acme.agent, `users`) and bundle beta.probe (layer beta.probe, `users`): both create u",
     ),
     pair(
         (r#", "users": ["u"]"#, r#", "users": {"u": {"id": 990, "home": "/etc/agent/u"}}"#),
@@ -246,7 +250,7 @@ fn each_clash_of_two_publishers_stops_the_bake() {
         probe(&shop, second.0, "", second.1);
         let said = refused(&shop, &["--with=first.oci", "--with=probe.oci"]);
         assert!(
-            said.contains(expected) && said.contains("hint: remove one of the two; `vmbake bundle plan` shows"),
+            said.contains(expected) && said.contains("hint: remove one of the two; run `vmbake bundle plan` to show"),
             "{expected}: {said}"
         );
         // The second clashes with nothing but the first.
@@ -266,7 +270,7 @@ fn what_arrives_on_machines_has_one_place() {
     shop.packed("first.oci", &["--key=acme.key", "--offline"]);
     probe(&shop, "", "", &format!(r#", "first_boot": {{{}}}"#, received("/etc/probe")));
     let said = refused(&shop, &["--with=first.oci", "--with=probe.oci"]);
-    let expected = "bundle acme.agent and bundle beta.probe: both have a received file called ca.crt";
+    let expected = "bundle acme.agent and bundle beta.probe: both have received file ca.crt";
     assert!(said.contains(expected), "{said}");
 }
 
@@ -296,12 +300,12 @@ fn a_bundle_says_which_systems_it_is_for() {
     let contents = BundleContents::of_folder(&shop.path("agent"), &Catalog::only(shop.path("layers"))).unwrap();
     for (os, arch, expected) in [
         ("o", "arm64", None),
-        ("p", "arm64", Some("bundle acme.agent: is not for os p, only for o")),
-        ("o", "amd64", Some("bundle acme.agent: is not for architecture amd64, only for arm64")),
+        ("p", "arm64", Some("bundle acme.agent: does not support os p: expected one of: o")),
+        ("o", "amd64", Some("bundle acme.agent: does not support architecture amd64: expected one of: arm64")),
     ] {
         let [kind, os, arch] = ["box", os, arch].map(str::to_owned);
         let found = conflicts(&Target { kind, os, arch }, &[], &[&contents]);
-        let said = found.iter().find(|line| line.contains("is not for"));
+        let said = found.iter().find(|line| line.contains("does not support"));
         assert_eq!(said.map(String::as_str), expected, "{found:?}");
     }
 }

@@ -116,7 +116,7 @@ fn a_list_leads_to_one_bundle_and_to_its_signatures_only() {
     let Some(shop) = shop() else { return };
     let copy = Copy::new(&shop);
     let (index, signature) = (copy.untyped("1.0.0_a1"), copy.signature.clone());
-    let none = "index.json: does not list exactly one bundle";
+    let none = "index.json: expected exactly one bundle";
     let digest = copy.index["digest"].as_str().unwrap();
     let text = fs::read_to_string(shop.path("agent.oci/blobs").join(digest.replace(':', "/"))).unwrap();
     let second = copy.blob(text.replace("1.0.0+a1", "1.0.0+a2").as_bytes(), INDEX, "other");
@@ -129,7 +129,7 @@ fn a_list_leads_to_one_bundle_and_to_its_signatures_only() {
         (vec![copy.blob(b"[", INDEX, "1.0.0_a1")], none),
         (vec![index.clone(), second], none),
         (vec![index.clone(), typed], none),
-        (vec![index.clone(); 65], "agent.oci: has 65 indexes in index.json, more than the 64 that are read"),
+        (vec![index.clone(); 65], "agent.oci: has 65 indexes in index.json, more than the limit of 64"),
     ] {
         let (said, _) = copy.judged(&list);
         assert!(said.contains(expected), "{list:?}: {said}");

@@ -26,9 +26,9 @@ fn every_list_of_a_grant_counts() {
         shop.put("agent/bundle.json", &document(&format!(r#", "{list}": ["{value}"]"#)));
         shop.packed("more.oci", &["--key=acme.key", "--offline", "--force"]);
         let said = refused(&shop, &["--with=more.oci"]);
-        let expected = format!("more.oci: publisher acme: it requests more than is granted: {list} {value}\n");
+        let expected = format!("more.oci: publisher acme: requests more than granted: {list} {value}\n");
         assert!(
-            said.contains(&expected) && said.contains("hint: `vmbake bundle inspect` shows what it requests"),
+            said.contains(&expected) && said.contains("hint: run `vmbake bundle inspect` to show what it requests"),
             "{said}"
         );
     }
@@ -42,7 +42,7 @@ fn a_bundle_cannot_answer_for_a_script_or_run_a_command_by_itself() {
     shop.write(r#", "scripts": ["cron"]"#, script);
     shop.packed("script.oci", &["--key=acme.key", "--offline"]);
     let said = refused(&shop, &["--with=script.oci"]);
-    assert!(said.contains("publisher acme: it requests more than is granted: scripts cron"), "{said}");
+    assert!(said.contains("publisher acme: requests more than granted: scripts cron"), "{said}");
 
     shop.put("agent/bundle.json", &document(r#", "commands": ["/bin/sh -c id"]"#));
     let layer =
@@ -50,7 +50,7 @@ fn a_bundle_cannot_answer_for_a_script_or_run_a_command_by_itself() {
     shop.put("agent/layers/acme.agent/layer.json", &layer);
     shop.packed("command.oci", &["--key=acme.key", "--offline"]);
     let said = refused(&shop, &["--with=command.oci"]);
-    assert!(said.contains("publisher acme: it requests more than is granted: commands /bin/sh -c id"), "{said}");
+    assert!(said.contains("publisher acme: requests more than granted: commands /bin/sh -c id"), "{said}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn who_signs_for_one_publisher_does_not_sign_for_another() {
     forge.write();
     forge.sign(&shop.path("beta.key"));
     let said = refused(&shop, &["--with=other.oci"]);
-    assert!(said.contains("other.oci: publisher beta: acme.agent does not begin with \"beta.\""), "{said}");
+    assert!(said.contains("other.oci: publisher beta: acme.agent does not start with \"beta.\""), "{said}");
     // A key does not replace an identity.
     let mut known = granted;
     known.as_object_mut().unwrap().remove("key");
@@ -162,7 +162,7 @@ const CHANGES: &[Change] = &[
     ),
     (
         |forge| with(forge, vec![plain("beta.agent/layer.json")]),
-        "beta.agent/layer.json: is in the tar file of layers, and no file of a layer",
+        "beta.agent/layer.json: is in the tar file of layers, but not a file of a layer",
     ),
     (
         |forge| with(forge, (0..10_001).map(|number| plain(&format!("acme.agent/z{number:05}"))).collect()),
@@ -174,7 +174,7 @@ const CHANGES: &[Change] = &[
             let foreign = json!({"mediaType": "application/vnd.vmbake.blob.v1", "digest": digest, "size": size});
             forge.manifests[0]["layers"].as_array_mut().unwrap().push(foreign);
         },
-        "is foreign: bundle.json does not name it",
+        "is not listed in bundle.json",
     ),
     (
         |forge| {
@@ -183,7 +183,7 @@ const CHANGES: &[Change] = &[
             let foreign = json!({"mediaType": kind, "digest": digest, "size": size});
             forge.index["manifests"].as_array_mut().unwrap().push(foreign);
         },
-        "is named by the index, but is not the manifest of a bundle",
+        "is listed in the index, but not the manifest of a bundle",
     ),
     (|forge| forge.config = "[".repeat(1 << 19).into_bytes(), "signed.oci:1:"),
     (|forge| forge.config.resize((1 << 20) + 1, b' '), "more than the 1048576 that are read"),

@@ -36,10 +36,10 @@ fn a_name_without_a_tag_is_what_is_locked() {
     shop.yard.layer("box", &format!(r#", "bundles": ["{place}"]"#));
     let (ok, said) = online(&[]);
     assert!(
-        !ok && said.contains(&format!("{place}: has no tag, and m/bundles.lock.json has no bundle of it")),
+        !ok && said.contains(&format!("{place}: no tag given, and no bundle of that name in m/bundles.lock.json")),
         "{said}"
     );
-    assert!(said.contains("hint: `vmbake bundle upgrade KIND` takes the newest version"), "{said}");
+    assert!(said.contains("hint: run `vmbake bundle upgrade KIND` to use the newest version"), "{said}");
 
     // Machines of before do not have what the first version requires.
     refused(&shop, &[], "newly required without a default: AGENT_SERVER of bundle acme.agent");
@@ -96,7 +96,7 @@ fn a_name_without_a_tag_is_what_is_locked() {
     probe(&shop, "", "", r#", "files": {"/etc/probe/conf": {"content": "x"}}"#);
     let (ok, said) = shop.said(&["push", "probe.oci", &format!("{place}:9.0.0")]);
     assert!(ok, "{said}");
-    let other = "expected bundle acme.agent, as in bundles.lock.json, found beta.probe";
+    let other = "expected bundle acme.agent of bundles.lock.json, found beta.probe";
     refused(&shop, &["acme.agent"], other);
     let (ok, said) = online(&[&format!("--with={place}:9.0.0"), "--upgrade-bundles"]);
     assert!(!ok && said.contains(other), "{said}");

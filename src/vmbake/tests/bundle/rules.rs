@@ -37,20 +37,20 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "skip": "why"}]"#,
         "`scripts`: \"x\" is not in `asks/scripts`",
     ),
-    ("", r#", "motd": "bought by acme\n""#, "`motd` belongs to the image, not to a bundle"),
-    ("", r#", "hostname": "acme""#, "`hostname` belongs to the image, not to a bundle"),
+    ("", r#", "motd": "bought by acme\n""#, "`motd` is not supported in a bundle: set it in a layer of the image"),
+    ("", r#", "hostname": "acme""#, "`hostname` is not supported in a bundle: set it in a layer of the image"),
     (
         "",
         r#", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0n0example0example0example0example0example0e a"]"#,
-        "`ssh_authorized_keys` belongs to the image",
+        "`ssh_authorized_keys` is not supported in a bundle",
     ),
-    ("", r#", "os_release": {"ID": "acme"}"#, "`os_release` belongs to the image"),
+    ("", r#", "os_release": {"ID": "acme"}"#, "`os_release` is not supported in a bundle"),
     ("", r#", "truncate": ["/etc/passwd"]"#, "`truncate`: \"/etc/passwd\" is not in `asks/paths`"),
-    ("", r#", "packages": ["nginx"]"#, "`packages` cannot travel in a bundle"),
+    ("", r#", "packages": ["nginx"]"#, "`packages` is not supported in a bundle"),
     (
         "",
         r#", "container_images": ["registry.example/pause:3.10"], "images": "/var/lib/x""#,
-        "`container_images` cannot travel",
+        "`container_images` is not supported",
     ),
     ("", r#", "artifacts": {"acme.deb": {"type": "deb"}}"#, "`install`: \"/\" is not in `asks/paths`"),
     (
@@ -66,16 +66,20 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "symlinks": {"/usr/bin/x": "y"}}]"#,
         "`scripts`: \"/usr/bin/x\" is not in `asks/paths`",
     ),
-    ("", r#", "timezone": "Europe/Berlin""#, "`timezone` belongs to the image, not to a bundle"),
-    ("", r#", "locale": "C.UTF-8""#, "`locale` belongs to the image, not to a bundle"),
-    ("", r#", "keyboard": {"layout": "de"}"#, "`keyboard` belongs to the image, not to a bundle"),
-    ("", r#", "images": "/var/lib/agent""#, "`images` belongs to the image, not to a bundle"),
-    ("", r#", "bundles": ["other.oci"]"#, "`bundles` belongs to the image, not to a bundle"),
-    ("", r#", "debconf": {"a/b": "c"}"#, "`debconf` cannot travel in a bundle"),
+    ("", r#", "timezone": "Europe/Berlin""#, "`timezone` is not supported in a bundle: set it in a layer of the image"),
+    ("", r#", "locale": "C.UTF-8""#, "`locale` is not supported in a bundle: set it in a layer of the image"),
+    (
+        "",
+        r#", "keyboard": {"layout": "de"}"#,
+        "`keyboard` is not supported in a bundle: set it in a layer of the image",
+    ),
+    ("", r#", "images": "/var/lib/agent""#, "`images` is not supported in a bundle: set it in a layer of the image"),
+    ("", r#", "bundles": ["other.oci"]"#, "`bundles` is not supported in a bundle: set it in a layer of the image"),
+    ("", r#", "debconf": {"a/b": "c"}"#, "`debconf` is not supported in a bundle"),
     (
         "",
         r#", "artifacts": {"runc": {"type": "file", "path": "/opt/tool/runc", "mode": "0755"}}"#,
-        "the name of artifact \"runc\" does not begin with \"acme.\"",
+        "the name of artifact \"runc\" does not start with \"acme.\"",
     ),
 ];
 
@@ -116,17 +120,17 @@ fn files_units_and_the_first_boot_are_those_that_were_asked_for() {
         (
             "\"unit\": \"agent.service\"",
             "\"unit\": \"ssh.service\"",
-            "`first_boot/services`: the bundle does not have unit ssh.service",
+            "`first_boot/services`: unit ssh.service is not a unit of the bundle",
         ),
         (
             "\"enable\": [",
             "\"mask\": [\"ssh.service\"], \"enable\": [",
-            "`units/mask`: the bundle does not have unit ssh.service",
+            "`units/mask`: unit ssh.service is not a unit of the bundle",
         ),
         (
             "\"enable\": [",
             "\"disable\": [\"ssh.service\"], \"enable\": [",
-            "`units/disable`: the bundle does not have unit ssh.service",
+            "`units/disable`: unit ssh.service is not a unit of the bundle",
         ),
         (
             "\"services\":",
@@ -136,7 +140,7 @@ fn files_units_and_the_first_boot_are_those_that_were_asked_for() {
         (
             "\"enable\": [",
             "\"enable\": [\"ssh.service\", ",
-            "`units/enable`: the bundle does not have unit ssh.service",
+            "`units/enable`: unit ssh.service is not a unit of the bundle",
         ),
         (
             "\"services\":",
@@ -182,12 +186,12 @@ fn sources_are_the_publishers_own() {
     for (text, expected) in [
         (r#"{"systems": {}}"#, "sources.json: `systems` is not allowed in a bundle"),
         (r#"{"trust": {}}"#, "sources.json: `trust` is not allowed in a bundle"),
-        (r#"{"archives": {"debian": {}}}"#, "sources.json: \"debian\" does not begin with \"acme.\""),
+        (r#"{"archives": {"debian": {}}}"#, "sources.json: \"debian\" does not start with \"acme.\""),
         (
             r#"{"dependencies": [{"name": "acme.x", "proof": "first-use"}]}"#,
-            "nothing proves \"acme.x\", but its first download",
+            "\"acme.x\" has no proof other than its first download",
         ),
-        (r#"{"dependencies": [{"name": "runc"}]}"#, "sources.json: \"runc\" does not begin with \"acme.\""),
+        (r#"{"dependencies": [{"name": "runc"}]}"#, "sources.json: \"runc\" does not start with \"acme.\""),
     ] {
         shop.put("agent/sources.json", text);
         let (ok, said) = shop.check("agent");
@@ -218,7 +222,7 @@ fn no_layer_writes_through_a_link_of_another_one() {
         "files": {"/etc/agent/link/shadow": {"content": "x"}}}"#;
     shop.put("agent/layers/acme.other/layer.json", text);
     let (ok, said) = shop.check("agent");
-    let expected = "agent: layer acme.other: `files`: \"/etc/agent/link/shadow\" goes through the link \"/etc/agent/link\" of the bundle";
+    let expected = "agent: layer acme.other: `files`: \"/etc/agent/link/shadow\" leads through the link \"/etc/agent/link\" of the bundle";
     assert!(!ok && said.contains(expected), "{said}");
 }
 
@@ -244,7 +248,7 @@ fn no_layer_brings_content_into_what_machines_keep() {
         let found = shop.check("agent");
         match said {
             Some(said) => {
-                let expected = format!("{said} is in `state` of bundle.json, which machines keep");
+                let expected = format!("{said} is in `state` of bundle.json, which updates of machines keep");
                 assert!(
                     !found.0 && found.1.contains(&expected) && found.1.matches("layer acme").count() == 1,
                     "{found:?}"

@@ -112,7 +112,7 @@ fn a_directory_of_units_is_granted_for_the_units_of_the_bundle() {
     ] {
         write(&shop, "", &layer);
         let (ok, said) = shop.check("agent");
-        let expected = format!("layer acme.agent: {path}: concerns {unit}, which the bundle does not bring");
+        let expected = format!("layer acme.agent: {path}: configures {unit}, which is not a unit of the bundle");
         let is_packed = shop.pack("units.oci", &["--key=acme.key", "--offline", "--force"]).0;
         if ok || !said.contains(&expected) || is_packed {
             wrong.push(format!("{expected}: {said}"));
@@ -129,7 +129,7 @@ fn a_directory_of_units_is_granted_for_the_units_of_the_bundle() {
         (with_boot_file(&format!("{etc}/dbus.service")), format!("{etc}/dbus.service"), "dbus.service"),
     ] {
         let (ok, said) = baked(&shop, "", &layer);
-        let expected = format!("layer acme.agent: {path}: concerns {unit}, which the bundle does not bring");
+        let expected = format!("layer acme.agent: {path}: configures {unit}, which is not a unit of the bundle");
         if ok || !said.contains(&expected) || !said.contains("hint: ") || shop.path("dist/box.o.amd64.raw").exists() {
             wrong.push(format!("{expected}: {said}"));
         }

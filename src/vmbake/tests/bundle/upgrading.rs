@@ -101,7 +101,7 @@ fn an_upgrade_tells_what_changes_and_the_next_bake_takes_it() {
         "{said}"
     );
     assert!(said.contains("- added `AGENT_ZONE`: optional, by default a\n"), "{said}");
-    refused(&shop, &["--with=agent.oci"], "bundle acme.agent: version 1.0.0+a1 is lower than 1.1.0, which is locked");
+    refused(&shop, &["--with=agent.oci"], "bundle acme.agent: version 1.0.0+a1 is lower than the locked version 1.1.0");
 }
 
 #[test]
@@ -160,12 +160,12 @@ fn what_a_bake_would_refuse_is_not_locked() {
     let none = ("", "");
     changed(&shop, "next.oci", version, none);
     changed(&shop, "far.oci", ("1.0.0+a1\"", "3.0.0\", \"upgrade\": {\"from\": \">=2\"}"), none);
-    let expected = "version 3.0.0 takes the place of >=2 only, and 1.0.0+a1 is locked";
+    let expected = "version 3.0.0 only replaces >=2, but the locked version is 1.0.0+a1";
     refused(&shop, &["--with=far.oci"], expected);
     changed(&shop, "same.oci", ("An agent.", "Another agent."), none);
     refused(&shop, &["--with=same.oci"], "version 1.0.0+a1 was sha256:");
     changed(&shop, "other.oci", ("1.0.0+a1\", ", "1.1.0\", \"kinds\": [\"node\"], "), none);
-    refused(&shop, &["--with=other.oci"], "bundle acme.agent: is not for kind box, only for node");
+    refused(&shop, &["--with=other.oci"], "bundle acme.agent: does not support kind box: expected one of: node");
 
     // Who has signed, and what was granted.
     shop.key("other");
@@ -175,7 +175,7 @@ fn what_a_bake_would_refuse_is_not_locked() {
     let more = super::shop::document(r#", "ports": ["80/tcp"]"#).replace("1.0.0+a1", "1.1.0");
     shop.put("agent/bundle.json", &more);
     shop.packed("port.oci", &["--key=acme.key", "--offline"]);
-    refused(&shop, &["--with=port.oci"], "it requests more than is granted: ports 80/tcp");
+    refused(&shop, &["--with=port.oci"], "requests more than granted: ports 80/tcp");
 
     // A proof that does not hold, though the publisher has signed it.
     shop.put("agent/bundle.json", &super::shop::document("").replace("1.0.0+a1", "1.1.0"));
@@ -192,7 +192,7 @@ fn what_a_bake_would_refuse_is_not_locked() {
     (blob["digest"], blob["size"]) = (digest, size);
     forge.write();
     forge.sign(&shop.path("acme.key"));
-    refused(&shop, &["--with=unproven.oci"], "bundle acme.agent: artifact acme.tool is not proven");
+    refused(&shop, &["--with=unproven.oci"], "bundle acme.agent: artifact acme.tool cannot be verified");
 }
 
 #[test]
@@ -205,12 +205,12 @@ fn names_say_what_may_change() {
     refused(&shop, &["acme.ghost"], "bundle acme.ghost: not required by a layer of box; the lock file has acme.agent");
     // What the layer fixes, the next bake would take.
     shop.yard.layer("box", r#", "bundles": ["agent.oci"]"#);
-    refused(&shop, &["--with=next.oci"], "layer box: names agent.oci, and next.oci is another bundle acme.agent");
+    refused(&shop, &["--with=next.oci"], "layer box: names agent.oci, but next.oci is a different bundle acme.agent");
     shop.yard.layer("box", r#", "bundles": ["next.oci"]"#);
     // One that is not named stays as it is locked.
     shop.key("beta");
     probe(&shop, "", "", r#", "files": {"/etc/probe/conf": {"content": "x"}}"#);
-    refused(&shop, &["--with=probe.oci"], "bundle acme.agent: version 1.0.0+a1 is locked, this is 1.1.0");
+    refused(&shop, &["--with=probe.oci"], "bundle acme.agent: expected the locked version 1.0.0+a1, found 1.1.0");
     let (ok, said) = upgrade(&shop, &["acme.agent"]);
     assert!(ok && said.contains("acme.agent 1.0.0+a1 -> 1.1.0"), "{said}");
     assert!(bake(&shop, &[]).0);
@@ -247,7 +247,7 @@ fn all_architectures_must_be_able_to_have_it() {
     assert!(ok, "{said}");
     shop.put("agent/bundle.json", &super::shop::document("").replace("1.0.0+a1", "1.1.0").replace("\"amd64\", ", ""));
     shop.packed("arm64.oci", &["--key=acme.key", "--offline"]);
-    let expected = "bundle acme.agent: is not for architecture amd64, only for arm64";
+    let expected = "bundle acme.agent: does not support architecture amd64: expected one of: arm64";
     refused(&shop, &["--with=arm64.oci", "--arch=amd64,arm64"], expected);
     let (ok, said) = upgrade(&shop, &["--with=arm64.oci", "--arch=arm64"]);
     assert!(ok && said.contains("acme.agent 1.0.0+a1 -> 1.1.0"), "{said}");
