@@ -4,31 +4,31 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
-Finishes a baked image on its first boot, and keeps it what its settings say.
+Configures a baked image on its first boot and applies later changes of its settings.
 
 Usage: firstboot COMMAND [OPTIONS]
-       NAME.sh [OPTIONS]          the same, for a link of that name, such as configure.sh
+       NAME.sh [OPTIONS]          run the command NAME through a link of that name, such as configure.sh
 
 Commands:
-  install              remove what user data downloaded to be installed: a baked image has it
-  bootstrap            find out once what this machine is
-  configure            bring directories, files and users up to date; bootstrap first, if it was not done
-  restart              enable, start and stop the services by the settings
-  permissions          bring mode and owner of directories and files up to date
-  hosts                bring the names in /etc/hosts up to date
+  install              remove files that user data downloaded for an installation, which a baked image does not need
+  bootstrap            record the facts of this machine, once
+  configure            update directories, files and users; run bootstrap first if necessary
+  restart              enable, start and stop services according to the settings
+  permissions          update mode and owner of directories and files
+  hosts                update the names in /etc/hosts
   update-mutable-env SRC DEST [true]
                        merge the settings of SRC into DEST; with true, delete SRC
-  recv-watch           put files that arrived in their places, configure, restart
-  exec NAME            become the program NAME with the arguments of its settings
-  status               print what the last configure came to
+  recv-watch           install received files, then run configure and restart
+  exec NAME            execute the program NAME with the arguments of its settings
+  status               print the result of the last configure
 
 Options:
-  --root DIR   work below DIR instead of /; no unit is touched
-  --dry-run    print what would change, change nothing
+  --root DIR   use DIR as the root directory; leave units alone
+  --dry-run    print changes without making them
   --no-block   restart: do not wait for the services
   --json       status: print the whole record
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not configured yet: user data is missing
+Exit codes: 0 success, 1 failure, 2 usage error, 3 not configured yet because user data is missing
 ";
 
 /// The command.
@@ -77,7 +77,7 @@ pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments,
     }
     let command = command(&given)?;
     let takes = |option: bool, taken: bool, name: &str| match option && !taken {
-        true => Err(format!("{name} does not belong to this command")),
+        true => Err(format!("{name} is not an option of this command")),
         false => Ok(()),
     };
     takes(given.no_block, matches!(command, Command::Restart { .. }), "--no-block")?;
@@ -95,7 +95,7 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Given, String> 
             Some("--no-block") => given.no_block = true,
             Some("--json") => given.json = true,
             Some("--root") => {
-                let root = arguments.next().filter(|dir| !dir.is_empty()).ok_or("--root needs DIR")?;
+                let root = arguments.next().filter(|dir| !dir.is_empty()).ok_or("--root requires a value DIR")?;
                 given.root = Some(root.into());
             }
             Some(word) if !word.starts_with('-') => given.words.push(word.to_owned()),
@@ -129,11 +129,11 @@ fn command(given: &Given) -> Result<Command, String> {
             delete: match rest {
                 [] | ["false" | "0"] => false,
                 ["true" | "1"] => true,
-                _ => return Err("after SRC and DEST comes true or nothing".to_owned()),
+                _ => return Err("expected `true` or nothing after SRC and DEST".to_owned()),
             },
         },
-        [] => return Err("a command is missing".to_owned()),
-        [word, ..] => return Err(format!("unknown command {word:?}, or wrong number of arguments")),
+        [] => return Err("missing command".to_owned()),
+        [word, ..] => return Err(format!("unknown command {word:?} or wrong number of arguments")),
     })
 }
 

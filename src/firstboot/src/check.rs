@@ -99,7 +99,7 @@ impl Checker<'_> {
 
     fn variable(&mut self, pointer: String, name: &str) {
         if !is_variable(name) {
-            self.found(pointer, format!("{name:?} cannot be the name of a variable"));
+            self.found(pointer, format!("{name:?} is not a valid name of a variable"));
         }
     }
 
@@ -108,7 +108,7 @@ impl Checker<'_> {
             Err(fault) => self.found(pointer, fault.to_string()),
             Ok(names) => {
                 for name in names.difference(known) {
-                    self.found(pointer.clone(), format!("{name} is not defined here"));
+                    self.found(pointer.clone(), format!("{name} is not defined"));
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Checker<'_> {
                 let pointer = format!("{pointer}/aliases/{index}");
                 self.variable(pointer.clone(), alias);
                 if !names.insert(alias) {
-                    self.found(pointer, format!("{alias} is a name already"));
+                    self.found(pointer, format!("the name {alias} is already used"));
                 }
             }
         }
@@ -214,7 +214,9 @@ impl Checker<'_> {
                 }
                 match (self.template_file)(&template.file) {
                     Some(text) => self.text(format!("{parent}/file"), &text, &names),
-                    None => self.found(format!("{parent}/file"), format!("{} is not in any layer", template.file)),
+                    None => {
+                        self.found(format!("{parent}/file"), format!("{} is not a file of any layer", template.file))
+                    }
                 }
             }
         }
@@ -225,7 +227,7 @@ impl Checker<'_> {
         self.condition(format!("{pointer}/when"), block.when.as_deref(), &known.all);
         self.text(format!("{pointer}/text"), &block.text, &known.all);
         if block.name.trim() != block.name || block.name.is_empty() || block.name.chars().any(char::is_control) {
-            self.found(format!("{pointer}/name"), format!("{:?} is not one line of text", block.name));
+            self.found(format!("{pointer}/name"), format!("{:?} is not a single line of text", block.name));
         }
     }
 
@@ -285,7 +287,7 @@ impl Checker<'_> {
 
     fn file_name(&mut self, pointer: String, name: &str) {
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) {
-            self.found(pointer, format!("{name:?} is not the name of a file"));
+            self.found(pointer, format!("{name:?} is not a valid file name"));
         }
     }
 }

@@ -16,8 +16,8 @@ pub fn check(address: &str, machine: &dyn Machine) -> Result<(), Error> {
     let failed = |source| Error::Connect { address: address.to_owned(), source };
     let invalid = |reason: String| failed(io::Error::new(io::ErrorKind::InvalidInput, reason));
     let (host, port) = match split_port(address) {
-        Some((host, Some(port))) => (host, port.parse().map_err(|_| invalid("its port is not one".to_owned()))?),
-        _ => return Err(invalid("it is not host:port or [address]:port".to_owned())),
+        Some((host, Some(port))) => (host, port.parse().map_err(|_| invalid("invalid port".to_owned()))?),
+        _ => return Err(invalid("expected host:port or [address]:port".to_owned())),
     };
     let hosts: Vec<IpAddr> = match host.parse() {
         Ok(address) => vec![address],

@@ -106,7 +106,7 @@ pub(crate) fn text<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, Error> {
     }
     let text = str::from_utf8(bytes).map_err(|error| Error::syntax(path, line(bytes, error.valid_up_to()), "UTF-8"))?;
     match text.find('\0') {
-        Some(at) => Err(Error::syntax(path, line(bytes, at), "no NUL")),
+        Some(at) => Err(Error::syntax(path, line(bytes, at), "text without NUL")),
         None => Ok(text),
     }
 }
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         let line = self.rest().split('\n').next().unwrap_or_default();
         let text = line.strip_suffix('\r').unwrap_or(line);
         if text.contains('\r') || text.ends_with('\\') {
-            return Err(self.error(self.at, "a comment without a carriage return in it or a backslash at its end"));
+            return Err(self.error(self.at, "a comment without carriage returns and without a final backslash"));
         }
         self.advance(line.len());
         Ok(())
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
     fn assignment(&mut self) -> Result<(&'a str, String), Error> {
         let begin = self.at;
         if self.rest().starts_with("export ") || self.rest().starts_with("export\t") {
-            return Err(self.error(begin, "NAME=value without export, which systemd does not know"));
+            return Err(self.error(begin, "NAME=value without export, which systemd does not support"));
         }
         let wrong = || self.error(begin, "NAME=value, a comment or a blank line");
         let (name, _) = self.rest().split_once('=').ok_or_else(wrong)?;
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
             }
             Some('\r') => self.line_end(),
             Some('#') => Err(self.error(self.at, "a comment on a separate line, or # in quotes")),
-            Some(_) => Err(self.error(self.at, "the end of the line after a value; quote values with blanks")),
+            Some(_) => Err(self.error(self.at, "the end of the line after a value; quote values that contain blanks")),
         }
     }
 
@@ -221,9 +221,10 @@ impl<'a> Reader<'a> {
                 // Text between two single-quoted parts.
                 Some('\\') if self.rest().starts_with(r"\'") => self.escaped(&mut value)?,
                 Some('\'' | '"') if bare => {
-                    return Err(
-                        self.error(self.at, r#"no quote after bare characters; in single quotes, '"'"' is one"#)
-                    );
+                    return Err(self.error(
+                        self.at,
+                        r#"no quote after unquoted characters; write a quote in single quotes as '"'"'"#,
+                    ));
                 }
                 Some('\'') => self.single(&mut value)?,
                 Some('"') => self.double(&mut value)?,
@@ -241,7 +242,7 @@ impl<'a> Reader<'a> {
             Some('\\') => return self.escaped(value),
             Some(';' | '&' | '|' | '<' | '>' | '(' | ')') => Err(self.error(self.at, ";&|<>() only in quotes")),
             Some('~') if value.is_empty() || value.ends_with(':') => {
-                Err(self.error(self.at, "~ at the beginning or after a colon only in quotes"))
+                Err(self.error(self.at, "~ at the start or after a colon only in quotes"))
             }
             Some(control) if control.is_ascii_control() => {
                 Err(self.error(self.at, "control characters only in quotes"))
@@ -259,7 +260,7 @@ impl<'a> Reader<'a> {
     fn single(&mut self, value: &mut String) -> Result<(), Error> {
         let begin = self.at;
         self.skip();
-        let (quoted, _) = self.rest().split_once('\'').ok_or_else(|| self.error(begin, "an end of the quote"))?;
+        let (quoted, _) = self.rest().split_once('\'').ok_or_else(|| self.error(begin, "a closing quote"))?;
         value.push_str(quoted);
         self.advance(quoted.len().saturating_add(1));
         Ok(())
@@ -271,7 +272,7 @@ impl<'a> Reader<'a> {
         self.skip();
         loop {
             match self.next() {
-                None => return Err(self.error(begin, "an end of the quote")),
+                None => return Err(self.error(begin, "a closing quote")),
                 Some('"') => return Ok(()),
                 Some('\\') => match self.peek() {
                     Some('\n') => self.skip(),

@@ -35,9 +35,9 @@ pub enum Error {
         /// Limit in bytes.
         limit: u64,
     },
-    #[error("{path}: refused: {name} is none of the variables that may change")]
+    #[error("{path}: refused: {name} is not a mutable variable")]
     NotMutable { path: PathBuf, name: String },
-    #[error("{path}: refused: {name} has two values")]
+    #[error("{path}: refused: {name} is set twice")]
     Ambiguous { path: PathBuf, name: String },
     #[error("{path}: no {kind} {name}")]
     NoAccount {
@@ -65,9 +65,9 @@ pub enum Error {
         /// The quoted start of the value, unless it can be a secret.
         found: String,
     },
-    #[error("{path}: not there yet, or empty")]
+    #[error("{path}: missing or empty")]
     NotReady { path: PathBuf },
-    #[error("{path}: gone or empty, although {marker} says that it was written")]
+    #[error("{path}: missing or empty, although {marker} records that it was written")]
     Lost { path: PathBuf, marker: PathBuf },
     #[error("connect to {address}")]
     Connect { address: String, source: io::Error },
@@ -78,9 +78,9 @@ pub enum Error {
         /// Its stderr.
         said: String,
     },
-    #[error("{what} {name:?} is not known; there are: {known}")]
+    #[error("unknown {what} {name:?}: expected one of: {known}")]
     Unknown { what: &'static str, name: String, known: String },
-    #[error("nothing arrives on a machine of this kind")]
+    #[error("machines of this kind receive no files")]
     NothingReceived,
     #[error("write to standard output")]
     Output(#[source] io::Error),

@@ -87,7 +87,7 @@ impl Facts {
 pub fn installed(root: &Root) -> Result<String, Error> {
     image(root)?["id"].as_str().map(str::to_owned).ok_or(Error::Corrupt {
         path: root.shown(MANIFEST),
-        expected: "the manifest that the image was baked from",
+        expected: "the manifest of the image",
         found: "none".to_owned(),
     })
 }

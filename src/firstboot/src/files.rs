@@ -152,7 +152,7 @@ impl Machine for Nowhere {
     }
 
     fn addresses(&self, host: &str) -> Result<Vec<String>, template::Fault> {
-        Err(template::Fault::Unresolved { host: host.to_owned(), reason: "an image has no network".to_owned() })
+        Err(template::Fault::Unresolved { host: host.to_owned(), reason: "no network during a bake".to_owned() })
     }
 
     fn cloud(&self, _: &str) -> Result<String, template::Fault> {

@@ -16,6 +16,6 @@ pub fn object(root: &Root, path: &str) -> Result<Option<Value>, Error> {
     let value: Value = serde_json::from_str(text).map_err(|error| corrupt("JSON", error.to_string()))?;
     match value.is_object() {
         true => Ok(Some(value)),
-        false => Err(corrupt("a JSON object", "another JSON value".into())),
+        false => Err(corrupt("a JSON object", "another type of JSON value".into())),
     }
 }

@@ -57,7 +57,7 @@ impl Machine for Here<'_> {
             }
         }
         match known.is_empty() {
-            true => Err(failed("getent ahosts finds none".to_owned())),
+            true => Err(failed("getent ahosts found none".to_owned())),
             false => Ok(known.iter().map(IpAddr::to_string).collect()),
         }
     }

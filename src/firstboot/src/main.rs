@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let arguments = match arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(message) => {
-            report(&format!("error: {message}\nhint: firstboot --help"));
+            report(&format!("error: {message}\nhint: run `firstboot --help`"));
             return ExitCode::from(USAGE);
         }
     };
@@ -97,7 +97,7 @@ fn locked(root: &Root, plan: &Plan, command: &Command, lock: Lock) -> Result<(),
         }
         Command::RecvWatch => {
             if !receive::run(root, plan, &mut record, lock)? {
-                report("nothing arrived");
+                report("no files received");
             }
         }
         _ => {
@@ -121,7 +121,7 @@ fn plan(root: &Root) -> Result<Plan, Error> {
 
 fn show_status(root: &Root, json: bool) -> Result<u8, Error> {
     let Some(record) = json::object(root, record::PATH)? else {
-        report("not configured yet\nhint: firstboot configure");
+        report("not configured yet\nhint: run `firstboot configure`");
         return Ok(NOT_CONFIGURED);
     };
     print(&if json { format!("{record:#}\n") } else { status::line(&record) + "\n" })?;

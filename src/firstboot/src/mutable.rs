@@ -27,7 +27,7 @@ const OWNER: Owner = Owner { mode: 0o600, uid: 0, gid: 0 };
 /// requested. The caller holds the lock.
 pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_source: bool) -> Result<bool, Error> {
     if source == destination {
-        return Err(Error::refused(&root.shown(source), "another file than the one that is updated", "the same"));
+        return Err(Error::refused(&root.shown(source), "a file other than the destination", "the same file"));
     }
     let shown = root.shown(source);
     let new = root.read(source, env::MAX_BYTES)?.ok_or_else(|| Error::missing(&shown))?;

@@ -146,7 +146,7 @@ fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, fi
         }
         None => {
             // Quoted: file names must not inject log lines.
-            crate::report(&format!("warning: {source:?}: not a file that is expected here; left alone"));
+            crate::report(&format!("warning: {source:?}: ignored: not an expected file"));
             Ok(false)
         }
     }

@@ -29,7 +29,7 @@ pub fn user_data(root: &Root, inputs: &Inputs) -> Result<Variables, Error> {
 pub fn report_unknown(plan: &Plan, inputs: &Inputs, user_data: &Variables) {
     for name in user_data.keys() {
         if !plan.variables.iter().any(|(key, variable)| variable.has_name(key, name)) {
-            crate::report(&format!("warning: {}: {name} means nothing here", inputs.user_data));
+            crate::report(&format!("warning: {}: unknown setting {name}", inputs.user_data));
         }
     }
 }
@@ -81,7 +81,7 @@ pub fn check_value(name: &str, variable: &Variable, value: &str) -> Result<(), E
             // A key can be given instead of a certificate by mistake.
             let secret = variable.one_of.is_empty() && matches!(variable.format, Some(Format::Base64 | Format::Url));
             let begin: String = value.chars().take(80).collect();
-            let found = if secret { "something else".to_owned() } else { format!("{begin:?}") };
+            let found = if secret { "another value".to_owned() } else { format!("{begin:?}") };
             Err(Error::Setting { name: name.to_owned(), expected, found })
         }
         None => Ok(()),
@@ -118,7 +118,7 @@ fn described(format: Format) -> &'static str {
         Format::Host => "a host name of letters, digits, dots and dashes, or an IP address",
         Format::Addresses => "IP addresses, separated by commas",
         Format::Url => "an http:// or https:// URL",
-        Format::Base64 => "a certificate in PEM or a text in base64",
+        Format::Base64 => "a certificate in PEM or text in base64",
     }
 }
 

@@ -48,7 +48,7 @@ pub enum Fault {
         /// Expected and found.
         message: String,
     },
-    #[error("{host} has no address: {reason}")]
+    #[error("cannot resolve {host}: {reason}")]
     Unresolved { host: String, reason: String },
 }
 

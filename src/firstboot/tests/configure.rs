@@ -252,7 +252,7 @@ fn a_value_that_may_be_a_secret_is_not_shown() {
     let output = run(root.path(), &["configure"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output).contains("CA: expected a certificate in PEM or a text in base64")
+        said(&output).contains("CA: expected a certificate in PEM or text in base64")
             && !said(&output).contains("secret")
     );
     assert!(!fs::read_to_string(record(root.path())).unwrap().contains("secret"));

@@ -132,7 +132,7 @@ pub(super) fn below(path: &str) -> Option<String> {
     let reason = if path.len() >= PATH_MAX {
         format!("is longer than {PATH_MAX} bytes")
     } else if path.chars().any(escape::is_unsafe) {
-        "has a control, bidirectional or zero-width character in it".to_owned()
+        "contains a control, bidirectional or zero-width character".to_owned()
     } else if names.clone().any(|name| name == "..") {
         "is not absolute or has `..` in it".to_owned()
     } else if names.clone().any(|name| name.is_empty() || name == ".") {

@@ -98,11 +98,11 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""directories": {¦"/x/": {"mode": "0750"}}"#, "path \"/x/\" has an empty name"),
     (
         r#""directories": {¦"/x\n": {"mode": "0750"}}"#,
-        "path \"/x\\n\" has a control, bidirectional or zero-width character in it",
+        "path \"/x\\n\" contains a control, bidirectional or zero-width character",
     ),
     (
         r#""directories": {¦"/x\u0000": {"mode": "0750"}}"#,
-        "path \"/x\\0\" has a control, bidirectional or zero-width character in it",
+        "path \"/x\\0\" contains a control, bidirectional or zero-width character",
     ),
     (r#""directories": {"/x": {"mode": ¦"2777"}}"#, "mode 2777 lets all users write into a directory"),
     (r#""directories": {"/x": {"mode": ¦"750"}}"#, "mode \"750\" is not four octal digits"),
@@ -278,15 +278,15 @@ const FAULTS: &[(&str, &str)] = &[
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"text": ""}}], "blocks": [{"path": ¦"/x", "name": "n", "text": ""}]}"#,
         "path \"/x\" is also written by a rule",
     ),
-    (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ B }}"}]}"#, "B is not defined here"),
+    (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ B }}"}]}"#, "B is not defined"),
     (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ 'x'|shout }}"}]}"#, "line 1: "),
     (r#""first_boot": {"values": [{"name": "A", "value": "", "when": ¦"1 +"}]}"#, "line 1: "),
-    (r#""first_boot": {"variables": {¦"a b": {}}}"#, "\"a b\" cannot be the name of a variable"),
+    (r#""first_boot": {"variables": {¦"a b": {}}}"#, "\"a b\" is not a valid name of a variable"),
     (r#""first_boot": {"variables": {"A": {"default": ¦"70000", "format": "port"}}}"#, "A: expected a port"),
     (r#""first_boot": {"modes": {¦"x/../y": {"mode": "0640"}}}"#, "\"x/../y\" is not an absolute path"),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"template": {"file": ¦"/none", "format": "text"}}}]}"#,
-        "/none is not in any layer",
+        "/none is not a file of any layer",
     ),
     (
         r#""first_boot": {"exec": {¦"x": {"environment_file": "/none", "program": "/usr/bin/x"}}}"#,
@@ -297,7 +297,7 @@ const FAULTS: &[(&str, &str)] = &[
         "layer a has it already",
     ),
     (r#""sysctl": {¦"a b": 1}"#, "\"a b\" is not a valid variable of sysctl"),
-    (r#""sysctl": {"a": ¦"b\nc = 1"}"#, "\"b\\nc = 1\" is not one line of text"),
+    (r#""sysctl": {"a": ¦"b\nc = 1"}"#, "\"b\\nc = 1\" is not a single line of text"),
     (r#""sysctl": {"a": ¦1.5}"#, "data did not match any variant"),
     (r#""modules_load": ["a", ¦"a b"]"#, "\"a b\" is not a valid kernel module"),
     (r#""hostname": ¦"a_b""#, "\"a_b\" is not a valid host name"),
@@ -468,7 +468,7 @@ fn files_that_a_layer_may_not_have_are_refused() {
             drop(std::os::unix::net::UnixListener::bind(files.join("socket")).unwrap());
         }),
         ("has a name that is not UTF-8", |files| fs::write(files.join(OsStr::from_bytes(b"\xff")), "").unwrap()),
-        ("has a control, bidirectional or zero-width character in it", |files| {
+        ("contains a control, bidirectional or zero-width character", |files| {
             fs::write(files.join("a\nb"), "").unwrap()
         }),
         ("differs from another name only in case", |files| {

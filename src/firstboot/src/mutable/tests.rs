@@ -107,8 +107,8 @@ fn what_may_not_be_set_is_refused_and_nothing_is_written() {
     let longest = format!("KUBE_API_PORT={}", "1".repeat(4096));
     let longer = format!("{longest}1");
     for (source, expected) in [
-        (&b"KUBE_API_PORT=2\nINSTANCE_ID=x"[..], "INSTANCE_ID is none of the variables"),
-        (b"KUBE_API_PORT=2\nKUBE_API_PORT=3", "KUBE_API_PORT has two values"),
+        (&b"KUBE_API_PORT=2\nINSTANCE_ID=x"[..], "INSTANCE_ID is not a mutable variable"),
+        (b"KUBE_API_PORT=2\nKUBE_API_PORT=3", "KUBE_API_PORT is set twice"),
         (b"KUBE_API_PORT=2\nNONE", "source:2: expected NAME=value"),
         (b"KUBE-API-PORT=2", "source:1: expected NAME=value"),
         (b"KUBE_API_PORT=$(id)", "source:1: expected a value"),

@@ -235,7 +235,7 @@ impl<'a> Node<'a> {
     fn word<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Read<Option<T>> {
         let Some(word) = self.maybe(key)? else { return Ok(None) };
         let found = words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
-        found.map(Some).ok_or(Wrong { key, expected: "a word that is known" })
+        found.map(Some).ok_or(Wrong { key, expected: "one of the known words" })
     }
 
     fn texts(&self, key: &'static str) -> Read<Vec<String>> {
@@ -267,6 +267,6 @@ fn text(value: &Value, key: &'static str) -> Read<String> {
 }
 
 fn texts(value: &Value, key: &'static str) -> Read<Vec<String>> {
-    let list = value.as_array().ok_or(Wrong { key, expected: "a list of texts" })?;
+    let list = value.as_array().ok_or(Wrong { key, expected: "a list of strings" })?;
     list.iter().map(|value| text(value, key)).collect()
 }

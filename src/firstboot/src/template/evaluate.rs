@@ -34,14 +34,14 @@ impl Value {
     pub(super) fn text(&self) -> Result<&str, Fault> {
         match self {
             Self::Text(text) => Ok(text),
-            _ => Err(Fault::value(format!("{self:?} where a text is expected"))),
+            _ => Err(Fault::value(format!("expected text, found {self:?}"))),
         }
     }
 
     fn list(&self) -> Result<&[String], Fault> {
         match self {
             Self::List(list) => Ok(list),
-            _ => Err(Fault::value(format!("{self:?} where a list is expected"))),
+            _ => Err(Fault::value(format!("expected a list, found {self:?}"))),
         }
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn render(
             }
         }
         if out.len() > MAX_TEXT {
-            return Err(Fault::value(format!("the text is longer than {MAX_TEXT} bytes")));
+            return Err(Fault::value(format!("text is longer than {MAX_TEXT} bytes")));
         }
     }
     Ok(())
@@ -148,7 +148,7 @@ fn equal(left: &Value, right: &Value) -> Result<bool, Fault> {
     if std::mem::discriminant(left) == std::mem::discriminant(right) {
         Ok(left == right)
     } else {
-        Err(Fault::value(format!("{left:?} and {right:?} cannot be compared")))
+        Err(Fault::value(format!("cannot compare {left:?} and {right:?}")))
     }
 }
 
@@ -174,7 +174,7 @@ fn plain(value: &Value) -> Result<String, Fault> {
         Value::Text(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Boolean(value) => Ok(value.to_string()),
-        Value::List(_) => Err(Fault::value("a list cannot be written as a text")),
+        Value::List(_) => Err(Fault::value("cannot write a list as text")),
     }
 }
 
@@ -192,7 +192,7 @@ fn write(value: &Value, writing: Writing, out: &mut String) -> Result<(), Fault>
         (Writing::Lines, value) => {
             let text = plain(value)?;
             if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
-                return Err(Fault::value(format!("a value has the control character {c:?}")));
+                return Err(Fault::value(format!("value contains the control character {c:?}")));
             }
             out.push_str(&text);
         }

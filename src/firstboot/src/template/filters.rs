@@ -24,16 +24,16 @@ const FUNCTIONS: [&str; 3] = ["exists", "addresses", "cloud"];
 pub(super) fn filter(name: &str, arguments: usize) -> Result<&'static str, String> {
     match FILTERS.iter().find(|(known, _)| *known == name) {
         Some((known, count)) if *count == arguments => Ok(known),
-        Some((_, count)) => Err(format!("the filter {name} takes {count} arguments, not {arguments}")),
-        None => Err(format!("the filter {name} is not known")),
+        Some((_, count)) => Err(format!("filter {name} takes {count} arguments, found {arguments}")),
+        None => Err(format!("unknown filter {name}")),
     }
 }
 
 pub(super) fn function(name: &str, arguments: usize) -> Result<&'static str, String> {
     match FUNCTIONS.iter().find(|known| **known == name) {
         Some(known) if arguments == 1 => Ok(known),
-        Some(_) => Err(format!("the function {name} takes 1 argument, not {arguments}")),
-        None => Err(format!("the function {name} is not known")),
+        Some(_) => Err(format!("function {name} takes 1 argument, found {arguments}")),
+        None => Err(format!("unknown function {name}")),
     }
 }
 
@@ -67,7 +67,7 @@ fn number(text: &str) -> Result<i64, Fault> {
 
 fn split(text: &str, by: &str) -> Result<Vec<String>, Fault> {
     if by.is_empty() {
-        return Err(Fault::value("split needs a separator"));
+        return Err(Fault::value("split requires a separator"));
     }
     Ok(text.split(by).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
 }
@@ -88,7 +88,7 @@ pub(crate) fn base64(text: &str) -> Result<String, Fault> {
     if text.starts_with(CERTIFICATE) {
         return Ok(text.to_owned());
     }
-    let wrong = || Fault::value("the value is not base64 of a text");
+    let wrong = || Fault::value("value is not base64 of UTF-8 text");
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let padding = digits.iter().rev().take_while(|byte| **byte == b'=').count();
     if !digits.len().is_multiple_of(4) || padding > 2 {
@@ -134,18 +134,18 @@ pub(crate) struct Url<'a> {
 impl<'a> Url<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, Fault> {
         // The text is not shown: it can contain a password.
-        let wrong = |reason: &str| Fault::value(format!("a value is not a URL: {reason}"));
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("it has no ://"))?;
+        let wrong = |reason: &str| Fault::value(format!("value is not a URL: {reason}"));
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("missing ://"))?;
         let port = match scheme {
             "http" => "80",
             "https" => "443",
-            _ => return Err(wrong("it begins neither with http:// nor with https://")),
+            _ => return Err(wrong("expected http:// or https://")),
         };
         if let Some(c) = rest.chars().find(|c| c.is_control() || c.is_whitespace() || "?#@\"'\\".contains(*c)) {
-            return Err(wrong(&format!("it has {c:?}")));
+            return Err(wrong(&format!("contains {c:?}")));
         }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let (host, given) = split_port(authority).ok_or_else(|| wrong("its host or port is not one"))?;
+        let (host, given) = split_port(authority).ok_or_else(|| wrong("invalid host or port"))?;
         Ok(Self { scheme, host, port: given.unwrap_or(port), path })
     }
 
@@ -155,7 +155,11 @@ impl<'a> Url<'a> {
             "host" => self.host,
             "port" => self.port,
             "path" => self.path,
-            _ => return Err(Fault::value(format!("a URL has no {name:?}, only scheme, host, port and path"))),
+            _ => {
+                return Err(Fault::value(format!(
+                    "unknown part of a URL {name:?}: expected scheme, host, port or path"
+                )));
+            }
         }
         .to_owned())
     }

@@ -42,7 +42,7 @@ pub(super) fn pieces(text: &str) -> Result<Vec<(usize, Piece<'_>)>, Fault> {
         push_text(&mut pieces, line, if is_block { strip_indent(before, fresh) } else { before });
         line += lines(before);
         let end = end_of(&opened[2..], closing)
-            .ok_or_else(|| Fault::Syntax { line, message: format!("{} without {closing}", &opened[..2]) })?;
+            .ok_or_else(|| Fault::Syntax { line, message: format!("unclosed {}: expected {closing}", &opened[..2]) })?;
         let (inner, after) = (&opened[2..2 + end], &opened[2 + end + 2..]);
         if is_block && (inner.starts_with(['-', '+']) || inner.ends_with(['-', '+'])) {
             return Err(Fault::Syntax { line, message: "- and + next to % are not supported".to_owned() });
@@ -108,14 +108,14 @@ pub(super) fn tokens(text: &str, line: usize) -> Result<Vec<Token>, Fault> {
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
         let (token, used) = if matches!(first, '\'' | '"') {
-            quoted(rest, first).ok_or_else(|| Fault::Syntax { line, message: "a quote is not closed".to_owned() })?
+            quoted(rest, first).ok_or_else(|| Fault::Syntax { line, message: "unclosed quote".to_owned() })?
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             (Token::Sign(sign), sign.len())
         } else if first.is_ascii_alphanumeric() || first == '_' {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
             (word(&rest[..end], line)?, end)
         } else {
-            return Err(Fault::Syntax { line, message: format!("{first:?} is not known") });
+            return Err(Fault::Syntax { line, message: format!("unexpected {first:?}") });
         };
         tokens.push(token);
         rest = rest[used..].trim_start();

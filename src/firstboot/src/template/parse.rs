@@ -95,7 +95,7 @@ pub(super) fn nodes(text: &str) -> Result<Vec<Node>, Fault> {
     let mut template = Template { pieces: pieces.into_iter(), depth: 0 };
     match template.body()? {
         (nodes, None) => Ok(nodes),
-        (_, Some(tag)) => Err(syntax(tag.line, format!("{} without its begin", tag.word))),
+        (_, Some(tag)) => Err(syntax(tag.line, format!("unexpected {} without an opening tag", tag.word))),
     }
 }
 
@@ -107,13 +107,13 @@ pub(super) fn expression(text: &str) -> Result<Expression, Fault> {
 fn expression_at(text: &str, line: usize) -> Result<Expression, Fault> {
     let tokens = lex::tokens(text, line)?;
     if tokens.len() > MAX_TOKENS {
-        return Err(syntax(line, format!("more than {MAX_TOKENS} words and signs in one expression")));
+        return Err(syntax(line, format!("more than {MAX_TOKENS} tokens in one expression")));
     }
     let mut parser = Parser { tokens, at: 0, line, depth: 0 };
     let expression = parser.choice()?;
     match parser.tokens.get(parser.at) {
         None => Ok(expression),
-        Some(token) => Err(syntax(line, format!("{} is too much", shown(token)))),
+        Some(token) => Err(syntax(line, format!("unexpected {}", shown(token)))),
     }
 }
 
@@ -161,7 +161,7 @@ impl<'a> Template<'a> {
             let (word, rest) = inner.split_once(char::is_whitespace).unwrap_or((inner, ""));
             self.depth += 1;
             if self.depth > MAX_DEPTH {
-                return Err(syntax(line, format!("more than {MAX_DEPTH} tags inside each other")));
+                return Err(syntax(line, format!("tags nested more than {MAX_DEPTH} deep")));
             }
             match word {
                 "if" => nodes.push(self.branches(rest, line)?),
@@ -170,7 +170,7 @@ impl<'a> Template<'a> {
                     self.depth -= 1;
                     return Ok((nodes, Some(Tag { word, rest, line })));
                 }
-                _ => return Err(syntax(line, format!("the tag {word:?} is not known"))),
+                _ => return Err(syntax(line, format!("unknown tag {word:?}"))),
             }
             self.depth -= 1;
         }
@@ -187,7 +187,9 @@ impl<'a> Template<'a> {
                 Some(Tag { word: "endif", rest: "", .. }) => return Ok(Node::If(branches, Vec::new())),
                 Some(Tag { word: "elif", rest, line }) => condition = expression_at(rest, line)?,
                 Some(Tag { word: "else", rest: "", .. }) => return self.last_branch(branches, line),
-                Some(tag) => return Err(syntax(tag.line, format!("{} in the if of line {line}", tag.word))),
+                Some(tag) => {
+                    return Err(syntax(tag.line, format!("unexpected {} in the `if` of line {line}", tag.word)));
+                }
                 None => return Err(syntax(line, "if without endif".to_owned())),
             }
         }
@@ -196,7 +198,7 @@ impl<'a> Template<'a> {
     fn last_branch(&mut self, branches: Vec<(Expression, Vec<Node>)>, line: usize) -> Result<Node, Fault> {
         match self.body()? {
             (body, Some(Tag { word: "endif", rest: "", .. })) => Ok(Node::If(branches, body)),
-            (_, Some(tag)) => Err(syntax(tag.line, format!("{} after the else of line {line}", tag.word))),
+            (_, Some(tag)) => Err(syntax(tag.line, format!("unexpected {} after the `else` of line {line}", tag.word))),
             (_, None) => Err(syntax(line, "if without endif".to_owned())),
         }
     }
@@ -208,7 +210,7 @@ impl<'a> Template<'a> {
         let list = expression_at(list, line)?;
         match self.body()? {
             (body, Some(Tag { word: "endfor", rest: "", .. })) => Ok(Node::For(name.to_owned(), list, body)),
-            (_, Some(tag)) => Err(syntax(tag.line, format!("{} in the for of line {line}", tag.word))),
+            (_, Some(tag)) => Err(syntax(tag.line, format!("unexpected {} in the `for` of line {line}", tag.word))),
             (_, None) => Err(syntax(line, "for without endfor".to_owned())),
         }
     }
@@ -233,7 +235,7 @@ impl Parser {
     fn choice(&mut self) -> Result<Expression, Fault> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(syntax(self.line, format!("more than {MAX_DEPTH} expressions inside each other")));
+            return Err(syntax(self.line, format!("expressions nested more than {MAX_DEPTH} deep")));
         }
         let mut value = self.or()?;
         if self.word("if") {
@@ -325,8 +327,8 @@ impl Parser {
                 Expression::Call(function, arguments)
             }
             Some(Token::Word(name)) if is_name(&name) => Expression::Name(name),
-            Some(token) => return Err(syntax(self.line, format!("{} where a value is expected", shown(&token)))),
-            None => return Err(syntax(self.line, "a value is missing".to_owned())),
+            Some(token) => return Err(syntax(self.line, format!("expected a value, found {}", shown(&token)))),
+            None => return Err(syntax(self.line, "expected a value".to_owned())),
         })
     }
 
@@ -348,7 +350,7 @@ impl Parser {
                 self.at += 1;
                 Ok(word.clone())
             }
-            _ => Err(syntax(self.line, "the name of a filter is missing".to_owned())),
+            _ => Err(syntax(self.line, "expected the name of a filter".to_owned())),
         }
     }
 
@@ -365,10 +367,10 @@ impl Parser {
     }
 
     fn expect_word(&mut self, word: &str) -> Result<(), Fault> {
-        if self.word(word) { Ok(()) } else { Err(syntax(self.line, format!("{word} is missing"))) }
+        if self.word(word) { Ok(()) } else { Err(syntax(self.line, format!("expected {word}"))) }
     }
 
     fn expect_sign(&mut self, sign: &str) -> Result<(), Fault> {
-        if self.sign(sign) { Ok(()) } else { Err(syntax(self.line, format!("{sign} is missing"))) }
+        if self.sign(sign) { Ok(()) } else { Err(syntax(self.line, format!("expected {sign}"))) }
     }
 }

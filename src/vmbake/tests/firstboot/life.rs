@@ -164,7 +164,7 @@ fn older_names_are_kept_where_somebody_gives_them() {
     }
     put(&machine.root, "/opt/new.env", "OIDC_USERNAME_CLAIM=email\n");
     let refused = machine.run(&["update-mutable-env", "/opt/new.env", "/opt/podplane/etc/mutable.env"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("OIDC_USERNAME_CLAIM is none of the variables"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("OIDC_USERNAME_CLAIM is not a mutable variable"));
 }
 
 #[test]

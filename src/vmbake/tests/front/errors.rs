@@ -169,7 +169,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("archive list text", "text: truncated at offset", "a split archive needs all parts"),
     ("archive import none", "none: cannot read", "without .000"),
     ("archive apply folder", "folder: cannot read", "--help of the command"),
-    ("bundle init Bad", "`name`: \"Bad\" is not made of lower-case letters", "`vmbake schema bundle`"),
+    ("bundle init Bad", "`name`: \"Bad\" is invalid: expected at most", "`vmbake schema bundle`"),
     ("bundle pack folder -o new", "folder/bundle.json: cannot read", "--help"),
     ("bundle check none", "none: cannot read", "--help"),
     ("bundle inspect text", "text: truncated at offset", "a split archive needs all parts"),

@@ -202,7 +202,7 @@ fn what_a_machine_would_refuse_is_refused_here() {
         (
             "OIDC_CUSTOM_CA",
             "secret!",
-            "OIDC_CA_CERT: expected a certificate in PEM or a text in base64, found something else",
+            "OIDC_CA_CERT: expected a certificate in PEM or text in base64, found another value",
         ),
         (
             "NSTANCE_SERVER_AGENT_ADDR",
