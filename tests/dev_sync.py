@@ -203,7 +203,7 @@ def at_the_same_time(node, dev, target, layers):
     node.until(lambda: node.run("flock", "-n", "/var/lib/vmbake/sync/lock", "true")[0] != 0)
     code, printed, said = dev.sync(target)
     case("refused: another sync is running", code == 1 and not printed and "another sync of this machine is running" in said
-         and "hint: wait until it has ended" in said and b"at the same time" not in node.get(TEMPLATE), printed + said)
+         and "hint: wait until the other sync has finished" in said and b"at the same time" not in node.get(TEMPLATE), printed + said)
     node.systemctl("stop", "holder.service")
     code, report, said = dev.report(target)
     _, kept = node.run("ls", "/var/lib/vmbake/sync")
@@ -261,7 +261,7 @@ def images(dev, target, layers):
     code, printed, said = dev.sync(target)
     for what in ("packages", "users", "/etc/default/grub.d/90-containerd.cfg"):
         case(f"needs a new image: {what}", re.search(rf"needs a new image  layer containerd: {re.escape(what)}: ", printed), printed + said)
-    case("what cannot be compared is named", code == 1 and "layer containerd: capabilities: " in printed and "cannot be compared; if you changed it, bake a new image" in printed, printed)
+    case("what cannot be compared is named", code == 1 and "layer containerd: capabilities: " in printed and "cannot be compared; bake a new image after changing it" in printed, printed)
     path.write_text(kept)
     dev.sync(target)
 
@@ -271,10 +271,10 @@ def refusals(node, dev, target, layers):
         code, printed, said = dev.sync(target, *more, **options)
         case(f"refused: {name}", code == 1 and not printed and expected in said and f"hint: {hint}" in said, printed + said)
 
-    refused("nothing listens", "Connection refused", "ssh does not listen there", f"root@{ADDRESS}:2222")
+    refused("nothing listens", "Connection refused", "check the port and that the machine has booted", f"root@{ADDRESS}:2222")
     for option in (["-l", "other"], ["-o", "User=other"], ["-oHostName=elsewhere"]):
         dev.ssh = option
-        refused(f"{' '.join(option)} contradicts the address", f"{target}: expected ", "name user, host and port in the address")
+        refused(f"{' '.join(option)} contradicts the address", f"{target}: expected ", "set user, host and port only in the address")
     dev.ssh = []
     refused("another kind", "expected a machine of kind other, found kind kn", "name a machine of that kind", more=("--kind", "other"))
     layers.append("containerd", TEMPLATE, "# for a file to be sent\n")
@@ -285,7 +285,7 @@ def refusals(node, dev, target, layers):
         refused(name, expected, hint)
         node.run("mv", f"{path}.away", path)
 
-    without("/usr/bin/rsync", "no rsync on the machine", "rsync is not installed", "rsync must be in the image")
+    without("/usr/bin/rsync", "no rsync on the machine", "rsync is not installed", "require the layer `rsync`")
     without("/opt/podplane/bin/firstboot", "not a machine of vmbake", "/opt/podplane/bin/firstboot is missing", "dev sync works only on machines that were booted from an image")
     without("/opt/podplane/share/vmbake-origin.json", "no record", "vmbake-origin.json is missing", "dev sync works only on machines")
     node.run("mount", "--bind", "/opt/podplane/share", "/opt/podplane/share")

@@ -64,7 +64,7 @@ def example(lab, case, work):
         case(f"k3s for {arch} is {name}, by its checksum file", entry["digest"] == f"sha256:{expected}" and
              entry["proof"]["url"].endswith(f"/sha256sum-{arch}.txt"), json.dumps(entry))
         code, said = lab.run("manifest", "show", path, "--store", store)
-        case(f"k3s for {arch} is proven anew", code == 0 and "by an unsigned checksum file of the site" in said and "layer  k3s" in said, said)
+        case(f"k3s for {arch} is proven anew", code == 0 and "by a checksum file of the site, not signed" in said and "layer  k3s" in said, said)
     for name, fault in (("a flipped byte", {"kind": "flip"}), ("the program of another architecture", {"kind": "swap", "file": str(lab.root / "site" / K3S / "k3s-arm64")})):
         lab.fault({f"/{K3S}/k3s": fault})
         code, said = lab.update(manifests, work / f"k3s-{fault['kind']}", "k3s", "--layers", EXAMPLES, "--refresh")
@@ -78,7 +78,7 @@ def stated(ground, case):
     code, said = ground.update()
     case("a download with a stated digest is pinned", code == 0 and ground.pinned()["dependencies"]["k3s"]["proof"] == {"type": "stated"}, said)
     code, said = ground.lab.run("manifest", "show", ground.manifests / "box.debian-13.amd64.json", "--store", ground.store)
-    case("and shown as stated by the layer", code == 0 and "by the unsigned digest in its layer" in said and "layer  box" in said, said)
+    case("and shown as stated by the layer", code == 0 and "by the digest in its layer, not signed" in said and "layer  box" in said, said)
     before = ground.pinned()
     ground.lab.fault({f"/{K3S}/k3s": {"kind": "flip"}})
     code, said = ground.lab.update(ground.manifests, ground.work / "flipped", "box", "--layers", ground.layers, "--refresh")
@@ -103,7 +103,7 @@ def refused(ground, case):
     """Refused requests of a layer."""
     ground.download(url=f"http://{K3S}/k3s")
     code, said = ground.update()
-    case("a download without TLS is refused", code == 1 and "the address is not https" in said and "layer.json:1:" in said, said)
+    case("a download without TLS is refused", code == 1 and "the URL is not https" in said and "layer.json:1:" in said, said)
     ground.download(sha256=None)
     code, said = ground.update()
     case("a download without a proof is refused", code == 1 and "nothing proves it" in said, said)
@@ -189,7 +189,7 @@ def images(ground, case):
     """Container images of a layer."""
     ground.layer("box", container_images=[PAUSE])
     code, said = ground.update()
-    case("container images without a place are refused", code == 1 and "no layer of box says in `images`" in said, said)
+    case("container images without a place are refused", code == 1 and "no layer of box sets their directory with `images`" in said, said)
     ground.layer("box", container_images=[PAUSE], images="/var/lib/container-images/oci")
     code, said = ground.update()
     case("container images of a layer are pinned", code == 0 and [image["image"] for image in ground.pinned()["images"]] == [PAUSE] and

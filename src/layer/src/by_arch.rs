@@ -44,7 +44,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for ByArch<T> {
             type Value = ByArch<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, or an object of texts by architecture")
+                f.write_str("a string, or an object with one string for each architecture")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<ByArch<T>, E> {

@@ -79,14 +79,14 @@ impl Download {
     fn unproven(&self) -> Option<&'static str> {
         match (&self.sha256, &self.checksums, &self.proof) {
             (Some(_), None, None) if !matches!(self.version, VersionSource::Pinned(_)) => {
-                Some("`sha256` is of one version, which `version` must say")
+                Some("`sha256` belongs to a single version: `version` must name it")
             }
             (Some(_), None, None) => None,
-            (Some(_), ..) => Some("`sha256` takes the place of `checksums` and `proof`"),
+            (Some(_), ..) => Some("`sha256` cannot be combined with `checksums` and `proof`"),
             (None, _, Some(Demand::FirstUse | Demand::Apt | Demand::Stated(_))) => Some(
-                "`proof` is \"checksum\", or an object with `openpgp`, `sigstore` or `cosign`; a digest belongs in `sha256`",
+                "`proof` must be \"checksum\" or an object with `openpgp`, `sigstore` or `cosign`; a digest belongs in `sha256`",
             ),
-            (None, None, None) => Some("nothing proves it: it needs `sha256`, or `checksums`"),
+            (None, None, None) => Some("no proof: add `sha256` or `checksums`"),
             (None, ..) => None,
         }
     }
@@ -190,11 +190,9 @@ pub fn check(found: &mut Findings, schema: &Schema) {
         let pointer = child("/downloads", name);
         found.key(pointer.clone(), name_fault(name, schema.artifacts.contains_key(name)));
         let is_https = |url: &Template| url.start().starts_with("https://");
-        each(found, &pointer, "url", &download.url, |url| {
-            (!is_https(url)).then(|| "the address is not https".to_owned())
-        });
+        each(found, &pointer, "url", &download.url, |url| (!is_https(url)).then(|| "the URL is not https".to_owned()));
         if let VersionSource::Pinned(version) = &download.version {
-            let fault = (!is_version(version)).then(|| format!("{version:?} is not a version"));
+            let fault = (!is_version(version)).then(|| format!("{version:?} is not a valid version"));
             found.value(format!("{pointer}/version"), fault);
         }
         if let Some(stated) = &download.sha256 {
@@ -214,7 +212,8 @@ pub(super) fn check_local(found: &mut Findings, layer: &Layer) {
         let pointer = child("/local_files", name);
         let is_used = schema.artifacts.contains_key(name) || schema.downloads.contains_key(name);
         found.key(pointer.clone(), name_fault(name, is_used));
-        let version = (!is_version(&artifact.version)).then(|| format!("{:?} is not a version", artifact.version));
+        let version =
+            (!is_version(&artifact.version)).then(|| format!("{:?} is not a valid version", artifact.version));
         found.value(format!("{pointer}/version"), version);
         each(found, &pointer, "path", &artifact.path, |path| {
             let missing = !layer.local.contains_key(path) || path.contains(['{', '}']);
@@ -240,7 +239,7 @@ fn name_fault(name: &str, is_used: bool) -> Option<String> {
 fn each<T>(found: &mut Findings, parent: &str, key: &str, values: &ByArch<T>, rule: impl Fn(&T) -> Option<String>) {
     let pointer = child(parent, key);
     let values = values.values();
-    found.value(pointer.clone(), values.is_empty().then(|| "names no architecture".to_owned()));
+    found.value(pointer.clone(), values.is_empty().then(|| "expected at least one architecture".to_owned()));
     for (arch, value) in values {
         found.value(arch.map_or_else(|| pointer.clone(), |arch| child(&pointer, arch)), rule(value));
     }
@@ -264,7 +263,7 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VersionSource, 
         type Value = VersionSource;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a version, or where it comes from")
+            f.write_str("a version, or an object with its source")
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<VersionSource, E> {

@@ -42,7 +42,7 @@ pub struct PlanSource {
 
 /// An entry that two layers have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{second}: layer {first} has it already")]
+#[error("{second}: already defined by layer {first}")]
 pub struct Clash {
     /// The layer that comes first.
     pub first: String,

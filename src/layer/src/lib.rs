@@ -100,17 +100,17 @@ impl fmt::Display for Fault {
 pub enum LayerError {
     #[error("{path}: cannot read the layer")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{name}: a layer of this name is built in")]
+    #[error("{name}: is the name of a built-in layer")]
     BuiltIn { name: String },
     #[error("{}", lines(.0))]
     Faults(Vec<Fault>),
-    #[error("layer {name} does not exist; there are {known}")]
+    #[error("layer {name} does not exist: expected one of: {known}")]
     Unknown {
         /// The layer that is asked for.
         name: String,
         known: String,
     },
-    #[error("layer {name} does not support {os}, only {supported}")]
+    #[error("layer {name} does not support {os}: expected one of: {supported}")]
     Unsupported {
         /// The layer that is asked for.
         name: String,
@@ -120,11 +120,11 @@ pub enum LayerError {
     },
     #[error("{name} is installed by the layers {first} and {second}: names of downloads must be unique")]
     DownloadTwice { name: String, first: String, second: String },
-    #[error("{entry}: the layers {first} and {second} contradict each other about it in `{key}`")]
+    #[error("{entry}: conflicting values in `{key}` of the layers {first} and {second}")]
     Contradiction { key: &'static str, entry: String, first: String, second: String },
     #[error("layer {layer}: download {name} has no `{key}` for {arch}")]
     NoArch { layer: String, name: String, key: &'static str, arch: String },
-    #[error("layer {layer} brings container images, and no layer of {kind} says in `images` where they go")]
+    #[error("layer {layer} has container images, but no layer of {kind} sets their directory with `images`")]
     NoImages { layer: String, kind: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -137,29 +137,27 @@ pub enum LayerError {
 impl Hint for LayerError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Faults(_) => {
-                "`vmbake schema layer` prints the JSON Schema, for editors; layers/README.md explains the keys"
-            }
+            Self::Faults(_) => "run `vmbake schema layer` to print the JSON Schema; layers/README.md explains the keys",
             Self::Read { source, .. } if source.kind() == ErrorKind::NotADirectory => {
-                "a layer is a directory with a layer.json; --layers takes a directory of such directories"
+                "use --layers with a directory of layers, each a directory with a layer.json"
             }
             Self::Read { path, source } => {
-                let other = "`vmbake layer list` lists the layers that are built in; they need no directory";
+                let other = "run `vmbake layer list` to list the built-in layers, which need no directory";
                 return of_path(path, source, other);
             }
             Self::Unknown { name, known } => match &near(name, known.split(", "))[..] {
-                [] => "`vmbake layer list` says what each is for; --layers DIR names others",
+                [] => "run `vmbake layer list` to describe the built-in layers, or use --layers to add custom layers",
                 near => return Some(did_you_mean(near)),
             },
-            Self::BuiltIn { .. } => "choose another name; `vmbake layer list` lists those that are taken",
-            Self::NoArch { .. } => "add it to the layer; --arch chooses other architectures",
+            Self::BuiltIn { .. } => "choose another name: `vmbake layer list` lists the built-in ones",
+            Self::NoArch { .. } => "add the key to the layer, or use --arch to choose other architectures",
             Self::Contradiction { .. } => "remove the entry from one of the layers",
-            Self::DownloadTwice { .. } => "rename one of them in its layer",
+            Self::DownloadTwice { .. } => "rename one of the downloads in its layer",
             Self::NoImages { .. } => {
-                "require the layer container-images, which imports them into containerd too; or say \"images\": \
-                 \"/var/lib/container-images/oci\" and import them by a unit, as in docs/layer-artifacts.md#container-images"
+                "require the layer container-images, which imports them into containerd, or add \"images\": \
+                 \"/var/lib/container-images/oci\" and import them with a unit, as in docs/layer-artifacts.md#container-images"
             }
-            Self::Unsupported { .. } => "--os takes one that it supports",
+            Self::Unsupported { .. } => "use --os with a supported operating system",
             _ => return None,
         };
         Some(text.to_owned())

@@ -59,8 +59,8 @@ struct Row {
     treatment: Treatment,
 }
 
-const INITRD: &str = "programs of the initial RAM disk see the base's version, since the bake does not rebuild it; what runs once the root file \
-                      system is mounted sees this one";
+const INITRD: &str = "the initial RAM disk keeps the base's version, since a bake does not rebuild it; only programs on the root file system \
+                      use this one";
 
 const APT: &str = "cloud-init replaces or removes it on the first boot unless its settings have \
                    `apt: {generate_mirrorlists: false, preserve_sources_list: true}`";
@@ -75,8 +75,8 @@ const TABLE: [Row; 17] = [
     Row {
         paths: &["/etc/grub.d/*"],
         treatment: Treatment::Refused {
-            what: "`grub-mkconfig` would have to run it to make the boot menu",
-            hint: "use the key `kernel_arguments`, or /boot/grub/custom.cfg, which GRUB reads itself",
+            what: "it takes effect only when `grub-mkconfig` runs",
+            hint: "use the key `kernel_arguments`, or /boot/grub/custom.cfg, which GRUB reads at boot",
         },
     },
     Row { paths: &["/etc/locale.gen"], treatment: Treatment::Done(Work::Locales) },
@@ -99,7 +99,7 @@ const TABLE: [Row; 17] = [
     Row {
         paths: &["/etc/ssl/certs/**"],
         treatment: Treatment::Warned(
-            "it is not trusted: only /usr/local/share/ca-certificates/*.crt reach ca-certificates.crt and get a hash link",
+            "it is not trusted: only /usr/local/share/ca-certificates/*.crt are added to ca-certificates.crt",
         ),
     },
     Row {
@@ -114,15 +114,15 @@ const TABLE: [Row; 17] = [
     Row {
         paths: &["/usr/share/pam-configs/*"],
         treatment: Treatment::Refused {
-            what: "`pam-auth-update` would have to write it into /etc/pam.d",
+            what: "it takes effect only when `pam-auth-update` runs",
             hint: "add the files of /etc/pam.d to the layer instead",
         },
     },
     Row {
         paths: &["/etc/dconf/db/**"],
         treatment: Treatment::Refused {
-            what: "`dconf update` would have to compile it",
-            hint: "let a unit run `dconf update` on a copy from another directory",
+            what: "it takes effect only when `dconf update` runs",
+            hint: "run `dconf update` in a unit, on a copy from another directory",
         },
     },
     Row { paths: &["/etc/udev/hwdb.d/*.hwdb"], treatment: Treatment::Nothing },

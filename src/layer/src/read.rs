@@ -89,10 +89,10 @@ pub(super) fn read(dir: &Path) -> Result<LayerFolder, LayerError> {
                     false => content.fault(&path, format!("is more than {MAX_DEPTH} directories deep")),
                 }
             } else if meta.is_symlink() {
-                content.fault(&path, "is a symbolic link; `symlinks` of layer.json says links");
+                content.fault(&path, "is a symbolic link; list links in `symlinks` of layer.json");
             } else if !meta.is_file() {
                 let found = input::kind(&meta);
-                content.fault(&path, format!("is neither a regular file nor a directory, but {found}"));
+                content.fault(&path, format!("expected a regular file or a directory, found {found}"));
             } else if relative.starts_with(LOCAL_FILES) && depth > 0 {
                 let file = vmbake_common::ownership::open(&path).map_err(error)?;
                 let (digest, len) = Digest::of(b"").of_stream(file.take(MAX_LOCAL + 1)).map_err(error)?;
@@ -106,7 +106,7 @@ pub(super) fn read(dir: &Path) -> Result<LayerFolder, LayerError> {
                 file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(error)?;
                 if bytes.len() as u64 > MAX_FILE {
                     content
-                        .fault(&path, format!("has more than {MAX_FILE} bytes; larger files go into {LOCAL_FILES}/"));
+                        .fault(&path, format!("has more than {MAX_FILE} bytes; put larger files into {LOCAL_FILES}/"));
                     continue;
                 }
                 total += bytes.len() as u64;
@@ -150,7 +150,7 @@ fn check_name(entry: &DirEntry, depth: usize, content: &mut LayerFolder) -> Opti
     }
     if depth == 0 && ![DESCRIPTION, "files", LOCAL_FILES].contains(&name) {
         if !(name.starts_with("README") || name.starts_with('.')) {
-            content.fault(&path, "is neither layer.json nor files nor local; only a README is allowed next to them");
+            content.fault(&path, "unexpected entry: expected layer.json, files, local or a README");
         }
         return None;
     }

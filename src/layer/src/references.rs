@@ -26,7 +26,7 @@ fn unmet(required: &Requirement, all: &BTreeMap<String, &Layer>) -> Option<Strin
     let Requirement { name, version } = required;
     let Some(layer) = all.get(name) else { return Some(format!("layer {name} does not exist")) };
     let (found, wanted) = (&layer.schema.version, version.as_ref()?);
-    (found != wanted).then(|| format!("layer {name} has version {found:?}, and {wanted:?} is required"))
+    (found != wanted).then(|| format!("layer {name} has version {found:?}, but {wanted:?} is required"))
 }
 
 /// The dependency cycle from the required layer `name` back to the one that requires it.
@@ -82,16 +82,14 @@ fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String
     let closure = closure(schema, all);
     let user = |name: &str| {
         let known = validate::is_base_user(name) || closure.iter().any(|schema| schema.users.contains_key(name));
-        (!known).then(|| {
-            format!("user {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
-        })
+        (!known)
+            .then(|| format!("user {name:?} is created neither by this layer, nor by a required layer, nor by Debian"))
     };
     let group = |name: &str| {
         let made = |schema: &&Schema| schema.users.contains_key(name) || schema.groups.contains_key(name);
         let known = validate::is_base_group(name) || closure.iter().any(made);
-        (!known).then(|| {
-            format!("group {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
-        })
+        (!known)
+            .then(|| format!("group {name:?} is created neither by this layer, nor by a required layer, nor by Debian"))
     };
     let owned = |parent: &str, path: &str, owner: &Ownership| (child(parent, path), owner.clone());
     let directories = schema.directories.iter().map(|(path, rule)| owned("/directories", path, &rule.ownership()));

@@ -52,7 +52,7 @@ impl Released {
             let digest = list.get(name)?.get(version)?;
             (*digest != layer.digest).then(|| {
                 let found = layer.digest;
-                format!("{root} lists version {version:?} as released with {digest}; this has {found} and needs another version")
+                format!("{root} lists version {version:?} as released with {digest}, found {found}: changed content needs another version")
             })
         };
         let message = self.lists.iter().find_map(released)?;

@@ -53,7 +53,7 @@ impl Loaded {
         let schema = self.document.schema.clone();
         let mut twice = |pointer: &str, path: &str| {
             let position = Some(self.document.position(pointer, true));
-            let message = format!("{path:?} is in the layer twice");
+            let message = format!("{path:?} is duplicated in the layer");
             faults.push(Fault { path: self.path.clone(), position, warning: false, message });
         };
         for Setting { pointer, path, content } in settings::files(&schema) {
@@ -257,7 +257,7 @@ pub(super) fn load_one(dir: &Path, name: &str, content: LayerFolder) -> Result<L
     match Document::read(&text) {
         Err(found) => faults.extend(found.into_iter().map(|(position, message)| fault(Some(position), message))),
         Ok(document) if document.schema.name != name => {
-            let message = format!("the layer calls itself {:?} but its folder is {name:?}", document.schema.name);
+            let message = format!("the layer is named {:?}, but its directory is {name:?}", document.schema.name);
             faults.push(fault(Some(document.position("/name", false)), message));
         }
         Ok(document) if faults.is_empty() => {

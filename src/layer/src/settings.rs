@@ -146,7 +146,7 @@ pub fn check(found: &mut Findings, schema: &Schema) {
     found.list("/kernel_arguments", &schema.kernel_arguments, |argument| {
         // Others have a meaning for the shell that reads the settings, or for GRUB.
         let fine = made_of(argument, b"-_.,:=/@+%!");
-        (!fine).then(|| format!("{argument:?} is not one kernel argument of letters, digits and -_.,:=/@+%!"))
+        (!fine).then(|| format!("{argument:?} is not a single kernel argument of letters, digits and -_.,:=/@+%!"))
     });
     if let Some(Keyboard { layout, model, variant, options }) = &schema.keyboard {
         for (key, value) in [("layout", layout), ("model", model), ("variant", variant), ("options", options)] {

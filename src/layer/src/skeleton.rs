@@ -20,7 +20,8 @@ pub fn init(dir: &Path, name: &str, os: &str) -> Result<PathBuf, LayerError> {
         return Err(LayerError::Faults(faults));
     }
     let files = layer.join("files");
-    fs::create_dir_all(&files).map_err(|source| LayerError::File(FileError::new(files, "make the folder", source)))?;
+    fs::create_dir_all(&files)
+        .map_err(|source| LayerError::File(FileError::new(files, "create the directory", source)))?;
     let path = layer.join(DESCRIPTION);
     write_file(&path, text(&layer.to_string_lossy(), name, os).as_bytes(), false)?;
     Ok(path)

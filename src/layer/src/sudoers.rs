@@ -100,7 +100,7 @@ fn entry(line: &str, aliases: &mut BTreeSet<(String, String)>) -> Result<(), Str
     match first {
         "@include" | "#include" => {
             return Err(format!(
-                "expected rules, found {first}: without that file sudo refuses to work for everyone; put its rules here, or use @includedir"
+                "expected rules, found {first}: if that file is missing, sudo fails for all users; put its rules here, or use @includedir"
             ));
         }
         "@includedir" | "#includedir" => return included(first, rest),

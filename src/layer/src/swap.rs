@@ -58,7 +58,7 @@ pub fn check(found: &mut Findings, layer: &Layer) {
     let Some(swap) = &schema.swap else { return };
     let path = &swap.path;
     let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_.".contains(&byte));
-    let odd = (!plain).then(|| format!("path {path:?} is not made of letters, digits, `_`, `.` and `/`"));
+    let odd = (!plain).then(|| format!("path {path:?} is invalid: expected letters, digits, `_`, `.` and `/`"));
     let is_taken = layer.files.contains_key(path)
         || schema.symlinks.contains_key(path)
         || schema.directories.contains_key(path)

@@ -37,7 +37,7 @@ impl<'de> Deserialize<'de> for Text {
                 let mut text = String::new();
                 while let Some(line) = lines.next_element::<String>()? {
                     if line.contains('\n') {
-                        return Err(de::Error::custom(format!("line {line:?} has a line feed in it")));
+                        return Err(de::Error::custom(format!("line {line:?} contains a line feed")));
                     }
                     text.push_str(&line);
                     text.push('\n');

@@ -101,17 +101,17 @@ impl UnitInstall {
         if let Some(index) = DEPENDENTS.iter().position(|(name, _)| *name == key) {
             match quoted_words(value) {
                 Some(words) => add(&mut self.dependents[index], words, place),
-                None => self.ignored.push(fault(format!("{key}={value} has a quote that does not end"))),
+                None => self.ignored.push(fault(format!("{key}={value} has an unclosed quote"))),
             }
             return Ok(());
         }
         match key {
             "Alias" if !Kind::of(&self.unit).is_some_and(Kind::may_alias) => {
-                self.ignored.push(fault("Alias= is not allowed for units of this kind".to_owned()));
+                self.ignored.push(fault("Alias= is not supported for units of this type".to_owned()));
             }
             "Alias" => match quoted_words(value) {
                 Some(words) => add(&mut self.aliases, words, place),
-                None => self.ignored.push(fault(format!("Alias={value} has a quote that does not end"))),
+                None => self.ignored.push(fault(format!("Alias={value} has an unclosed quote"))),
             },
             "Also" => {
                 for word in plain_words(value) {
@@ -126,9 +126,9 @@ impl UnitInstall {
                     self.default_instance = (!instance.is_empty()).then_some(instance);
                 }
                 Some(UnitForm::Instance) => {}
-                _ => self.ignored.push(fault("DefaultInstance= is for templates".to_owned())),
+                _ => self.ignored.push(fault("DefaultInstance= is only supported for templates".to_owned())),
             },
-            _ => self.ignored.push(fault(format!("[Install] does not have the setting {key}="))),
+            _ => self.ignored.push(fault(format!("unknown setting {key}= in [Install]"))),
         }
         Ok(())
     }
@@ -211,5 +211,5 @@ fn add(list: &mut Vec<Word>, words: Vec<String>, place: &Location) {
 }
 
 fn invalid(key: &str, value: &str) -> String {
-    format!("has {key}={value}, which is not a name that the unit can have there")
+    format!("{key}={value} is not a valid name for the unit")
 }

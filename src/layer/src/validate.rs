@@ -62,21 +62,23 @@ pub(super) fn name(name: &str) -> Option<String> {
     let valid = (1..=NAME_MAX).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-+._".contains(&byte));
-    (!valid).then(|| format!("name {name:?} is not made of small letters, digits, `-`, `+`, `.` and `_`"))
+    (!valid).then(|| format!("name {name:?} is invalid: expected lowercase letters, digits, `-`, `+`, `.` and `_`"))
 }
 
 /// The name of a package (Debian Policy 5.6.7), which comes for the architecture of the image.
 pub(super) fn package(name: &str) -> Option<String> {
     if let Some((package, arch)) = name.split_once(':') {
         return Some(format!(
-            "{name:?} names the architecture {arch:?}: an image has packages of its architecture only, so use {package:?}"
+            "{name:?} names the architecture {arch:?}: images only contain packages of their architecture, so use {package:?}"
         ));
     }
     let valid = (2..=NAME_MAX).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte));
     (!valid).then(|| {
-        format!("{name:?} is not a valid package name: at least two lower-case letters, digits, `+`, `-` or `.`")
+        format!(
+            "{name:?} is not a valid package name: expected at least two lowercase letters, digits, `+`, `-` or `.`"
+        )
     })
 }
 
@@ -84,7 +86,8 @@ pub(super) fn package(name: &str) -> Option<String> {
 pub(super) fn version(pattern: &str) -> Option<String> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+-~:*".contains(&byte);
     let valid = !pattern.is_empty() && pattern.bytes().all(known);
-    (!valid).then(|| format!("version {pattern:?} is not made of letters, digits, `.`, `+`, `-`, `~`, `:` and `*`"))
+    (!valid)
+        .then(|| format!("version {pattern:?} is invalid: expected letters, digits, `.`, `+`, `-`, `~`, `:` and `*`"))
 }
 
 /// The name of a user or group, as adduser(8) takes it.
@@ -92,7 +95,7 @@ pub(super) fn account(name: &str) -> Option<String> {
     let valid = (1..=ACCOUNT_MAX).contains(&name.len())
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte));
-    (!valid).then(|| format!("name {name:?} is not a name that useradd accepts"))
+    (!valid).then(|| format!("name {name:?} is not valid for useradd"))
 }
 
 /// One line of text for people or for a file of lines.
@@ -103,7 +106,7 @@ pub(super) fn line(text: &str) -> Option<String> {
 /// An absolute path of the image: no `.`, `..`, empty name or slash at its end, and nothing that cannot stand in a line.
 pub(super) fn path(path: &str) -> Option<String> {
     let Some(rest) = path.strip_prefix('/') else {
-        return Some(format!("path {path:?} is not absolute or has `..` in it"));
+        return Some(format!("path {path:?} is not absolute or contains `..`"));
     };
     below(rest).map(|reason| format!("path {path:?} {reason}"))
 }
@@ -122,7 +125,7 @@ pub fn hidden_by(path: &str) -> Option<&'static str> {
 pub(super) fn visible(path: &str) -> Option<String> {
     let mount = hidden_by(path)?;
     Some(format!(
-        "path {path:?} is below {mount}, where no file of an image stays: a file in /etc/tmpfiles.d can create files there at each boot"
+        "path {path:?} is below {mount}, where machines mount another file system: use a file in /etc/tmpfiles.d to create files there at each boot"
     ))
 }
 
@@ -134,9 +137,9 @@ pub(super) fn below(path: &str) -> Option<String> {
     } else if path.chars().any(escape::is_unsafe) {
         "contains a control, bidirectional or zero-width character".to_owned()
     } else if names.clone().any(|name| name == "..") {
-        "is not absolute or has `..` in it".to_owned()
+        "is not absolute or contains `..`".to_owned()
     } else if names.clone().any(|name| name.is_empty() || name == ".") {
-        "has an empty name or `.` in it".to_owned()
+        "contains an empty name or `.`".to_owned()
     } else if names.any(|name| name.len() > NAME_MAX) {
         format!("has a name of more than {NAME_MAX} bytes")
     } else {
@@ -160,14 +163,15 @@ pub fn default_mode(path: &str) -> u16 {
 /// Permissions of something that is not a directory: a world-writable file must not have set-id bits.
 pub(super) fn file_mode(mode: u16) -> Option<String> {
     let dangerous = mode & 0o7000 != 0 && mode & 0o002 != 0;
-    dangerous.then(|| format!("mode {mode:04o} lets all users write a file that has set-uid, set-gid or sticky bits"))
+    dangerous
+        .then(|| format!("mode {mode:04o} makes a file with set-uid, set-gid or sticky bits writable by all users"))
 }
 
 /// Permissions of a directory: in a world-writable directory, only the sticky bit keeps one from deleting another's files, and
 /// set-gid would hand out the group.
 pub(super) fn directory_mode(mode: u16) -> Option<String> {
     let dangerous = mode & 0o6000 != 0 && mode & 0o002 != 0;
-    dangerous.then(|| format!("mode {mode:04o} lets all users write into a directory that has set-uid or set-gid bits"))
+    dangerous.then(|| format!("mode {mode:04o} makes a directory with set-uid or set-gid bits writable by all users"))
 }
 
 /// The name of a unit; templates need an instance, which has a place to write to.
@@ -184,7 +188,7 @@ pub(super) fn unit(unit: &str) -> Option<String> {
         return Some(format!("unit {unit:?} is a template or its instance; name a unit"));
     }
     (stem.is_empty() || unit.len() > NAME_MAX || !stem.bytes().all(plain))
-        .then(|| format!("unit {unit:?} is not a name that systemd takes"))
+        .then(|| format!("unit {unit:?} is not a valid unit name"))
 }
 
 /// The name of a unit, a template or an instance.
@@ -196,7 +200,7 @@ pub(super) fn unit_or_instance(unit: &str) -> Option<String> {
     let separator = if plain.is_empty() { "" } else { "-" };
     self::unit(&format!("{prefix}{separator}{plain}.{kind}"))
         .or_else(|| (prefix.is_empty() || unit.len() > NAME_MAX).then(String::new))
-        .map(|_| format!("unit {unit:?} is not a name that systemd takes"))
+        .map(|_| format!("unit {unit:?} is not a valid unit name"))
 }
 
 /// The same, without templates.
@@ -235,7 +239,7 @@ pub(super) fn password_hash(text: &str) -> Option<String> {
         _ => false,
     };
     // The text may be a password.
-    let message = "is not an encrypted password that begins with $y$, $6$ or $5$; `mkpasswd` prints one";
+    let message = "is not a password hash that starts with $y$, $6$ or $5$; create one with `mkpasswd`";
     (!valid).then(|| message.to_owned())
 }
 
@@ -247,7 +251,7 @@ pub(super) fn has_install(text: &[u8]) -> bool {
 /// A SHA-256, as scripts are named.
 pub(super) fn sha256(text: &str) -> Option<String> {
     let valid = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-    (!valid).then(|| format!("{text:?} is not a SHA-256 in small hexadecimal digits"))
+    (!valid).then(|| format!("{text:?} is not a SHA-256 in lowercase hexadecimal digits"))
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ pub(super) fn annotations(
     let wanted = all.entry(PROFILE).or_insert_with(|| format!("osp-{}", deployment.system)).clone();
     let mismatch = |expected: &str, found: &str| {
         ProfileError::Message(message!(
-            "profile {} does not fit the deployment: it is for {expected}, not for {found}",
+            "profile {} does not match the deployment: expected {expected}, found {found}",
             profile.name
         ))
     };
@@ -208,7 +208,7 @@ pub(super) fn phase(
         if text.contains("{{") {
             return Err(ProfileError::Template {
                 spot: words.spot.clone(),
-                message: "it becomes a text with {{, which would be read as a template again".to_owned(),
+                message: "the result contains {{, which would be parsed as a template again".to_owned(),
             });
         }
         named.push((name.as_str(), text));
@@ -218,7 +218,7 @@ pub(super) fn phase(
     for file in part.files.iter().chain(runtime.iter().flat_map(|runtime| &runtime.files)) {
         let TemplateFile { path, permissions, is_base64, content } = file;
         if added.contains_key(path) || files.iter().any(|other| other.path == *path) {
-            return Err(ProfileError::Message(message!("{}: {path} is written twice", content.spot)));
+            return Err(ProfileError::Message(message!("{}: duplicate file {path}", content.spot)));
         }
         let checked = Checked::new(content, &names)?;
         let data = checked.render(&named, &values.of(&checked.fields)?)?;

@@ -62,7 +62,7 @@ impl Deployment {
         machine.finish()?;
         let value = provider_spec.inside("value")?;
         if provider_spec.take("valueFrom").is_some() {
-            let why = "the class of machines is in the cluster: write the value out";
+            let why = "the machine class is only known in the cluster: specify the value itself";
             return Err(refused(&provider_spec.spot(), "valueFrom", why));
         }
         provider_spec.finish()?;
@@ -118,13 +118,13 @@ fn ssh_key(document: &Document, node: &Node) -> Result<String, ProfileError> {
     let text = key.text.trim();
     match !text.is_empty() && text.chars().all(|char| !char.is_control() && char != '\'') {
         true => Ok(text.to_owned()),
-        false => Err(ProfileError::value(key.spot, "a public key in one line, without '", shown(&key.text))),
+        false => Err(ProfileError::value(key.spot, "a public key in a single line, without '", shown(&key.text))),
     }
 }
 
 fn network(value: &mut Fields<'_>) -> Result<String, ProfileError> {
     let Some(mut network) = value.inside_or_none("network")? else { return Ok(String::new()) };
-    let why = "OSM writes addresses only for Flatcar: leave them to DHCP";
+    let why = "OSM supports static IP addresses only for Flatcar: use DHCP";
     for field in ["cidr", "gateway"] {
         if network.text_or_none(field)?.is_some_and(|words| !words.text.is_empty()) {
             return Err(refused(&network.spot(), field, why));
@@ -151,7 +151,7 @@ fn network(value: &mut Fields<'_>) -> Result<String, ProfileError> {
 fn upgrades(value: &mut Fields<'_>) -> Result<(), ProfileError> {
     let Some(mut system) = value.inside_or_none("operatingSystemSpec")? else { return Ok(()) };
     if system.is_true("distUpgradeOnBoot")? {
-        let why = "an image changes by being baked again: run `vmbake update` and bake";
+        let why = "images are not upgraded in place: run `vmbake update` and bake again";
         return Err(refused(&system.spot(), "distUpgradeOnBoot", why));
     }
     system.finish()

@@ -47,17 +47,17 @@ pub enum ProfileError {
         spot: Location,
         message: String,
     },
-    #[error("--set {option}: OSM has no such option")]
+    #[error("--set {option}: unknown option of OSM")]
     UnknownOption { option: String, known: Vec<&'static str> },
     #[error("--set {option}: expected {expected}")]
     Option { option: String, expected: String },
     #[error("undefined profile field .{field}")]
     NotGiven { field: &'static str, option: &'static str },
-    #[error("kubelet {kubelet} needs a cloud-config for {provider}, which vmbake does not make")]
+    #[error("kubelet {kubelet} requires a cloud-config for {provider}, which vmbake does not support")]
     CloudConfig { kubelet: String, provider: String },
-    #[error("OSM's user data does not carry {what} as it is")]
+    #[error("OSM's user data cannot contain {what} unchanged")]
     NotCarried { what: String },
-    #[error("cloud-init does not set up units: {unit} would not get onto the machine")]
+    #[error("cloud-init does not install units: {unit} would be missing on the machine")]
     Unit { unit: String },
     #[error(transparent)]
     Message(#[from] Message),
@@ -72,10 +72,10 @@ impl ProfileError {
 impl Hint for ProfileError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { path, source } => of_path(path, source, "name a YAML file"),
+            Self::Read { path, source } => of_path(path, source, "use the path of a YAML file"),
             Self::UnknownField { field, known, .. } | Self::UnknownOption { option: field, known } => {
                 Some(match near(field, known.iter().copied()) {
-                    names if names.is_empty() => format!("known are {}", known.join(", ")),
+                    names if names.is_empty() => format!("use one of: {}", known.join(", ")),
                     names => did_you_mean(&names),
                 })
             }
@@ -84,9 +84,9 @@ impl Hint for ProfileError {
                 Some("use --set external-cloud-provider=true, or overwriteCloudConfig of the deployment".to_owned())
             }
             Self::NotCarried { .. } => Some("use `encoding: b64`".to_owned()),
-            Self::Unit { .. } => Some("write the unit as one of `files`, and enable it with a command".to_owned()),
+            Self::Unit { .. } => Some("add the unit to `files` and enable it with a command".to_owned()),
             Self::Syntax { .. } | Self::Value { .. } | Self::NotText { .. } | Self::MissingField { .. } => {
-                Some("examples/profiles has a profile and a deployment".to_owned())
+                Some("see examples/profiles for a profile and a deployment".to_owned())
             }
             _ => None,
         }

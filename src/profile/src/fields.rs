@@ -145,7 +145,7 @@ pub(super) fn words(document: &Document, node: &Node) -> Result<Words, ProfileEr
     match &node.content {
         Content::Scalar { text, style } => {
             if *style == ScalarStyle::Plain && meaning(text) != Meaning::Text {
-                return Err(wrong(document, node, "a text: put this in quotes"));
+                return Err(wrong(document, node, "a string: put the value in quotes"));
             }
             let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
             let mut spot = document.spot(node.at);
@@ -172,7 +172,7 @@ pub(super) fn truth(document: &Document, node: &Node) -> Result<bool, ProfileErr
 pub(super) fn integer(document: &Document, node: &Node) -> Result<i64, ProfileError> {
     match plain(node) {
         Some(Meaning::Integer(number)) => Ok(number),
-        _ => Err(wrong(document, node, "a whole number, without zeros before it")),
+        _ => Err(wrong(document, node, "a whole number without leading zeros")),
     }
 }
 
@@ -191,7 +191,11 @@ fn json(document: &Document, node: &Node) -> Result<Value, ProfileError> {
             Meaning::Float(number) => Number::from_f64(number).map_or(Value::Null, Value::Number),
             Meaning::Text => Value::String(text.clone()),
             Meaning::Unclear => {
-                return Err(wrong(document, node, "what YAML 1.1 and 1.2 read alike: put this in quotes"));
+                return Err(wrong(
+                    document,
+                    node,
+                    "a value with the same meaning in YAML 1.1 and 1.2: put it in quotes",
+                ));
             }
         },
         Content::Scalar { text, .. } => Value::String(text.clone()),

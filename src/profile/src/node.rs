@@ -105,7 +105,7 @@ impl Document {
     /// Refuses what has two meanings, and what is too much.
     fn admit(&self, event: &Event<'_>, at: At, depth: usize, count: usize, done: bool) -> Result<(), ProfileError> {
         let what = match event {
-            Event::Alias(_) => "aliases are not supported: write the value out",
+            Event::Alias(_) => "aliases are not supported: repeat the value",
             Event::Scalar(_, _, anchor, _) | Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _)
                 if *anchor != 0 =>
             {
@@ -114,7 +114,7 @@ impl Document {
             Event::Scalar(_, _, _, Some(_)) | Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_)) => {
                 "tags are not supported"
             }
-            Event::DocumentStart(_) if done => "one document in a file is supported, here is a second",
+            Event::DocumentStart(_) if done => "expected a single document, found a second one",
             _ if depth > MAX_DEPTH => "nested more than 40 levels deep",
             _ if count > MAX_NODES => "more than 50000 values",
             _ => return Ok(()),
@@ -140,7 +140,7 @@ impl Document {
                     return Err(ProfileError::Unsupported { spot, what: "merge keys are not supported" });
                 }
                 if entries.iter().any(|(key, ..)| *key == text) {
-                    return Err(ProfileError::value(spot, "each key once", format!("{text} again")));
+                    return Err(ProfileError::value(spot, "unique keys", format!("duplicate {text}")));
                 }
                 parent.key = Some((text, node.at));
             }

@@ -13,24 +13,24 @@ use vmbake_common::address;
 
 /// Names that can be assigned, with what each takes.
 const OPTIONS: [(&str, &str); 18] = [
-    ("api-server-token", "a file with the token that reads the secrets of OSM"),
-    ("bootstrap-kubeconfig", "a file with the kubeconfig that the kubelet begins with"),
-    ("cluster-dns", "addresses, with commas between them"),
+    ("api-server-token", "a file with a token that can read the secrets of OSM"),
+    ("bootstrap-kubeconfig", "a file with the bootstrap kubeconfig of the kubelet"),
+    ("cluster-dns", "IP addresses, separated by commas"),
     ("container-runtime", "containerd"),
     ("device-ownership-from-security-context", "true or false"),
     ("external-cloud-provider", "true or false"),
-    ("host-ca-bundle", "a file with certificates that the machine trusts (PEM)"),
-    ("initial-taints", "taints in one line"),
-    ("kubernetes-ca-bundle", "a file with the certificates of the cluster (PEM)"),
+    ("host-ca-bundle", "a file with certificates that the machine trusts, in PEM"),
+    ("initial-taints", "taints in a single line"),
+    ("kubernetes-ca-bundle", "a file with the certificates of the cluster, in PEM"),
     ("namespace", "the namespace of OSM"),
     ("node-containerd-registry-mirrors", "REGISTRY=URL; may be repeated"),
-    ("node-http-proxy", "an address in one line"),
-    ("node-insecure-registries", "registries, with commas between them"),
-    ("node-kubelet-feature-gates", "NAME=true or NAME=false, with commas between them"),
-    ("node-no-proxy", "hosts, with commas between them"),
-    ("node-registry-mirrors", "[REGISTRY=]URL, with commas between them"),
+    ("node-http-proxy", "a URL in a single line"),
+    ("node-insecure-registries", "registries, separated by commas"),
+    ("node-kubelet-feature-gates", "NAME=true or NAME=false, separated by commas"),
+    ("node-no-proxy", "hosts, separated by commas"),
+    ("node-registry-mirrors", "[REGISTRY=]URL, separated by commas"),
     ("pause-image", "the name of a container image"),
-    ("server-url", "an address that begins with https://"),
+    ("server-url", "a URL that starts with https://"),
 ];
 /// The one that may be repeated.
 const REPEATED: &str = "node-containerd-registry-mirrors";
@@ -112,11 +112,11 @@ impl ControllerOptions {
                 return Err(ProfileError::UnknownOption { option: name.clone(), known });
             };
             if *name != REPEATED && assignments.iter().take(at).any(|(before, _)| before == name) {
-                return Err(ProfileError::Option { option: (*name).to_owned(), expected: "it once".to_owned() });
+                return Err(ProfileError::Option { option: (*name).to_owned(), expected: "a single value".to_owned() });
             }
             let wrong = || ProfileError::Option { option: (*name).to_owned(), expected: (*takes).to_owned() };
             if address::value_has_userinfo(name, value) {
-                let expected = format!("another value: {}", address::MESSAGE);
+                let expected = format!("a different value: {}", address::MESSAGE);
                 return Err(ProfileError::Option { option: (*name).to_owned(), expected });
             }
             match options.assign(name, value) {

@@ -143,7 +143,7 @@ pub(super) fn object_name(fields: &mut Fields<'_>, field: &'static str) -> Resul
     match is_object_name(&name.text) {
         true => Ok(name.text),
         false => {
-            let expected = "a name of lower-case letters, digits, - and ., at most 253 bytes";
+            let expected = "a name of at most 253 lowercase letters, digits, - and .";
             Err(ProfileError::value(name.spot, expected, shown(&name.text)))
         }
     }
@@ -153,8 +153,8 @@ pub(super) fn object_name(fields: &mut Fields<'_>, field: &'static str) -> Resul
 pub(super) fn system(name: &Words) -> Result<String, ProfileError> {
     let why = match name.text.as_str() {
         known if SYSTEMS.contains(&known) => return Ok(name.text.clone()),
-        "flatcar" => "it is set up by Ignition, and vmbake makes images of Debian",
-        "rhel" | "rockylinux" | "amzn2" => "it installs packages by yum, and vmbake makes images of Debian",
+        "flatcar" => "it is configured by Ignition, but vmbake bakes Debian images",
+        "rhel" | "rockylinux" | "amzn2" => "it installs packages with yum, but vmbake bakes Debian images",
         _ => return Err(ProfileError::value(name.spot.clone(), "debian or ubuntu", shown(&name.text))),
     };
     Err(refused(&name.spot, &name.text, why))
@@ -183,7 +183,7 @@ fn utility_is_cloud_init(utility: &Words) -> Result<(), ProfileError> {
     match utility.text.as_str() {
         "cloud-init" => Ok(()),
         "ignition" => {
-            let why = "images of Debian have cloud-init, and nothing that reads Ignition's configuration";
+            let why = "Debian images use cloud-init, which does not read Ignition's configuration";
             Err(refused(&utility.spot, "provisioningUtility: ignition", why))
         }
         other => Err(ProfileError::value(utility.spot.clone(), "cloud-init", shown(other))),
@@ -219,7 +219,7 @@ fn templates(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Words>, Profile
         None => Ok(named.into_iter().collect()),
         // It stands between quotes of a template.
         Some((name, words)) => {
-            let expected = "a template's name of letters, digits, - and _";
+            let expected = "a template name of letters, digits, - and _";
             Err(ProfileError::value(words.spot.clone(), expected, shown(name)))
         }
     }
@@ -235,7 +235,7 @@ fn file(document: &Document, node: &Node) -> Result<TemplateFile, ProfileError> 
     content.finish()?;
     let encoding = inline.text_or_none("encoding")?.filter(|encoding| !encoding.text.is_empty());
     if let Some(other) = encoding.as_ref().filter(|encoding| encoding.text != BASE64) {
-        return Err(ProfileError::value(other.spot.clone(), "encoding b64, or none", shown(&other.text)));
+        return Err(ProfileError::value(other.spot.clone(), "`b64` or no encoding", shown(&other.text)));
     }
     let content = inline.text("data")?;
     inline.finish()?;
@@ -250,7 +250,7 @@ fn path(path: &Words) -> Result<String, ProfileError> {
     match names.is_some_and(|names| names.split('/').all(is_plain)) {
         true => Ok(path.text.clone()),
         false => {
-            let expected = "an absolute path of visible ASCII without quotes, empty names, . and ..";
+            let expected = "an absolute path of visible ASCII characters without quotes, empty names, . and ..";
             Err(ProfileError::value(path.spot.clone(), expected, shown(&path.text)))
         }
     }
@@ -260,7 +260,7 @@ fn permissions(document: &Document, node: &Node) -> Result<u16, ProfileError> {
     let is_octal = |number: &i64| number.to_string().bytes().all(|digit| (b'0'..b'8').contains(&digit));
     let number = integer(document, node).ok().filter(|number| (1..=7777).contains(number) && is_octal(number));
     let number = number.and_then(|number| u16::try_from(number).ok());
-    number.ok_or_else(|| wrong(document, node, "permissions such as 644: octal digits without zeros before them"))
+    number.ok_or_else(|| wrong(document, node, "permissions such as 644: octal digits without leading zeros"))
 }
 
 fn unit(document: &Document, node: &Node) -> Result<SystemdUnit, ProfileError> {
@@ -284,9 +284,9 @@ fn unit(document: &Document, node: &Node) -> Result<SystemdUnit, ProfileError> {
 fn modules(fields: &mut Fields<'_>) -> Result<Option<Modules>, ProfileError> {
     let Some(mut modules) = fields.inside_or_none("modules")? else { return Ok(None) };
     for (field, why) in [
-        ("rh_subscription", "no image of Debian has a subscription"),
-        ("yum_repos", "images of Debian have no yum: name the packages and archives of a layer"),
-        ("yum_repo_dir", "images of Debian have no yum: name the packages and archives of a layer"),
+        ("rh_subscription", "Debian images have no subscription"),
+        ("yum_repos", "Debian images have no yum: list packages and archives in a layer"),
+        ("yum_repo_dir", "Debian images have no yum: list packages and archives in a layer"),
     ] {
         if modules.take(field).is_some() {
             return Err(refused(&modules.spot(), field, why));
@@ -303,7 +303,7 @@ fn command(document: &Document, node: &Node) -> Result<String, ProfileError> {
         if !text.contains('\n') && !matches!(style, ScalarStyle::Literal | ScalarStyle::Folded));
     match is_line {
         true => Ok(words(document, node)?.text),
-        false => Err(wrong(document, node, "a command in one line")),
+        false => Err(wrong(document, node, "a command in a single line")),
     }
 }
 

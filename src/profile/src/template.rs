@@ -53,11 +53,11 @@ impl<'a> Checked<'a> {
         let (tree, defines) = Parser::new(&marked, "{{", "}}").and_then(Parser::parse).map_err(failed)?;
         // The parser stops at an `end` or `else` too many, and says nothing.
         if !matches!(tree.nodes.last(), Some(Node::Text(text)) if text.text.ends_with(END)) {
-            let message = "there is an {{ end }} or {{ else }} too many".to_owned();
+            let message = "unexpected {{ end }} or {{ else }}".to_owned();
             return Err(ProfileError::Template { spot: words.spot.clone(), message });
         }
         if let Some(define) = defines.first() {
-            return Err(refused(words, define.pos, "define", "templates are fields of `templates`"));
+            return Err(refused(words, define.pos, "define", "use the field `templates` to define templates"));
         }
         let mut walk = Walk { words, templates, fields: BTreeSet::new(), compared: BTreeSet::new() };
         walk.list(&tree, Inside { at_root: true, ranges: 0 })?;
@@ -81,15 +81,14 @@ impl<'a> Checked<'a> {
         }
         let mut output = Bounded(Vec::new());
         template.execute(&mut output, values).map_err(|error| match error {
-            TemplateError::Io(_) => ProfileError::Unsupported {
-                spot: self.words.spot.clone(),
-                what: "the template becomes more than 1 MiB of text",
-            },
+            TemplateError::Io(_) => {
+                ProfileError::Unsupported { spot: self.words.spot.clone(), what: "the rendered template exceeds 1 MiB" }
+            }
             error => failed(error),
         })?;
         String::from_utf8(output.0).map_err(|_| ProfileError::Unsupported {
             spot: self.words.spot.clone(),
-            what: "the template cuts a character in two",
+            what: "the template splits a character",
         })
     }
 }
@@ -117,7 +116,7 @@ impl Walk<'_> {
             Node::Range(branch) => {
                 let ranges = inside.ranges.saturating_add(1);
                 if ranges > MAX_RANGES {
-                    return Err(refused(self.words, branch.pos, "range", "more than two are inside of each other"));
+                    return Err(refused(self.words, branch.pos, "range", "nested more than two levels deep"));
                 }
                 self.iterable(&branch.pipe)?;
                 self.branch(branch, inside, Inside { at_root: false, ranges })
@@ -127,7 +126,7 @@ impl Walk<'_> {
                     let known = self.templates.iter().copied().collect::<Vec<_>>().join(", ");
                     let expected = match known.is_empty() {
                         true => "no `template` action in a named template".to_owned(),
-                        false => format!("a template of {known}"),
+                        false => format!("one of the templates {known}"),
                     };
                     return Err(ProfileError::value(spot(self.words, call.pos), expected, shown(&call.name)));
                 }
@@ -154,7 +153,7 @@ impl Walk<'_> {
         };
         match pipe.commands[..] {
             [CommandNode { ref args, .. }] if matches!(args[..], [ref only] if is_value(only)) => Ok(()),
-            _ => Err(refused(self.words, pipe.pos, "range", "it is over something else than a value")),
+            _ => Err(refused(self.words, pipe.pos, "range", "only values are supported")),
         }
     }
 
@@ -211,8 +210,8 @@ fn compared(expression: &Expr) -> Option<String> {
     }
 }
 
-const NOT_USED: &str = "no profile needs it: known are if, else, with, range and template";
-const FUNCTIONS_ARE: &str = "known are eq, ne, and, or, not, len and semverCompare";
+const NOT_USED: &str = "expected one of: if, else, with, range, template";
+const FUNCTIONS_ARE: &str = "expected one of: eq, ne, and, or, not, len, semverCompare";
 
 /// A place in a text, by its line.
 fn spot(words: &Words, pos: Pos) -> Location {
@@ -238,11 +237,13 @@ fn template_error(words: &Words, error: TemplateError) -> ProfileError {
 
 fn semver_compare(arguments: &[Value]) -> gotmpl::Result<Value> {
     let [Value::String(constraint), Value::String(version)] = arguments else {
-        return Err(TemplateError::Exec("semverCompare takes a constraint and a version".to_owned()));
+        return Err(TemplateError::Exec("semverCompare expects a constraint and a version".to_owned()));
     };
     match constraint::fits(constraint, version) {
         Some(fits) => Ok(Value::Bool(fits)),
-        None => Err(TemplateError::Exec(format!("semverCompare: not valid: {constraint:?} or {version:?}"))),
+        None => {
+            Err(TemplateError::Exec(format!("semverCompare: invalid constraint {constraint:?} or version {version:?}")))
+        }
     }
 }
 

@@ -178,7 +178,9 @@ impl Values {
                     let is_plain =
                         !words.text.is_empty() && words.text.bytes().all(|byte| byte.is_ascii_alphanumeric());
                     Value::from(
-                        is_plain.then(|| words.text.clone()).ok_or_else(|| wrong("a number, perhaps with a unit"))?,
+                        is_plain
+                            .then(|| words.text.clone())
+                            .ok_or_else(|| wrong("a number, optionally with a unit"))?,
                     )
                 }
                 other => {
@@ -207,7 +209,7 @@ fn machines(name: &str, namespace: &str) -> String {
 fn cloud_config(deployment: &Deployment, options: &ControllerOptions) -> Result<String, ProfileError> {
     if let Some(words) = &deployment.cloud_config {
         return match words.text.contains("{{") {
-            true => Err(refused(&words.spot, "{{", "a value with template text would be read as a template")),
+            true => Err(refused(&words.spot, "{{", "a value that contains {{ would be parsed as a template")),
             false => Ok(words.text.clone()),
         };
     }

@@ -46,7 +46,7 @@ pub fn explain(
         Want { path: b"/etc/group", depth: Depth::Node },
     ];
     let tree = open_some(image, partition, &[&wants[..], &packages::WANTS].concat())?;
-    let unusable = |error| ExplainError::Message(Message::new("the manifest in the image is not usable").by(error));
+    let unusable = |error| ExplainError::Message(Message::new("the manifest in the image is invalid").by(error));
     let (record, manifest) = match record {
         Some(file) => (Some(read_record(file)?), inside_manifest(&tree).map_err(unusable)?),
         None => match own_record(image, &tree)? {
@@ -117,7 +117,7 @@ pub fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
     if record.manifest != manifest.digest() {
         let (expected, found) = (Box::new(record.manifest), Box::new(manifest.digest()));
         return Err(ExplainError::Message(message!(
-            "the record of origins is for manifest {expected}, the image has {found}"
+            "the record of origins is for manifest {expected}, but the image has {found}"
         )));
     }
     let content = manifest.content();
@@ -129,7 +129,7 @@ pub fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
             Some(expected) if *expected != artifact.digest => {
                 let (expected, found) = (Box::new(*expected), Box::new(artifact.digest));
                 return Err(ExplainError::Message(message!(
-                    "artifact {name}: the record of origins has {found}, the manifest in the image {expected}"
+                    "artifact {name}: the record of origins has {found}, but the manifest in the image has {expected}"
                 )));
             }
             None if name != FIRSTBOOT => return Err(ExplainError::UnknownArtifact { name: name.clone() }),

@@ -85,7 +85,7 @@ const RULES: &[Rule] = &[
     Rule { name: "machine-id", good: "empty", check: Check::Custom("/etc/machine-id", check::machine_id) },
     Rule {
         name: "dbus-machine-id",
-        good: "absent or a link to /etc/machine-id",
+        good: "missing or a link to /etc/machine-id",
         check: Check::Custom("/var/lib/dbus/machine-id", check::dbus_machine_id),
     },
     Rule { name: "ssh-host-keys", good: "absent", check: Check::Absent(&["/etc/ssh/ssh_host_*"]) },
@@ -158,7 +158,7 @@ const RULES: &[Rule] = &[
     Rule { name: "sudoers", good: "only root writes", check: Check::Custom("/etc/sudoers.d", modes::sudoers) },
     Rule {
         name: "world-writable",
-        good: "no file, no directory without the sticky bit",
+        good: "no files, and no directories without the sticky bit",
         check: Check::Custom("/", modes::world_writable),
     },
     Rule {
@@ -168,7 +168,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: SHIPPED_MODES,
-        good: "only programs that Debian ships so have set-uid or set-gid bits or capabilities",
+        good: "only programs with set-uid or set-gid bits or capabilities in Debian have them",
         check: Check::Custom("/usr", system::privileges),
     },
     Rule { name: SYSTEM_FILES, good: "only root writes", check: Check::Custom("/usr /boot /etc", system::writable) },

@@ -53,7 +53,7 @@ pub enum SbomError {
     },
     #[error(transparent)]
     Record(#[from] RecordError),
-    #[error("the manifest of the image is not usable")]
+    #[error("the manifest of the image is invalid")]
     Manifest(#[from] ManifestError),
     #[error(transparent)]
     Origins(#[from] ExplainError),

@@ -20,7 +20,7 @@ pub enum Problem {
     Placeholder { name: String, near: Vec<String> },
     #[error("{name}: expected a value of at most {} KiB, found one of up to {bytes} bytes with filled placeholders", env::MAX_VALUE_BYTES >> 10)]
     Long { name: String, bytes: usize },
-    #[error("{name}: expected --provider, which decides the size limit and the checks")]
+    #[error("{name}: --provider is required, which determines the size limit and the checks")]
     Provider { name: String },
     #[error("{name}: expected {expected}")]
     Text { name: String, expected: &'static str },
@@ -92,18 +92,14 @@ impl Hint for UserDataError {
             Self::Read { path, source } => {
                 of_path(path, source, "see `vmbake user-data render --help` for the expected files")
             }
-            Self::TooLarge { .. } | Self::TooManySettings { .. } => Some(
-                "settings that can change can be delivered later by the agent; one root certificate can be enough"
-                    .to_owned(),
-            ),
+            Self::TooLarge { .. } | Self::TooManySettings { .. } => {
+                Some("leave mutable settings to the agent, or use a single root certificate".to_owned())
+            }
             Self::EncodedPlaceholder { name, .. } => Some(format!(
-                "--set '{name}={{{{ .Vars.NAME }}}}' takes the whole value from the server, in base64 already; for braces that are text, encode the \
-                 file first: --set \"{name}=$(base64 -w 0 FILE)\""
+                "use --set '{name}={{{{ .Vars.NAME }}}}' for a value from the server, encoded in base64; for literal braces, encode the file \
+                 first: --set \"{name}=$(base64 -w 0 FILE)\""
             )),
-            Self::Unheard { .. } => Some(
-                "require the layer `settings`, which makes machines wait for settings, in a layer of the kind"
-                    .to_owned(),
-            ),
+            Self::Unheard { .. } => Some("require the layer `settings` in a layer of the kind".to_owned()),
             _ => None,
         }
     }

@@ -268,7 +268,7 @@ fn combined(sources: &[(Origin, BTreeMap<String, String>)]) -> Result<Settings, 
 
 fn add(settings: &mut Settings, name: &str, second: Origin, value: String) -> Result<(), UserDataError> {
     match settings.insert(name.to_owned(), (second.clone(), value)) {
-        Some((first, _)) => Err(UserDataError::Message(message!("{name} is set twice: by {first} and by {second}"))),
+        Some((first, _)) => Err(UserDataError::Message(message!("{name} is set by both {first} and {second}"))),
         None => Ok(()),
     }
 }

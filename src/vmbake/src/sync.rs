@@ -185,7 +185,7 @@ fn scope<'a>(
             foreign.push(NewImage::of(
                 name,
                 "requires",
-                "the kind requires this layer now, and the image was baked without it".to_owned(),
+                "the kind now requires this layer, but the image was baked without it".to_owned(),
             ));
             continue;
         };
@@ -200,14 +200,13 @@ fn scope<'a>(
         } else if !is_changed(layer, installed) {
             let others =
                 sent().filter(|(path, sent)| wanted(desired, path).is_none_or(|node| node.digest() != sent.digest));
-            let why =
-                "the machine has another content of it, sent from a directory of layers that --layers does not name";
+            let why = "the machine has different content, sent from a directory that is not in --layers";
             foreign.extend(others.map(|(path, _)| NewImage::of(name, path, why.to_owned())));
         } else {
             let (found, here) = (&known.version, &layer.schema.version);
             let why = format!(
-                "expected the layer as it is in the image, version {found}, found another content, version {here}; only layers of \
-                 --layers are sent"
+                "expected the content of the image, version {found}, found different content, version {here}; only layers of --layers are \
+                 sent"
             );
             foreign.push(NewImage::of(name, "layer", why));
         }
@@ -220,7 +219,7 @@ fn scope<'a>(
             foreign.push(NewImage::of(
                 name,
                 "requires",
-                "the kind no longer requires this layer, and the image has it".to_owned(),
+                "the kind no longer requires this layer, but the image contains it".to_owned(),
             ));
         }
     }
@@ -239,12 +238,12 @@ fn add_plan(
     let refuse = |why: &str| Ok(Some(NewImage::of(kind, "first_boot", why.to_owned())));
     if !foreign.is_empty() {
         return refuse(
-            "the plan of the first boot is made of all layers, and some of them differ from those in the image",
+            "the plan of the first boot depends on all layers, but some of them differ from those in the image",
         );
     }
     if !installed.manifest.content().bundles.is_empty() {
         return refuse(
-            "the plan of the first boot is made of all layers, and this image has layers of bundles, which are not available here",
+            "the plan of the first boot depends on all layers, but the layers of the image's bundles are not available here",
         );
     }
     let owners = plan.directories.iter().chain(&plan.modes).map(|(_, owner)| owner);

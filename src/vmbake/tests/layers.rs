@@ -49,7 +49,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""requires": [¦"none"]"#, "layer none does not exist"),
     (r#""requires": [¦"a"]"#, "dependency cycle of layers: a -> a"),
     (r#""requires": ["ok", ¦"ok"]"#, "\"ok\" comes twice"),
-    (r#""artifacts": {¦"A": {"type": "deb"}}"#, "name \"A\" is not made of small letters"),
+    (r#""artifacts": {¦"A": {"type": "deb"}}"#, "name \"A\" is invalid: expected lowercase letters"),
     (r#""artifacts": {"x": {"type": "file", "path": ¦"x", "mode": "0755"}}"#, "path \"x\" is not absolute"),
     (r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": ¦"4755"}}"#, "mode 4755 has set-uid"),
     (
@@ -62,13 +62,16 @@ const FAULTS: &[(&str, &str)] = &[
         r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": "0755"}}, "upgrade": [¦"x"]"#,
         "artifact \"x\" is not a package",
     ),
-    (r#""packages": [¦"Nginx"]"#, "\"Nginx\" is not a valid package name: at least two lower-case letters, digits"),
+    (
+        r#""packages": [¦"Nginx"]"#,
+        "\"Nginx\" is not a valid package name: expected at least two lowercase letters, digits",
+    ),
     (
         r#""packages": [¦"nginx:arm64"]"#,
-        "\"nginx:arm64\" names the architecture \"arm64\": an image has packages of its architecture only",
+        "\"nginx:arm64\" names the architecture \"arm64\": images only contain packages of their architecture",
     ),
-    (r#""packages": [¦"nginx="]"#, "version \"\" is not made of letters"),
-    (r#""packages": [¦"nginx=1.2 "]"#, "version \"1.2 \" is not made of letters"),
+    (r#""packages": [¦"nginx="]"#, "version \"\" is invalid: expected letters"),
+    (r#""packages": [¦"nginx=1.2 "]"#, "version \"1.2 \" is invalid: expected letters"),
     (r#""packages": ["nginx", ¦"nginx=1.*"]"#, "\"nginx\" comes twice"),
     (r#""packages": [¦"nginx"], "without": ["nginx"]"#, "\"nginx\" is also left out by `without`"),
     (
@@ -85,15 +88,15 @@ const FAULTS: &[(&str, &str)] = &[
         "script \"prerm\" runs only for an `upgrade`",
     ),
     (r#""scripts": [{"package": "p", "script": ¦"config", "sha256": "00"}]"#, "script \"config\" is neither"),
-    (r#""groups": {¦"G": 5}"#, "name \"G\" is not a name that useradd accepts"),
+    (r#""groups": {¦"G": 5}"#, "name \"G\" is not valid for useradd"),
     (r#""groups": {"g": 5, "h": ¦5}"#, "id 5 is that of g already"),
     (r#""groups": {"g": ¦0}"#, "id 0 is not between 1 and 65533"),
     (r#""users": {"u": {"id": 901, "home": ¦"u"}}"#, "path \"u\" is not absolute"),
-    (r#""users": {"u": {"id": 901, "groups": [¦"nobodys"]}}"#, "group \"nobodys\" is made neither by"),
+    (r#""users": {"u": {"id": 901, "groups": [¦"nobodys"]}}"#, "group \"nobodys\" is created neither by"),
     (r#""users": {"u": {"id": 901, "subordinate": ¦{"start": 4294967295, "count": 2}}}"#, "2 ids from 4294967295 on"),
-    (r#""directories": {"/x": {"mode": "0750", "owner": ¦"who"}}"#, "user \"who\" is made neither by"),
-    (r#""directories": {"/x": {"mode": "0750", "group": ¦"who"}}"#, "group \"who\" is made neither by"),
-    (r#""directories": {¦"/x/../y": {"mode": "0750"}}"#, "path \"/x/../y\" is not absolute or has `..` in it"),
+    (r#""directories": {"/x": {"mode": "0750", "owner": ¦"who"}}"#, "user \"who\" is created neither by"),
+    (r#""directories": {"/x": {"mode": "0750", "group": ¦"who"}}"#, "group \"who\" is created neither by"),
+    (r#""directories": {¦"/x/../y": {"mode": "0750"}}"#, "path \"/x/../y\" is not absolute or contains `..`"),
     (r#""directories": {¦"x": {"mode": "0750"}}"#, "path \"x\" is not absolute"),
     (r#""directories": {¦"/x/": {"mode": "0750"}}"#, "path \"/x/\" has an empty name"),
     (
@@ -104,7 +107,10 @@ const FAULTS: &[(&str, &str)] = &[
         r#""directories": {¦"/x\u0000": {"mode": "0750"}}"#,
         "path \"/x\\0\" contains a control, bidirectional or zero-width character",
     ),
-    (r#""directories": {"/x": {"mode": ¦"2777"}}"#, "mode 2777 lets all users write into a directory"),
+    (
+        r#""directories": {"/x": {"mode": ¦"2777"}}"#,
+        "mode 2777 makes a directory with set-uid or set-gid bits writable",
+    ),
     (r#""directories": {"/x": {"mode": ¦"750"}}"#, "mode \"750\" is not four octal digits"),
     (r#""directories": {"/x": {"mode": "0755"}, ¦"/x": {"mode": "0700"}}"#, "key \"/x\" comes twice"),
     (r#""files": {¦"/none": {"mode": "0644"}}"#, "\"/none\" is not below files/"),
@@ -112,7 +118,10 @@ const FAULTS: &[(&str, &str)] = &[
         r#""files": {"/file": {"mode": ¦"4755"}}"#,
         "mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not",
     ),
-    (r#""setuid": ["/file"], "files": {"/file": {"mode": ¦"4757"}}"#, "mode 4757 lets all users write a file"),
+    (
+        r#""setuid": ["/file"], "files": {"/file": {"mode": ¦"4757"}}"#,
+        "mode 4757 makes a file with set-uid, set-gid or sticky bits writable",
+    ),
     (r#""modes": {"/file": {"mode": ¦"2755"}}"#, "mode 2755 has set-uid"),
     (r#""directories": {"/x": {"mode": ¦"+755"}}"#, "mode \"+755\" is not four octal digits"),
     (
@@ -121,7 +130,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""scripts": [{"package": "p", "script": "postinst", "sha256": "0000000000000000000000000000000000000000000000000000000000000000", "directories": {"/x": {"mode": ¦"2777"}}}]"#,
-        "mode 2777 lets all users write into a directory",
+        "mode 2777 makes a directory with set-uid or set-gid bits writable",
     ),
     (
         r#""first_boot": {"modes": {"/x": {"mode": ¦"4755"}}}"#,
@@ -226,9 +235,12 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (r#""directories": {¦"/x": {"owner": "root"}}"#, "`owner` and `group` need a `mode`"),
     (r#""directories": {¦"/x": {"group": "adm"}}"#, "`owner` and `group` need a `mode`"),
-    (r#""keep": [¦"/tmp/f"]"#, "path \"/tmp/f\" is below /tmp, where no file of an image stays"),
+    (r#""keep": [¦"/tmp/f"]"#, "path \"/tmp/f\" is below /tmp, where machines mount another file system"),
     (r#""keep": [¦"/none"]"#, "\"/none\" is not a file, directory or link of the layer"),
-    (r#""files": {¦"/run/x": {"content": ""}}"#, "path \"/run/x\" is below /run, where no file of an image stays"),
+    (
+        r#""files": {¦"/run/x": {"content": ""}}"#,
+        "path \"/run/x\" is below /run, where machines mount another file system",
+    ),
     (r#""directories": {¦"/var/tmp/x": {"mode": "0755"}}"#, "path \"/var/tmp/x\" is below /var/tmp"),
     (r#""symlinks": {¦"/dev/x": "y"}"#, "path \"/dev/x\" is below /dev"),
     (r#""artifacts": {"x": {"type": "file", "path": ¦"/tmp/x", "mode": "0755"}}"#, "path \"/tmp/x\" is below /tmp"),
@@ -241,17 +253,20 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""first_boot": {"exec": {"x": {"arguments": [{"value": "a", "name": ¦"b"}]}}}"#, "unknown field `name`"),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "group": ¦"who", "content": {"text": ""}}]}"#,
-        "group \"who\" is made neither by",
+        "group \"who\" is created neither by",
     ),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "directory": {"mode": "0700", "owner": ¦"who"}, "content": {"text": ""}}]}"#,
-        "user \"who\" is made neither by",
+        "user \"who\" is created neither by",
     ),
     (
         r#""first_boot": {"optional_modes": {"/x": {"mode": "0640", "owner": ¦"who"}}}"#,
-        "user \"who\" is made neither by",
+        "user \"who\" is created neither by",
     ),
-    (r#""first_boot": {"received": {"x": {"directory": "/y", "group": ¦"who"}}}"#, "group \"who\" is made neither by"),
+    (
+        r#""first_boot": {"received": {"x": {"directory": "/y", "group": ¦"who"}}}"#,
+        "group \"who\" is created neither by",
+    ),
     (
         r#""first_boot": {"services": [{"on_change": ¦"/etc/x", "unit": "plain.service"}]}"#,
         "/etc/x is not a file of the plan",
@@ -294,7 +309,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""directories": {"/x": {"mode": "0755"}}, "first_boot": {"directories": {¦"/x": {"mode": "0700"}}}"#,
-        "layer a has it already",
+        "already defined by layer a",
     ),
     (r#""sysctl": {¦"a b": 1}"#, "\"a b\" is not a valid variable of sysctl"),
     (r#""sysctl": {"a": ¦"b\nc = 1"}"#, "\"b\\nc = 1\" is not a single line of text"),
@@ -304,7 +319,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""hostname": ¦"a..b""#, "\"a..b\" is not a valid host name"),
     (r#""timezone": ¦"../../etc/shadow""#, "\"../../etc/shadow\" is not a valid time zone"),
     (r#""timezone": ¦"Europe//Berlin""#, "\"Europe//Berlin\" is not a valid time zone"),
-    (r#"¦"timezone": "UTC", "symlinks": {"/etc/localtime": "x"}"#, "\"/etc/localtime\" is in the layer twice"),
+    (r#"¦"timezone": "UTC", "symlinks": {"/etc/localtime": "x"}"#, "\"/etc/localtime\" is duplicated in the layer"),
     (r#""locale": ¦"../C""#, "\"../C\" is not a valid locale"),
     (r#""keyboard": {"layout": ¦""}"#, "\"\" is not a valid value of `layout`"),
     (r#""keyboard": {"layout": "de", "options": ¦"$(x)"}"#, "\"$(x)\" is not a valid value of `options`"),
@@ -326,8 +341,8 @@ const FAULTS: &[(&str, &str)] = &[
         "\"/etc/systemd/network/10-x.conf\" is not read: systemd-networkd reads only names that end with .network or .netdev or .link",
     ),
     (r#""motd": ¦3"#, "invalid type: integer `3`, expected a string or a list of lines"),
-    (r#""motd": ["a", ¦"b\nc"]"#, "line \"b\\nc\" has a line feed in it"),
-    (r#""files": {"/file": {¦"content": "a"}}"#, "\"/file\" is in the layer twice"),
+    (r#""motd": ["a", ¦"b\nc"]"#, "line \"b\\nc\" contains a line feed"),
+    (r#""files": {"/file": {¦"content": "a"}}"#, "\"/file\" is duplicated in the layer"),
     (r#""files": {"/x": {"content": "a", "mode": ¦"4755"}}"#, "mode 4755 has set-uid"),
     (r#""units": {"files": {¦"x": ""}}"#, "unit \"x\" does not end with .service"),
     (
@@ -336,7 +351,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""units": {"files": {"x.service": "[Service]\nExecStart=x\n[Install]\nWantedBy=a b.target"}, "enable": [¦"x.service"]}"#,
-        "unit \"x.service\" cannot be enabled: /etc/systemd/system/x.service:4: has WantedBy=a, which is not a name",
+        "unit \"x.service\" cannot be enabled: /etc/systemd/system/x.service:4: WantedBy=a is not a valid name",
     ),
     (
         r#""units": {"files": {¦"x.service": "[Install\nWantedBy=b.target"}, "enable": ["x.service"]}"#,
@@ -354,11 +369,11 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""files": {¦"/etc/grub.d/50_x": {"content": "x"}}"#,
-        "\"/etc/grub.d/50_x\" cannot be used: `grub-mkconfig` would have to run it to make the boot menu; use the key",
+        "\"/etc/grub.d/50_x\" cannot be used: it takes effect only when `grub-mkconfig` runs; use the key",
     ),
     (
         r#""files": {¦"/usr/local/share/ca-certificates/a.crt": {"content": "x"}}"#,
-        "\"/usr/local/share/ca-certificates/a.crt\" cannot be used: it has no certificate in it",
+        "\"/usr/local/share/ca-certificates/a.crt\" cannot be used: it contains no certificate",
     ),
     (r#""files": {¦"/x": {"content": "@{kin}"}}, "expand": ["/x"]"#, "\"/x\" has the unknown word @{kin}"),
     (
@@ -423,7 +438,7 @@ pub(crate) fn are_found(faults: impl Iterator<Item = (String, &'static str)>) {
         let (faults, good) = check(&dir.path().join("a"));
         assert!(!good && faults[0].starts_with(&format!("layer.json:2:{expected}")), "{rest}: {faults:#?}");
         // A bake says the same; only accounts are known to the image alone.
-        if !expected.contains("is made neither") {
+        if !expected.contains("is created neither") {
             let error = vmbake_layer::Layers::load(&vmbake_common::catalog::Catalog::only(dir.path()))
                 .and_then(vmbake_layer::Layers::complete)
                 .unwrap_err()
@@ -442,7 +457,7 @@ fn all_faults_are_told_at_once() {
     let (faults, good) = check(&dir.path().join("a"));
     let expected = [
         "layer.json:3:17: warning: path \"/x\" differs from \"/X\" only in case",
-        "layer.json:4:33: group \"whose\" is made neither by this layer",
+        "layer.json:4:33: group \"whose\" is created neither by this layer",
         "layer.json:5:12: path \"a\" is not absolute",
         "layer.json:6:11: path \"b\" is not absolute",
     ];
@@ -476,7 +491,7 @@ fn files_that_a_layer_may_not_have_are_refused() {
             fs::write(files.join("Readme"), "").unwrap();
         }),
         ("is more than 40 directories deep", |files| fs::create_dir_all(files.join("d/".repeat(60))).unwrap()),
-        ("has more than 67108864 bytes; larger files go into local/", |files| {
+        ("has more than 67108864 bytes; put larger files into local/", |files| {
             fs::File::create(files.join("big")).unwrap().set_len(1 << 42).unwrap();
         }),
         ("has more than 268435456 bytes", |files| {
@@ -489,7 +504,7 @@ fn files_that_a_layer_may_not_have_are_refused() {
                 fs::File::create(files.join(name.to_string())).unwrap();
             }
         }),
-        ("a/install.sh: is neither layer.json nor files nor local", |files| {
+        ("a/install.sh: unexpected entry: expected layer.json, files, local", |files| {
             fs::write(files.join("../install.sh"), "").unwrap()
         }),
         ("a/layer.json: is missing", |files| fs::remove_file(files.join("../layer.json")).unwrap()),

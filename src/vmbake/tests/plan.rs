@@ -83,7 +83,7 @@ fn what_goes_wrong_together_is_told_of_the_layer_that_requires_both() {
             ("top", r#""requires": ["both"]"#, &[]),
         ],
     );
-    let expected = "layer b: /first_boot/variables/A: layer a has it already";
+    let expected = "already defined by layer b: /first_boot/variables/A: layer a";
     let found = faults(dir.path(), "both");
     assert!(
         found.len() == 1 && found[0].ends_with(expected) && found[0].starts_with("both/layer.json:1:"),
@@ -119,8 +119,8 @@ fn units_and_programs_know_each_other() {
     let found = faults(dir.path(), "other");
     for expected in [
         "no unit of the layers calls `firstboot exec x`",
-        "files/usr/lib/systemd/system/x.service:2: calls `firstboot exec y`, which no `exec` of a layer says",
-        "warning: program \"/opt/x\" is neither of this layer nor of those that it requires",
+        "files/usr/lib/systemd/system/x.service:2: calls `firstboot exec y`, which is not in `exec` of any layer",
+        "warning: program \"/opt/x\" is neither in this layer nor in a required layer",
     ] {
         assert!(found.iter().any(|fault| fault.ends_with(expected)), "{expected}: {found:#?}");
     }
@@ -246,7 +246,7 @@ fn an_image_tells_what_only_it_knows() {
         (r#""commands": [["/usr/bin/text"]]"#.to_owned(), "commands/0/0: program \"/usr/bin/text\" cannot be run with mode 0644"),
         (r#""users": {"u": {"when": "true", "shell": "/usr"}}"#.to_owned(), "users/u/shell: program \"/usr\" is a directory"),
         (r#""modes": {"/opt/none": {"mode": "0640"}}"#.to_owned(), "modes/~1opt~1none: \"/opt/none\" is not in the image"),
-        (r#""optional_modes": {"/x": {"mode": "0640", "group": "who"}}"#.to_owned(), "optional_modes/~1x/group: group \"who\" is made neither"),
+        (r#""optional_modes": {"/x": {"mode": "0640", "group": "who"}}"#.to_owned(), "optional_modes/~1x/group: group \"who\" is created neither"),
         (format!(r#""files": [{{"path": "/lib/x", {file}}}]"#), "files/0/path: path \"/lib/x\": its \"lib\" is a symbolic link"),
         (format!(r#""files": [{{"path": "/usr/lib", {file}}}]"#), "files/0/path: path \"/usr/lib\": its \"lib\" is a directory"),
         (

@@ -152,7 +152,7 @@ fn instances_are_enabled_as_by_systemctl() {
         ("plain@.service", "WantedBy=a.target needs an instance, but the template has no DefaultInstance="),
         (
             "odd@a.service",
-            "/usr/lib/systemd/system/odd@.service:2: has Alias=odd-%i.service, which is not a name that the unit can have there",
+            "/usr/lib/systemd/system/odd@.service:2: Alias=odd-%i.service is not a valid name for the unit",
         ),
         ("none@a.service", "none@a.service is not in the image"),
     ] {

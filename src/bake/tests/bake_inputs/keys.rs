@@ -44,7 +44,7 @@ fn units_are_read_as_systemd_reads_them() {
 
     for word in ["../../../usr/bin/sh", "%m-x.service"] {
         let error = bake(base_with(&[(UNIT, &format!("[Install]\nAlias={word}\n"))]), ENABLE).unwrap_err();
-        assert!(error.contains("which is not a name that the unit can have"), "{error}");
+        assert!(error.contains("is not a valid name for the unit"), "{error}");
     }
 }
 

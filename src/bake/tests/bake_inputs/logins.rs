@@ -127,8 +127,8 @@ fn a_user_of_the_base_gets_the_password() {
 #[test]
 fn what_is_no_login_is_refused() {
     for (more, expected) in [
-        (r#", "password_hash": "secret""#, "is not an encrypted password"),
-        (r#", "password_hash": "$1$salt$hash""#, "is not an encrypted password"),
+        (r#", "password_hash": "secret""#, "is not a password hash"),
+        (r#", "password_hash": "$1$salt$hash""#, "is not a password hash"),
         (r#", "ssh_authorized_keys": ["AAAA"]"#, "is not a valid public key"),
     ] {
         let error = bake(&users(more)).unwrap_err();
@@ -147,7 +147,7 @@ fn rules_for_sudo_become_files() {
         (r#", "sudoers": {"ops.conf": "ops ALL=ALL\n"}"#, "sudo skips files with other names"),
         (
             r#", "sudoers": {"a": "ops ALL=ALL\n"}, "files": {"/etc/sudoers.d/a": {"content": "x"}}"#,
-            "\"/etc/sudoers.d/a\" is in the layer twice",
+            "\"/etc/sudoers.d/a\" is duplicated in the layer",
         ),
     ] {
         let error = bake(keys).unwrap_err();
@@ -158,7 +158,7 @@ fn rules_for_sudo_become_files() {
     assert!(error.contains("/etc/sudoers.d/a: is read by /usr/bin/sudo, which is not in the image"), "{error}");
     let other = rule.replace("ops", "adm");
     let error = bake_layers(&[("a", rule, &[]), ("b", &other, &[])]).unwrap_err();
-    assert!(error.contains("a: the layers a and b contradict each other about it in `sudoers`"), "{error}");
+    assert!(error.contains("a: conflicting values in `sudoers` of the layers a and b"), "{error}");
 }
 
 /// What the grammar takes and refuses is what visudo does.

@@ -107,11 +107,7 @@ fn the_links_of_a_unit_stay_among_units() {
         let unit = format!("[Install]\n{key}={value}\n");
         let base = base_with(&[("/usr/lib/systemd/system/x.service", &unit)]);
         let error = bake_onto(base, &[], r#", "units": {"enable": ["x.service"]}"#).unwrap_err();
-        assert!(
-            error
-                .contains(&format!("x.service:2: has {key}={value}, which is not a name that the unit can have there")),
-            "{error}"
-        );
+        assert!(error.contains(&format!("x.service:2: {key}={value} is not a valid name for the unit")), "{error}");
     }
 }
 

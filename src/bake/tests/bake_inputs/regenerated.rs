@@ -93,9 +93,9 @@ fn certificates_that_would_not_be_trusted_are_refused() {
     let damaged = CERTIFICATE.replacen("MII", "M*I", 1);
     let key = format!("{CERTIFICATE}-----BEGIN PRIVATE KEY-----\n");
     for (name, content, expected) in [
-        ("a.pem", CERTIFICATE, "only certificates whose names end with .crt are trusted"),
-        ("a.crt", "hello", "it has no certificate in it"),
-        ("a.crt", &damaged, "its certificate number 1 is damaged"),
+        ("a.pem", CERTIFICATE, "its name does not end with .crt, so it is not trusted"),
+        ("a.crt", "hello", "it contains no certificate"),
+        ("a.crt", &damaged, "certificate number 1 is corrupt"),
         ("a.crt", &key, "it contains a private key"),
     ] {
         let error =
@@ -216,7 +216,7 @@ fn kernel_arguments_need_a_menu() {
     assert_eq!(text(&tree, "/boot/grub/grub.cfg"), menu[0].1.replace(" ro\n", " ro a=1\n"));
     for argument in ["a b", "", "a\\\"b", "$x", "a;b", "a\\nb"] {
         let error = bake_onto(base_with(&menu), &[], &format!(", \"kernel_arguments\": [\"{argument}\"]")).unwrap_err();
-        assert!(error.contains("is not one kernel argument"), "{error}");
+        assert!(error.contains("is not a single kernel argument"), "{error}");
     }
 }
 
@@ -241,10 +241,10 @@ fn what_no_bake_can_make_is_refused() {
     let modules = "kernel/x.ko.xz:\nextra/listed.ko: kernel/x.ko.xz\n";
     let base = || base_with(&[("/etc/postfix/main.cf", postfix), ("/usr/lib/modules/6.1/modules.dep", modules)]);
     for (path, expected) in [
-        ("/etc/grub.d/50_mine", "`grub-mkconfig` would have to run it"),
+        ("/etc/grub.d/50_mine", "it takes effect only when `grub-mkconfig` runs"),
         ("/usr/lib/modules/6.1/extra/x.ko", "modprobe needs an index by `depmod`"),
         ("/lib/modules/6.1/extra/x.ko.xz", "/usr/lib/modules/6.1/extra/x.ko.xz, of layer k: `depmod`"),
-        ("/usr/share/pam-configs/mine", "`pam-auth-update` would have to"),
+        ("/usr/share/pam-configs/mine", "it takes effect only when `pam-auth-update` runs"),
         ("/etc/aliases", "uses it as an indexed table"),
     ] {
         let error = bake_onto(base(), &[], &with_file(path, "x\n")).unwrap_err();

@@ -85,10 +85,7 @@ fn a_unit_that_systemd_cannot_read_is_refused_with_its_line() {
         (long(1 << 20, 0), Some("u.service:2: is longer than 1048576 bytes")),
         (long(600_000, 600_000), Some("u.service:3: is longer than 1048576 bytes")),
         (long(100_000, 600_000), None),
-        (
-            b"[Install]\nWantedBy=a.target\n[Unit\n".to_vec(),
-            Some("u.service:3: \"[Unit\" is not a header of a section"),
-        ),
+        (b"[Install]\nWantedBy=a.target\n[Unit\n".to_vec(), Some("u.service:3: \"[Unit\" is not a section header")),
     ] {
         let found = enable(with_bytes(unit, bytes), "u.service").map(|_| ());
         match expected {

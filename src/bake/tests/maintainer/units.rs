@@ -194,7 +194,7 @@ fn what_is_not_known_of_units_stops_the_bake() {
     let unit = [("/usr/lib/systemd/system/p.service", "[Install]\nWantedBy=%H.target\n")];
     let error = run(system(&unit), "systemctl enable p.service").map(|_| ()).unwrap_err();
     assert!(
-        error.ends_with("/usr/lib/systemd/system/p.service:2: has WantedBy=%H.target, which is not a name that the unit can have there"),
+        error.ends_with("/usr/lib/systemd/system/p.service:2: WantedBy=%H.target is not a valid name for the unit"),
         "{error}"
     );
 }

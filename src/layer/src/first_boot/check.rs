@@ -59,7 +59,7 @@ pub fn check(compiled: &Compiled, clashes: &[Clash], layers: &[&Layer], image: &
     let last = layers.last().map(|layer| layer.schema.name.clone()).unwrap_or_default();
     let mut found = Faults { compiled, last, faults: BTreeSet::new() };
     for Clash { first, second } in clashes {
-        let message = format!("layer {first} has it already");
+        let message = format!("already defined by layer {first}");
         found.faults.insert(PlanFault { source: second.clone(), warning: false, message });
     }
     for finding in vmbake_firstboot::check::check(&compiled.plan, &compiled.plan, &|path| image.text(path)) {
@@ -110,11 +110,11 @@ fn is_baked(plan: &Plan, unit: &str) -> bool {
 fn accounts(found: &mut Faults<'_>, plan: &Plan, image: &impl Surroundings) {
     let user = |name: &str| {
         let known = plan.users.get(name).is_some() || image.has_user(name);
-        (!known).then(|| format!("user {name:?} is made neither by a layer nor by Debian"))
+        (!known).then(|| format!("user {name:?} is created neither by a layer nor by Debian"))
     };
     let group = |name: &str| {
         let known = plan.users.get(name).is_some() || image.has_group(name);
-        (!known).then(|| format!("group {name:?} is made neither by a layer nor by Debian"))
+        (!known).then(|| format!("group {name:?} is created neither by a layer nor by Debian"))
     };
     let mut owned: Vec<(String, &Ownership)> = Vec::new();
     for (parent, map) in
@@ -156,7 +156,7 @@ fn programs(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer], image: &impl
     }
     for (layer, call) in calls.iter().filter(|(_, call)| plan.exec.get(call.name).is_none()) {
         let message = format!(
-            "files{}:{}: calls `firstboot exec {}`, which no `exec` of a layer says",
+            "files{}:{}: calls `firstboot exec {}`, which is not in `exec` of any layer",
             call.file, call.line, call.name
         );
         let source = PlanSource { layer: (*layer).clone(), pointer: format!("{PART}/exec") };

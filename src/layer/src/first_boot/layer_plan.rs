@@ -129,7 +129,7 @@ impl Surroundings for LayersOnly<'_> {
             }
             None if self.has_packages() => None,
             None => {
-                let message = format!("unit {unit:?} is neither of this layer nor of those that it requires");
+                let message = format!("unit {unit:?} is neither in this layer nor in a required layer");
                 Some(Diagnostic { warning: true, message })
             }
         }
@@ -137,7 +137,7 @@ impl Surroundings for LayersOnly<'_> {
 
     fn program(&self, path: &str, of_layer: bool) -> Option<Diagnostic> {
         let unknown = of_layer && !self.brings(path) && !self.has_packages();
-        let message = format!("program {path:?} is neither of this layer nor of those that it requires");
+        let message = format!("program {path:?} is neither in this layer nor in a required layer");
         unknown.then_some(Diagnostic { warning: true, message })
     }
 

@@ -14,7 +14,7 @@ pub(super) fn fault(path: &str, content: &[u8]) -> Option<(String, &'static str)
     }
     if !path.ends_with(".crt") {
         return match text.contains(BEGIN) || is_sequence(content) {
-            true => wrong("only certificates whose names end with .crt are trusted", "rename it to NAME.crt"),
+            true => wrong("its name does not end with .crt, so it is not trusted", "rename the file to NAME.crt"),
             false => None,
         };
     }
@@ -23,15 +23,15 @@ pub(super) fn fault(path: &str, content: &[u8]) -> Option<(String, &'static str)
     }
     if is_sequence(content) {
         return wrong(
-            "it is binary (DER), and trusted certificates must be PEM",
-            "`openssl x509 -inform der -in FILE -out NAME.crt` converts it",
+            "it is in DER format: expected PEM",
+            "convert it with `openssl x509 -inform der -in FILE -out NAME.crt`",
         );
     }
-    let pem = "a trusted certificate begins with -----BEGIN CERTIFICATE-----";
+    let pem = "use a certificate that starts with -----BEGIN CERTIFICATE-----";
     let blocks = certificates(&text);
     match blocks.iter().position(|block| !is_certificate(block)) {
-        Some(index) => wrong(&format!("its certificate number {} is damaged", index + 1), pem),
-        None if blocks.is_empty() => wrong("it has no certificate in it", pem),
+        Some(index) => wrong(&format!("certificate number {} is corrupt", index + 1), pem),
+        None if blocks.is_empty() => wrong("it contains no certificate", pem),
         None => None,
     }
 }

@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         let value = self.until(&[' ', '\t']);
         let (is_valid, expected) = match name {
             "CWD" | "CHROOT" => {
-                (value.starts_with(['/', '~']) || value == "*", "a path that begins with `/` or `~`, or `*`")
+                (value.starts_with(['/', '~']) || value == "*", "a path that starts with `/` or `~`, or `*`")
             }
             "TIMEOUT" => (is_duration(value), "a duration such as 30 or 1d2h"),
             "NOTBEFORE" | "NOTAFTER" => (is_time(value), "a time as yyyymmddHHMMSSZ"),

@@ -34,7 +34,7 @@ pub fn statements(bytes: &[u8]) -> Result<Vec<(usize, Statement)>, Fault> {
             _ if text.is_empty() => continue,
             (Some(header), _) => {
                 let name = header.strip_suffix(']');
-                let name = name.ok_or_else(|| (number, format!("{text:?} is not a header of a section")))?;
+                let name = name.ok_or_else(|| (number, format!("{text:?} is not a section header")))?;
                 Statement::Header(name.to_owned())
             }
             (None, None | Some(("", _))) => Statement::Other(text.to_owned()),

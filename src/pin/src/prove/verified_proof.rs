@@ -56,9 +56,9 @@ impl fmt::Display for VerifiedProof {
                 snapshot.iter().try_for_each(|snapshot| write!(f, " ({snapshot})"))
             }
             Self::Signer { identity } => write!(f, "by the signature of {identity}"),
-            Self::Checksum => f.write_str("by an unsigned checksum file of the site"),
-            Self::Stated => f.write_str("by the unsigned digest in its layer"),
-            Self::FirstUse => f.write_str("as first downloaded, unsigned"),
+            Self::Checksum => f.write_str("by a checksum file of the site, not signed"),
+            Self::Stated => f.write_str("by the digest in its layer, not signed"),
+            Self::FirstUse => f.write_str("as first downloaded, not signed"),
             Self::Local => f.write_str("a local file"),
             Self::ByHand => f.write_str("pinned manually"),
         }
@@ -110,7 +110,7 @@ mod tests {
         let proven = |count, by: &str, signed| ProofCount { count, by: by.to_owned(), signed };
         let proofs = vec![
             proven(2, "by the Debian archive of 2026-09-12", true),
-            proven(1, "by an unsigned checksum file of the site", false),
+            proven(1, "by a checksum file of the site, not signed", false),
             proven(1, "pinned manually", false),
         ];
         let base = Some("a local file".to_owned());

@@ -87,7 +87,7 @@ impl Side {
 
     fn new(path: &Path, parts: Parts, record: Option<&Record>) -> Self {
         let layers = record.iter().flat_map(|record| &record.layers);
-        let missing = record.is_none().then(|| format!("{}: its layers are unknown", path.display()));
+        let missing = record.is_none().then(|| format!("{}: layers are unknown", path.display()));
         Self {
             release: ReleaseName { name: parts.name, version: parts.version, path: PathBuf::from(path) },
             packages: parts.packages,

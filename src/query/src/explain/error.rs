@@ -35,8 +35,7 @@ pub enum ExplainError {
 
 impl Hint for ExplainError {
     fn hint(&self) -> Option<String> {
-        let text = "--record FILE goes by a record that you trust: after the bake one of the two was changed, or both are \
-                    not of one bake";
+        let text = "the files are from different bakes, or one was changed after the bake: use --record with a record that you trust";
         matches!(self, Self::Sidecar { .. }).then(|| text.to_owned())
     }
 

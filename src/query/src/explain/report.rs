@@ -142,7 +142,7 @@ impl fmt::Display for Explanation {
             (None, Some(base)) => write!(f, "base      {base}")?,
             (None, None) if self.recorded => writeln!(f, "base      the base image, which the manifest does not pin")?,
             (None, None) => {
-                writeln!(f, "layer     unknown: the image has no record of origins")?;
+                writeln!(f, "layer     unknown: no record of origins in the image")?;
             }
         }
         if let Some(bundle) = &self.bundle {

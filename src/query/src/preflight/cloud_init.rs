@@ -30,7 +30,7 @@ pub(super) fn datasource(subject: &Subject<'_>) -> CheckResult {
     let found = configuration(subject).into_iter().rev().find_map(|(path, text)| Some((path, list(&text)?)));
     match found {
         None => Ok("datasource_list is not set".to_owned()),
-        Some((path, list)) if list.iter().any(|name| name == "Ec2") => Ok(format!("{path} has Ec2")),
+        Some((path, list)) if list.iter().any(|name| name == "Ec2") => Ok(format!("{path} lists Ec2")),
         Some((path, list)) => Err(format!("{path}: expected Ec2, found {}", list.join(", "))),
     }
 }

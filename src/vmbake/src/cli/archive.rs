@@ -337,7 +337,7 @@ fn import_blobs(args: &ImportArgs) -> Result<Outcome, Failure> {
         return files::print_json(&imported);
     }
     let (added, bytes) = (counted(imported.added as u64, "blob"), human_bytes(imported.bytes));
-    files::show(&format!("{added} added, {bytes}; {} already there\n", imported.present))
+    files::show(&format!("{added} added, {bytes}; {} already present\n", imported.present))
 }
 
 fn site(args: &ApplyArchiveArgs) -> Result<Outcome, Failure> {

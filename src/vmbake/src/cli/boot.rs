@@ -183,7 +183,7 @@ fn check_usage(args: &BootArgs) {
     for (i, forward) in args.forward.iter().enumerate() {
         let same = |other: &&Forward| (other.protocol, other.host) == (forward.protocol, forward.host);
         if args.forward[..i].iter().find(same).is_some() {
-            refuse(&format!("--forward has host port {} twice", forward.host));
+            refuse(&format!("duplicate host port {} in --forward", forward.host));
         }
     }
 }

@@ -24,7 +24,7 @@ Examples:
   vmbake dev sync dist/knd.debian-13.amd64.qcow2 --layers layers        # the machine that `vmbake boot` runs
   vmbake dev sync debian@web:2222 --layers mine --watch -- -i ~/.ssh/dev
 
-Exit status: 0 if the machine has all of the layers, 1 if something failed or needs a new image.";
+Exit status: 0 if the machine is up to date, 1 on failure or if a change requires a new image.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DevCommand {
@@ -144,7 +144,7 @@ fn text(report: &SyncReport, dry_run: bool) -> String {
     left.iter().for_each(|note| line("left", format!("{}: {}", note.path, note.note)));
     let about = |NewImage { layer, what, why }: &NewImage| format!("layer {layer}: {what}: {why}");
     unknown.iter().for_each(|one| {
-        line("note", format!("{}: cannot be compared; if you changed it, bake a new image", about(one)))
+        line("note", format!("{}: cannot be compared; bake a new image after changing it", about(one)))
     });
     new_image.iter().for_each(|one| line("needs a new image", about(one)));
     match machine {
@@ -152,7 +152,7 @@ fn text(report: &SyncReport, dry_run: bool) -> String {
         Some(MachineState::Waiting) => line("done", "sent; the machine waits for user data".to_owned()),
         None if dry_run && *interrupted => line(
             "dry run",
-            "nothing was changed; an earlier sync was interrupted, and one without --dry-run configures the machine and restarts its services"
+            "nothing was changed; an earlier sync was interrupted: run without --dry-run to configure the machine and restart its services"
                 .to_owned(),
         ),
         None if dry_run && !actions.is_empty() => line("dry run", "nothing was changed".to_owned()),

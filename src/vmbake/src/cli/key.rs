@@ -59,7 +59,7 @@ pub(super) enum KeySourceError {
     Unset { name: String },
     #[error("{place}: not usable as a private key")]
     Unusable { place: String, source: KeyError },
-    #[error("{}: already exists, and keys are never replaced", path.display())]
+    #[error("{}: already exists: keys are never replaced", path.display())]
     Exists { path: PathBuf },
 }
 

@@ -147,7 +147,7 @@ fn shown(line: &Line<'_>) -> String {
     let size = human_bytes(line.size);
     let proven = escape::line(match (&line.standing, &line.unproven) {
         (Some(standing), _) if standing.is_signed() => format!("proven {standing}"),
-        (Some(standing), _) => format!("not signed: {standing}"),
+        (Some(standing), _) => standing.to_string(),
         (None, reason) => format!("NOT PROVEN: {}", reason.as_deref().unwrap_or("not checked")),
     });
     // A recorded proof counts only after verification.

@@ -61,8 +61,8 @@ pub(super) fn run(command: PodplaneCommand) -> Result<Outcome, Failure> {
     let out = args.out.clone().unwrap_or_else(|| args.image.with_file_name(name));
     require_other(&out, inputs())?;
     if compression != ClusterCompression::Zlib {
-        let note = "its clusters are compressed with zstd, which podplane does not read: machines boot through the firmware; `vmbake bake \
-                    --compression zlib` writes clusters that it reads";
+        let note = "its clusters are compressed with zstd, which podplane does not support, so machines boot through the firmware; use \
+                    `vmbake bake --compression zlib`";
         progress.emit(Event::Note { path: Some(args.image.clone()), note: note.to_owned() });
     }
     write_file(&out, text.as_bytes(), args.force)?;

@@ -119,7 +119,7 @@ fn summary(report: &PushReport, is_plan: bool) -> String {
     match is_plan {
         true => format!("would send at most {sent}, and attach {attached}"),
         false => {
-            format!("sent {sent}; {reused} blobs, {}, already there; attached {attached}", human_bytes(*reused_bytes))
+            format!("sent {sent}; {reused} blobs, {}, already present; attached {attached}", human_bytes(*reused_bytes))
         }
     }
 }

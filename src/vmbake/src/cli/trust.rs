@@ -98,7 +98,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
     for (name, source) in &sources.schema().trust {
         let bytes = match anchors.read(name) {
             Err(AnchorError::Missing { .. }) => {
-                emit_message(&format!("{}: not in this directory", escape::line(name)));
+                emit_message(&format!("{}: not found in this directory", escape::line(name)));
                 continue;
             }
             bytes => bytes?,

@@ -163,7 +163,7 @@ fn assignment(option: &str, number: usize, text: &OsString) -> Result<BTreeMap<S
     let name = parts.next().and_then(|name| str::from_utf8(name).ok()).filter(|name| env::is_name(name));
     let (Some(name), Some(value)) = (name, parts.next()) else {
         return Err(UserDataError::Message(message!(
-            "{}: expected NAME=VALUE with a name of letters, digits and underscores, found none",
+            "{}: expected NAME=VALUE with a name of letters, digits and underscores",
             format!("{option}, the {number}. one")
         )));
     };

@@ -63,7 +63,7 @@ pub(super) enum EvidenceError {
     Read { path: PathBuf, source: io::Error },
     #[error("{}: larger than {limit} bytes", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
-    #[error("{}: not usable", path.display())]
+    #[error("{}: invalid", path.display())]
     Unusable { path: PathBuf, source: Box<dyn Error + Send + Sync> },
     #[error("{}: not proven by {}", artifact.display(), by.display())]
     Unproven { artifact: PathBuf, by: PathBuf, source: Box<dyn Error + Send + Sync> },
@@ -76,8 +76,8 @@ impl Hint for EvidenceError {
                 "see --help of the command for the expected files"
             }
             Self::Unproven { .. } => {
-                "the file, or what is to prove it, may be damaged or of another version; --key and the --certificate options \
-                 say who must have signed (--help)"
+                "the file or its proof may be corrupt or of another version; set the expected signer with --key or the --certificate options \
+                 (see --help)"
             }
         };
         Some(text.to_owned())

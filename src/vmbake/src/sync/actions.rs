@@ -148,9 +148,7 @@ impl Actions {
             return Ok(None);
         }
         if merge::is_processed(&path) {
-            return Err(
-                "a bake processes this file on its way into the image, so that it cannot be sent as it is".to_owned()
-            );
+            return Err("a bake processes this file, so it cannot be sent unchanged".to_owned());
         }
         if !installed.users.contains(&ownership.owner) {
             return Err(format!("user {} does not exist on the machine", ownership.owner));
@@ -193,10 +191,10 @@ impl Actions {
             let why = match there {
                 None => None,
                 Some(_) if !sent.created => {
-                    Some("the sent file took the place of one of the image; a new image has that one again")
+                    Some("the sent file replaced a file of the image; bake a new image to restore it")
                 }
                 Some(_) if !is_ours || !leads_there => Some(
-                    "the layer no longer has it, but it was changed on the machine after it was sent; remove it there if it is not needed",
+                    "removed from the layer, but changed on the machine after it was sent; remove it there if it is not needed",
                 ),
                 Some(_) => {
                     let action = SyncAction::Remove { path: path.clone(), layer: sent.layer, digest: sent.digest };
@@ -217,7 +215,7 @@ impl Actions {
             let is_wanted = desired.keys().any(|wanted| *wanted == path || format!("/usr{wanted}") == path);
             let is_there = found.nodes.get(&path).is_some_and(|node| node.kind == "f");
             if !is_wanted && is_there && !self.state.files.contains_key(&path) {
-                let note = "the layer no longer has it, and dev sync removes only files that it sent; a new image is without it".to_owned();
+                let note = "removed from the layer, but dev sync only removes files that it sent; bake a new image to remove it".to_owned();
                 self.left.push(SyncNote { path, note });
             }
         }

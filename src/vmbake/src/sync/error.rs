@@ -30,11 +30,11 @@ pub enum SyncError {
         expected: String,
         option: String,
     },
-    #[error("{path}: cannot look for the machine of the image")]
+    #[error("{path}: cannot find the machine of the image")]
     Image { path: PathBuf, source: io::Error },
     #[error("{image}: no running machine of `vmbake boot` has this image open")]
     NoMachine { image: PathBuf },
-    #[error("{image}: its machine forwards no port of 127.0.0.1 to port 22")]
+    #[error("{image}: no port of 127.0.0.1 is forwarded to port 22 of its machine")]
     NoForward { image: PathBuf },
     #[error("{image}: expected one running machine of this image, found {found}")]
     Machines { image: PathBuf, found: usize },
@@ -69,7 +69,7 @@ pub enum SyncError {
         expected: String,
         found: String,
     },
-    #[error("{host}: kind {kind} has none of the layers {layers}")]
+    #[error("{host}: kind {kind} requires none of the layers {layers}")]
     Unrelated { host: String, kind: String, layers: String },
     #[error("expected a directory with layers to send, found no layer.json in any directory of --layers")]
     NoLayers,
@@ -79,9 +79,9 @@ pub enum SyncError {
     Clash(#[from] Clash),
     #[error(transparent)]
     Merge(#[from] MergeError),
-    #[error("cannot make the defaults of the settings")]
+    #[error("cannot create the default settings")]
     Defaults(#[source] vmbake_firstboot::error::Error),
-    #[error("cannot write a document as JSON")]
+    #[error("cannot serialize a document as JSON")]
     Json(#[from] serde_json::Error),
 }
 
@@ -94,7 +94,7 @@ const ADVICE: &[(&[&str], &str)] = &[
     ),
     (
         &["Connection refused"],
-        "ssh does not listen there: check that the machine has booted, and the port; a machine of `vmbake boot` needs --forward 2222:22",
+        "check the port and that the machine has booted; a machine of `vmbake boot` requires --forward 2222:22",
     ),
     (&["Could not resolve hostname"], "check the name, or add the host to ~/.ssh/config"),
     (
@@ -103,8 +103,8 @@ const ADVICE: &[(&[&str], &str)] = &[
     ),
     (
         &["Permission denied (", "Too many authentication failures"],
-        "ssh found no key that the machine accepts: name one, as in `vmbake dev sync HOST -- -i KEY`, or another user with `-- -l USER`; a machine of `vmbake boot` \
-         accepts the keys of its --ssh-key",
+        "use a key that the machine accepts, as in `vmbake dev sync HOST -- -i KEY`, or another user with `-- -l USER`; a machine of `vmbake \
+         boot` accepts the keys of its --ssh-key",
     ),
     (
         &[
@@ -118,29 +118,26 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["sudo: not found", "sudo: command not found"], "log in as root: the machine has no sudo"),
     (&["Read-only file system"], "the machine's file system is read-only: remount it, or bake a new image"),
     (&["No space left on device"], "the machine's file system is full"),
-    (
-        &["another sync of this machine"],
-        "wait until it has ended, then sync again; of several that run at the same time, one changes the machine",
-    ),
+    (&["another sync of this machine"], "wait until the other sync has finished, then run the command again"),
     (&["rsync: not found", "rsync: command not found"], RSYNC),
 ];
 
-const RSYNC: &str = "rsync must be in the image: the kinds knd and knc have it; for another kind, require the layer `rsync` in its layer.json, \
-                     bake a new image and boot it";
+const RSYNC: &str = "require the layer `rsync` in the layer.json of the kind, bake a new image and boot it; the kinds knd and knc include \
+                     rsync";
 
 impl Hint for SyncError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Image { path, source } => return of_path(path, source, IMAGE),
             Self::Host { .. } => {
-                "an alias from ~/.ssh/config works, too; options of ssh follow after `--`, as in `vmbake dev sync HOST -- -i KEY`"
+                "use an address or an alias from ~/.ssh/config; put options of ssh after `--`, as in `vmbake dev sync HOST -- -i KEY`"
             }
             Self::Option { .. } => {
-                "name the machine before `--`; dev sync runs no other command, and takes no option that keeps ssh from running its own"
+                "name the machine before `--`; commands and options that prevent ssh from running commands are not supported"
             }
             Self::Contradiction { .. } => {
-                "name user, host and port in the address alone, as in `vmbake dev sync user@host:port -- -i KEY`; an image means the port that its machine \
-                 forwards on this host"
+                "set user, host and port only in the address, as in `vmbake dev sync user@host:port -- -i KEY`; for an image, the forwarded \
+                 port of its machine is used"
             }
             Self::NoMachine { .. } => "start it: `vmbake boot IMAGE --ssh-key KEY.pub --forward 2222:22`",
             Self::NoForward { .. } => "start it with --forward 2222:22",
@@ -157,18 +154,18 @@ impl Hint for SyncError {
                 "dev sync works only on machines that were booted from an image of `vmbake bake`: check that HOST is the right machine"
             }
             Self::NoRsync { .. } => RSYNC,
-            Self::Kind { .. } => "name a machine of that kind, or give --kind the kind of this one",
+            Self::Kind { .. } => "name a machine of that kind, or use --kind with the kind of this machine",
             Self::NoLayers => {
-                "name the directory of your layers with --layers DIR; without it, `./layers` is used if it exists"
+                "use --layers with the directory of your layers; by default, `./layers` is used if it exists"
             }
             Self::Unrelated { .. } => {
-                "name with --layers a directory of layers that the kind requires; `vmbake layer list` shows which layers there are"
+                "use --layers with a directory of layers that the kind requires; `vmbake layer list` lists all layers"
             }
             Self::Document { path: super::state::PATH, .. } => {
-                "remove this file on the machine and sync again: vmbake then takes the files that it sent before for files of the image"
+                "remove this file on the machine and sync again: files sent before then count as files of the image"
             }
             Self::Manifest { .. } | Self::Record { .. } | Self::Document { .. } | Self::Answer { .. } => {
-                "the image was probably baked by another version of vmbake: bake it again with this one, boot it and sync to the new machine"
+                "bake the image again with this version of vmbake, boot it and sync to the new machine"
             }
             _ => return None,
         };

@@ -10,7 +10,8 @@ use vmbake_layer::{Account, Install, Layer, LayerError, Schema};
 /// Compared properties of a user.
 fn described<'a>(id: u32, home: &str, shell: &str, groups: impl Iterator<Item = &'a String>) -> String {
     let groups: Vec<&str> = groups.map(String::as_str).collect();
-    let groups = if groups.is_empty() { "no other groups".to_owned() } else { format!("groups {}", groups.join(", ")) };
+    let groups =
+        if groups.is_empty() { "no additional groups".to_owned() } else { format!("groups {}", groups.join(", ")) };
     format!("id {id}, home {home}, shell {shell} and {groups}")
 }
 
@@ -96,7 +97,7 @@ pub(super) fn compare<'a>(layer: &'a Layer, installed: &'a Installed, found: &Fo
         ("os_release", !os_release.is_empty()),
         ("swap", swap.is_some()),
     ] {
-        keys.unknown_if(is_set, key, "the machine does not record it");
+        keys.unknown_if(is_set, key, "not recorded on the machine");
     }
     for (name, id) in groups {
         let found = installed.groups.get(name);
@@ -157,7 +158,7 @@ impl Keys<'_> {
         let request = layer.schema.request();
         let made_for = content.closure.as_ref().and_then(|closure| closure.layers.get(name));
         let same = made_for.map_or(request.is_empty(), |made_for| *made_for == request);
-        self.unless(same, "packages", || "other packages were chosen for the image".to_owned());
+        self.unless(same, "packages", || "other packages were resolved for the image".to_owned());
         let asked = layer.upstream_request(&content.os.arch)?;
         let pinned = content.requests.get(name).cloned().unwrap_or_default();
         let images = asked.container_images == pinned.container_images;
@@ -165,7 +166,7 @@ impl Keys<'_> {
         for (artifact, install) in layer.schema.installs().map(|(_, artifact, install)| (artifact, install)) {
             let key = if layer.schema.artifacts.contains_key(artifact) { "artifacts" } else { "downloads" };
             let is_known = asked.downloads.get(artifact) == pinned.downloads.get(artifact);
-            self.unless(is_known, key, || format!("{artifact} has another address, version or proof in the image"));
+            self.unless(is_known, key, || format!("{artifact} has a different URL, version or proof in the image"));
             let record = &self.installed.record;
             let is_of_layer = record.artifacts.get(artifact).is_some_and(|known| known.layer == *name);
             let is_kept = record.kept.get(artifact).is_some_and(|known| known.layer == *name);

@@ -205,7 +205,7 @@ pub(super) fn look(to: &Destination, questions: &Questions) -> Result<Found, Syn
         let found = format!("{} fields", answers.len());
         if is_complete { Ok(()) } else { Err(SyncError::Answer { host: to.shown.clone(), expected: what, found }) }
     };
-    expected(answers.len() == 2 * real.len(), "a path without links for each path")?;
+    expected(answers.len() == 2 * real.len(), "a resolved path for each path")?;
     // Both lists come in batches: one of paths, one of what exists.
     let (paths, exist) = answers.split_at(real.len());
     for ((path, real), exists) in real.iter().zip(paths).zip(exist) {

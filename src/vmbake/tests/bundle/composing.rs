@@ -184,6 +184,6 @@ fn sources_of_a_bundle_serve_whatever_kind_it_comes_to() {
     shop.put("agent/layers/acme.agent/layer.json", &layer("").replacen(&downloads, artifacts, 1));
     shop.packed("sourced.oci", &["--key=acme.key"]);
     let (ok, said) = bake(&shop, &["--with=sourced.oci"]);
-    assert!(ok && said.contains("1 by an unsigned checksum file of the site"), "{said}");
+    assert!(ok && said.contains("1 by a checksum file of the site, not signed"), "{said}");
     assert_eq!(shop.yard.ask("cat", "/opt/tool/bin/tool"), "#!/bin/sh\n# amd64\n");
 }

@@ -44,7 +44,7 @@ fn faults_have_a_place() {
         ("{\"layer\": \"vm\", ", "{\"layer\": \"vm\", \"layer\": \"x\", ", "duplicate field `layer`"),
         ("\"provides\": {", "\"provides\": {\"kubernetes\": \"1\", ", "duplicate key \"kubernetes\""),
         ("\"acme\"", "\"Acme\"", "`publisher`: \"Acme\" is invalid: expected at most"),
-        ("\"rke2\", \"v", "\"../rke2\", \"v", "`name`: \"../rke2\" is not made of"),
+        ("\"rke2\", \"v", "\"../rke2\", \"v", "`name`: \"../rke2\" is invalid: expected"),
         ("1.35.5+rke2r1", "v1", "invalid \"v1\": expected a version of numbers separated by dots"),
         (">=0.1", "~0.1", "invalid \"~0.1\": expected a version constraint such as"),
         ("[\"debian-13\"]", "[]", "`os`: is empty"),

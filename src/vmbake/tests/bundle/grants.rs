@@ -196,7 +196,7 @@ const CHANGES: &[Change] = &[
         |forge| set(forge, "state", json!(["/var/lib/../../etc"])),
         "`state`: path \"/var/lib/../../etc\" is not absolute",
     ),
-    (|forge| set(forge, "name", json!("../agent")), "`name`: \"../agent\" is not made of"),
+    (|forge| set(forge, "name", json!("../agent")), "`name`: \"../agent\" is invalid: expected"),
 ];
 
 #[test]

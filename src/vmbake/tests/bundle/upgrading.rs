@@ -201,8 +201,8 @@ fn names_say_what_may_change() {
     changed(&shop, "next.oci", ("1.0.0+a1", "1.1.0"), ("", ""));
     let (ok, said) = upgrade(&shop, &[]);
     assert!(!ok && said.contains("no layer of box requires a bundle: add one with --with"), "{said}");
-    refused(&shop, &["acme.agent"], "bundle acme.agent: came from a file, so the location");
-    refused(&shop, &["acme.ghost"], "bundle acme.ghost: not required by a layer of box; the lock file has acme.agent");
+    refused(&shop, &["acme.agent"], "bundle acme.agent: added from a file, so the location");
+    refused(&shop, &["acme.ghost"], "bundle acme.ghost: not required by a layer of box: expected one of: acme.agent");
     // What the layer fixes, the next bake would take.
     shop.yard.layer("box", r#", "bundles": ["agent.oci"]"#);
     refused(&shop, &["--with=next.oci"], "layer box: names agent.oci, but next.oci is a different bundle acme.agent");

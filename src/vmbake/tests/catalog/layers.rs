@@ -22,10 +22,10 @@ fn own_layers_stand_beside_the_built_in_ones() {
     assert!(text.contains("\nvm 1: "), "{text}");
     let keys = |more: &[&str]| vmbake(dir.path(), &[&["user-data", "keys", "--kind", "own"], more].concat());
     assert!(keys(&["--layers", "mine"]).status.success());
-    assert!(said(&keys(&[])).contains("layer own does not exist; there are amazon-ssm-agent, busybox, "));
+    assert!(said(&keys(&[])).contains("layer own does not exist: expected one of: amazon-ssm-agent, busybox, "));
     let alone = keys(&["--layers", "mine", "--no-builtin"]);
     assert!(said(&alone).contains("mine/own/layer.json:1:87: layer vm does not exist"), "{}", said(&alone));
-    assert!(said(&keys(&["--no-builtin"])).contains("layer own does not exist; there are none"));
+    assert!(said(&keys(&["--no-builtin"])).contains("layer own does not exist: expected one of: none"));
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn another_version_than_the_required_one_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (required, expected) in [
         ("vm@1", None),
-        ("vm@2", Some(r#"layer vm has version "1", and "2" is required"#)),
+        ("vm@2", Some(r#"layer vm has version "1", but "2" is required"#)),
         ("vm@", Some(r#""vm@" names no version after the @"#)),
         ("@1", Some(r#"name "" "#)),
     ] {
@@ -61,7 +61,7 @@ fn a_check_stays_among_the_layers() {
         let checked = vmbake(dir.path(), &["layer", "check", "layers/own"]);
         let text = String::from_utf8(checked.stdout).unwrap();
         assert!(
-            text.contains(&format!("name {name:?} is not made of")),
+            text.contains(&format!("name {name:?} is invalid")),
             "{text}{}",
             String::from_utf8_lossy(&checked.stderr)
         );

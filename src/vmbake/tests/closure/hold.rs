@@ -41,6 +41,6 @@ fn what_is_not_there_is_not_held() {
     assert!(said(&updated).contains(expected), "{}", said(&updated));
     workshop.layer("more", r#", "upgrade": ["libold"]"#);
     workshop.layer("web", r#", "requires": ["more"], "hold": ["libold"]"#);
-    let expected = "libold: the layers web and more contradict each other about it in `hold`";
+    let expected = "libold: conflicting values in `hold` of the layers web and more";
     assert!(said(&workshop.update(&[])).contains(expected), "{}", said(&workshop.update(&[])));
 }

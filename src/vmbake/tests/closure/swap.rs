@@ -55,7 +55,7 @@ fn what_is_not_a_swap_file_is_refused() {
     for (keys, expected) in [
         (r#""swap": {"size": "4"}"#, "size \"4\" is not between 1M and 1024G"),
         (r#""swap": {"size": "4M", "path": "/tmp/swap"}"#, "is below /tmp"),
-        (r#""swap": {"size": "4M", "path": "/swap-1"}"#, "is not made of letters, digits"),
+        (r#""swap": {"size": "4M", "path": "/swap-1"}"#, "is invalid: expected letters, digits"),
         (
             r#""swap": {"size": "4M"}, "files": {"/swapfile": {"content": ""}}"#,
             "\"/swapfile\" is also a file, directory or link of the layer",
@@ -68,7 +68,7 @@ fn what_is_not_a_swap_file_is_refused() {
     workshop.layer("more", r#", "swap": {"size": "1M"}"#);
     workshop.layer("web", r#", "requires": ["more"], "swap": {"size": "2M"}"#);
     let updated = workshop.update(&[]);
-    assert!(said(&updated).contains("/swapfile: the layers more and web contradict each other about it in `swap`"));
+    assert!(said(&updated).contains("/swapfile: conflicting values in `swap` of the layers more and web"));
     workshop.layer("more", "");
     workshop.layer("web", r#", "swap": {"size": "1G"}"#);
     assert!(workshop.update(&[]).status.success());

@@ -164,7 +164,7 @@ fn changed_images_and_records_are_told() {
             "artifact firstboots: in the record of origins, but not in the manifest",
         ),
         (MANIFEST, manifest.replace("dev", "1.0"), "the record of origins is for manifest sha256:"),
-        (MANIFEST, "{}".to_owned(), "the manifest in the image is not usable"),
+        (MANIFEST, "{}".to_owned(), "the manifest in the image is invalid"),
     ]
     .into_iter()
     .enumerate()
@@ -202,7 +202,7 @@ fn a_record_beside_the_image_is_used_or_compared() {
 
     let unknown = asked(&bare, None).unwrap();
     assert!((!unknown.recorded, unknown.layer.is_none(), unknown.base.is_none()) == (true, true, true));
-    assert!(unknown.to_string().contains("layer     unknown: the image has no record of origins\n"));
+    assert!(unknown.to_string().contains("layer     unknown: no record of origins in the image\n"));
     let named = asked(&bare, Some(&sidecar)).unwrap();
     assert_eq!((named.layer.unwrap().name, named.content), ("tools".to_owned(), Some(ContentOrigin::Matches)));
 

@@ -11,12 +11,12 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
     ("osVersion:", "osVersoin:", "p.yaml:7:3: missing field osVersion", ""),
     ("osVersion:", "osFlavor: a\n  osVersion:", "p.yaml:8:3: unknown field osFlavor", ""),
     ("  version: v1.2.0", "  version: 1.0.0", "p.yaml:9:12: expected a version such as v1.2.3, found 1.0.0", ""),
-    ("osVersion: \"13\"", "osVersion: 13", "p.yaml:8:14: expected a text: put this in quotes, found 13", ""),
-    ("osVersion: \"13\"", "osVersion: 1.30", "p.yaml:8:14: expected a text: put this in quotes, found 1.30", ""),
+    ("osVersion: \"13\"", "osVersion: 13", "p.yaml:8:14: expected a string: put the value in quotes, found 13", ""),
+    ("osVersion: \"13\"", "osVersion: 1.30", "p.yaml:8:14: expected a string: put the value in quotes, found 1.30", ""),
     (
         "osVersion: \"13\"",
         "osVersion: \"13\"\n  osVersion: \"12\"",
-        "p.yaml:9:3: expected each key once, found osVersion again",
+        "p.yaml:9:3: expected unique keys, found duplicate osVersion",
         "",
     ),
     ("osVersion: \"13\"", "osVersion: &a \"13\"", "p.yaml:8:14: anchors are not supported", ""),
@@ -25,10 +25,10 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
     ("osVersion: \"13\"", "<<: {}", "p.yaml:8:3: merge keys are not supported", ""),
     ("osVersion: \"13\"", "osVersion: \"13", "p.yaml:", ""),
     ("osVersion: \"13\"", "? [a]\n  : b", "p.yaml:8:5: expected a name as the key, found a list or mapping", ""),
-    ("osName: debian", "osName: rhel", "p.yaml:7:11: rhel is refused: it installs packages by yum", ""),
-    ("osName: debian", "osName: rockylinux", "p.yaml:7:11: rockylinux is refused: it installs packages by yum", ""),
-    ("osName: debian", "osName: amzn2", "p.yaml:7:11: amzn2 is refused: it installs packages by yum", ""),
-    ("osName: debian", "osName: flatcar", "p.yaml:7:11: flatcar is refused: it is set up by Ignition", ""),
+    ("osName: debian", "osName: rhel", "p.yaml:7:11: rhel is refused: it installs packages with yum", ""),
+    ("osName: debian", "osName: rockylinux", "p.yaml:7:11: rockylinux is refused: it installs packages with yum", ""),
+    ("osName: debian", "osName: amzn2", "p.yaml:7:11: amzn2 is refused: it installs packages with yum", ""),
+    ("osName: debian", "osName: flatcar", "p.yaml:7:11: flatcar is refused: it is configured by Ignition", ""),
     ("osName: debian", "osName: plan9", "p.yaml:7:11: expected debian or ubuntu, found plan9", ""),
     ("Utility: cloud-init", "Utility: ignition", "p.yaml:10:24: provisioningUtility: ignition is refused", ""),
     ("Utility: cloud-init", "Utility: puppet", "p.yaml:10:24: expected cloud-init, found puppet", ""),
@@ -39,37 +39,42 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
         "",
     ),
     ("v1alpha1", "v1beta1", "p.yaml:2:13: expected apiVersion operatingsystemmanager.k8c.io/v1alpha1", ""),
-    ("name: example-debian", "name: Example", "p.yaml:5:9: expected a name of lower-case letters", ""),
+    ("name: example-debian", "name: Example", "p.yaml:5:9: expected a name of at most 253 lowercase letters", ""),
     (
         "    modules:\n",
         "    modules:\n      rh_subscription: {org: a}\n",
-        "rh_subscription is refused: no image of Debian has a subscription",
+        "rh_subscription is refused: Debian images have no subscription",
         "",
     ),
     (
         "    modules:\n",
         "    modules:\n      yum_repos: {a: {b: c}}\n",
-        "yum_repos is refused: images of Debian have no yum",
+        "yum_repos is refused: Debian images have no yum",
         "",
     ),
     (
         "    modules:\n",
         "    modules:\n      yum_repo_dir: /etc\n",
-        "yum_repo_dir is refused: images of Debian have no yum",
+        "yum_repo_dir is refused: Debian images have no yum",
         "",
     ),
     ("    modules:\n", "    modules:\n      runcmds: []\n", "unknown field runcmds", "did you mean `runcmd`?"),
-    ("- /usr/local/sbin/fetch-provisioning", "- |\n          a\n          b", "expected a command in one line", ""),
+    (
+        "- /usr/local/sbin/fetch-provisioning",
+        "- |\n          a\n          b",
+        "expected a command in a single line",
+        "",
+    ),
     (
         "- /usr/local/sbin/fetch-provisioning",
         "- 'echo a: b'",
-        "OSM's user data does not carry runcmd as it is",
+        "OSM's user data cannot contain runcmd unchanged",
         "`encoding: b64`",
     ),
     (
         "- /usr/local/sbin/fetch-provisioning",
         "- 'echo a #b'",
-        "OSM's user data does not carry echo a #b as it is",
+        "OSM's user data cannot contain echo a #b unchanged",
         "`encoding: b64`",
     ),
     ("path: /etc/kubernetes/ca.crt", "path: etc/ca.crt", "expected an absolute path of visible ASCII", ""),
@@ -81,19 +86,19 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
     (
         "path: /etc/kubernetes/ca.crt",
         "path: /usr/local/sbin/fetch-provisioning",
-        "/usr/local/sbin/fetch-provisioning is written twice",
+        "duplicate file /usr/local/sbin/fetch-provisioning",
         "",
     ),
     (
         "path: /etc/crictl.yaml",
         "path: /etc/containerd/certs.d/docker.io/hosts.toml",
-        "docker.io/hosts.toml is written twice",
+        "duplicate file /etc/containerd/certs.d/docker.io/hosts.toml",
         "",
     ),
     (
         "permissions: 755",
         "permissions: 0755",
-        "expected permissions such as 644: octal digits without zeros before them, found 0755",
+        "expected permissions such as 644: octal digits without leading zeros, found 0755",
         "",
     ),
     ("permissions: 755", "permissions: 789", "expected permissions such as 644", ""),
@@ -101,42 +106,37 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
     ("permissions: 755", "permissions: \"755\"", "expected permissions such as 644", ""),
     ("permissions: 755", "permissions: 10000", "expected permissions such as 644", ""),
     ("permissions: 755", "permission: 755", "unknown field permission", "did you mean `permissions`?"),
-    ("encoding: b64", "encoding: gzip", "expected encoding b64, or none, found gzip", ""),
+    ("encoding: b64", "encoding: gzip", "expected `b64` or no encoding, found gzip", ""),
     (
         "- /usr/local/sbin/fetch-provisioning",
         "- \"echo a\\tb\"",
-        "OSM's user data does not carry echo a\tb as it is",
+        "OSM's user data cannot contain echo a\tb unchanged",
         "",
     ),
-    ("- /usr/local/sbin/fetch-provisioning", "- \"`date`\"", "OSM's user data does not carry `date` as it is", ""),
-    ("- /usr/local/sbin/fetch-provisioning", "- '@x'", "OSM's user data does not carry @x as it is", ""),
-    ("- /usr/local/sbin/fetch-provisioning", "- '%x'", "OSM's user data does not carry %x as it is", ""),
-    ("- /usr/local/sbin/fetch-provisioning", "- '='", "OSM's user data does not carry = as it is", ""),
-    ("- /usr/local/sbin/fetch-provisioning", "- \".inf\"", "OSM's user data does not carry .inf as it is", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- \"`date`\"", "OSM's user data cannot contain `date` unchanged", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '@x'", "OSM's user data cannot contain @x unchanged", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '%x'", "OSM's user data cannot contain %x unchanged", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '='", "OSM's user data cannot contain = unchanged", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- \".inf\"", "OSM's user data cannot contain .inf unchanged", ""),
     (
         "- /usr/local/sbin/fetch-provisioning",
         "- \"a\\u2028b\"",
-        "OSM's user data does not carry a\u{2028}b as it is",
+        "OSM's user data cannot contain a\u{2028}b unchanged",
         "",
     ),
-    ("- /usr/local/sbin/fetch-provisioning", "- \"a\\x7fb\"", "OSM's user data does not carry a\u{7f}b as it is", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- \"a\\x7fb\"", "OSM's user data cannot contain a\u{7f}b unchanged", ""),
     (
         "            encoding: b64\n            data: |\n              #!/bin/sh",
         "            data: |2\n                #!/bin/sh",
-        "does not carry",
+        "OSM's user data cannot contain",
         "`encoding: b64`",
     ),
-    (
-        "      kernelSettings: |-",
-        "      kernel\" . }}: |-",
-        "expected a template's name of letters, digits, - and _",
-        "",
-    ),
+    ("      kernelSettings: |-", "      kernel\" . }}: |-", "expected a template name of letters, digits, - and _", ""),
     (
         "  bootstrapConfig:\n",
         "  bootstrapConfig:\n    units: [{name: a.service, enable: true}]\n",
-        "cloud-init does not set up units: a.service",
-        "one of `files`",
+        "cloud-init does not install units: a.service",
+        "add the unit to `files`",
     ),
     (
         "  bootstrapConfig:\n",
@@ -157,11 +157,11 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
 /// The same of the deployment.
 const DEPLOYMENTS: &[(&str, &str, &str, &str)] = &[
     ("kubelet: 1.34.2", "kubelet: latest", "m.yaml:20:18: expected a version such as 1.35.2, found latest", ""),
-    ("kubelet: 1.34.2", "kubelet: 1.34", "m.yaml:20:18: expected a text: put this in quotes, found 1.34", ""),
+    ("kubelet: 1.34.2", "kubelet: 1.34", "m.yaml:20:18: expected a string: put the value in quotes, found 1.34", ""),
     ("kubelet: 1.34.2", "kubelet: 1.34.x", "m.yaml:20:18: expected a version such as 1.35.2, found 1.34.x", ""),
     ("  namespace: kube-system\n", "", "m.yaml:5:3: missing field namespace", ""),
     ("cloudProvider: hetzner", "cloudProvider: a'b", "expected the name of a cloud provider, found a'b", ""),
-    ("operatingSystem: debian", "operatingSystem: flatcar", "flatcar is refused: it is set up by Ignition", ""),
+    ("operatingSystem: debian", "operatingSystem: flatcar", "flatcar is refused: it is configured by Ignition", ""),
     (
         "operatingSystem: debian",
         "operatingSystem: debian\n          operatingSystemSpec: {distUpgradeOnBoot: true}",
@@ -177,7 +177,7 @@ const DEPLOYMENTS: &[(&str, &str, &str, &str)] = &[
     (
         "operatingSystem: debian",
         "operatingSystem: debian\n          network: {cidr: 10.0.0.0/8}",
-        "cidr is refused: OSM writes addresses only for Flatcar",
+        "cidr is refused: OSM supports static IP addresses only for Flatcar",
         "",
     ),
     (
@@ -195,17 +195,22 @@ const DEPLOYMENTS: &[(&str, &str, &str, &str)] = &[
     (
         "operatingSystem: debian",
         "operatingSystem: debian\n          overwriteCloudConfig: '{{ .Token }}'",
-        "{{ is refused: a value with template text",
+        "{{ is refused: a value that contains {{",
         "",
     ),
-    ("location: nbg1", "location: no", "expected what YAML 1.1 and 1.2 read alike: put this in quotes, found no", ""),
+    (
+        "location: nbg1",
+        "location: no",
+        "expected a value with the same meaning in YAML 1.1 and 1.2: put it in quotes, found no",
+        "",
+    ),
     (
         "        value:\n",
         "        valueFrom: {machineClass: {}}\n        value:\n",
-        "valueFrom is refused: the class of machines is in the cluster",
+        "valueFrom is refused: the machine class is only known in the cluster",
         "",
     ),
-    ("me@example", "o'me", "expected a public key in one line, without '", ""),
+    ("me@example", "o'me", "expected a public key in a single line, without '", ""),
     ("          cloudProvider: hetzner", "          cloudProvidr: hetzner", "missing field cloudProvider", ""),
     ("spec:\n  replicas", "spec:\n  replica", "m.yaml:10:3: unknown field replica", "did you mean `replicas`?"),
 ];
@@ -228,7 +233,7 @@ fn files_without_encoding_have_characters_that_cloud_init_reads() {
             content.chars().map(|char| format!("\\u{:04x}", u32::from(char))).collect::<String>()
         );
         let (said, _) = Desk::with_file("PLACE").profile("          data: |\n            PLACE\n", &quoted).refusal();
-        assert_eq!(said, "OSM's user data does not carry /f as it is", "{content:?}");
+        assert_eq!(said, "OSM's user data cannot contain /f unchanged", "{content:?}");
     }
     let config = Desk::with_file("a\tb é 🦀").render().unwrap();
     assert!(config.user_data(MachinePhase::Bootstrap).unwrap().contains("    a\tb é 🦀\n"));
@@ -259,13 +264,13 @@ fn annotations_that_configure_the_kubelet_are_read_strictly() {
         assert_eq!(annotated(key, value).content().unwrap(), expected, "{key}");
     }
     for (key, value, expected) in [
-        ("MaxPods", "110", "expected a text: put this in quotes"),
+        ("MaxPods", "110", "expected a string: put the value in quotes"),
         ("MaxPods", "many", "MaxPods: a whole number, found many"),
         ("KubeReserved", "cpu", "KubeReserved: NAME=AMOUNT, …, found cpu"),
         ("SystemReserved", "'{{ .Token }}=1'", "SystemReserved: NAME=AMOUNT"),
         ("EvictionHard", "a=b", "EvictionHard: SIGNAL<AMOUNT"),
-        ("ContainerLogMaxSize", "\"\"", "a number, perhaps with a unit, found nothing"),
-        ("ContainerLogMaxFiles", "'5; reboot'", "a number, perhaps with a unit"),
+        ("ContainerLogMaxSize", "\"\"", "a number, optionally with a unit, found nothing"),
+        ("ContainerLogMaxFiles", "'5; reboot'", "a number, optionally with a unit"),
         ("ImageMinimumGCAge", "5 days", "a time such as 1h30m, 2m or 90s"),
         ("MaxPod", "\"1\"", "unknown field MaxPod"),
     ] {
@@ -280,12 +285,12 @@ fn options_are_those_of_the_operating_system_manager() {
     fs::write(key.path("pem"), "-----BEGIN PRIVATE KEY-----\n").unwrap();
     let pem = key.text_path("pem");
     for (name, value, expected) in [
-        ("cluster-dn", "10.0.0.1", "--set cluster-dn: OSM has no such option"),
+        ("cluster-dn", "10.0.0.1", "--set cluster-dn: unknown option of OSM"),
         ("cluster-dns", "10.0.0", "--set cluster-dns: expected addresses"),
         ("container-runtime", "docker", "--set container-runtime: expected containerd"),
         ("external-cloud-provider", "yes", "expected true or false"),
-        ("initial-taints", "{{ .Token }}", "expected taints in one line"),
-        ("node-http-proxy", "a\nb", "expected an address in one line"),
+        ("initial-taints", "{{ .Token }}", "expected taints in a single line"),
+        ("node-http-proxy", "a\nb", "expected a URL in a single line"),
         ("node-kubelet-feature-gates", "A=maybe", "expected NAME=true or NAME=false"),
         ("node-kubelet-feature-gates", "A b=true", "expected NAME=true or NAME=false"),
         ("node-registry-mirrors", "https://a\"b", "[REGISTRY=]URL"),
@@ -296,7 +301,7 @@ fn options_are_those_of_the_operating_system_manager() {
         ("namespace", "Kube", "the namespace of OSM"),
         ("host-ca-bundle", pem.as_str(), "--set host-ca-bundle: expected a file with certificates"),
         ("host-ca-bundle", "/none", "/none: cannot read"),
-        ("server-url", "https://b", "--set server-url: expected it once"),
+        ("server-url", "https://b", "--set server-url: expected a single value"),
         ("bootstrap-kubeconfig", "/", "/: cannot read"),
     ] {
         let (said, _) = Desk::new().set(name, value).refusal();
@@ -341,7 +346,7 @@ fn what_a_provider_would_refuse_is_told() {
     let old =
         Desk::new().deployment("cloudProvider: hetzner", "cloudProvider: openstack").deployment("1.34.2", "1.28.9");
     let (said, hint) = old.refusal();
-    assert_eq!(said, "kubelet v1.28.9 needs a cloud-config for openstack, which vmbake does not make");
+    assert_eq!(said, "kubelet v1.28.9 requires a cloud-config for openstack, which vmbake does not support");
     assert!(hint.starts_with("use --set external-cloud-provider=true, or overwriteCloudConfig"), "{hint}");
     assert!(old.set("external-cloud-provider", "true").render().is_ok());
 }
@@ -357,7 +362,7 @@ fn documents_are_bounded() {
         (b"", "expected a mapping, found an empty document"),
         (b"- a\n", "expected a mapping, found a list"),
         (b"\xff\xfe", "expected UTF-8"),
-        (b"a: 1\n---\nb: 1\n", "one document in a file is supported, here is a second"),
+        (b"a: 1\n---\nb: 1\n", "expected a single document, found a second one"),
         (flow.as_bytes(), "not valid YAML: recursion limit exceeded"),
         (deep.as_bytes(), "nested more than 40 levels deep"),
         (many.as_bytes(), "more than 50000 values"),

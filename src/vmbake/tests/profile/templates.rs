@@ -35,7 +35,7 @@ fn what_templates_must_not_do_is_refused_with_its_line() {
     for (template, expected) in [
         (
             "a\n{{ env \"HOME\" }}",
-            "p.yaml:18:1: function env is refused: known are eq, ne, and, or, not, len and semverCompare",
+            "p.yaml:18:1: function env is refused: expected one of: eq, ne, and, or, not, len, semverCompare",
         ),
         ("\n\n{{ env \"HOME\" }}", "p.yaml:19:1: function env is refused"),
         ("{{/* a\n\n}} */}}{{ env }}", "p.yaml:19:1: function env is refused"),
@@ -47,22 +47,19 @@ fn what_templates_must_not_do_is_refused_with_its_line() {
         ("{{ block \"b\" . }}{{ end }}", "p.yaml:17:1: define is refused"),
         ("{{ range .ClusterDNSIPs }}{{ break }}{{ end }}", "p.yaml:17:1: break is refused"),
         ("{{ range .ClusterDNSIPs }}{{ continue }}{{ end }}", "p.yaml:17:1: continue is refused"),
-        ("{{ range 1000000000 }}x{{ end }}", "p.yaml:17:1: range is refused: it is over something else than a value"),
+        ("{{ range 1000000000 }}x{{ end }}", "p.yaml:17:1: range is refused: only values are supported"),
         ("{{ range len .KubeVersion }}x{{ end }}", "p.yaml:17:1: range is refused"),
         (
             "{{ range .ClusterDNSIPs }}{{ range $.ClusterDNSIPs }}{{ range $.ClusterDNSIPs }}{{ end }}{{ end }}{{ end }}",
-            "p.yaml:17:1: range is refused: more than two are inside of each other",
+            "p.yaml:17:1: range is refused: nested more than two levels deep",
         ),
-        (
-            "{{ $x := 5 }}\n{{ range $x }}{{ end }}",
-            "p.yaml:18:1: range is refused: it is over something else than a value",
-        ),
+        ("{{ $x := 5 }}\n{{ range $x }}{{ end }}", "p.yaml:18:1: range is refused: only values are supported"),
         ("a\n{{ .KubeVersoin }}", "p.yaml:18:1: unknown field .KubeVersoin"),
         ("{{ $.Nothing }}", "p.yaml:17:1: unknown field .Nothing"),
-        ("a\n\n{{ template \"greetin\" }}", "p.yaml:19:1: expected a template of greeting, found greetin"),
+        ("a\n\n{{ template \"greetin\" }}", "p.yaml:19:1: expected one of the templates greeting, found greetin"),
         ("a\n{{ if .MaxPods }}", "p.yaml:1"),
-        ("a{{ end }}b", "p.yaml:17:1: template: there is an {{ end }} or {{ else }} too many"),
-        ("a{{ else }}{{ env }}", "p.yaml:17:1: template: there is an {{ end }} or {{ else }} too many"),
+        ("a{{ end }}b", "p.yaml:17:1: template: unexpected {{ end }} or {{ else }}"),
+        ("a{{ else }}{{ env }}", "p.yaml:17:1: template: unexpected {{ end }} or {{ else }}"),
         ("a{{/* b }}", "p.yaml:18:1: template: unclosed comment"),
         ("a\n{{ \"", "p.yaml:19:1: template: unterminated string"),
         ("{{ semverCompare \"~~1\" .KubeVersion }}", "p.yaml:17:1: template: "),
@@ -81,10 +78,7 @@ fn what_becomes_too_long_is_refused() {
     let long = "x".repeat(2000);
     let ranges = "{{ range .KubeletFeatureGates }}{{ range $.KubeletFeatureGates }}{{ end }}{{ end }}";
     for (template, expected) in [
-        (
-            format!("{{{{ range .KubeletFeatureGates }}}}{long}{{{{ end }}}}"),
-            "the template becomes more than 1 MiB of text",
-        ),
+        (format!("{{{{ range .KubeletFeatureGates }}}}{long}{{{{ end }}}}"), "the rendered template exceeds 1 MiB"),
         (ranges.to_owned(), "range iteration budget exhausted"),
     ] {
         let (said, _) = Desk::with_file(&template).set("node-kubelet-feature-gates", &gates.join(",")).refusal();
@@ -99,7 +93,7 @@ fn named_templates_are_rendered_once_and_never_read_again() {
     };
     assert_eq!(named("{{ .KubeVersion }}  ").content().unwrap(), "\nv1.34.2\n");
     for (text, expected) in [
-        ("{{ \"{{\" }} .Token }}", "it becomes a text with {{, which would be read as a template again"),
+        ("{{ \"{{\" }} .Token }}", "the result contains {{, which would be parsed as a template again"),
         ("{{ template \"greeting\" }}", "expected no `template` action in a named template, found greeting"),
     ] {
         let (said, _) = named(text).refusal();

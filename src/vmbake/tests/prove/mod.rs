@@ -27,7 +27,7 @@ fn what_the_evidence_says_is_proven() {
     assert_eq!(site.one(&site.manifest, "program"), Ok(VerifiedProof::Checksum));
     let proofs = json!([
         {"count": 1, "by": "by the Test archive of 2026-11-14", "signed": true},
-        {"count": 1, "by": "by an unsigned checksum file of the site", "signed": false},
+        {"count": 1, "by": "by a checksum file of the site, not signed", "signed": false},
     ]);
     let expected = json!({"event": "verified", "artifacts": 2, "proofs": proofs});
     assert_eq!(json!(site.all(&site.manifest).unwrap().event()), expected);

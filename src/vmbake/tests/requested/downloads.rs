@@ -39,11 +39,11 @@ fn a_stated_digest_is_pinned_and_proven_and_what_it_is_of_installed() {
     let (ok, said) = yard.show();
     let expected = "    layer  box\n    from   https://up.example/v1.0/tool-amd64.tar.gz\n";
     assert!(ok && said.contains(expected), "{said}");
-    assert!(said.contains("    not signed: by the unsigned digest in its layer\n"), "{said}");
+    assert!(said.contains("    by the digest in its layer, not signed\n"), "{said}");
 
     std::fs::remove_dir_all(yard.path("store")).unwrap();
     let (ok, said) = yard.fetch();
-    assert!(ok && said.contains("2 by the unsigned digest in its layer"), "{said}");
+    assert!(ok && said.contains("2 by the digest in its layer, not signed"), "{said}");
     let (ok, said) = yard.bake();
     assert!(ok, "{said}");
     assert_eq!(yard.ask("cat", "/opt/tool/bin/tool"), "#!/bin/sh\n# amd64\n");
@@ -79,7 +79,7 @@ fn other_proofs_are_those_of_the_sources() {
     assert_eq!(pinned["proof"]["type"], "checksum");
     assert_eq!(pinned["proof"]["url"], "https://up.example/v1.0/sums.txt");
     let (ok, said) = yard.show();
-    assert!(ok && said.contains("not signed: by an unsigned checksum file of the site"), "{said}");
+    assert!(ok && said.contains("by a checksum file of the site, not signed"), "{said}");
 
     // The version may come from the site, too.
     let latest = r#""version": {"text": {"url": "https://up.example/latest", "after": "v"}}"#;

@@ -28,7 +28,7 @@ fn container_images_are_pinned_and_laid_out() {
     let (ok, said) = yard.update(&["--only=registry.example/pause:3.11"]);
     assert!(ok && yard.text() == text, "{said}");
     let (ok, said) = yard.show();
-    assert!(ok && said.contains("not signed: as first downloaded"), "{said}");
+    assert!(ok && said.contains("as first downloaded, not signed"), "{said}");
 
     std::fs::remove_dir_all(yard.path("store")).unwrap();
     let (ok, said) = yard.fetch();

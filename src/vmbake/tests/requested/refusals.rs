@@ -33,7 +33,7 @@ fn a_name_is_one_of_its_own() {
     yard.layer("box", &(r#", "requires": ["other"]"#.to_owned() + &stated()));
     let twice = "tool is installed by the layers other and box: names of downloads must be unique";
     for (ok, said) in [yard.update(&[]), yard.update(&["--check"])] {
-        assert!(!ok && said.contains(twice) && said.contains("hint: rename one of them"), "{said}");
+        assert!(!ok && said.contains(twice) && said.contains("hint: rename one of the downloads"), "{said}");
     }
     yard.layer("box", r#", "requires": ["other"], "artifacts": {"tool": {"type": "deb"}}"#);
     assert!(yard.update(&[]).1.contains(twice));
@@ -83,7 +83,7 @@ fn container_images_have_a_place() {
     let Some(yard) = Yard::new() else { return };
     yard.layer("box", r#", "container_images": ["registry.example/pause:3.10"]"#);
     let (ok, said) = yard.update(&[]);
-    let expected = "layer box brings container images, and no layer of box says in `images` where they go";
+    let expected = "layer box has container images, but no layer of box sets their directory with `images`";
     assert!(!ok && said.contains(expected) && said.contains("hint: require the layer container-images"), "{said}");
 }
 

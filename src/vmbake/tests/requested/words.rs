@@ -14,36 +14,42 @@ const WORDS: [(&str, &str); 3] = [
 
 /// A fault of each kind; `¦` stands where it begins.
 const FAULTS: &[(&str, &str)] = &[
-    (r#""downloads": {¦"A": TOOL}"#, "name \"A\" is not made of small letters"),
+    (r#""downloads": {¦"A": TOOL}"#, "name \"A\" is invalid: expected lowercase letters"),
     (r#""downloads": {¦"os.image": TOOL}"#, "name \"os.image\" is reserved"),
     (r#""artifacts": {"x": {"type": "deb"}}, "downloads": {¦"x": TOOL}"#, "\"x\" is an artifact of the layer already"),
     (r#""packages": [¦"x1"], "downloads": {"x1": TOOL}"#, "\"x1\" is an artifact of the layer already"),
-    (r#""downloads": {"x": {"url": ¦"http://a/x", "version": "1", STATED, FILE}}"#, "the address is not https"),
+    (r#""downloads": {"x": {"url": ¦"http://a/x", "version": "1", STATED, FILE}}"#, "the URL is not https"),
     (
         r#""downloads": {"x": {"url": {"amd64": "https://a/x", "arm64": ¦"http://a/x"}, "version": "1", STATED, FILE}}"#,
-        "the address is not https",
+        "the URL is not https",
     ),
-    (r#""downloads": {"x": {"url": ¦"{url}", "version": "1", STATED, FILE}}"#, "the address is not https"),
+    (r#""downloads": {"x": {"url": ¦"{url}", "version": "1", STATED, FILE}}"#, "the URL is not https"),
     (
         r#""downloads": {"x": {"url": ¦"https://a/{x}", "version": "1", STATED, FILE}}"#,
         "\"https://a/{x}\": unknown placeholder {x}, expected one of version, arch",
     ),
-    (r#""downloads": {"x": {"url": "https://a/x", "version": ¦"../1", STATED, FILE}}"#, "\"../1\" is not a version"),
+    (
+        r#""downloads": {"x": {"url": "https://a/x", "version": ¦"../1", STATED, FILE}}"#,
+        "\"../1\" is not a valid version",
+    ),
     (
         r#""downloads": {"x": {"url": "https://a/x", "version": ¦1, STATED, FILE}}"#,
-        "invalid type: integer `1`, expected a version, or where",
+        "invalid type: integer `1`, expected a version, or an object with its source",
     ),
     (r#""downloads": {"x": {"url": "https://a/x", "version": "1", "sha256": ¦"00", FILE}}"#, "\"00\" is not a SHA-256"),
     (
         r#""downloads": {"x": {"url": "https://a/x", "version": "1", "sha256": {"amd64": ¦"00"}, FILE}}"#,
         "\"00\" is not a",
     ),
-    (r#""downloads": {"x": {"url": "https://a/x", "version": "1", "sha256": ¦{}, FILE}}"#, "names no architecture"),
+    (
+        r#""downloads": {"x": {"url": "https://a/x", "version": "1", "sha256": ¦{}, FILE}}"#,
+        "expected at least one architecture",
+    ),
     (
         r#""downloads": {"x": {"url": "https://a/x", "version": "1", "sha256": ¦1, FILE}}"#,
-        "invalid type: integer `1`, expected a text, or an object",
+        "invalid type: integer `1`, expected a string, or an object",
     ),
-    (r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", FILE}}"#, "nothing proves it: it needs `sha256`"),
+    (r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", FILE}}"#, "no proof: add `sha256`"),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "first-use", FILE}}"#,
         "`proof` is \"checksum\"",
@@ -59,11 +65,11 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", STATED, "checksums": "{url}.sum", FILE}}"#,
-        "`sha256` takes the place of `checksums` and `proof`",
+        "`sha256` cannot be combined with `checksums` and `proof`",
     ),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": {"github": "a/x"}, STATED, FILE}}"#,
-        "`sha256` is of one version",
+        "`sha256` belongs to a single version",
     ),
     (
         r#""downloads": {"x": {"url": "https://a/x", "version": "1", STATED, "install": {"type": "file", "path": ¦"x", "mode": "0755"}}}"#,

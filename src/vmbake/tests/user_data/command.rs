@@ -62,7 +62,7 @@ fn wrong_arguments_are_not_repeated() {
     }
     let output = vmbake(&["--kind", "knd", "--set", "CLUSTER_ID=a", "--set", "CLUSTER_ID=b"]);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("CLUSTER_ID is set twice: by --set and by --set"), "{said}");
+    assert!(said.contains("CLUSTER_ID is set by both --set and --set"), "{said}");
     let output = vmbake(&["--kind", "knd", "--set", "KUBE_APIPORT=1"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("hint: list the settings with `vmbake user-data keys --kind knd`"), "{said}");

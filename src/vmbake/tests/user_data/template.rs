@@ -111,12 +111,12 @@ fn other_settings_are_checked_as_without_a_template() {
         (
             "PROVIDER_KIND",
             "{{ .Provider.Kind }}",
-            "PROVIDER_KIND: expected --provider, which decides the size limit and the checks",
+            "PROVIDER_KIND: --provider is required, which determines the size limit and the checks",
         ),
         (
             "PROVIDER_KIND",
             "{{ .Vars.X }}",
-            "PROVIDER_KIND: expected --provider, which decides the size limit and the checks",
+            "PROVIDER_KIND: --provider is required, which determines the size limit and the checks",
         ),
         ("CLUSTER_ID", "{{ .Cluster.Id }}", "CLUSTER_ID: unknown placeholder; did you mean .Cluster.ID?"),
         ("CLUSTER_ID", "s3cret{{ html .Nonce }}", "CLUSTER_ID: unknown placeholder"),

@@ -126,7 +126,7 @@ pub(super) fn push_bundle(args: &PushArgs) -> Result<Outcome, Failure> {
     let BundlePushReport { digest, tag, sent, reused, signatures } = report;
     let signatures = counted(signatures, "signature");
     emit_message(&format!(
-        "sent {}; {} already there; attached {signatures}",
+        "sent {}; {} already present; attached {signatures}",
         counted(sent, "blob"),
         counted(reused, "blob")
     ));

@@ -254,11 +254,11 @@ impl Choice<'_> {
             let known = self.lock.titles().collect::<Vec<_>>().join(", ");
             let known = if known.is_empty() { "nothing".to_owned() } else { known };
             return Err(
-                unknown(format!("not required by a layer of {}; the lock file has {known}", self.args.kind)).into()
+                unknown(format!("not required by a layer of {}: expected one of: {known}", self.args.kind)).into()
             );
         };
         let Some(repository) = &locked.repository else {
-            return Err(unknown("came from a file, so the location of other versions is unknown".to_owned()).into());
+            return Err(unknown("added from a file, so the location of other versions is unknown".to_owned()).into());
         };
         self.highest(repository.parse()?, Some(locked))
     }

@@ -40,7 +40,7 @@ pub(super) fn run(args: &RenderArgs) -> Result<Outcome, Failure> {
     }
     for phase in MachinePhase::ALL {
         match config.size(phase) {
-            Ok(size) if size.is_too_large() => emit_message(&format!("{size}, too large for its user data")),
+            Ok(size) if size.is_too_large() => emit_message(&format!("{size}, which exceeds the limit for user data")),
             Ok(size) => emit_message(&size.to_string()),
             Err(error) => emit(&Event::Warning { warning: format!("{}: {error}", phase.name()) }),
         }

@@ -97,7 +97,7 @@ fn compare(image: &Documented, found: &BTreeMap<String, Checksum>, report: &mut 
         match found.get(file) {
             Some(found) if found == expected => report.add(CheckState::Ok, file, CHECK, "identical"),
             Some(found) => {
-                let result = format!("listed with {expected}, the rebuild has {found}");
+                let result = format!("listed with {expected}, but the rebuild has {found}");
                 report.add(CheckState::Failed, file, CHECK, result);
             }
             None => report.add(CheckState::Failed, file, CHECK, "not an output of the rebuild"),

@@ -145,10 +145,7 @@ fn what_differs_is_sent_and_the_rest_is_named() {
     assert_eq!(told, expected);
     let named: Vec<(&str, &str)> = actions.new_image.iter().map(|one| (one.what.as_str(), one.why.as_str())).collect();
     let expected = [
-        (
-            "/etc/default/grub.d/x.cfg",
-            "a bake processes this file on its way into the image, so that it cannot be sent as it is",
-        ),
+        ("/etc/default/grub.d/x.cfg", "a bake processes this file, so it cannot be sent unchanged"),
         ("/etc/folder", "/etc/folder is a directory on the machine"),
         ("/etc/owned", "user absent does not exist on the machine"),
     ];
@@ -175,12 +172,12 @@ fn keys_that_cannot_be_sent_are_compared() {
     let keys = keys::compare(&layer, &installed, &found).unwrap();
     let named = |list: &[NewImage]| list.iter().map(|one| format!("{}: {}", one.what, one.why)).collect::<Vec<_>>();
     let expected = [
-        "packages: other packages were chosen for the image",
+        "packages: other packages were resolved for the image",
         "groups: group other does not exist on the machine",
         "remove: /etc/gone exists on the machine",
     ];
     assert_eq!(named(&keys.differs), expected);
-    assert_eq!(named(&keys.unknown), ["capabilities: the machine does not record it", "remove: /var/*.log"]);
+    assert_eq!(named(&keys.unknown), ["capabilities: not recorded on the machine", "remove: /var/*.log"]);
 }
 
 #[test]
