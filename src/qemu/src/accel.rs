@@ -22,7 +22,7 @@ const PATIENCE: &str = "4";
 /// Accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Accel {
-    /// KVM if it works, else TCG
+    /// KVM if it works, otherwise TCG
     Auto,
     /// KVM of the host's kernel
     Kvm,

@@ -17,7 +17,7 @@ Examples:
 pub(super) struct ChangelogArgs {
     /// Older release: a disk image, qcow2 or raw, or a document written next to it
     from: PathBuf,
-    /// Newer release, as for OLD
+    /// Newer release, as for FROM
     to: PathBuf,
     /// Print JSON
     #[arg(long)]

@@ -23,7 +23,7 @@ pub(super) struct ExplainArgs {
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Record of origins to use [default: the one in the image, else NAME.origin.json next to it]
+    /// Record of origins to use [default: the one in the image, otherwise NAME.origin.json next to it]
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Interpret \xNN in PATH as a byte, as in `escaped_path` of `ls --json`

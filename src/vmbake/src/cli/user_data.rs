@@ -83,7 +83,7 @@ pub(super) struct RenderArgs {
     /// Set a value from a file; encoded if the setting is in base64
     #[arg(long, value_name = "KEY=FILE")]
     file: Vec<OsString>,
-    /// File of settings: lines KEY=VALUE that mean the same to a shell and to systemd
+    /// File of settings: KEY=VALUE lines in the syntax common to shells and systemd
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
     /// File with the registration token of the machine

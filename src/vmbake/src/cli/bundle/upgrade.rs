@@ -42,7 +42,7 @@ pub(in super::super) struct UpgradeArgs {
     /// Kind of image: the name of its top layer
     #[arg(value_name = "KIND")]
     kind: String,
-    /// Bundles to upgrade, as PUBLISHER.NAME [default: bundles of --with, else all of the kind]
+    /// Bundles to upgrade, as PUBLISHER.NAME [default: bundles of --with, otherwise all of the kind]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// New version of a bundle: packed bundle, HOST/NAME:TAG, or HOST/NAME for the highest version; may be repeated
@@ -60,7 +60,7 @@ pub(in super::super) struct UpgradeArgs {
     /// Directory of trusted publishers of bundles
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     publishers: PathBuf,
-    /// Allow new required settings, which the user data of all machines must have
+    /// Allow newly required settings that the user data of all machines already contains
     #[arg(long)]
     user_data_is_ready: bool,
     /// Show the changes without writing the lock file

@@ -39,7 +39,7 @@ pub(in crate::cli) struct ImportArgs {
     /// Operating system of the images, if it differs from the profile's
     #[arg(long = "as", value_name = "OS", value_parser = ["debian-13"])]
     system: Option<String>,
-    /// Option of the operating-system-manager; per-machine values become defaults of settings
+    /// Set an option of the operating-system-manager; per-machine values become defaults of settings
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
     /// Rules for unknown commands, packages and files, JSON; may be repeated
@@ -63,7 +63,7 @@ pub(in crate::cli) struct ImportArgs {
     /// Pin this disk image as the base, instead of the published one
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Evaluate the scripts on the files of this disk image, and pin it as the base; the layers then need this base
+    /// Evaluate the scripts on the files of this disk image, and pin it as the base; the layers then require this base
     #[arg(long, value_name = "FILE", conflicts_with = "image")]
     base: Option<PathBuf>,
     /// Number of its root partition, if it is ambiguous

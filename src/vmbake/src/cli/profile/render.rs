@@ -16,7 +16,7 @@ pub(in crate::cli) struct RenderArgs {
     /// MachineDeployment of the machines, YAML
     #[arg(long, value_name = "FILE")]
     machine_deployment: PathBuf,
-    /// Option of the operating-system-manager; file options take a file here as well
+    /// Set an option of the operating-system-manager; options for files expect a path
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
     /// Print the cloud-config of a phase instead of the OperatingSystemConfig

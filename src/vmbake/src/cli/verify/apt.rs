@@ -27,10 +27,10 @@ pub(in super::super) struct Args {
     /// Trusted keys, armored or binary
     #[arg(long, value_name = "FILE")]
     keyring: PathBuf,
-    /// Suite or codename, as below dists/; for a flat repository, / or a directory with a trailing /
+    /// Suite or codename, as in dists/; for a flat repository, / or a directory with a trailing /
     #[arg(long, value_parser = suite)]
     suite: String,
-    /// Component; none in a flat repository
+    /// Component; omit it for a flat repository
     #[arg(long, value_parser = path)]
     component: Option<String>,
     /// Debian architecture
@@ -42,7 +42,7 @@ pub(in super::super) struct Args {
     /// Verification time, RFC 3339 [default: now]
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     now: Option<Timestamp>,
-    /// Date of the last seen InRelease; an older one is refused
+    /// Date of the last seen InRelease; older ones are refused
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     previous_date: Option<Timestamp>,
     /// Print JSON

@@ -28,7 +28,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
-    /// Sigstore bundle; of a .jsonl file, each line is tried
+    /// Sigstore bundle, or a .jsonl file with one bundle per line
     #[arg(long, value_name = "FILE")]
     bundle: PathBuf,
     #[command(flatten)]
