@@ -114,7 +114,7 @@ def refused(ground, case):
     sources.write_text(json.dumps({"dependencies": [{"name": "k3s", "kinds": ["box"], "upstream": upstream}]}))
     code, said = ground.update("--sources", sources)
     case("a download may not be called as an artifact of the sources", code == 1 and
-         "download k3s of layer box has the name of an artifact in the sources" in said, said)
+         "download k3s of layer box has the same name as an artifact in the sources" in said, said)
     box = json.loads((ground.layers / "box/layer.json").read_text())
     ground.layer("more", downloads=box["downloads"])
     ground.layer("box", requires=["more"], downloads=box["downloads"])

@@ -128,7 +128,7 @@ pub fn of_layout(error: &LayoutError, image: &str) -> Option<String> {
         )),
         LayoutError::NoPartition { .. } => Some(format!("`vmbake inspect {image}` lists the partitions")),
         LayoutError::Nothing => Some(format!(
-            "the partition may be encrypted, damaged or in an unsupported format: try `qemu-img info {image}` and `file -s {image}`"
+            "the partition may be encrypted, damaged or in an unsupported format: examine it with `qemu-img info {image}` and `file -s {image}`"
         )),
         LayoutError::Gpt(GptError::BothUnusable { .. }) => Some(format!(
             "the file may be incomplete: compare its length with the original's; for a raw disk, `sgdisk --verify {image}` reports more"

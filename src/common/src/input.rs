@@ -20,7 +20,7 @@ const STDIN: &str = "/dev/stdin";
 
 /// A file of another type than a regular file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is {found}, not a regular file")]
+#[error("expected a regular file, found {found}")]
 pub(crate) struct NotRegular {
     pub(crate) found: &'static str,
 }
@@ -116,7 +116,7 @@ mod tests {
             (null, "a character device"),
         ] {
             for opened in [open(&path).map(|_| ()), open_regular(&path).map(|_| ()), read(&path, 9).map(|_| ())] {
-                assert_eq!(opened.unwrap_err().to_string(), format!("it is {found}, not a regular file"));
+                assert_eq!(opened.unwrap_err().to_string(), format!("expected a regular file, found {found}"));
             }
         }
         assert_eq!(open(&at("nothing")).unwrap_err().kind(), io::ErrorKind::NotFound);

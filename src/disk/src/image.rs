@@ -89,9 +89,9 @@ impl FromStr for Format {
 pub enum ImageError {
     #[error("{}: cannot open the image", path.display())]
     Open { path: PathBuf, source: io::Error },
-    #[error("{}: it is {found}, not a regular file", path.display())]
+    #[error("{}: expected a regular file, found {found}", path.display())]
     NotFile { path: PathBuf, found: &'static str },
-    #[error("{}: is a directory, not a disk image", path.display())]
+    #[error("{}: expected a disk image, found a directory", path.display())]
     Directory { path: PathBuf },
     #[error("{}: the file is empty", path.display())]
     Empty { path: PathBuf },

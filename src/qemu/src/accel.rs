@@ -87,7 +87,7 @@ pub fn choose(wanted: Accel, arch: Arch, qemu: &Path) -> Result<Chosen, AccelErr
 fn unusable(arch: Arch) -> Option<String> {
     let host = std::env::consts::ARCH;
     if host != super::qemu_arch(arch) {
-        return Some(format!("this host is {host}, the image is for {}", arch.name()));
+        return Some(format!("this host is {host}, but the image is for {}", arch.name()));
     }
     let denied = rustix::fs::access(KVM, Access::READ_OK | Access::WRITE_OK).err()?;
     Some(match denied {

@@ -44,7 +44,7 @@ impl fmt::Display for Firmware {
 /// Error while looking for firmware.
 #[derive(Debug, thiserror::Error)]
 pub enum FirmwareError {
-    #[error("there is no BIOS for arm64")]
+    #[error("no BIOS exists for arm64")]
     NoBios,
     #[error("no UEFI firmware for {arch} found in {looked}")]
     Missing {

@@ -45,11 +45,10 @@ impl Hint for GuestError {
             Self::Image(error) => return Hint::hint(error),
             Self::Open { path, source } => return of_path(path, source, IMAGE),
             Self::Disk { .. } => {
-                "an image is raw or qcow2, with a GPT and a root partition; `vmbake inspect` shows its contents"
+                "use a raw or qcow2 image with a GPT and a root partition; `vmbake inspect` shows the contents of an image"
             }
             Self::UnknownArch { .. } => {
-                "give the root partition the type of a root: `sgdisk --typecode=1:8304` for amd64, 1:8305 for arm64; an MBR has no \
-                 such types"
+                "set the partition type with `sgdisk --typecode=1:8304` for amd64, or 1:8305 for arm64; an MBR has no such types"
             }
             Self::Kernel(BootError::Image {
                 source: InspectError::Layout { error: LayoutError::SeveralRoots { .. }, .. },

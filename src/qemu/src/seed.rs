@@ -40,7 +40,7 @@ const KINDS: [&[u8]; 10] = [
 /// Error while creating the seed volume.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
-    #[error("{path}: has {len} bytes, the limit is {MAX_FILE}")]
+    #[error("{path}: {len} bytes, more than the limit of {MAX_FILE}")]
     TooLarge { path: PathBuf, len: u64 },
     #[error("{path}: cloud-init ignores user data that start with {found:?}")]
     Kind { path: PathBuf, found: String },

@@ -93,8 +93,8 @@ pub(super) fn parts(inventory: &Inventory) -> Section {
         id: "parts",
         title: "Components",
         text: format!(
-            "{found} packages, programs and images, and {} of Go. Proofs are pinned in the manifest; \"Verification\" says whether they were \
-             replayed. What has none came with the base image, or nothing is recorded of it.",
+            "{found} packages, programs and images, and {} of Go. The manifest pins the proofs; \"Verification\" shows whether they were \
+             verified again. Components without a proof are from the base image or of unknown origin.",
             counted(linked as u64, "module"),
         ),
         tables,

@@ -37,7 +37,7 @@ pub(super) fn lint(tree: &Tree, record: Option<&Record>) -> Section {
         vec![result.to_owned(), finding.rule.to_owned(), finding.path, finding.evidence]
     };
     let text = match failed {
-        0 => "All rules hold.".to_owned(),
+        0 => "No violations.".to_owned(),
         failed => format!("{failed} violations."),
     };
     let rows = found.into_iter().map(cells).collect();
@@ -56,7 +56,7 @@ pub(super) fn proofs(checks: Option<&[ReportedCheck]>) -> Section {
             let is = |state: &str| checks.iter().filter(|check| check.state == state).count();
             format!(
                 "The digests, provenance, origins and proofs of the release were checked, without network, when this page was written: \
-                 {} hold, {} failed, {} could not be verified.",
+                 {} passed, {} failed, {} could not be verified.",
                 is("ok"),
                 is("FAILED"),
                 is("not verified")

@@ -142,7 +142,7 @@ impl Inside {
         let tree = match open_tree(request.image, request.partition) {
             Ok(tree) => tree,
             Err(error) => {
-                notes.push(format!("its files are unknown: {}", reasons(&error, request.image)));
+                notes.push(format!("files are unknown: {}", reasons(&error, request.image)));
                 return None;
             }
         };
@@ -156,7 +156,7 @@ impl Inside {
                 Some(inventory)
             }
             Err(error) => {
-                notes.push(format!("its components are unknown: {}", reasons(&error, request.image)));
+                notes.push(format!("components are unknown: {}", reasons(&error, request.image)));
                 None
             }
         };

@@ -47,8 +47,8 @@ pub(super) fn section(listing: &Listing<'_>) -> Section {
     Section {
         id: "sizes",
         title: "Disk usage",
-        text: "Each rectangle is a folder, in the artifact or package that brought it, in its layer; its area is as its bytes. \
-               Arrow keys go from one to the next, Enter lists its paths."
+        text: "Each rectangle is a directory, within its artifact or package and its layer; its area is proportional to its size. Use the \
+               arrow keys to move between rectangles and Enter to list the paths."
             .to_owned(),
         treemap: Some(treemap::draw(&weights, &listing.layers, &listing.artifacts)),
         tables: vec![of_layers(listing, &layers), of_artifacts(listing, &artifacts)],

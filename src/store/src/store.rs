@@ -91,8 +91,7 @@ impl StoreError {
     }
 }
 
-const READ_ONLY: &str =
-    "the store is read-only for you: only complete blobs in it can be used; use --store to choose a writable one";
+const READ_ONLY: &str = "use --store to choose a writable store; of a read-only store, only complete blobs can be used";
 
 /// A store in a directory.
 #[derive(Clone, Debug)]

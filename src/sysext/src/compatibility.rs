@@ -32,11 +32,11 @@ fn of_effect(effect: &Effect, kind: ExtensionKind) -> Option<(&'static str, Stri
         EffectKind::Write | EffectKind::Unpack | EffectKind::Directory => {
             return place(value, kind).map(|why| (*key, why));
         }
-        EffectKind::Change => "an extension cannot change or remove files of the machine",
-        EffectKind::Setuid => "an extension cannot have privileged files",
-        EffectKind::User => "accounts are created before extensions are merged; create them in the image",
+        EffectKind::Change => "extensions cannot change or remove files of the machine",
+        EffectKind::Setuid => "extensions cannot contain privileged files",
+        EffectKind::User => "accounts must exist before extensions are merged: create them in the image",
         EffectKind::Script => {
-            "a Debian package needs dpkg's database and its scripts, which an extension does not have"
+            "Debian packages need dpkg's database and maintainer scripts, which are not available in an extension"
         }
         EffectKind::Command => return None,
     };
@@ -49,10 +49,10 @@ fn place(path: &str, kind: ExtensionKind) -> Option<String> {
         _ if is_below(path, kind.root()) => return None,
         ExtensionKind::Sysext if is_below(path, "/etc") => "a sysext does not merge /etc; use --confext",
         ExtensionKind::Sysext if is_below(path, "/opt") => {
-            "a merged /opt is read-only, and the first boot writes there"
+            "a merged /opt is read-only, but the first boot writes to it"
         }
-        ExtensionKind::Sysext => "a sysext cannot have files outside of /usr",
-        ExtensionKind::Confext => "a confext cannot have files outside of /etc",
+        ExtensionKind::Sysext => "sysexts only contain files below /usr",
+        ExtensionKind::Confext => "confexts only contain files below /etc",
     };
     Some(format!("{path:?}: {why}"))
 }
@@ -67,7 +67,7 @@ fn of_schema(schema: &Schema, kind: ExtensionKind) -> Vec<(&'static str, String)
             ExtensionKind::Confext => "/etc/systemd/system",
         };
         let why =
-            format!("{what} {unit:?}: in an extension, start a unit with `Upholds=` in {below}/TARGET.d/NAME.conf");
+            format!("{what} {unit:?}: to start a unit of an extension, use `Upholds=` in {below}/TARGET.d/NAME.conf");
         found.push(("units", why));
     }
     let late = "is read before extensions are merged";
@@ -79,10 +79,14 @@ fn of_schema(schema: &Schema, kind: ExtensionKind) -> Vec<(&'static str, String)
         (
             "scripts",
             !schema.scripts.is_empty(),
-            "a Debian package needs dpkg's database, which an extension does not have",
+            "Debian packages need dpkg's database, which is not available in an extension",
         ),
-        ("capabilities", !schema.capabilities.is_empty(), "an extension cannot have privileged files"),
-        ("expand", !schema.expand.is_empty(), "an extension has no kind, version or images to insert"),
+        ("capabilities", !schema.capabilities.is_empty(), "extensions cannot contain privileged files"),
+        (
+            "expand",
+            !schema.expand.is_empty(),
+            "placeholders for kind, version and images are not supported in an extension",
+        ),
     ];
     found.extend(of_images.iter().filter(|(_, is_there, _)| *is_there).map(|(key, _, why)| (*key, (*why).to_owned())));
     found

@@ -30,11 +30,11 @@ pub enum ExtensionError {
     Name { path: PathBuf },
     #[error("{path}: expected a directory name of letters, digits, `-`, `_` and `.` that does not end in .raw")]
     FolderName { path: PathBuf },
-    #[error("{path}: not replacing a directory that is not this extension")]
+    #[error("{path}: refusing to replace a directory other than this extension")]
     Foreign { path: PathBuf },
-    #[error("{path}: a directory cannot have a hash tree")]
+    #[error("{path}: a hash tree is not supported for a directory")]
     NoBlocks { path: PathBuf },
-    #[error("{path}: the bundle is for {found}, not for {expected}")]
+    #[error("{path}: expected a bundle for {expected}, found one for {found}")]
     Target {
         path: PathBuf,
         /// Requested system and architecture.

@@ -45,7 +45,7 @@ pub(super) fn write_volume(
     let len = fill(tree, out, image.file(), form.format, &identity.volume)?;
     let mut written = Vec::new();
     if form.verity {
-        let unreadable = |source| ExtensionError::File(FileError::new(out, "make the hash tree", source));
+        let unreadable = |source| ExtensionError::File(FileError::new(out, "create the hash tree", source));
         let source = image.file().try_clone().and_then(FileSource::new).map_err(unreadable)?;
         let hashes = HashTree::of(&source, &identity.tree, threads).map_err(unreadable)?;
         let root = format!("{}\n", Digest::Sha256(hashes.root).hex());

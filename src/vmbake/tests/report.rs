@@ -141,7 +141,7 @@ fn what_is_not_known_is_said() {
     let cases: [(&str, Tree, &str); 4] = [
         ("none", damaged("/etc/hostname", "x"), "no record of origins"),
         ("record", damaged("/opt/podplane/share/vmbake-origin.json", "{}"), "the record of origins is not used: "),
-        ("status", damaged("/var/lib/dpkg/status", "no field\n"), "its components are unknown: "),
+        ("status", damaged("/var/lib/dpkg/status", "no field\n"), "components are unknown: "),
         ("plan", damaged("/opt/podplane/share/firstboot.json", "{"), "firstboot.json cannot be read: EOF"),
     ];
     for (name, tree, expected) in cases {
@@ -155,7 +155,7 @@ fn what_is_not_known_is_said() {
     }
     // A disk with partitions in which nothing is.
     let found = page(&dir.path().join("none.blank"), &dir.path().join("page.html"), &["--force"]);
-    for expected in ["its files are unknown: ", "The files of this image are unknown", "BIOS boot"] {
+    for expected in ["files are unknown: ", "The files of this image are unknown", "BIOS boot"] {
         assert!(found.contains(expected), "{expected}");
     }
     assert!(!found.contains("id=\"data\"") && !found.contains("id=\"treemap\""));

@@ -38,7 +38,7 @@ pub enum AmiError {
     },
     #[error("{snapshot}: cannot be used as the parent: {reason}")]
     Parent { snapshot: String, reason: String },
-    #[error("{region}: cannot make AMIs public: {reason}")]
+    #[error("{region}: cannot share AMIs publicly: {reason}")]
     Public { region: String, reason: &'static str },
     #[error("{snapshot}: upload interrupted: {sent} of {total} blocks uploaded")]
     Upload {
@@ -85,7 +85,7 @@ impl Hint for AmiError {
                 "a version is published once: bake with another version, or use --name to set another name".to_owned()
             }
             Self::Parent { .. } => {
-                "use --parent none to upload all blocks, or --parent-image with the image that the parent was made from"
+                "use --parent none to upload all blocks, or --parent-image with the image of the parent snapshot"
                     .to_owned()
             }
             Self::Public { .. } => "use --launch-permission with account IDs instead".to_owned(),

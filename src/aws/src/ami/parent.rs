@@ -101,7 +101,11 @@ impl Search<'_> {
         }
         if snapshot.encrypted != self.encrypted {
             let is = |encrypted: bool| if encrypted { "encrypted" } else { "not encrypted" };
-            return Err(format!("it is {}, but the new one will be {}", is(snapshot.encrypted), is(self.encrypted)));
+            return Err(format!(
+                "it is {}, but the new snapshot will be {}",
+                is(snapshot.encrypted),
+                is(self.encrypted)
+            ));
         }
         let blocks = self.blocks(snapshot)?;
         if blocks.gib() != snapshot.volume_size {
@@ -117,7 +121,7 @@ impl Search<'_> {
         if let Some(kept) = block_list::load(self.store, &digest) {
             return match kept.kms_key.as_deref() == self.kms_key {
                 true => Ok(kept.blocks),
-                false => Err("it was made for another key".to_owned()),
+                false => Err("it was created with another key".to_owned()),
             };
         }
         let image = self.image.ok_or("its block list is not in the store")?;

@@ -22,7 +22,7 @@ pub(super) fn lines(event: &Event) -> String {
         Event::Layers { layers } => ("layers", layers.join(", ")),
         Event::Kept { packages } => {
             let packages = packages.iter().map(|package| format!("{} {}", package.name, package.version));
-            ("kept", format!("{}: the base has them", packages.collect::<Vec<_>>().join(", ")))
+            ("kept", format!("{}: already in the base", packages.collect::<Vec<_>>().join(", ")))
         }
         Event::PinnedAccounts { manifest, users, groups } => {
             let (users, groups) = (counted(*users, "user"), counted(*groups, "group"));
@@ -30,7 +30,7 @@ pub(super) fn lines(event: &Event) -> String {
         }
         Event::Privileged { path, privilege } => ("privileged", format!("{path}: {privilege}")),
         Event::Deferred { package, reason } => {
-            ("deferred", format!("{package} is configured on the first boot: {reason}"))
+            ("deferred", format!("{package}: configuration deferred to the first boot: {reason}"))
         }
         Event::Merged { files } => ("merged", format!("{files} files")),
         Event::Authored { bytes, disk_bytes } => {
@@ -50,7 +50,7 @@ pub(super) fn lines(event: &Event) -> String {
             ("pinned", format!("{manifest} {name} {version}: {packages}, {}", human_bytes(*bytes)))
         }
         Event::HasPackage { manifest, name, version } => {
-            ("kept", format!("{manifest} {name} {version}: the base has it"))
+            ("kept", format!("{manifest} {name} {version}: already in the base"))
         }
         Event::Upgrades { manifest, name, found, version, reason } => {
             ("upgrades", format!("{manifest} {name} {found} of the base to {version}: {reason}"))
@@ -197,7 +197,7 @@ mod tests {
             ),
             (
                 Event::Kept { packages: vec![PackageVersion { name: text("p"), version: text("1") }] },
-                "     kept  p 1: the base has them",
+                "     kept  p 1: already in the base",
                 r#"{"event":"kept","packages":[{"name":"p","version":"1"}]}"#,
             ),
             (
@@ -212,7 +212,7 @@ mod tests {
             ),
             (
                 Event::Deferred { package: text("p"), reason: text("why") },
-                " deferred  p is configured on the first boot: why",
+                " deferred  p: configuration deferred to the first boot: why",
                 r#"{"event":"deferred","package":"p","reason":"why"}"#,
             ),
             (Event::Merged { files: 4 }, "   merged  4 files", r#"{"event":"merged","files":4}"#),
@@ -254,7 +254,7 @@ mod tests {
             ),
             (
                 Event::HasPackage { manifest: text("m"), name: text("sudo"), version: text("1") },
-                "     kept  m sudo 1: the base has it",
+                "     kept  m sudo 1: already in the base",
                 r#"{"event":"has-package","manifest":"m","name":"sudo","version":"1"}"#,
             ),
             (

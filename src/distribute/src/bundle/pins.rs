@@ -206,7 +206,7 @@ fn asks_otherwise(pinned: &Dependency, error: &LinkError) -> bool {
         LinkError::Weak { .. } | LinkError::Unknown { .. } | LinkError::Elsewhere { .. } => true,
         // The layer itself says what it should be.
         LinkError::Differs { what: "digest", .. } => pinned.proof == Some(Proof::Stated),
-        LinkError::Differs { what, .. } => ["type", "version", "address", "the checksum file"].contains(what),
+        LinkError::Differs { what, .. } => ["type", "version", "URL", "the checksum file"].contains(what),
         _ => false,
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn explain(
             let old = old.map(|old| format!(", replacing {} of the base", old.version)).unwrap_or_default();
             format!("{}, from {archive}{size}, by layer {layer}{old}", pick.node.version)
         }
-        (None, Some(old)) => format!("{}: in the base, and no other version is required", old.version),
+        (None, Some(old)) => format!("{}: already in the base, no other version required", old.version),
         (None, None) if versions.is_empty() => {
             let near = near(package, world.names());
             return Err(ClosureError::NoPackage { package: package.to_owned(), near });

@@ -54,7 +54,7 @@ pub(super) fn replay(
     let index = index.ok_or(LinkError::Message(message!("{what} does not list the index {}", *record.index)))?;
     let packages = packages(prover, place, &record, archive, &dists, &index)?;
     let proven = packages.version(package, &entry.version)?;
-    same("address", &entry.url, &format!("{base}/{}", proven.filename))?;
+    same("URL", &entry.url, &format!("{base}/{}", proven.filename))?;
     same("digest", &entry.digest.to_string(), &proven.digest.to_string())?;
     same("size", &entry.size.to_string(), &proven.size.to_string())?;
     let name = archive.label.as_ref().or(archive.origin.as_ref()).map_or(record.archive, String::as_str);

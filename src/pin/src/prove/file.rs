@@ -23,7 +23,7 @@ pub(super) fn replay(
 ) -> Result<VerifiedProof, LinkError> {
     let values = upstream.values(place.values(), &entry.version)?;
     let value = |name: &str| values.get(name).map_or("", String::as_str);
-    same("address", &entry.url, value("url"))?;
+    same("URL", &entry.url, value("url"))?;
     let proof = entry.proof.as_ref();
     let render = |template: &Template| template.render(&values);
     match demand {

@@ -49,7 +49,7 @@ fn json(resolver: &Resolver<'_>, url: &str, pointer: &str) -> Result<String, Res
     let document: Option<Value> = serde_json::from_slice(&resolver.document(url)?).ok();
     let found = document.as_ref().and_then(|document| document.pointer(pointer)?.as_str());
     found.map(str::to_owned).ok_or_else(|| {
-        ResolveError::Message(message!("{url}: not a JSON document with {}", format!("a text at {pointer}")))
+        ResolveError::Message(message!("{url}: not a JSON document with {}", format!("a string at {pointer}")))
     })
 }
 

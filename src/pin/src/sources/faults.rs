@@ -18,9 +18,7 @@ pub(super) fn find(file: &Document, all: &Merged) -> Vec<(String, String)> {
         }
         let form = match (archive.is_flat(), &archive.component) {
             (true, Some(_)) => Some("a flat archive, whose suite ends with `/`, has no component"),
-            (false, None) => {
-                Some("component is missing; only a flat archive, whose suite ends with `/`, has no component")
-            }
+            (false, None) => Some("component is missing; only a flat archive, whose suite ends with `/`, needs none"),
             _ => None,
         };
         faults.extend(form.map(|message| (place.clone(), message.to_owned())));
@@ -82,7 +80,10 @@ fn version_faults(schema: &Document, place: &str, version: &VersionSource, fault
     if found.peek().is_none() {
         faults.push((place.to_owned(), format!("requires the version of {needed}, which is not listed")));
     } else if found.any(|source| source.upstream.version.needs().is_some()) {
-        faults.push((place.to_owned(), format!("requires the version of {needed}, which requires another one")));
+        faults.push((
+            place.to_owned(),
+            format!("requires the version of {needed}, which in turn requires the version of another entry"),
+        ));
     }
 }
 

@@ -15,7 +15,7 @@ pub type UpstreamRequests = BTreeMap<String, UpstreamRequest>;
 /// Why a request of a layer is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    #[error("{target}: download {name} of layer {layer} has the name of an artifact in the sources")]
+    #[error("{target}: download {name} of layer {layer} has the same name as an artifact in the sources")]
     Name { target: String, layer: String, name: String },
     #[error("{target}: container image {image} of layer {layer} is listed in the sources, which choose its tag")]
     Image { target: String, layer: String, image: String },
@@ -29,9 +29,9 @@ impl Hint for RequestError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Name { name, .. } => {
-                format!("rename the download, or use `artifacts` to install the one of the sources: {name}")
+                format!("rename the download, or use `artifacts` to install {name} of the sources")
             }
-            Self::Image { .. } => "remove it from `container_images`: the manifest includes it already".to_owned(),
+            Self::Image { .. } => "remove it from `container_images`: the manifest already includes it".to_owned(),
             Self::Weakens { source_name, .. } => {
                 format!("copy `checksums` and `proof` from the artifact {source_name} of the sources")
             }

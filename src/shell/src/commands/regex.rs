@@ -258,7 +258,7 @@ impl Translation<'_> {
         match byte {
             b'(' => {
                 if self.open.len() >= MAX_GROUPS {
-                    return Err(Unsupported("so many groups inside of each other"));
+                    return Err(Unsupported("such deep nesting of groups"));
                 }
                 self.open.push(piece);
                 self.groups = self.groups.saturating_add(1);

@@ -46,12 +46,12 @@ impl Reader<'_> {
             Ok(expanded) => expanded,
             Err(Refusal::TooMany) => return Err(self.unsupported("a brace expansion to so many words")),
             Err(Refusal::JoinedName) => {
-                return Err(self.unsupported("a name directly behind a brace expansion that ends with an expansion"));
+                return Err(self.unsupported("a name directly after a brace expansion that ends with an expansion"));
             }
             Err(Refusal::Specials) => return Err(self.unsupported("a brace expansion over letters of both cases")),
         };
         if expanded.len() > 1 && self.name_before_brace {
-            return Err(self.unsupported("a brace expansion directly behind $name, without braces around the name"));
+            return Err(self.unsupported("a brace expansion directly after $name, without braces around the name"));
         }
         if expanded.len() == 1 {
             return Ok(vec![word]);

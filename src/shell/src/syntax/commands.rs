@@ -183,7 +183,7 @@ impl<'p, 's> Parser<'p, 's> {
             }
             // bash 5.2 writes substitutions as text, and loses such a semicolon.
             if token == Token::Op(Op::Semi) && self.document_read == Some(true) && self.reader.language.is_bash() {
-                return Err(self.reader.unsupported("“;” behind a here-document inside of $( )"));
+                return Err(self.reader.unsupported("“;” after a here-document inside of $( )"));
             }
         }
         if nodes.len() == 1 {

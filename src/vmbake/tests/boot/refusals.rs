@@ -22,7 +22,7 @@ fn a_bad_image_is_told_before_qemu_is_looked_for() {
     run("qemu-img", &["create", "-f", "qcow2", "-F", "raw", "-b", "disk.raw", lab.path("top.qcow2").to_str().unwrap()]);
     for (image, reason, hint) in [
         ("absent", "absent: cannot open the image", ""),
-        ("tmp", "tmp: is a directory, not a disk image", "name the image file"),
+        ("tmp", "tmp: expected a disk image, found a directory", "name the image file"),
         ("text", "text: a text file; only raw and qcow2", "`head text` shows its start"),
         ("zeros", "zeros: not an image of a bootable disk", "raw or qcow2"),
         ("half.raw", "half.raw: not an image of a bootable disk", "raw or qcow2"),
@@ -66,7 +66,7 @@ fn what_is_missing_is_named_with_its_package() {
         assert!(said.contains(program) && said.ends_with(package), "{said}");
     }
     for (args, expected) in [
-        (&["arm.raw", "--firmware", "bios"][..], "there is no BIOS for arm64"),
+        (&["arm.raw", "--firmware", "bios"][..], "no BIOS exists for arm64"),
         (&["arm.raw", "--accel", "kvm", "--firmware", "direct"], "cannot read the image"),
         (&["disk.raw", "--firmware", "direct"], "cannot read the image"),
         (&["two.raw", "--firmware", "direct"], "several partitions can be the root file system: 1 ("),

@@ -42,7 +42,7 @@ fn cloud_init_gets_the_files_of_any_size() {
     lab.write("user", [b"#!".as_slice(), &[b'x'; (16 << 20) - 1]].concat());
     let said = lab.command(&["disk.raw", "--user-data", "user"]).output().unwrap().stderr;
     let said = String::from_utf8(said).unwrap();
-    assert!(said.starts_with("error: user: has 16777217 bytes, the limit is 16777216"), "{said}");
+    assert!(said.starts_with("error: user: 16777217 bytes, more than the limit of 16777216"), "{said}");
 }
 
 #[test]

@@ -20,35 +20,35 @@ const REFUSED: &[(&str, &str)] = &[
     (r#", "files": {"/etc/agent/a": {"content": "a"}}"#, "`files`: \"/etc/agent/a\": a sysext does not merge /etc"),
     (
         r#", "files": {"/var/lib/a": {"content": "a"}}"#,
-        "`files`: \"/var/lib/a\": a sysext cannot have files outside of /usr",
+        "`files`: \"/var/lib/a\": sysexts only contain files below /usr",
     ),
     (r#", "files": {"/opt/a/b": {"content": "a"}}"#, "`files`: \"/opt/a/b\": a merged /opt is read-only"),
-    (r#", "directories": {"/srv/a": {"mode": "0755"}}"#, "`directories`: \"/srv/a\": a sysext cannot have files"),
+    (r#", "directories": {"/srv/a": {"mode": "0755"}}"#, "`directories`: \"/srv/a\": sysexts only contain files"),
     (r#", "directories": {"/usr/a": {"mode": "1777"}}"#, "`directories`: \"/usr/a\": mode 1777 has set-uid"),
     (r#", "symlinks": {"/etc/a": "b"}"#, "`symlinks`: \"/etc/a\": a sysext does not merge /etc"),
-    (r#", "remove": ["/usr/bin/a"]"#, "`remove`: \"/usr/bin/a\": an extension cannot change"),
-    (r#", "empty": ["/usr/lib/a"]"#, "`empty`: \"/usr/lib/a\": an extension cannot change"),
-    (r#", "modes": {"/usr/bin/a": {"mode": "0755"}}"#, "`modes`: \"/usr/bin/a\": an extension cannot change"),
-    (r#", "setuid": ["/usr/bin/a"]"#, "`setuid`: \"/usr/bin/a\": an extension cannot have privileged files"),
-    (r#", "groups": {"agents": 990}"#, "`groups`: \"agents\": accounts are created before"),
-    (r#", "users": {"agent": {"id": 990, "home": "/usr/a"}}"#, "`users`: \"agent\": accounts are created before"),
+    (r#", "remove": ["/usr/bin/a"]"#, "`remove`: \"/usr/bin/a\": extensions cannot change"),
+    (r#", "empty": ["/usr/lib/a"]"#, "`empty`: \"/usr/lib/a\": extensions cannot change"),
+    (r#", "modes": {"/usr/bin/a": {"mode": "0755"}}"#, "`modes`: \"/usr/bin/a\": extensions cannot change"),
+    (r#", "setuid": ["/usr/bin/a"]"#, "`setuid`: \"/usr/bin/a\": extensions cannot contain privileged files"),
+    (r#", "groups": {"agents": 990}"#, "`groups`: \"agents\": accounts must exist before"),
+    (r#", "users": {"agent": {"id": 990, "home": "/usr/a"}}"#, "`users`: \"agent\": accounts must exist before"),
     (
         r#", "files": {"/usr/a": {"owner": "daemon", "content": "a"}}"#,
         "`files`: \"/usr/a\": expected owner root:root, found daemon:root",
     ),
     (
         r#", "units": {"enable": ["a.service"], "files": {"a.service": ["[Service]", "ExecStart=/usr/bin/a", "[Install]", "WantedBy=multi-user.target"]}}"#,
-        "`units`: enable \"a.service\": in an extension, start",
+        "`units`: enable \"a.service\": to start a unit of an extension",
     ),
     (r#", "modules_load": ["dummy"]"#, "`modules_load`: is read before extensions are merged"),
     (r#", "sysctl": {"vm.swappiness": 1}"#, "`sysctl`: is read before extensions are merged"),
     (
         r#", "units": {"mask": ["a.service"], "files": {"a.service": ["[Service]", "ExecStart=/usr/bin/a", "[Install]", "WantedBy=multi-user.target"]}}"#,
-        "`units`: mask \"a.service\": in an extension, start a unit with `Upholds=`",
+        "`units`: mask \"a.service\": to start a unit of an extension, use `Upholds=`",
     ),
     (
         r#", "units": {"disable": ["a.service"], "files": {"a.service": ["[Service]", "ExecStart=/usr/bin/a", "[Install]", "WantedBy=multi-user.target"]}}"#,
-        "`units`: disable \"a.service\": in an extension, start",
+        "`units`: disable \"a.service\": to start a unit of an extension",
     ),
     (r#", "first_boot": {"variables": {"A": {"default": "b"}}}"#, "`first_boot`: the machine has already booted"),
 ];
@@ -130,7 +130,7 @@ fn a_confext_has_files_of_etc_alone() {
     assert!(debugfs(&image, "stat /etc/agent/agent.conf").contains("Mode:  0640"));
     write(&shop, USR);
     let (ok, said) = sysext(&shop, &["-o", "usr.raw", "--confext"]);
-    assert!(!ok && said.contains("\"/usr/bin/say\": a confext cannot have files outside of /etc"), "{said}");
+    assert!(!ok && said.contains("\"/usr/bin/say\": confexts only contain files below /etc"), "{said}");
     assert!(!shop.path("usr.raw").exists());
 }
 

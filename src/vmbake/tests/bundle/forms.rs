@@ -92,7 +92,8 @@ fn what_verifies_an_image_goes_with_it() {
     assert!(!shop.path("agent.roothash").exists() && !shop.path("agent.verity").exists());
     let (ok, said) = sysext(&shop, &["-o", "agent", "--format=dir", "--verity"]);
     assert!(
-        !ok && said.contains("a directory cannot have a hash tree") && said.contains("hint: use --format squashfs"),
+        !ok && said.contains("a hash tree is not supported for a directory")
+            && said.contains("hint: use --format squashfs"),
         "{said}"
     );
 }
@@ -132,7 +133,7 @@ fn only_an_extension_of_that_name_is_replaced() {
     for name in ["mine", "file", "link", "renamed"] {
         let (ok, said) = sysext(&shop, &["--format=dir", "-o", name, "--force"]);
         assert!(
-            !ok && said.contains(&format!("{name}: not replacing a directory that is not this extension")),
+            !ok && said.contains(&format!("{name}: refusing to replace a directory other than this extension")),
             "{name}: {said}"
         );
     }

@@ -85,7 +85,7 @@ fn it_is_explained_why_a_package_comes() {
         ("libold", ", by layer web, replacing 0.9 of the base\n    app → libapp → libold: needs libold (>= 1.0)\n"),
         ("app", ", by layer web\n    app: requested by a layer\n    versions: 1.2 (main), 2.0 (main)\n"),
         ("app-doc", "    app → app-doc: recommends app-doc\n"),
-        ("libc6", "libc6 2.41-12: in the base, and no other version is required\n    app → libc6: needs libc6\n"),
+        ("libc6", "libc6 2.41-12: already in the base, no other version required\n    app → libc6: needs libc6\n"),
         ("clash", "clash not required\n"),
     ] {
         let explained = workshop.update(&["--explain", package]);

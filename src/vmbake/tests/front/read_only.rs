@@ -52,7 +52,7 @@ fn a_complete_one_is_enough_for_fetch() {
     let output = home.vmbake(&args);
     let said = stderr(&output);
     assert!(output.status.code() == Some(1) && said.contains("cannot write to the store"), "{said}");
-    assert!(said.contains("hint: the store is read-only for you"), "{said}");
+    assert!(said.contains("hint: use --store to choose a writable store"), "{said}");
     // So that it can be removed.
     set(&store, true);
 }

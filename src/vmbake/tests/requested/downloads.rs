@@ -145,7 +145,7 @@ fn a_forged_manifest_is_refused() {
     let states = "its source requires the SHA-256 stated in its layer";
     for (pointer, value, expected) in [
         ("/dependencies/tool/digest", json!(other), "the manifest states digest"),
-        ("/dependencies/tool/url", json!("https://up.example/x"), "the manifest states address"),
+        ("/dependencies/tool/url", json!("https://up.example/x"), "the manifest states URL"),
         ("/dependencies/tool/version", json!("2"), "the manifest states version 2, but the proven one is 1.0"),
         ("/dependencies/tool/proof", json!({"type": "first-use"}), states),
         ("/requests/box/downloads/tool/proof", json!({"stated": other}), "the manifest states digest"),

@@ -41,8 +41,8 @@ fn a_name_is_one_of_its_own() {
     yard.sources(TOOL, "");
     for more in [&[][..], &["--check"]] {
         let (ok, said) = yard.update(more);
-        let expected = "box.o.amd64: download tool of layer box has the name of an artifact in the sources";
-        let hint = "hint: rename the download, or use `artifacts` to install the one of the sources: tool";
+        let expected = "box.o.amd64: download tool of layer box has the same name as an artifact in the sources";
+        let hint = "hint: rename the download, or use `artifacts` to install tool of the sources";
         assert!(!ok && said.contains(expected) && said.contains(hint), "{said}");
     }
 }
@@ -74,7 +74,7 @@ fn an_image_of_the_sources_is_not_asked_for_again() {
     yard.sources("", PAUSE);
     let (ok, said) = yard.update(&[]);
     let expected = "box.o.amd64: container image registry.example/pause:3.11 of layer box is listed in the sources, which choose its tag";
-    let hint = "hint: remove it from `container_images`: the manifest includes it already";
+    let hint = "hint: remove it from `container_images`: the manifest already includes it";
     assert!(!ok && said.contains(expected) && said.contains(hint), "{said}");
 }
 

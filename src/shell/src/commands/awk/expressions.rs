@@ -178,7 +178,7 @@ impl Parser<'_, '_, '_> {
             Token::Sign("$") => {
                 let operand = match self.token {
                     Token::Sign("++" | "--") => self.deeper(Self::postfix)?,
-                    Token::Sign("-" | "+" | "!") => return self.wrong("an operator behind “$”"),
+                    Token::Sign("-" | "+" | "!") => return self.wrong("an operator after “$”"),
                     _ => self.deeper(Self::primary)?,
                 };
                 Ok(Expr::Field(Box::new(operand)))
@@ -186,7 +186,7 @@ impl Parser<'_, '_, '_> {
             Token::Sign("(") => self.group(),
             Token::Sign(sign) => self.wrong(&format!("“{sign}”")),
             Token::Call(name) => self.wrong(&format!("the function {}", crate::error::show(&name))),
-            Token::Newline | Token::End => self.wrong("an end where an expression is expected"),
+            Token::Newline | Token::End => self.wrong("a missing expression"),
         }
     }
 

@@ -184,7 +184,7 @@ impl Parser<'_, '_, '_> {
         }
         match self.token {
             Token::End | Token::Newline | Token::Sign(";") => Ok(Rule { pattern, action: None }),
-            _ => self.wrong("something behind a pattern"),
+            _ => self.wrong("text after a pattern"),
         }
     }
 }

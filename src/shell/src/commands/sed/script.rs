@@ -245,7 +245,7 @@ impl Parser<'_, '_> {
                 {
                     return self.wrong("what follows a command");
                 }
-                Some(_) => return self.invalid("characters behind a command"),
+                Some(_) => return self.invalid("characters after a command"),
             }
         }
         Ok(Command { from, to, negated, action })

@@ -133,7 +133,7 @@ impl Parser<'_, '_> {
                 _ => return Ok(flags),
             };
             if twice {
-                return self.invalid("a flag that is given twice");
+                return self.invalid("a duplicate flag");
             }
             self.at += 1;
         }
@@ -182,7 +182,7 @@ impl Parser<'_, '_> {
             }
             let adjacent = matches!(pieces.last(), Some(Piece::Next(_)));
             if adjacent && matches!(piece, Piece::Case(_) | Piece::Next(_)) {
-                return self.wrong("two changes of case, one behind the other");
+                return self.wrong("two consecutive changes of case");
             }
             pieces.push(piece);
         }
