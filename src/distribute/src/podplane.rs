@@ -85,7 +85,7 @@ impl Hint for PodplaneError {
             Self::OtherManifest { .. } | Self::Manifest(_) => {
                 "keep the image and the manifest that a bake writes next to it together: the command line downloads both"
             }
-            Self::Url { .. } => "give the URL from which the directory is served, such as https://images.example/knc",
+            Self::Url { .. } => "use --url with the URL that serves the directory, such as https://images.example/knc",
             Self::Name { .. } => "rename the image and the manifest next to it",
             _ => return None,
         };

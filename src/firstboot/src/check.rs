@@ -187,7 +187,7 @@ impl Checker<'_> {
             self.text(format!("{pointer}/path"), &rule.path, &known.all);
             self.condition(format!("{pointer}/when"), rule.when.as_deref(), &known.all);
             if whole.files.iter().filter(|other| other.path == rule.path).count() > 1 {
-                self.found(format!("{pointer}/path"), format!("{} comes twice", rule.path));
+                self.found(format!("{pointer}/path"), format!("duplicate {}", rule.path));
             }
             self.content(&format!("{pointer}/content"), rule, &known.all);
         }
@@ -201,7 +201,7 @@ impl Checker<'_> {
                 self.assignments(&parent, list, |_| known.clone());
                 let mut seen = BTreeSet::new();
                 for (index, assignment) in list.iter().enumerate().filter(|(_, one)| !seen.insert(&one.name)) {
-                    self.found(format!("{parent}/{index}"), format!("{} comes twice", assignment.name));
+                    self.found(format!("{parent}/{index}"), format!("duplicate {}", assignment.name));
                 }
             }
             Content::Template(template) => {
@@ -241,7 +241,7 @@ impl Checker<'_> {
                 self.found(format!("{pointer}/on_change"), format!("{path} is not a file of the plan"));
             }
             if whole.services.iter().filter(|other| other.unit == service.unit).count() > 1 {
-                self.found(format!("{pointer}/unit"), format!("{} comes twice", service.unit));
+                self.found(format!("{pointer}/unit"), format!("duplicate {}", service.unit));
             }
         }
     }

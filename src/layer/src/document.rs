@@ -33,7 +33,7 @@ impl Document {
             let at = spans.get(&pointer).map_or(0, |place| place.start);
             return Err(vec![(position(text, at), address::MESSAGE.to_owned())]);
         }
-        let twice = |(at, key): &(usize, String)| (position(text, *at), format!("key {key:?} comes twice"));
+        let twice = |(at, key): &(usize, String)| (position(text, *at), format!("duplicate key {key:?}"));
         let mut faults: Vec<FormFault> = spans.twice.iter().take(MAX_FAULTS).map(twice).collect();
         match schema(text, &spans, &mut faults) {
             Some(schema) if faults.is_empty() => Ok(Self { schema, text: text.to_vec(), spans }),
@@ -152,7 +152,7 @@ mod tests {
         for (found, expected) in found.iter().zip([
             "2:1: unknown field `unit`",
             "3:32: mode \"755\" is not four octal digits",
-            "3:74: key \"/z\" comes twice",
+            "3:74: duplicate key \"/z\"",
             "4:19: invalid type: integer `3`, expected a string",
             "4:22: invalid type: null, expected a string",
             "5:29: unknown variant `rpm`, expected one of",

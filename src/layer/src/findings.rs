@@ -43,7 +43,7 @@ impl Findings {
     pub(super) fn list(&mut self, parent: &str, list: &[String], rule: impl Fn(&str) -> Option<String>) {
         let mut seen = BTreeSet::new();
         for (index, element) in list.iter().enumerate() {
-            let twice = (!seen.insert(element)).then(|| format!("{element:?} comes twice"));
+            let twice = (!seen.insert(element)).then(|| format!("duplicate {element:?}"));
             self.value(format!("{parent}/{index}"), rule(element).or(twice));
         }
     }

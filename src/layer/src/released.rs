@@ -94,7 +94,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<List, LayerError> {
     })?;
     // Of two digests of one version, neither is the one.
     match Spans::of(text).twice.first() {
-        Some((at, key)) => Err(fault(path, Some(position(text, *at)), format!("key {key:?} comes twice"))),
+        Some((at, key)) => Err(fault(path, Some(position(text, *at)), format!("duplicate key {key:?}"))),
         None => Ok(list),
     }
 }

@@ -48,12 +48,11 @@ impl Hint for ManifestError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Read { source, .. } if source.kind() == ErrorKind::IsADirectory => {
-                "give the name of a manifest in this directory, such as node.debian-13.amd64.json"
+                "use the path of a manifest in this directory, such as node.debian-13.amd64.json"
             }
             Self::Read { path, source } => return of_path(path, source, "`vmbake update KIND` creates manifests"),
             Self::Syntax { .. } => {
-                "`vmbake update` writes manifests: use the version of vmbake that wrote this one, undo manual \
-                changes at that place, or give another file"
+                "use the version of vmbake that wrote this manifest, undo manual changes at that place, or use another file"
             }
             Self::Mismatch { .. } => "use the KIND, --os and --arch of the manifest",
             _ => return None,

@@ -31,7 +31,7 @@ impl UserDataSize {
     pub fn check(&self) -> Result<(), ProfileError> {
         match self.limit {
             Some(limit) if self.total > limit => Err(ProfileError::Message(message!(
-                "{} bytes of user data: {} takes at most {limit}",
+                "{} bytes of user data: {} accepts at most {limit}",
                 self.total,
                 self.provider
             ))),

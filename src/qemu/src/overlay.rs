@@ -67,7 +67,7 @@ impl Hint for OverlayError {
         let text = match self {
             Self::Smaller { .. } => "choose a larger --size, or +1G to add to the image's size",
             Self::IsImage { .. } | Self::Foreign { .. } => {
-                "--disk takes a new file, or one that --disk created earlier"
+                "use --disk with a new file, or with one that --disk created earlier"
             }
             Self::OtherImage { .. } | Self::Changed { .. } => {
                 "the machine's writes are valid for that image only: remove the disk, or choose another one"

@@ -44,7 +44,7 @@ impl Hint for ChangelogError {
             Self::Read { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
                 Some(format!("create it with `vmbake sbom IMAGE > {}`", path.display()))
             }
-            Self::Document { .. } => Some("give an image, or a document that a bake wrote next to it".to_owned()),
+            Self::Document { .. } => Some("use an image, or a document that a bake wrote next to it".to_owned()),
             _ => None,
         }
     }

@@ -43,7 +43,7 @@ pub enum UserDataError {
     EncodedPlaceholder { name: String, path: PathBuf },
     #[error("{option} is not supported by kind {kind}")]
     Option { option: &'static str, kind: String },
-    #[error("kind {kind} takes no settings: none of its layers has `inputs` of the first boot")]
+    #[error("kind {kind} has no settings: none of its layers has `inputs` of the first boot")]
     Unheard { kind: String },
     #[error("invalid settings for kind {kind}:{}", lines(.problems))]
     Settings { kind: String, problems: Vec<Problem> },
@@ -87,7 +87,7 @@ impl Hint for UserDataError {
                 Some(format!("Nstance fills {}", fields::paths()))
             }
             Self::Settings { kind, .. } => Some(format!(
-                "give settings with --set NAME=VALUE or --env FILE; list them with `vmbake user-data keys --kind {kind}`"
+                "use --set NAME=VALUE or --env FILE; list the settings with `vmbake user-data keys --kind {kind}`"
             )),
             Self::Read { path, source } => {
                 of_path(path, source, "see `vmbake user-data render --help` for the expected files")

@@ -121,8 +121,8 @@ pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Resul
     let host_name = named.filter(|name| name.len() <= MAX_NAME && is_host_name(name));
     if named.is_some() && host_name.is_none() {
         warnings.push(format!(
-            "{NAME}: expected a host name of at most {MAX_NAME} letters, digits, dots and dashes, found another text: the machine \
-             keeps the host name that its provider gives it"
+            "{NAME}: not a host name of at most {MAX_NAME} letters, digits, dots and dashes: the machine keeps the host name from its \
+             provider"
         ));
     }
     let provider = request.provider.or_else(|| texts.get(PROVIDER).and_then(|name| Provider::named(name)));

@@ -48,7 +48,7 @@ fn layers_that_are_built_in_upgrade_their_packages() {
 const FAULTS: &[(&str, &str)] = &[
     (r#""requires": [¦"none"]"#, "layer none does not exist"),
     (r#""requires": [¦"a"]"#, "dependency cycle of layers: a -> a"),
-    (r#""requires": ["ok", ¦"ok"]"#, "\"ok\" comes twice"),
+    (r#""requires": ["ok", ¦"ok"]"#, "duplicate \"ok\""),
     (r#""artifacts": {¦"A": {"type": "deb"}}"#, "name \"A\" is invalid: expected lowercase letters"),
     (r#""artifacts": {"x": {"type": "file", "path": ¦"x", "mode": "0755"}}"#, "path \"x\" is not absolute"),
     (r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": ¦"4755"}}"#, "mode 4755 has set-uid"),
@@ -57,7 +57,7 @@ const FAULTS: &[(&str, &str)] = &[
         "member \"../y\" is not absolute or has",
     ),
     (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": [¦"Y"]"#, "\"Y\" is not a valid package name"),
-    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": ["x", ¦"x"]"#, "\"x\" comes twice"),
+    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": ["x", ¦"x"]"#, "duplicate \"x\""),
     (
         r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": "0755"}}, "upgrade": [¦"x"]"#,
         "artifact \"x\" is not a package",
@@ -72,7 +72,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (r#""packages": [¦"nginx="]"#, "version \"\" is invalid: expected letters"),
     (r#""packages": [¦"nginx=1.2 "]"#, "version \"1.2 \" is invalid: expected letters"),
-    (r#""packages": ["nginx", ¦"nginx=1.*"]"#, "\"nginx\" comes twice"),
+    (r#""packages": ["nginx", ¦"nginx=1.*"]"#, "duplicate \"nginx\""),
     (r#""packages": [¦"nginx"], "without": ["nginx"]"#, "\"nginx\" is also left out by `without`"),
     (
         r#""artifacts": {"nginx": {"type": "deb"}}, "packages": [¦"nginx"]"#,
@@ -112,7 +112,7 @@ const FAULTS: &[(&str, &str)] = &[
         "mode 2777 makes a directory with set-uid or set-gid bits writable",
     ),
     (r#""directories": {"/x": {"mode": ¦"750"}}"#, "mode \"750\" is not four octal digits"),
-    (r#""directories": {"/x": {"mode": "0755"}, ¦"/x": {"mode": "0700"}}"#, "key \"/x\" comes twice"),
+    (r#""directories": {"/x": {"mode": "0755"}, ¦"/x": {"mode": "0700"}}"#, "duplicate key \"/x\""),
     (r#""files": {¦"/none": {"mode": "0644"}}"#, "\"/none\" is not below files/"),
     (
         r#""files": {"/file": {"mode": ¦"4755"}}"#,
@@ -287,7 +287,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""first_boot": {"files": [{"path": ¦"/x", "mode": "0640", "content": {"text": ""}}, {"path": "/x", "mode": "0640", "content": {"text": ""}}]}"#,
-        "/x comes twice",
+        "duplicate /x",
     ),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"text": ""}}], "blocks": [{"path": ¦"/x", "name": "n", "text": ""}]}"#,

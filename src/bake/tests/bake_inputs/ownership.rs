@@ -124,7 +124,7 @@ fn capabilities_survive() {
 #[test]
 fn damaged_state_of_the_base_is_refused() {
     for (path, content, expected) in [
-        ("/var/lib/dpkg/diversions", "/a\n/b\n", "diversions: does not have three lines for each diversion"),
+        ("/var/lib/dpkg/diversions", "/a\n/b\n", "diversions: expected three lines for each diversion"),
         ("/var/lib/dpkg/statoverride", "root root 9 /x\n", "is invalid: expected a user, a group, a mode and a path"),
         ("/var/lib/dpkg/statoverride", "root root 0755\n", "is invalid: expected a user, a group, a mode and a path"),
     ] {

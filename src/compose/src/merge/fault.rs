@@ -113,7 +113,7 @@ pub enum DatabaseFault {
     },
     #[error("layer {layer} holds {package}, which is not installed")]
     NotHeld { package: String, layer: String },
-    #[error("does not have three lines for each diversion")]
+    #[error("expected three lines for each diversion")]
     Diversions,
     #[error("line {line:?} is invalid: expected a user, a group, a mode and a path")]
     Override { line: String },

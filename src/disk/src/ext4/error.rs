@@ -85,7 +85,7 @@ impl ReadError {
 }
 
 /// Hint for a feature that cannot be disabled.
-pub(super) const REBUILD: &str = "copy its files into a volume made without it";
+pub(super) const REBUILD: &str = "copy its files to a volume without this feature";
 
 /// Hint for a volume that is not clean.
 pub(super) const REPAIR: &str = "mount it once or run `e2fsck -p` on it, then try again";

@@ -38,7 +38,7 @@ const INCOMPAT: &[Feature] = &[
     (0x1, "compression", Use::Refuse(REBUILD)),
     (FILETYPE, "filetype", Use::Read),
     (NEEDS_RECOVERY, "needs_recovery", Use::NotBase(REPAIR)),
-    (0x8, "journal_dev", Use::Refuse("this is an external journal; use the volume that it belongs to")),
+    (0x8, "journal_dev", Use::Refuse("use the volume that this external journal belongs to")),
     (META_BG, "meta_bg", Use::Read),
     (0x40, "extent", Use::Read),
     (BITS64, "64bit", Use::Read),

@@ -111,7 +111,7 @@ impl Hint for LinkError {
                 "`vmbake update --refresh` verifies every entry again and pins the evidence"
             }
             Self::Unknown { .. } => {
-                "use --sources with the source that lists it; an entry without a source is pinned manually, and has no `proof`"
+                "use --sources with a file that defines the source; manually pinned entries have no `proof`"
             }
             Self::Download { .. } => {
                 "use `vmbake update --refresh` to pin the current upstream version, or --mirror with a site that still has the evidence"

@@ -41,7 +41,7 @@ impl Hint for TargetError {
                 "select one with KIND, --os and --arch, or add sources with --sources FILE".to_owned()
             }
             Self::Missing { path, target } => made_by_update(path, target),
-            Self::NotFolder { .. } => "--manifests takes a directory, --manifest a single file".to_owned(),
+            Self::NotFolder { .. } => "use --manifests with a directory, or --manifest with a single file".to_owned(),
         })
     }
 }

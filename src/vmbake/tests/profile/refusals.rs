@@ -341,7 +341,7 @@ fn what_a_provider_would_refuse_is_told() {
     let config = Desk::new().profile("runcmd:", &long).render().unwrap();
     let size = config.size(MachinePhase::Bootstrap).unwrap();
     let said = size.check().unwrap_err().to_string();
-    assert!(size.is_too_large() && said.ends_with("bytes of user data: hetzner takes at most 32768"), "{said}");
+    assert!(size.is_too_large() && said.ends_with("bytes of user data: hetzner accepts at most 32768"), "{said}");
     assert!(size.to_string().contains(" % of 32768 (hetzner)"), "{size}");
     let old =
         Desk::new().deployment("cloudProvider: hetzner", "cloudProvider: openstack").deployment("1.34.2", "1.28.9");

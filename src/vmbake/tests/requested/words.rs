@@ -88,7 +88,7 @@ const FAULTS: &[(&str, &str)] = &[
         r#""container_images": [¦"docker.io/library/redis"]"#,
         "invalid reference \"docker.io/library/redis\": expected HOST/NAME:TAG",
     ),
-    (r#""container_images": ["docker.io/a/b:1", ¦"docker.io/a/b:1"]"#, "\"docker.io/a/b:1\" comes twice"),
+    (r#""container_images": ["docker.io/a/b:1", ¦"docker.io/a/b:1"]"#, "duplicate \"docker.io/a/b:1\""),
 ];
 
 #[test]

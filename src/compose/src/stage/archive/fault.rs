@@ -8,7 +8,7 @@ use vmbake_common::message::Message;
 pub enum MemberFault {
     #[error("has no name")]
     NoName,
-    #[error("comes twice")]
+    #[error("is duplicated")]
     Twice,
     #[error("has the name {name:?} in its local header")]
     OtherName {

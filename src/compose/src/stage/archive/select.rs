@@ -39,7 +39,7 @@ pub fn extract(
         return Err(refused(
             &entry.path,
             MemberFault::Message(Message::new(
-                "name begins with `./` or has empty components: `strip` and `members` would not select what tar selects",
+                "name begins with `./` or has empty components: `strip` and `members` would select other members than tar does",
             )),
         ));
     }

@@ -98,7 +98,7 @@ pub(super) fn run(args: ImportArgs) -> Result<Outcome, Failure> {
         let [arch] = &args.arch[..] else {
             let found = args.arch.join(",");
             return Err(format!(
-                "expected one architecture with --base, found --arch {found}: give the architecture of the disk image"
+                "expected one architecture with --base, found --arch {found}: use the architecture of the disk image"
             )
             .into());
         };
