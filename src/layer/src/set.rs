@@ -360,7 +360,7 @@ mod tests {
                 ",\n\"directories\": {\"/x\": {\"mode\": \"755\"}}",
                 "layer.json:3:32: mode \"755\" is not four octal digits",
             ),
-            (", \"remove\": [\"/a/../b\"]", "layer.json:2:74: path \"/a/../b\" is not absolute or has `..`"),
+            (", \"remove\": [\"/a/../b\"]", "layer.json:2:74: path \"/a/../b\" is not absolute or contains `..`"),
             (", \"files\": {\"/x\": {\"mode\": \"0755\"}}", "layer.json:2:73: \"/x\" is not below files/"),
         ] {
             let error = load(&[("a", rest)]).unwrap().complete().unwrap_err().to_string();

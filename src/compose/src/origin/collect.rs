@@ -251,6 +251,6 @@ mod tests {
     #[test]
     fn an_origin_that_is_no_layer_is_refused() {
         let error = record_of(&[], &[], "").unwrap_err().to_string();
-        assert_eq!(error, "/new: its origin \"\" is not a layer of the image");
+        assert_eq!(error, "/new: origin \"\" is not a layer of the image");
     }
 }

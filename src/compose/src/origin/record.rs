@@ -243,20 +243,20 @@ mod tests {
         Record::parse("r", text().replacen("\"paths\"", &kept("a"), 1).as_bytes()).unwrap();
         let longer = format!("{}1,\"format\"", "\"format\":");
         for (from, to, expected) in [
-            ("\"format\":1", "\"format\":2", "r: a record of origins in format 2, this program reads 1"),
+            ("\"format\":1", "\"format\":2", "r: unsupported format 2 of the record of origins: expected 1"),
             ("\"format\":1,", "", "r:1:"),
             ("\"format\"", longer.as_str(), "r:1:"),
             ("\"removed\"", "\"more\":1,\"removed\"", "r:1:"),
             ("}\n", "", "r:1:"),
-            ("}\n", "}", "r: the record of origins is not in the form"),
-            ("{\"/p\"", "{ \"/p\"", "r: the record of origins is not in the form"),
-            ("{\"/q\":null", "{\"/q\":null,\"/q\":null", "r: the record of origins is not in the form"),
+            ("}\n", "}", "r: the record of origins is not in the canonical form"),
+            ("{\"/p\"", "{ \"/p\"", "r: the record of origins is not in the canonical form"),
+            ("{\"/q\":null", "{\"/q\":null,\"/q\":null", "r: the record of origins is not in the canonical form"),
             ("{\"layer\":\"a\",\"artifact\":\"x\"}", "{\"layer\":\"b\"}", "r: /p names layer b, which"),
             ("\"artifact\":\"x\"", "\"artifact\":\"y\"", "r: /p names artifact y, which"),
             ("{\"x\":{\"layer\":\"a\"", "{\"x\":{\"layer\":\"c\"", "r: x names layer c, which"),
             ("\"/r\":\"a\"", "\"/r\":\"d\"", "r: /r names layer d, which"),
             ("\"paths\"", kept("b").as_str(), "r: y names layer b, which"),
-            ("\"paths\"", "\"kept\":{},\"paths\"", "r: the record of origins is not in the form"),
+            ("\"paths\"", "\"kept\":{},\"paths\"", "r: the record of origins is not in the canonical form"),
             ("sha256:00", "sha256:0g", "r:1:"),
         ] {
             let changed = text().replacen(from, to, 1);

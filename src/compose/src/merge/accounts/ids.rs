@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(choose("pinned").unwrap(), Some(200));
         assert_eq!(choose("other").unwrap(), Some(301));
         let error = choose("late").unwrap_err().to_string();
-        assert_eq!(error, "the id 300, which is pinned for the group late, belongs to taken");
+        assert_eq!(error, "the id 300 is pinned for the group late, but belongs to taken");
         let given: Vec<_> = ids.given.iter().map(|((_, name), id)| (name.as_str(), *id)).collect();
         assert_eq!(given, [("other", 301), ("pinned", 200)]);
     }

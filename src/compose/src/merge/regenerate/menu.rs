@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(changed, menu.replace("ro quiet", "ro quiet a=1 b"));
         for (name, value, expected) in [
             (LINUX, "other", "can only be appended"),
-            (TIMEOUT, "5", "does not have the timeout"),
-            ("GRUB_DEFAULT", "1", "a change of GRUB_DEFAULT"),
+            (TIMEOUT, "5", "its timeout differs"),
+            ("GRUB_DEFAULT", "1", "changes of GRUB_DEFAULT"),
         ] {
             let new = values(&[(LINUX, "console=tty0"), (name, value)]);
             let error = Change { old: &old, new: &new }.apply(menu).unwrap_err();
