@@ -355,7 +355,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""units": {"files": {¦"x.service": "[Install\nWantedBy=b.target"}, "enable": ["x.service"]}"#,
-        "\"/etc/systemd/system/x.service\": line 1: is not loaded by systemd: \"[Install\" is not a header",
+        "\"/etc/systemd/system/x.service\": line 1: is not loaded by systemd: \"[Install\" is not a section header",
     ),
     (
         r#""symlinks": {"/a": "/b"}, "setuid": [¦"/a"]"#,

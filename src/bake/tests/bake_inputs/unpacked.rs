@@ -283,7 +283,7 @@ fn a_package_leaves_what_a_script_created() {
         bake_onto(base(), &[package("p", deb(&control("p", ""), &[], &members))], &format!(", {directory}"))
     };
     assert!(bake(0o755).is_ok());
-    assert!(bake(0o700).unwrap_err().contains("p has a directory there, which replaces or changes it"));
+    assert!(bake(0o700).unwrap_err().contains("p contains a directory there, which replaces or changes it"));
 }
 
 #[test]

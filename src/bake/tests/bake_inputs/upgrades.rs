@@ -267,8 +267,8 @@ fn other_packages_keep_what_they_need() {
     };
     for (needs, fields, expected) in [
         ("Depends: p (<< 2)", "", "q: depends on p (<< 2), satisfied only by the version being replaced"),
-        ("Pre-Depends: none | p (= 1.0-1)", "", "q: needs none | p (= 1.0-1), which only"),
-        ("Depends: abi-1", "", "q: needs abi-1, which only"),
+        ("Pre-Depends: none | p (= 1.0-1)", "", "q: depends on none | p (= 1.0-1), satisfied only"),
+        ("Depends: abi-1", "", "q: depends on abi-1, satisfied only"),
         ("Breaks: p (>= 2)", "", "q: conflicts with p (>= 2), found 2.0-1"),
         ("Priority: x", "Breaks: q (<< 2)\n", "p: conflicts with q (<< 2), found 1"),
     ] {
@@ -298,7 +298,7 @@ fn what_an_upgrade_cannot_replace_is_refused() {
             "/usr/share/new: is a directory in the",
         ),
         (vec![], vec![("conffiles", "remove-on-upgrade /etc/p.conf\n")], "/etc/p.conf: is a conffile that p removes"),
-        (vec![("/etc/x", "")], vec![("conffiles", "/etc/x\n")], "/etc/x: is listed as a conffile of p, which does not"),
+        (vec![("/etc/x", "")], vec![("conffiles", "/etc/x\n")], "/etc/x: is listed as a conffile of p, but missing"),
         (
             vec![("/var/lib/dpkg/info/p.triggers", "nonsense\n")],
             vec![],
@@ -326,7 +326,7 @@ fn conffiles_that_move_between_packages_are_refused() {
         bake_onto(base_with(&base), &[part], UPGRADE)
     };
     let error = bake("q.conf").unwrap_err();
-    assert!(error.starts_with("/etc/q.conf: is a conffile of p, and of q in the base"), "{error}");
+    assert!(error.starts_with("/etc/q.conf: is a conffile of p, but belongs to q in the base"), "{error}");
     assert_eq!(text(&bake("p.conf").unwrap(), "/etc/p.conf"), "new\n");
 }
 

@@ -116,7 +116,7 @@ fn versions_only_rise_and_never_change() {
     };
     changed(&shop, "same.oci", ("An agent.", "Another agent."), ("port = 1", "port = 2"));
     for more in [&[][..], &["--upgrade-bundles"], &["--upgrade-bundles", "--allow-downgrade"]] {
-        refused("same.oci", more, "bundle acme.agent: version 1.0.0+a1 was sha256:");
+        refused("same.oci", more, "bundle acme.agent: version 1.0.0+a1 has digest sha256:");
     }
     changed(&shop, "next.oci", ("1.0.0+a1", "1.1.0"), ("port = 1", "port = 2"));
     refused("next.oci", &[], "expected the locked version 1.0.0+a1, found 1.1.0");
@@ -126,7 +126,7 @@ fn versions_only_rise_and_never_change() {
     assert!(ok, "{said}");
     assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 2\n");
     refused("agent.oci", &["--upgrade-bundles"], "version 1.0.0+a1 is lower than the locked version 1.1.0");
-    refused("same.oci", &["--upgrade-bundles", "--allow-downgrade"], "version 1.0.0+a1 was sha256:");
+    refused("same.oci", &["--upgrade-bundles", "--allow-downgrade"], "version 1.0.0+a1 has digest sha256:");
     let (ok, said) = bake(&shop, &["--with=agent.oci", "--upgrade-bundles", "--allow-downgrade"]);
     assert!(ok, "{said}");
 }

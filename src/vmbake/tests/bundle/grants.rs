@@ -186,8 +186,8 @@ const CHANGES: &[Change] = &[
         "is listed in the index, but not the manifest of a bundle",
     ),
     (|forge| forge.config = "[".repeat(1 << 19).into_bytes(), "signed.oci:1:"),
-    (|forge| forge.config.resize((1 << 20) + 1, b' '), "more than the 1048576 that are read"),
-    (|forge| forge.index["annotations"]["a"] = json!("a".repeat(5 << 20)), "more than the 4194304 that are read"),
+    (|forge| forge.config.resize((1 << 20) + 1, b' '), "more than the limit of 1048576"),
+    (|forge| forge.index["annotations"]["a"] = json!("a".repeat(5 << 20)), "more than the limit of 4194304"),
     (
         |forge| set(forge, "conflicts", (0..1025).map(|number| json!(format!("n{number}"))).collect()),
         "`conflicts`: has more than 1024 entries",

@@ -84,9 +84,9 @@ fn a_name_without_a_tag_is_what_is_locked() {
     changed(&shop, "moved.oci", ("1.0.0+a1", "1.2.0"), ("port = 1", "port = 6"));
     assert!(shop.said(&["push", "moved.oci", &place, "--force"]).0);
     let with = format!("--with={place}:1.2.0");
-    refused(&shop, &[&with], "bundle acme.agent: version 1.2.0 was sha256:");
+    refused(&shop, &[&with], "bundle acme.agent: version 1.2.0 has digest sha256:");
     let (ok, said) = online(&[&with]);
-    assert!(!ok && said.contains("bundle acme.agent: version 1.2.0 was sha256:"), "{said}");
+    assert!(!ok && said.contains("bundle acme.agent: version 1.2.0 has digest sha256:"), "{said}");
     // By digest it is still what was locked.
     let (ok, said) = online(&[&format!("--with={place}")]);
     assert!(ok && said.contains("unchanged"), "{said}");

@@ -163,7 +163,7 @@ fn what_a_bake_would_refuse_is_not_locked() {
     let expected = "version 3.0.0 only replaces >=2, but the locked version is 1.0.0+a1";
     refused(&shop, &["--with=far.oci"], expected);
     changed(&shop, "same.oci", ("An agent.", "Another agent."), none);
-    refused(&shop, &["--with=same.oci"], "version 1.0.0+a1 was sha256:");
+    refused(&shop, &["--with=same.oci"], "version 1.0.0+a1 has digest sha256:");
     changed(&shop, "other.oci", ("1.0.0+a1\", ", "1.1.0\", \"kinds\": [\"node\"], "), none);
     refused(&shop, &["--with=other.oci"], "bundle acme.agent: does not support kind box: expected one of: node");
 

@@ -149,7 +149,11 @@ fn changed_images_and_records_are_told() {
     for (number, (path, new, expected)) in [
         ("/usr/bin/tool", tool.replace("echo", "evil"), "/usr/bin/tool: expected sha256:"),
         ("/opt/podplane/bin/firstboot", "x".to_owned(), ""),
-        (RECORD, record.replace("{\"format\":1", "{\"format\":2"), "in format 2, this program reads 1"),
+        (
+            RECORD,
+            record.replace("{\"format\":1", "{\"format\":2"),
+            "unsupported format 2 of the record of origins: expected 1",
+        ),
         (RECORD, record.replace("\"layers\"", "\"x\":1,\"layers\""), ":1:"),
         (RECORD, record.replace("\"layers\"", " \"layers\""), "is not in the canonical form"),
         (RECORD, record.replace("{\"layer\":\"hygiene\"}", "{\"layer\":\"y\"}"), "/etc/os-release names layer y"),

@@ -167,7 +167,7 @@ fn another_version_names_both_and_what_to_do() {
     let error = bake(&with_package(dir.path(), base.clone(), "0.6-1", "")).unwrap_err();
     assert_eq!(error.to_string(), "dash: the base has version 0.5.12-12, but the manifest pins 0.6-1");
     let hint = hint(&error).unwrap();
-    assert!(hint.starts_with("add to layer tools: \"upgrade\": [\"shell\"], which"), "{hint}");
+    assert!(hint.starts_with("to upgrade it, add to layer tools: \"upgrade\": [\"shell\"]"), "{hint}");
 
     let request = with_package(dir.path(), base, "0.6-1", r#""upgrade": ["shell"], "#);
     bake(&request).unwrap();

@@ -144,14 +144,14 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
         "expected true or false, found yes",
         "",
     ),
-    ("    - name: hetzner\n", "", "it is for aws, openstack, not for hetzner", ""),
+    ("    - name: hetzner\n", "", "expected aws, openstack, found hetzner", ""),
     (
         "name: example-debian",
         "name: other",
-        "it is for deployments with k8c.io/operating-system-profile: other, not for example-debian",
+        "expected deployments with k8c.io/operating-system-profile: other, found example-debian",
         "",
     ),
-    ("osName: debian", "osName: ubuntu", "it is for ubuntu, not for debian", ""),
+    ("osName: debian", "osName: ubuntu", "expected ubuntu, found debian", ""),
 ];
 
 /// The same of the deployment.

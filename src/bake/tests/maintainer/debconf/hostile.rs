@@ -8,7 +8,7 @@ fn templates_that_are_none_stop_the_bake() {
     let huge = format!("Template: a/b\nType: string\nDescription: {}\n", "x".repeat(9 << 20));
     let many = "Template: a/b\nType: string\n\n".repeat(6_000);
     for (templates, expected) in [
-        ("\u{0}\u{1}binary\u{7f}", "stanza 1 has the line \"\\0\\u{1}binary\\u{7f}\", which is neither"),
+        ("\u{0}\u{1}binary\u{7f}", "stanza 1: line \"\\0\\u{1}binary\\u{7f}\" is neither"),
         ("Template: a/b\n", "stanza 1: missing field Type"),
         ("Template: a/b\nType: string\nType: string\n", "stanza 1: duplicate field type"),
         (many.as_str(), "has more than 5000 templates"),
