@@ -106,7 +106,7 @@ def refused(ground, case):
     case("a download without TLS is refused", code == 1 and "the URL is not https" in said and "layer.json:1:" in said, said)
     ground.download(sha256=None)
     code, said = ground.update()
-    case("a download without a proof is refused", code == 1 and "nothing proves it" in said, said)
+    case("a download without a proof is refused", code == 1 and "no proof: add" in said, said)
 
     ground.download()
     upstream = {"type": "binary", "version": {"pinned": "1"}, "url": "https://github.com/x", "proof": "first-use"}

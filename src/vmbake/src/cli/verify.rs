@@ -63,7 +63,7 @@ pub(super) enum EvidenceError {
     Read { path: PathBuf, source: io::Error },
     #[error("{}: larger than {limit} bytes", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
-    #[error("{}: invalid", path.display())]
+    #[error("{}: not usable", path.display())]
     Unusable { path: PathBuf, source: Box<dyn Error + Send + Sync> },
     #[error("{}: not proven by {}", artifact.display(), by.display())]
     Unproven { artifact: PathBuf, by: PathBuf, source: Box<dyn Error + Send + Sync> },
