@@ -2,12 +2,13 @@
 //!
 //! OSM writes it as text, in which a content with leading spaces or a command with a colon means something else than its author
 //! thought. So it is read again here, and refused unless every file, key and command comes back. Two things differ: lists without
-//! items are left out, since cloud-init refuses them, and so is a line end at the end of a file without encoding, which cloud-init
-//! does not see.
+//! items are left out, since cloud-init refuses them, and so are the line breaks at the end of a file without encoding
+//! ([`RenderedFile::on_machine`]).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::slice;
 
 use base64ct::{Base64, Encoding as _};
 
@@ -15,11 +16,13 @@ use super::error::ProfileError;
 use super::fields::{Fields, words};
 use super::node::Document;
 use super::schema::Modules;
+use vmbake_common::escape;
 
 /// Stands for the name of a machine until it is made.
 const MACHINE_NAME: &str = "<MACHINE_NAME>";
 
 /// What is to be said.
+#[derive(Clone, Copy, Default)]
 pub(super) struct Message<'a> {
     pub(super) has_name: bool,
     pub(super) name: Option<&'a str>,
@@ -41,8 +44,28 @@ pub(super) struct RenderedFile {
     pub(super) compared: BTreeSet<String>,
 }
 
+impl RenderedFile {
+    /// The contents that cloud-init writes: without an encoding, YAML's `|-` strips the line breaks at the end.
+    pub(super) fn on_machine(&self) -> &str {
+        if self.is_base64 { &self.data } else { self.data.trim_end_matches('\n') }
+    }
+}
+
+/// Refuses files and commands that cloud-init would read differently.
+pub(super) fn check(files: &[RenderedFile], modules: Option<&Modules>) -> Result<(), ProfileError> {
+    render(&Message { files, modules, ..Message::default() }).map(drop)
+}
+
 /// The document.
 pub(super) fn render(message: &Message<'_>) -> Result<String, ProfileError> {
+    let out = document(message);
+    match is_read_back(message, &out) {
+        Ok(true) => Ok(out),
+        _ => Err(not_carried(message)),
+    }
+}
+
+fn document(message: &Message<'_>) -> String {
     let name = message.name.unwrap_or(MACHINE_NAME);
     let mut out = "#cloud-config\n".to_owned();
     if message.has_name {
@@ -66,8 +89,7 @@ pub(super) fn render(message: &Message<'_>) -> Result<String, ProfileError> {
             commands.iter().for_each(|command| out += &format!("- {command}\n"));
         }
     }
-    compare(message, &out)?;
-    Ok(out)
+    out
 }
 
 /// The keys, each once.
@@ -128,43 +150,61 @@ fn content(file: &RenderedFile) -> String {
     }
 }
 
-/// Reads the document, and compares it with what was to be said.
-fn compare(message: &Message<'_>, text: &str) -> Result<(), ProfileError> {
-    let lost = |what: &str| ProfileError::NotCarried { what: what.to_owned() };
-    if let Some(file) =
-        message.files.iter().find(|file| !content(file).chars().all(|char| char == '\t' || is_read(char)))
-    {
-        return Err(lost(&file.path));
-    }
+/// Whether a reader of the document gets every key, file and command as it is.
+fn is_read_back(message: &Message<'_>, text: &str) -> Result<bool, ProfileError> {
     let commands = message.modules.iter().flat_map(|modules| lists(modules)).flat_map(|(_, commands)| commands);
-    if let Some(command) = commands.chain(message.ssh_keys).find(|command| !is_plain_scalar(command)) {
-        return Err(lost(command));
+    let is_file_char = |char| char == '\t' || is_read(char);
+    if !message.files.iter().all(|file| content(file).chars().all(is_file_char))
+        || !commands.chain(message.ssh_keys).all(|text| is_plain_scalar(text))
+    {
+        return Ok(false);
     }
-    let document = Document::parse(Path::new("user-data"), text).map_err(|_| lost("a file or command"))?;
+    let document = Document::parse(Path::new("user-data"), text)?;
     let mut top = Fields::new(&document, &document.root)?;
-    let found = top.list("ssh_authorized_keys", words)?;
-    if !found.iter().map(|key| key.text.as_str()).eq(keys(message)) {
-        return Err(lost("a key"));
-    }
-    let found = top.list("write_files", |document, node| {
+    let mut is_same = top.list("ssh_authorized_keys", words)?.iter().map(|key| key.text.as_str()).eq(keys(message));
+    let files = top.list("write_files", |document, node| {
         let mut fields = Fields::new(document, node)?;
-        Ok((fields.text("path")?.text, fields.text("permissions")?.text, fields.text("content")?.text))
+        Ok([fields.text("path")?.text, fields.text("permissions")?.text, fields.text("content")?.text])
+    })?;
+    let expected = message.files.iter().map(|file| {
+        let text = if file.is_base64 { content(file) } else { file.on_machine().to_owned() };
+        [file.path.clone(), permissions(file), text]
     });
-    let found = found.map_err(|_| lost("a file"))?;
-    for (file, at) in message.files.iter().zip(0..) {
-        let expected = content(file);
-        let is_same = found.get(at).is_some_and(|(path, mode, content)| {
-            *path == file.path && *mode == permissions(file) && *content == expected.trim_end_matches('\n')
-        });
-        if !is_same {
-            return Err(lost(&file.path));
-        }
-    }
+    // The file with the name of the machine is the last one.
+    is_same &= files.into_iter().take(message.files.len()).eq(expected);
     for (field, commands) in message.modules.iter().flat_map(|modules| lists(modules)) {
-        let found = top.list(field, words).map_err(|_| lost(field))?;
-        for (at, command) in commands.iter().enumerate() {
-            found.get(at).filter(|found| found.text == *command).ok_or_else(|| lost(command))?;
-        }
+        is_same &= top.list(field, words)?.iter().map(|found| &found.text).eq(commands);
     }
-    Ok(())
+    Ok(is_same)
+}
+
+/// Names the first key, file or command that a document with nothing else does not carry.
+fn not_carried(message: &Message<'_>) -> ProfileError {
+    let is_lost = |part: Message<'_>| !is_read_back(&part, &document(&part)).unwrap_or(false);
+    let error = |what: String, hint| ProfileError::NotCarried { what, hint };
+    let shown = |text: &str| escape::line(text);
+    let key =
+        message.ssh_keys.iter().find(|key| is_lost(Message { ssh_keys: slice::from_ref(key), ..Message::default() }));
+    if let Some(key) = key {
+        return error(format!("the SSH key `{}`", shown(key)), "write the key in one line, without quotes");
+    }
+    let file =
+        message.files.iter().find(|file| is_lost(Message { files: slice::from_ref(file), ..Message::default() }));
+    if let Some(file) = file {
+        return error(file.path.clone(), "set `encoding: b64` for this file");
+    }
+    let mut commands = message
+        .modules
+        .iter()
+        .flat_map(|modules| lists(modules))
+        .flat_map(|(field, list)| list.iter().map(move |text| (field, text)));
+    let command = commands.find(|(_, command)| {
+        let modules = Modules { bootcmd: Vec::new(), runcmd: vec![(*command).clone()] };
+        is_lost(Message { modules: Some(&modules), ..Message::default() })
+    });
+    let hint = "move the command to a script in `files`, and call the script";
+    match command {
+        Some((field, command)) => error(format!("the {field} command `{}`", shown(command)), hint),
+        None => error("the commands".to_owned(), hint),
+    }
 }

@@ -55,8 +55,8 @@ pub enum ProfileError {
     NotGiven { field: &'static str, option: &'static str },
     #[error("kubelet {kubelet} requires a cloud-config for {provider}, which vmbake does not support")]
     CloudConfig { kubelet: String, provider: String },
-    #[error("OSM's user data cannot contain {what} unchanged")]
-    NotCarried { what: String },
+    #[error("cloud-init would read {what} differently")]
+    NotCarried { what: String, hint: &'static str },
     #[error("cloud-init does not install units: {unit} would be missing on the machine")]
     Unit { unit: String },
     #[error(transparent)]
@@ -83,7 +83,7 @@ impl Hint for ProfileError {
             Self::CloudConfig { .. } => {
                 Some("use --set external-cloud-provider=true, or overwriteCloudConfig of the deployment".to_owned())
             }
-            Self::NotCarried { .. } => Some("use `encoding: b64`".to_owned()),
+            Self::NotCarried { hint, .. } => Some((*hint).to_owned()),
             Self::Unit { .. } => Some("add the unit to `files` and enable it with a command".to_owned()),
             Self::Syntax { .. } | Self::Value { .. } | Self::NotText { .. } | Self::MissingField { .. } => {
                 Some("see examples/profiles for a profile and a deployment".to_owned())

@@ -9,7 +9,7 @@ use vmbake_common::message;
 use vmbake_firstboot::template::{self, Fault, Machine, Scope, Writing};
 
 use super::error::ImportError;
-use super::runtime::{CLOSE, Case, Form, OPEN, RUNTIME, RuntimeValue, address};
+use super::runtime::{CLOSE, Case, Form, OPEN, RUNTIME, RuntimeValue, address, only_value};
 
 /// Most elements of a list that are tried out.
 const ELEMENTS: usize = 3;
@@ -66,11 +66,12 @@ pub(super) fn plain_template(path: &str, text: &str) -> Result<String, ImportErr
     Ok(out + &literal(rest))
 }
 
-/// The mark that a text is, but for the white space around it.
+/// The mark of a value with several lines that a text is, but for the white space around it: the first boot inserts such a value only as a
+/// whole text.
 fn whole(text: &str) -> Option<&str> {
     let trimmed = text.trim();
-    let is_one = trimmed.starts_with(OPEN) && trimmed.ends_with(CLOSE) && trimmed.matches(OPEN).count() == 1;
-    is_one.then_some(trimmed)
+    let name = trimmed.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+    RuntimeValue::of(name).filter(|value| value.form == Form::Lines).and(Some(trimmed))
 }
 
 /// A text that has no meaning for the template language.
@@ -150,7 +151,12 @@ impl Builder<'_> {
                     .collect();
                 let scope = Scope { variables: &variables, machine: &Nowhere };
                 let found = template::render(template, &scope, Writing::Lines);
-                if found.as_ref().ok().map(|text| text.trim_end()) != Some(expected.trim_end()) {
+                let is_same = match (&found, only_value(template)) {
+                    (Ok(found), None) => *found == expected,
+                    (Ok(found), Some(_)) => found.trim_end() == expected.trim_end(),
+                    (Err(_), _) => false,
+                };
+                if !is_same {
                     return Err(ImportError::Message(message!(
                         "{}: the first boot could not make the same of it",
                         self.path

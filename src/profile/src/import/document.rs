@@ -15,7 +15,7 @@ use super::evaluate::Evaluated;
 use super::machine::{Effects, Fetched, What, decides_packages, has_token, token_of, units};
 use super::report::{FileNote, ImportReport, StatementClass};
 use super::rules::Rules;
-use super::runtime::{is_marked, legible};
+use super::runtime::{is_marked, legible, only_value};
 
 /// Where apt looks for repositories and their keys.
 const REPOSITORIES: [&str; 4] =
@@ -264,7 +264,11 @@ impl Writer<'_> {
 
     /// A file that the first boot writes. Units are there before, so that they can be enabled.
     fn boot_file(&mut self, path: &str, mode: u16, template: String) {
-        self.leave_out(path, StatementClass::FirstBoot, "it has values that only machines know");
+        let reason = match only_value(&template) {
+            Some(value) => format!("its content is the value of {}, without white space around it", value.variable),
+            None => "it contains values that only machines know".to_owned(),
+        };
+        self.leave_out(path, StatementClass::FirstBoot, &reason);
         let mut file = json!({"path": path, "mode": format!("{mode:04o}"), "content": {"text": template}});
         if path.starts_with(units::UNITS) {
             file["bake"] = json!(true);

@@ -79,9 +79,9 @@ pub enum ImportError {
     Repository { path: String },
     #[error("{url} is put to {path}, and nothing that the scripts do proves it")]
     Unproven { url: String, path: String },
-    #[error("{path}: with and without .{field} it differs within a line, or at its end")]
+    #[error("{path}: .{field} changes a part of a line, or the end of the file")]
     Choice { path: String, field: &'static str },
-    #[error("{path}: .{field} is not written in the same lines for each element")]
+    #[error("{path}: .{field} is not written in the same whole lines for each element")]
     List { path: String, field: &'static str },
     #[error("{path}: a multi-line value that only machines know is surrounded by other text")]
     SeveralLines { path: String },
@@ -132,6 +132,13 @@ impl Hint for ImportError {
             Self::Unproven { url, .. } => Some(format!(
                 "a checksum that the script compares proves it, or {{\"downloads\": {{\"{url}\": {{\"sha256\": \"...\"}}}}}} in --rules FILE"
             )),
+            Self::Choice { field, .. } => Some(format!(
+                "let a condition on .{field} add or remove whole lines; at the end of a file, also set `encoding: b64`"
+            )),
+            Self::List { field, .. } => {
+                Some(format!("let `range .{field}` write whole lines; at the end of a file, also set `encoding: b64`"))
+            }
+            Self::SeveralLines { .. } => Some("write the value to a separate file".to_owned()),
             Self::Secret { .. } => Some("pass it to `vmbake user-data render`".to_owned()),
             Self::Changed { .. } => Some("increase spec.version of the profile".to_owned()),
             Self::Collisions(_) => Some("rename or remove what the extending layers repeat".to_owned()),

@@ -11,7 +11,7 @@ use super::machine::units::{UNITS, unit_name};
 use super::program::{Commands, File, Phase};
 use super::report::{FileNote, StatementClass};
 use super::runtime::{self, Case, RUNTIME};
-use crate::cloud_config::RenderedFile;
+use crate::cloud_config::{self, RenderedFile};
 use crate::config::{PhaseConfig, annotations, phase};
 use crate::deployment::Deployment;
 use crate::options::ControllerOptions;
@@ -109,10 +109,10 @@ impl Phases {
         let rendering = |case: &Case| {
             let rendered = renderer.phases(case)?;
             let found = rendered.get(at).and_then(|phase| phase.files.iter().find(|other| other.path == *path));
-            Ok(found.map(|file| file.data.clone()).unwrap_or_default())
+            Ok(found.map(|file| file.on_machine().to_owned()).unwrap_or_default())
         };
         let earlier = self.files().find(|other| other.path == *path);
-        if self.templates.contains_key(path) && earlier.is_some_and(|other| other.text != file.data) {
+        if self.templates.contains_key(path) && earlier.is_some_and(|other| other.text != file.on_machine()) {
             let what = "both phases write it, and only machines know the first one".to_owned();
             return Err(ImportError::Tree { path: path.clone(), what });
         }
@@ -121,7 +121,7 @@ impl Phases {
             self.templates.insert(path.clone(), template);
         }
         self.fields.insert(path.clone(), file.fields.clone());
-        self.put(at, path.clone(), octal(file.permissions), file.data.clone());
+        self.put(at, path.clone(), octal(file.permissions), file.on_machine().to_owned());
         Ok(())
     }
 
@@ -241,6 +241,10 @@ impl Renderer<'_> {
             phase(&self.profile.bootstrap, &values, BTreeMap::new())?,
             phase(&self.profile.provisioning, &values, registries::hosts(self.options)?)?,
         ];
+        // Other cases are only compared with these.
+        if case.may_occur() {
+            rendered.iter().try_for_each(|phase| cloud_config::check(&phase.files, phase.modules.as_ref()))?;
+        }
         self.done.borrow_mut().insert(case.clone(), rendered.clone());
         Ok(rendered)
     }

@@ -101,6 +101,12 @@ impl RuntimeValue {
     }
 }
 
+/// The value with several lines that a template consists of. The first boot writes it with its own line breaks, and without the white space
+/// around it.
+pub(super) fn only_value(template: &str) -> Option<&'static RuntimeValue> {
+    RUNTIME.iter().find(|value| value.form == Form::Lines && value.expression() == template)
+}
+
 pub(super) fn address(at: usize) -> String {
     format!("192.0.2.{at}")
 }
@@ -162,6 +168,11 @@ impl Case {
     pub(super) fn without(&self, field: &'static str) -> Self {
         let absent = self.absent.iter().copied().chain([field]).collect();
         Self { absent, ..*self }
+    }
+
+    /// Whether a machine may lack the absent values.
+    pub(super) fn may_occur(&self) -> bool {
+        RUNTIME.iter().all(|value| value.optional || !self.absent.contains(value.field))
     }
 
     /// The values of templates in this case.

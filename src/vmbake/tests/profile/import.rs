@@ -232,7 +232,7 @@ fn values_of_machines_become_settings() {
     assert_eq!(texts[1], "{{ KUBERNETES_CA|base64 }}");
     assert_eq!(
         texts[2],
-        "[Service]\nExecStart=/k \\\n{% if INITIAL_TAINTS %}\n  --taints={{ INITIAL_TAINTS }} \\\n{% endif %}\n  -v\n[Install]\nWantedBy=multi-user.target\n"
+        "[Service]\nExecStart=/k \\\n{% if INITIAL_TAINTS %}\n  --taints={{ INITIAL_TAINTS }} \\\n{% endif %}\n  -v\n[Install]\nWantedBy=multi-user.target"
     );
     assert_eq!(found["first_boot"]["services"], json!([{"unit": "k.service"}]));
     let required: Vec<&String> = imported.instance.required.iter().collect();
@@ -353,7 +353,7 @@ fn files_of_a_profile_may_not_be_more_than_files() {
         (("/opt/x", "a {{ if .InitialTaints }}b{{ end }} c\u{e000}"), "characters of private use"),
         (
             ("/opt/x", "{{ range .ClusterDNSIPs }}{{ . }},{{ end }}"),
-            "/opt/x: .ClusterDNSIPs is not written in the same lines",
+            "/opt/x: .ClusterDNSIPs is not written in the same whole lines",
         ),
     ] {
         let error = run(":", &[files], &json!({})).unwrap_err().to_string();

@@ -11,6 +11,7 @@ mod refusals;
 mod templates;
 mod units;
 mod unknown;
+mod user_data;
 
 use std::fs;
 use std::path::{Path, PathBuf};

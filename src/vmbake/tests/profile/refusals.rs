@@ -68,14 +68,14 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
     (
         "- /usr/local/sbin/fetch-provisioning",
         "- 'echo a: b'",
-        "OSM's user data cannot contain runcmd unchanged",
-        "`encoding: b64`",
+        "cloud-init would read the runcmd command `echo a: b` differently",
+        "move the command to a script in `files`",
     ),
     (
         "- /usr/local/sbin/fetch-provisioning",
         "- 'echo a #b'",
-        "OSM's user data cannot contain echo a #b unchanged",
-        "`encoding: b64`",
+        "cloud-init would read the runcmd command `echo a #b` differently",
+        "move the command to a script in `files`",
     ),
     ("path: /etc/kubernetes/ca.crt", "path: etc/ca.crt", "expected an absolute path of visible ASCII", ""),
     ("path: /etc/kubernetes/ca.crt", "path: /etc/../ca.crt", "expected an absolute path of visible ASCII", ""),
@@ -110,25 +110,30 @@ const PROFILES: &[(&str, &str, &str, &str)] = &[
     (
         "- /usr/local/sbin/fetch-provisioning",
         "- \"echo a\\tb\"",
-        "OSM's user data cannot contain echo a\tb unchanged",
+        "cloud-init would read the runcmd command `echo a\\x09b` differently",
         "",
     ),
-    ("- /usr/local/sbin/fetch-provisioning", "- \"`date`\"", "OSM's user data cannot contain `date` unchanged", ""),
-    ("- /usr/local/sbin/fetch-provisioning", "- '@x'", "OSM's user data cannot contain @x unchanged", ""),
-    ("- /usr/local/sbin/fetch-provisioning", "- '%x'", "OSM's user data cannot contain %x unchanged", ""),
-    ("- /usr/local/sbin/fetch-provisioning", "- '='", "OSM's user data cannot contain = unchanged", ""),
-    ("- /usr/local/sbin/fetch-provisioning", "- \".inf\"", "OSM's user data cannot contain .inf unchanged", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- \"`date`\"", "the runcmd command ``date`` differently", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '@x'", "the runcmd command `@x` differently", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '%x'", "the runcmd command `%x` differently", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- '='", "the runcmd command `=` differently", ""),
+    ("- /usr/local/sbin/fetch-provisioning", "- \".inf\"", "the runcmd command `.inf` differently", ""),
     (
         "- /usr/local/sbin/fetch-provisioning",
         "- \"a\\u2028b\"",
-        "OSM's user data cannot contain a\u{2028}b unchanged",
+        "cloud-init would read the runcmd command `a\\xe2\\x80\\xa8b` differently",
         "",
     ),
-    ("- /usr/local/sbin/fetch-provisioning", "- \"a\\x7fb\"", "OSM's user data cannot contain a\u{7f}b unchanged", ""),
+    (
+        "- /usr/local/sbin/fetch-provisioning",
+        "- \"a\\x7fb\"",
+        "cloud-init would read the runcmd command `a\\x7fb` differently",
+        "",
+    ),
     (
         "            encoding: b64\n            data: |\n              #!/bin/sh",
         "            data: |2\n                #!/bin/sh",
-        "OSM's user data cannot contain",
+        "cloud-init would read /usr/local/sbin/fetch-provisioning differently",
         "`encoding: b64`",
     ),
     ("      kernelSettings: |-", "      kernel\" . }}: |-", "expected a template name of letters, digits, - and _", ""),
@@ -233,7 +238,7 @@ fn files_without_encoding_have_characters_that_cloud_init_reads() {
             content.chars().map(|char| format!("\\u{:04x}", u32::from(char))).collect::<String>()
         );
         let (said, _) = Desk::with_file("PLACE").profile("          data: |\n            PLACE\n", &quoted).refusal();
-        assert_eq!(said, "OSM's user data cannot contain /f unchanged", "{content:?}");
+        assert_eq!(said, "cloud-init would read /f differently", "{content:?}");
     }
     let config = Desk::with_file("a\tb é 🦀").render().unwrap();
     assert!(config.user_data(MachinePhase::Bootstrap).unwrap().contains("    a\tb é 🦀\n"));
