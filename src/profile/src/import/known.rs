@@ -19,6 +19,9 @@ use super::base_tree;
 use super::machine::has_token;
 use super::runtime::{is_marked, machine_name};
 
+/// The time of what scripts create: no file of an image and no `touch -d` has it.
+const NOW: Timestamp = Timestamp { secs: 0, nanos: 1 };
+
 /// The files of a machine, as far as they are known.
 pub(super) struct KnownFiles<'t> {
     files: TreeFiles<'t>,
@@ -89,7 +92,7 @@ impl<'t> KnownFiles<'t> {
         (base, origin): (BTreeMap<InodeId, Basis>, OriginId),
     ) -> Self {
         Self {
-            files: TreeFiles::new(tree, Timestamp::default(), origin),
+            files: TreeFiles::new(tree, NOW, origin),
             absent,
             base,
             complete: BTreeSet::new(),

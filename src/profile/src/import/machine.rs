@@ -272,6 +272,9 @@ impl<'a> Machine<'a> {
                 self.note(StatementClass::FirstBoot, "it has to look at all certificates of the image")
             }
             "sleep" => return self.sleep(call),
+            "touch" if arguments::sets_time(call.args) => {
+                Outcome::Refused("layers do not store file times: remove -d, -r or -t".to_owned())
+            }
             "ip"
             | "modinfo"
             | "journalctl"

@@ -122,6 +122,7 @@ fn what_may_differ_on_a_machine_is_not_known() {
         ("ln /etc/motd /etc/other", "other names of the file /etc/motd"),
         ("mv /etc/rules /opt/rules", "the files of packages in /etc/rules"),
         ("cat /usr/bin/curl > /opt/x; [ /opt/x -nt /etc/motd ]", "the time of /opt/x"),
+        ("touch /opt/x; touch -r /etc/motd /opt/x", "layers do not store file times"),
     ] {
         match over(script) {
             Ok(imported) => panic!("{script}: {}", document(&imported)),

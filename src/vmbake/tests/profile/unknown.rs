@@ -315,6 +315,7 @@ fn statuses_that_change_nothing_are_not_looked_at() {
         "echo '#!/bin/sh' > /etc/a; chmod 755 /etc/a; [ -x /etc/a ]; /etc/a",
         "touch /opt/a; chmod u+x /opt/a; [ -x /opt/a ]; [ ! -s /opt/a ]; cp -u /opt/a /opt/b",
         "[ -z \"${FLAVOUR:-}\" ]; sudo touch /opt/x",
+        "touch /opt/a; cp -p /opt/a /opt/b; touch -m /opt/b; install -p /opt/a /opt/c",
     ] {
         let imported = run(script, &[], &json!({}));
         assert!(imported.is_ok(), "{script}: {}", imported.unwrap_err());

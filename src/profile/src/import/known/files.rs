@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use vmbake_disk::tree::{InodeId, Kind, OriginId};
 use vmbake_shell::{Aspect, Errno, Files, Follow, Node};
 
-use super::{KnownFiles, ResolvedPath, is_below, strip};
+use super::{KnownFiles, NOW, ResolvedPath, is_below, strip};
 use crate::import::base::{self, Basis};
 use crate::import::base_tree;
 use crate::import::machine::has_token;
@@ -129,7 +129,12 @@ impl Files for KnownFiles<'_> {
     }
 
     fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno> {
-        self.own(path, Follow::No).and_then(|_| self.files.set_mtime(path, mtime))
+        let (_, full) = self.own(path, Follow::No)?;
+        // Layers store no times: only that of new files is right.
+        if mtime.is_some_and(|time| time != (NOW.secs, NOW.nanos)) {
+            return self.ask("the time of", &full);
+        }
+        self.files.set_mtime(path, mtime)
     }
 
     fn none_fits(&self, path: &[u8], fits: &dyn Fn(&[u8]) -> bool) -> bool {

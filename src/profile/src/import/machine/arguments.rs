@@ -1,4 +1,4 @@
-//! The arguments of `curl`, `wget` and `tar`, as far as scripts of profiles use them; others are named.
+//! The arguments of `curl`, `wget`, `tar` and `touch`, as far as scripts of profiles use them; others are named.
 
 use super::text;
 
@@ -158,6 +158,43 @@ impl Extraction {
             }
             (true, Some(archive)) => Ok(Self { archive, directory, strip, members, keeps_owners }),
             _ => Err("anything but unpacking an archive".to_owned()),
+        }
+    }
+}
+
+/// Whether `touch` sets a time other than the current one.
+pub(super) fn sets_time(args: &[Vec<u8>]) -> bool {
+    let options = args.iter().take_while(|arg| *arg != b"--").filter_map(|arg| arg.strip_prefix(b"-"));
+    let mut options = options.map(|option| (option.strip_prefix(b"-"), option));
+    options.any(|(long, letters)| match long {
+        // GNU accepts abbreviations of --date and --reference.
+        Some(long) => long.starts_with(b"d") || long.starts_with(b"r"),
+        None => letters.iter().any(|letter| b"drt".contains(letter)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_touch_are_found_among_its_options() {
+        for (args, expected) in [
+            ("f", false),
+            ("-c f", false),
+            ("-a -m f", false),
+            ("--no-create -h f", false),
+            ("-- -d", false),
+            ("-d @1 f", true),
+            ("-d@1 f", true),
+            ("f -cr g", true),
+            ("-t 202601010000 f", true),
+            ("--date=@1 f", true),
+            ("--da @1 f", true),
+            ("--ref g f", true),
+        ] {
+            let args: Vec<Vec<u8>> = args.split(' ').map(|arg| arg.as_bytes().to_vec()).collect();
+            assert_eq!(sets_time(&args), expected, "{args:?}");
         }
     }
 }
