@@ -164,17 +164,17 @@ fn run(request: &ImportRequest, phases: &Phases, machine: &'static str) -> Resul
 fn joined(mut first: Document, second: Document, arch: &str) -> Result<Document, ImportError> {
     let differs = |path: &str| ImportError::Tree {
         path: path.to_owned(),
-        what: format!("it is another one for {arch}, and a layer has one for all architectures"),
+        what: format!("it differs on {arch}, but a layer has one version for all architectures"),
     };
     if first.keys != second.keys || first.required != second.required || first.optional != second.optional {
-        return Err(differs("what the scripts do"));
+        return Err(differs("effects of the scripts"));
     }
     if first.files != second.files {
         let different = first.files.iter().find(|(path, text)| second.files.get(*path) != Some(*text));
         return Err(differs(different.map_or("a file", |(path, _)| path)));
     }
     if !first.downloads.keys().eq(second.downloads.keys()) {
-        return Err(differs("the list of downloads"));
+        return Err(differs("list of downloads"));
     }
     for (name, one) in &mut first.downloads {
         let Some(other) = second.downloads.get(name) else { continue };

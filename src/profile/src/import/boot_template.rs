@@ -158,7 +158,7 @@ impl Builder<'_> {
                 };
                 if !is_same {
                     return Err(ImportError::Message(message!(
-                        "{}: the first boot could not make the same of it",
+                        "{}: the first boot cannot write this template: simplify its conditions on values that only machines know",
                         self.path
                     )));
                 }

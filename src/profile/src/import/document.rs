@@ -105,7 +105,7 @@ fn changed(evaluated: &Evaluated) -> Result<Vec<&Found>, ImportError> {
     let before: BTreeMap<&str, &Found> = evaluated.before.iter().map(|found| (found.path.as_str(), found)).collect();
     let after: BTreeSet<&str> = evaluated.after.iter().map(|found| found.path.as_str()).collect();
     if let Some(path) = before.keys().find(|path| !after.contains(**path)) {
-        let what = "a script removes it from the system: list it in `remove` of a layer of --extend, and drop the command by a rule";
+        let what = "a script removes this file of the base: list it in `remove` of a layer of --extend, and drop the command with a rule";
         return Err(ImportError::Tree { path: (*path).to_owned(), what: what.to_owned() });
     }
     // The file of the name is that of cloud-init, which no script changes.
@@ -117,7 +117,9 @@ fn changed(evaluated: &Evaluated) -> Result<Vec<&Found>, ImportError> {
     match changed.iter().find(is_part) {
         None => Ok(changed),
         Some(found) => {
-            let what = "a script changes a file of the system that vmbake does not fully know".to_owned();
+            let what =
+                "a script changes a file of the base whose contents are unknown: name the base image with --base"
+                    .to_owned();
             Err(ImportError::Tree { path: found.path.clone(), what })
         }
     }
@@ -134,20 +136,29 @@ fn check_image(evaluated: &Evaluated) -> Result<(), ImportError> {
         };
         match evaluated.replaced.get(&found.path) {
             Some(_) if is_of_packages(&found.path) => {
-                return refuse(&found.path, "a script changes what packages of the base image have there");
+                return refuse(
+                    &found.path,
+                    "a script changes a path of packages of the base image: use a path below /etc, /opt or /usr/local",
+                );
             }
             Some(before) if *before != kind => {
-                let what = format!("a script puts it in place of a {before} of the base image");
+                let what = format!("a script replaces a {before} of the base image: use another path");
                 return refuse(&found.path, &what);
             }
             _ => {}
         }
     }
     match evaluated.removed.iter().find(|path| is_of_packages(path) || path.contains('*')) {
-        Some(path) => refuse(path, "a script removes what packages of the base image have there"),
+        Some(path) => refuse(
+            path,
+            "a script removes a path of packages of the base image: list it in `remove` of a layer of --extend, and drop the command with a rule",
+        ),
         None if evaluated.effects.packages.is_empty() => Ok(()),
         None => match evaluated.removed.first() {
-            Some(path) => refuse(path, "a script removes it and installs packages, which may have it, too"),
+            Some(path) => refuse(
+                path,
+                "a script removes it and installs packages, which may contain it: list it in `remove` of a layer of --extend, and drop the command with a rule",
+            ),
             None => Ok(()),
         },
     }
@@ -190,27 +201,33 @@ impl Writer<'_> {
         let Found { path, mode, owner, content } = found;
         let refuse = |what: &str| Err(ImportError::Tree { path: legible(path), what: what.to_owned() });
         if is_marked(path.as_bytes()) || has_token(path.as_bytes()) {
-            return refuse("its name depends on what only machines know");
+            return refuse("its name depends on a value that only machines know: use a fixed name");
         }
         if *owner != (0, 0) {
             return refuse("owned by a user other than root: create users and their files with a layer of --extend");
         }
         if mode & 0o7000 != 0 && *content != Content::Directory {
-            return refuse("it has set-id bits");
+            return refuse(
+                "it has a set-user-ID, set-group-ID or sticky bit: install the file with a layer of --extend",
+            );
         }
         match content {
             Content::Directory if self.evaluated.kept.contains(path) && *mode != NEW_DIRECTORY => {
                 return refuse(&format!(
-                    "it has the mode {mode:04o} only if neither the base nor an archive has it: set its mode by chmod"
+                    "it has the mode {mode:04o} only if it does not exist before: set its mode with chmod"
                 ));
             }
             Content::Directory if self.evaluated.kept.contains(path) => self.insert("directories", path, json!({})),
             Content::Directory => self.insert("directories", path, json!({"mode": format!("{mode:04o}")})),
             Content::Link(target) if is_marked(target.as_bytes()) || has_token(target.as_bytes()) => {
-                return refuse("it leads where only machines know");
+                return refuse("its target depends on a value that only machines know: use a fixed target");
             }
             Content::Link(target) => self.insert("symlinks", path, json!(target)),
-            Content::Other => return refuse("it is neither a file, nor a directory, nor a link"),
+            Content::Other => {
+                return refuse(
+                    "it is not a regular file, directory or symbolic link: create it on each boot with tmpfiles.d",
+                );
+            }
             Content::File(text) => {
                 if self.evaluated.written.contains(path) {
                     let keeps_mode = self.evaluated.kept.contains(path);
@@ -225,7 +242,7 @@ impl Writer<'_> {
 
     fn add_file(&mut self, path: &str, mode: u16, text: &[u8]) -> Result<(), ImportError> {
         if path == DISABLED {
-            self.leave_out(path, StatementClass::Dropped, "cloud-init provides the user data of a machine");
+            self.leave_out(path, StatementClass::Dropped, "machines read their user data with cloud-init");
             return Ok(());
         }
         if REPOSITORIES.iter().any(|place| path == *place || (place.ends_with('/') && path.starts_with(place))) {
@@ -233,7 +250,8 @@ impl Writer<'_> {
         }
         let decides = decides_packages(path, text).filter(|_| !self.evaluated.effects.packages.is_empty());
         if let Some(line) = decides {
-            let what = format!("packages come from manifests, and this setting is not applied: {}", legible(&line));
+            let what =
+                format!("manifests pin the packages, so remove this setting, which is not applied: {}", legible(&line));
             return Err(ImportError::Tree { path: path.to_owned(), what });
         }
         if let Some(fetched) = token_of(text).and_then(|at| self.evaluated.effects.fetched.get(at)) {
@@ -241,10 +259,10 @@ impl Writer<'_> {
         }
         if has_token(text) {
             if !self.evaluated.effects.lists.contains(text) {
-                let what = "it is made of files that are fetched, and its content is not known before".to_owned();
+                let what = "its contents come from downloaded files and are unknown during the import: install the downloaded file unchanged".to_owned();
                 return Err(ImportError::Tree { path: path.to_owned(), what });
             }
-            self.leave_out(path, StatementClass::Dropped, "checksums, which the bake proves");
+            self.leave_out(path, StatementClass::Dropped, "checksums, which the bake verifies");
             return Ok(());
         }
         if let Some(Deferred { text: template, .. }) = self.parts.templates.get(path) {
@@ -252,7 +270,12 @@ impl Writer<'_> {
             return Ok(());
         }
         if is_marked(text) {
-            let what = || ImportError::Tree { path: path.to_owned(), what: "it is not UTF-8".to_owned() };
+            let what = || ImportError::Tree {
+                path: path.to_owned(),
+                what:
+                    "it contains a value that only machines know, but is not UTF-8: write the value to a separate file"
+                        .to_owned(),
+            };
             let text = str::from_utf8(text).map_err(|_| what())?;
             self.boot_file(path, mode, plain_template(path, text)?);
             return Ok(());
@@ -283,7 +306,7 @@ impl Writer<'_> {
                 self.download(path, fetched, install)
             }
             _ => {
-                self.leave_out(path, StatementClass::Dropped, "the image has what it would set up");
+                self.leave_out(path, StatementClass::Dropped, "the image already contains its result");
                 Ok(())
             }
         }

@@ -43,7 +43,7 @@ pub enum ImportError {
     Layer(#[from] LayerError),
     #[error(transparent)]
     Publish(#[from] PublishError),
-    #[error("{path}: cannot be read or made")]
+    #[error("{path}: cannot read or create")]
     File { path: PathBuf, source: std::io::Error },
     #[error("{path}: {message}")]
     Document {
@@ -51,7 +51,7 @@ pub enum ImportError {
         /// What is wrong, with line and column.
         message: String,
     },
-    #[error("the profile is for {found}, and vmbake bakes images of {known}")]
+    #[error("unsupported operating system {found}: expected {known}")]
     System { found: String, known: String },
     #[error("{asked} is not tested")]
     Untested {
@@ -77,7 +77,7 @@ pub enum ImportError {
     },
     #[error("{path} adds a package repository whose key is not pinned")]
     Repository { path: String },
-    #[error("{url} is put to {path}, and nothing that the scripts do proves it")]
+    #[error("nothing verifies the download of {url} to {path}")]
     Unproven { url: String, path: String },
     #[error("{path}: .{field} changes a part of a line, or the end of the file")]
     Choice { path: String, field: &'static str },
@@ -85,15 +85,15 @@ pub enum ImportError {
     List { path: String, field: &'static str },
     #[error("{path}: a multi-line value that only machines know is surrounded by other text")]
     SeveralLines { path: String },
-    #[error("{path}: characters of private use (U+E000 to U+E00F) are not supported")]
+    #[error("{path}: private-use characters (U+E000 to U+E00F) are not supported")]
     PrivateUse { path: String },
     #[error("{path}: {what}")]
     Tree { path: String, what: String },
-    #[error("--set {option}: this is a secret, and every machine would have it in its image")]
+    #[error("--set {option}: the image would contain this secret")]
     Secret { option: &'static str },
-    #[error("--set {option}: {value:?} has characters that mean something to systemd, a shell or YAML")]
+    #[error("--set {option}: {value:?} contains characters with a special meaning in systemd, shells or YAML")]
     Hostile { option: &'static str, value: String },
-    #[error("{lock}: {name} {version} was imported with other content ({known}, now {found})")]
+    #[error("{lock}: {name} {version} was imported with different content ({known}, now {found})")]
     Changed {
         lock: PathBuf,
         name: String,
@@ -115,22 +115,22 @@ impl Hint for ImportError {
     fn hint(&self) -> Option<String> {
         let rule = |key: &str| {
             Some(format!(
-                "--rules FILE decides it: {{\"statements\": [{{\"command\": \"{key}\", \"drop\": \"why\"}}]}}; other keys are {RULES_KEYS}"
+                "add a rule with --rules FILE: {{\"statements\": [{{\"command\": \"{key}\", \"drop\": \"why\"}}]}}; other keys are {RULES_KEYS}"
             ))
         };
         match self {
             Self::File { path, source } => of_path(path, source, "name a folder"),
-            Self::System { .. } => Some("use --as debian-13 to make images of Debian 13".to_owned()),
-            Self::Untested { nearest, .. } => {
-                Some(format!("the nearest that is: {nearest}; `vmbake profile list` has all, --untested goes on"))
-            }
+            Self::System { .. } => Some("use --as debian-13 for images of Debian 13".to_owned()),
+            Self::Untested { nearest, .. } => Some(format!(
+                "use the closest tested combination, {nearest}, or skip this check with --untested; `vmbake profile list` shows all combinations"
+            )),
             Self::Statement { place, .. } | Self::Failed { place, .. } => rule(&pattern(&place.command)),
             Self::Repository { path } => Some(format!(
                 "in --rules FILE, drop the command that writes {path}, and name the package of the system that replaces each of its packages, \
                  or name it: `archive` is one of --sources, which pins its key"
             )),
             Self::Unproven { url, .. } => Some(format!(
-                "a checksum that the script compares proves it, or {{\"downloads\": {{\"{url}\": {{\"sha256\": \"...\"}}}}}} in --rules FILE"
+                "verify it with sha256sum in the script, or add {{\"downloads\": {{\"{url}\": {{\"sha256\": \"...\"}}}}}} to --rules FILE"
             )),
             Self::Choice { field, .. } => Some(format!(
                 "let a condition on .{field} add or remove whole lines; at the end of a file, also set `encoding: b64`"
@@ -141,11 +141,11 @@ impl Hint for ImportError {
             Self::SeveralLines { .. } => Some("write the value to a separate file".to_owned()),
             Self::Secret { .. } => Some("pass it to `vmbake user-data render`".to_owned()),
             Self::Changed { .. } => Some("increase spec.version of the profile".to_owned()),
-            Self::Collisions(_) => Some("rename or remove what the extending layers repeat".to_owned()),
+            Self::Collisions(_) => Some("rename or remove the duplicates in the layers of --extend".to_owned()),
             Self::NoInstance { known, .. } if known.is_empty() => {
-                Some("--dir is the folder that `vmbake profile import --out` wrote to".to_owned())
+                Some("set --dir to the directory of `vmbake profile import --out`".to_owned())
             }
-            Self::NoInstance { known, .. } => Some(format!("there are {}", known.join(", "))),
+            Self::NoInstance { known, .. } => Some(format!("use one of {}", known.join(", "))),
             _ => None,
         }
     }

@@ -75,13 +75,15 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
         Err(Stop::Shell(error)) => return asks(program, &machine, *error),
     }
     if let Some(path) = files.removed() {
-        let what = "a script removes what the system has there: list it in `remove` of a layer of --extend, and drop the command by a rule";
+        let what = "a script removes this file of the base: list it in `remove` of a layer of --extend, and drop the command with a rule";
         let path = vmbake_common::escape::line(String::from_utf8_lossy(path));
         return Err(ImportError::Tree { path, what: what.to_owned() });
     }
     let all = files.all().map_err(broken("/"))?;
     if let Some([first, path]) = base::hard_links(&all) {
-        let what = format!("it is another name of the file {first}, and layers have no hard links");
+        let what = format!(
+            "it is a hard link to {first}, which layers do not support: copy the file, or create a symbolic link"
+        );
         return Err(ImportError::Tree { path, what });
     }
     let after: Vec<Found> = all.into_iter().map(|(_, found)| found).collect();
@@ -133,7 +135,7 @@ fn write(all: &[File], files: &mut KnownFiles<'_>) -> Result<(), Stop> {
     for file in all {
         let placed = place(files, file);
         if let Some(what) = files.unknown() {
-            let what = format!("it depends on {what}, which is not known here");
+            let what = format!("it depends on {what}, which is unknown during the import");
             return Err(Stop::Error(ImportError::Tree { path: file.path.clone(), what }));
         }
         placed.map_err(broken(&file.path)).map_err(Stop::Error)?;
@@ -163,8 +165,10 @@ fn asks(program: &Program<'_>, machine: &Machine<'_>, error: ShellError) -> Resu
     match installs(file) {
         None => Ok(Ended::Asks(script)),
         Some(command) => {
-            let what =
-                format!("it queries the machine ({}), and installs by {command}, which no machine does", error.kind);
+            let what = format!(
+                "it queries the machine ({}), but also runs {command}: move the installation to another script",
+                error.kind
+            );
             Err(ImportError::Tree { path: script, what })
         }
     }

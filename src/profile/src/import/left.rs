@@ -11,7 +11,7 @@ pub(super) fn check(scripts: &[Vec<String>], before: &[Vec<Found>], after: &[Fou
         let Some(script) = scripts.first() else { continue };
         if let Some((path, how)) = changed(scripts, before, after) {
             let what = format!(
-                "it is {how} after the call of {script}, which queries the machine and is left to the first boot, after all changes"
+                "it is {how} after the call of {script}, which queries the machine and therefore runs on the first boot, after all changes: move the call to the end"
             );
             return Err(ImportError::Tree { path, what });
         }

@@ -222,7 +222,7 @@ impl<'a> Machine<'a> {
             true => exists(name),
             false => PATHS.iter().any(|directory| exists(&[directory.as_bytes(), b"/", name].concat())),
         };
-        let what = || format!("the base image does not have the program {}", text(name));
+        let what = || format!("the base image does not contain the program {}", text(name));
         (!self.has_all_programs && !is_there).then(|| Outcome::Refused(what()))
     }
 
@@ -240,14 +240,14 @@ impl<'a> Machine<'a> {
             "systemctl" => self.systemctl(call),
             "cloud-init" if call.args == [b"--version".to_vec()] => {
                 call.stdout.extend_from_slice(b"/usr/bin/cloud-init 25.1.4\n");
-                self.dropped("which way cloud-init is called does not matter here")
+                self.dropped("the image does not depend on the version of cloud-init")
             }
             "cloud-init" if self.begins(call) => self.begin(call),
             "cloud-init" if call.args == [b"clean".to_vec()] || call.args.iter().any(|arg| arg == b"init") => {
-                self.dropped("the image has what it would set up")
+                self.dropped("the image already contains its result")
             }
             "cloud-init" if first(call) == Some(b"status") && !call.is_observed => {
-                self.dropped("nothing is waited for")
+                self.dropped("the import does not wait")
             }
             "dpkg" if call.args == [b"--print-architecture".to_vec()] => {
                 let arch = if self.machine == "aarch64" { "arm64" } else { "amd64" };
@@ -255,13 +255,13 @@ impl<'a> Machine<'a> {
                 Outcome::Status(0)
             }
             "hostnamectl" if matches!(call.args, [verb, name] if is_renaming(verb, name)) => {
-                self.note(StatementClass::UserData, "cloud-init gives the machine its name")
+                self.note(StatementClass::UserData, "cloud-init sets the host name")
             }
             "hostnamectl" => Outcome::Unsupported("a name other than that in /etc/machine-name".to_owned()),
             "lsb_release" => return self.lsb_release(call),
             "modprobe" => self.modprobe(call),
             "netplan" if matches!(first(call), Some(b"apply" | b"generate")) => {
-                self.dropped("each boot sets up the network")
+                self.dropped("each boot configures the network")
             }
             "sysctl" => self.sysctl(call),
             "sudo" => return sudo(call),
@@ -269,7 +269,7 @@ impl<'a> Machine<'a> {
                 let args = call.args.iter().map(|arg| text(arg));
                 let words = std::iter::once("/usr/sbin/update-ca-certificates".to_owned()).chain(args).collect();
                 self.effects.commands.push(words);
-                self.note(StatementClass::FirstBoot, "it has to look at all certificates of the image")
+                self.note(StatementClass::FirstBoot, "it processes all certificates of the image")
             }
             "sleep" => return self.sleep(call),
             "touch" if arguments::sets_time(call.args) => {
@@ -291,9 +291,11 @@ impl<'a> Machine<'a> {
             | "mount"
             | "umount"
             | "blkid" => Outcome::Deferred("it queries or changes the running machine".to_owned()),
-            "reboot" | "shutdown" | "poweroff" => Outcome::Refused("an image has no machine to stop".to_owned()),
+            "reboot" | "shutdown" | "poweroff" => {
+                Outcome::Refused("no machine runs during the import: remove the command".to_owned())
+            }
             name if COMPILED.contains(&name) => {
-                Outcome::Deferred(format!("{name} is a compiled program, which only a machine runs"))
+                Outcome::Deferred(format!("{name} is a compiled program, which only a machine can run"))
             }
             _ => return None,
         })
@@ -304,7 +306,7 @@ impl<'a> Machine<'a> {
             [option] if option == b"-cs" => "trixie\n",
             [option] if option == b"-is" || option == b"-si" => "Debian\n",
             [option] if option == b"-rs" => "13\n",
-            _ => return Some(Outcome::Unsupported("these arguments".to_owned())),
+            _ => return Some(Outcome::Unsupported("this call".to_owned())),
         };
         call.stdout.extend_from_slice(text.as_bytes());
         Some(Outcome::Status(0))
@@ -332,14 +334,14 @@ impl<'a> Machine<'a> {
             name.is_some_and(|name| !name.contains('/')) && call.files.lookup(path.as_bytes(), Follow::Yes).is_ok()
         };
         match args.split_first() {
-            Some((option, [])) if option == "--system" => self.dropped("each boot sets what /etc/sysctl.d says"),
+            Some((option, [])) if option == "--system" => self.dropped("each boot applies /etc/sysctl.d"),
             Some((option, paths)) if option == "-p" && !paths.is_empty() && paths.iter().all(is_read) => {
-                self.dropped("each boot sets what /etc/sysctl.d says")
+                self.dropped("each boot applies /etc/sysctl.d")
             }
             Some((option, _)) if option == "-p" => {
-                Outcome::Unsupported("-p for anything but files in /etc/sysctl.d, which each boot reads,".to_owned())
+                Outcome::Unsupported("-p with a file outside /etc/sysctl.d, which boots do not read,".to_owned())
             }
-            _ => Outcome::Deferred("sysctl is a compiled program, which only a machine runs".to_owned()),
+            _ => Outcome::Deferred("sysctl is a compiled program, which only a machine can run".to_owned()),
         }
     }
 
@@ -348,9 +350,9 @@ impl<'a> Machine<'a> {
         *count = count.saturating_add(1);
         if *count > MAX_SLEEPS {
             self.is_broken = self.failed.is_some();
-            return Some(Outcome::Refused("it waits for something that does not happen here".to_owned()));
+            return Some(Outcome::Refused("it waits for an event that does not occur during the import".to_owned()));
         }
-        Some(self.dropped("nothing is waited for"))
+        Some(self.dropped("the import does not wait"))
     }
 }
 
@@ -362,7 +364,7 @@ impl Commands for Machine<'_> {
             // What it would read is read.
             (call.stdin)();
             if self.begins(call) {
-                return Some(Outcome::Unsupported("a rule for what begins the provisioning".to_owned()));
+                return Some(Outcome::Unsupported("a rule for the command that starts the provisioning".to_owned()));
             }
             if self.effects.commands.len() > commands {
                 self.left.push(Vec::new());

@@ -102,7 +102,7 @@ impl Phases {
         if !compared.is_empty() || (!runtime.is_empty() && file.compared.contains(".")) {
             let fields = if compared.is_empty() { runtime.into_iter().collect() } else { compared };
             return Err(ImportError::Message(message!(
-                "{path}: a template compares .{}, which only machines know, or what may be it",
+                "{path}: a template compares .{}, whose value only machines know: test only whether it is set",
                 fields.join(", .")
             )));
         }
@@ -113,7 +113,8 @@ impl Phases {
         };
         let earlier = self.files().find(|other| other.path == *path);
         if self.templates.contains_key(path) && earlier.is_some_and(|other| other.text != file.on_machine()) {
-            let what = "both phases write it, and only machines know the first one".to_owned();
+            let what =
+                "both phases write it, the first one with a value that only machines know: use two paths".to_owned();
             return Err(ImportError::Tree { path: path.clone(), what });
         }
         self.templates.remove(path);
@@ -131,7 +132,9 @@ impl Phases {
         if let Some(name) =
             std::iter::once(&unit.name).chain(unit.drop_ins.iter().map(|(name, _)| name)).find(|name| !is_name(name))
         {
-            let what = "a unit and its drop-ins have plain names with an ending".to_owned();
+            let what =
+                "not a valid name of a unit or drop-in: use plain characters and a suffix such as .service or .conf"
+                    .to_owned();
             return Err(ImportError::Tree { path: vmbake_common::escape::line(name), what });
         }
         let path = format!("{UNITS}/{}", unit.name);
@@ -139,7 +142,7 @@ impl Phases {
         let drop_ins = unit.drop_ins.iter().map(|(name, text)| (format!("{path}.d/{name}"), text));
         for (path, text) in texts.chain(drop_ins) {
             if text.contains("{{") || runtime::has_private_use(text) {
-                let what = "a unit of `units` must not be a template".to_owned();
+                let what = "templates are not supported in `units`: write the unit as one of `files`".to_owned();
                 return Err(ImportError::Tree { path, what });
             }
             self.put(at, path, 0o644, text.clone());
@@ -215,7 +218,7 @@ impl Phases {
                 let fields: Vec<&str> =
                     named.filter(|field| RUNTIME.iter().any(|value| value.field == *field)).collect();
                 Err(ImportError::Message(message!(
-                    "{path} does different things with and without .{}, and vmbake runs it when the image is made",
+                    "{path} tests whether .{} is set, and the import runs it: move the test to a file that the first boot writes",
                     fields.join(", .")
                 )))
             }

@@ -85,10 +85,10 @@ impl Rules {
             }
             let program = first_boot.as_ref().map(|words| words.first().map_or("", String::as_str));
             if program.is_some_and(|program| !program.starts_with('/')) {
-                return Err(wrong(format!("{command}: `first_boot` is an absolute path and arguments")));
+                return Err(wrong(format!("{command}: expected an absolute path and arguments in `first_boot`")));
             }
             if command.trim_matches(['*', ' ']).is_empty() {
-                return Err(wrong("a `command` of nothing but `*` would stand for all".to_owned()));
+                return Err(wrong("a `command` of only `*` would match all commands".to_owned()));
             }
         }
         Ok(rules)

@@ -69,7 +69,7 @@ fn files_of_an_archive_have_the_owners_that_tar_gives_them() {
         assert_eq!(found["downloads"]["t"]["install"]["extract"], expected, "{options} {after}");
     }
     for (directory, after, expected) in [
-        ("/opt/d", "chown -R root /opt/d", "the user alone of files that keep their groups"),
+        ("/opt/d", "chown -R root /opt/d", "changing only the user, while members"),
         ("/opt/d", "chown root:root /opt/d/x", "the file /opt/d/x"),
         ("/etc/d", "chown -R root:root /etc/d", "the entries of /etc/d"),
     ] {
@@ -85,28 +85,28 @@ fn what_programs_do_otherwise_is_refused() {
     let private = format!("mkdir -m 700 /opt/d; {FETCH}; tar -xzf /opt/t -C /opt/d");
     let listing = format!("mkdir /opt/d; {FETCH}; tar -xzvf /opt/t -C /opt/d > /opt/list");
     for (script, expected) in [
-        (tar.as_str(), "tar with the umask 077, where the bake has 022"),
-        (private.as_str(), "/opt/d: it has the mode 0700 only if neither the base nor an archive has it"),
+        (tar.as_str(), "tar with the umask 077 instead of 022"),
+        (private.as_str(), "/opt/d: it has the mode 0700 only if it does not exist before"),
         (listing.as_str(), "the text {{ output-of-tar }}"),
-        ("umask 077; mkdir -p /etc/a", "/etc/a: it has the mode 0700 only if neither the base nor an archive has it"),
+        ("umask 077; mkdir -p /etc/a", "/etc/a: it has the mode 0700 only if it does not exist before"),
         ("umask 077; sudo touch /opt/x", "the umask 077, which sudo changes"),
         ("umask 0; sudo mkdir -p /opt/x", "the umask 000, which sudo changes"),
-        ("exec 3> /opt/x; sudo sh -c 'echo a >&3'", "a descriptor above 2 that is open, and that sudo closes"),
-        ("exec {fd}> /opt/x; sudo touch /opt/y", "a descriptor above 2 that is open, and that sudo closes"),
-        ("sudo cat <(echo a) > /opt/x", "a descriptor above 2 that is open, and that sudo closes"),
+        ("exec 3> /opt/x; sudo sh -c 'echo a >&3'", "an open descriptor above 2, which sudo closes"),
+        ("exec {fd}> /opt/x; sudo touch /opt/y", "an open descriptor above 2, which sudo closes"),
+        ("sudo cat <(echo a) > /opt/x", "an open descriptor above 2, which sudo closes"),
         ("systemctl enable ssh 2> /opt/log", "the text {{ messages-of-systemctl }}"),
         ("apt-get update > /dev/null 2>> /opt/log", "the text {{ messages-of-apt-get }}"),
         ("{ curl -o /opt/t https://h.example/t; } 2> /opt/log", "the text {{ messages-of-curl }}"),
         ("systemctl enable ssh 2>&1 | tee /opt/log", "the text {{ messages-of-systemctl }}"),
-        ("cd /opt; echo a > t; wget https://h.example/t", "wget without -O onto the existing file t"),
-        ("cd /opt; wget https://h.example/t; wget https://h.example/t", "wget without -O onto the existing file t"),
-        ("cd /opt; wget 'https://h.example/t?a=b'", "with no plain name at its end"),
-        ("cd /opt; wget https://h.example/a%20b", "with no plain name at its end"),
-        ("cd /opt; curl -O https://h.example", "with no plain name at its end"),
-        ("cd /opt; curl -O https://h.example/", "with no plain name at its end"),
+        ("cd /opt; echo a > t; wget https://h.example/t", "wget without -O for the existing file t"),
+        ("cd /opt; wget https://h.example/t; wget https://h.example/t", "wget without -O for the existing file t"),
+        ("cd /opt; wget 'https://h.example/t?a=b'", "which does not end with a plain name"),
+        ("cd /opt; wget https://h.example/a%20b", "which does not end with a plain name"),
+        ("cd /opt; curl -O https://h.example", "which does not end with a plain name"),
+        ("cd /opt; curl -O https://h.example/", "which does not end with a plain name"),
         ("cd /opt; curl -o t -o u https://h.example/t", "more than one output file"),
         ("cd /opt; curl -O -o u https://h.example/t", "more than one output file"),
-        ("cd /opt; curl -o t 'https://h.example/t[1-2]'", "an address with brackets or braces"),
+        ("cd /opt; curl -o t 'https://h.example/t[1-2]'", "a URL with brackets or braces"),
         (
             "mkdir /opt/d; cd /opt; curl -o t https://h.example/t; tar -xzf t -C /opt -C d",
             "more than one archive or directory",
@@ -121,12 +121,15 @@ fn what_programs_do_otherwise_is_refused() {
         ("apt-get install -y -oAPT::Default-Release=sid jq", "-oAPT::Default-Release=sid is not supported"),
         (
             "echo 'APT::Install-Recommends \"0\";' > /etc/apt/apt.conf.d/9x; apt-get install -y jq",
-            "this setting is not applied: APT::Install-Recommends",
+            "remove this setting, which is not applied: APT::Install-Recommends",
         ),
-        ("echo 'Package: jq' > /etc/apt/preferences.d/jq; apt-get install -y jq", "this setting is not applied: pins"),
+        (
+            "echo 'Package: jq' > /etc/apt/preferences.d/jq; apt-get install -y jq",
+            "remove this setting, which is not applied: package pins",
+        ),
         ("export PATH=/opt/bin:$PATH; sudo tool || true", "a PATH other than that of sudo"),
-        ("sudo printf '%q' 'a b' > /opt/x", "printf as a program"),
-        ("sudo echo -e a > /opt/x", "echo as a program"),
+        ("sudo printf '%q' 'a b' > /opt/x", "the program printf"),
+        ("sudo echo -e a > /opt/x", "the program echo"),
     ] {
         let error = run(script, &[], &json!({})).expect_err(script).to_string();
         assert!(error.contains(expected), "{script}\n{error}");

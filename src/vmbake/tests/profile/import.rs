@@ -132,7 +132,7 @@ fn fetched_files_become_downloads_with_their_proofs() {
         "for i in $(seq 1001); do curl -fLo /opt/$i https://h.example/$i/x; echo '{sum}  /opt/'$i | sha256sum -c; done"
     );
     let error = run(&many, &[], &json!({})).unwrap_err().to_string();
-    assert!(error.contains("more than 1000 files that are fetched are called x"), "{error}");
+    assert!(error.contains("more than 1000 downloads are named x"), "{error}");
     let pinned = json!({"downloads": {"https://h.example/tool": {"sha256": sum}}});
     let found = layer("curl -fLo /opt/tool https://h.example/tool", &[], &pinned);
     assert_eq!(found["downloads"]["tool"]["sha256"], sum);
@@ -295,7 +295,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("apt-get upgrade -y", "an image changes by being baked again"),
     ("apt-get remove -y jq", "remove is not supported"),
     ("apt-get install -y 'a b'", "the package a b is not supported"),
-    ("reboot", "an image has no machine to stop"),
+    ("reboot", "no machine runs during the import"),
     ("rm -f /etc/fstab", "the result depends on the file /etc/fstab, which is not known here"),
     ("sed -i s/a/b/ /etc/ssh/sshd_config", "the file /etc/ssh/sshd_config"),
     ("echo x >> /etc/hosts", "the file /etc/hosts"),
@@ -303,23 +303,26 @@ const REFUSED: &[(&str, &str)] = &[
     ("command -v odd || true", "the program odd"),
     ("echo x >> /etc/passwd", "the file /etc/passwd"),
     ("echo 'deb x' > /etc/apt/sources.list.d/x.list", "adds a package repository whose key is not pinned"),
-    ("curl -fLo /opt/x https://h.example/x", "https://h.example/x is put to /opt/x, and nothing"),
-    ("curl -fLo /opt/x http://h.example/x", "an address without https"),
-    ("curl -fLo /opt/x {{ .ServerURL }}/x", "this address of the API server is not supported"),
+    ("curl -fLo /opt/x https://h.example/x", "nothing verifies the download of https://h.example/x to /opt/x"),
+    ("curl -fLo /opt/x http://h.example/x", "a URL without https"),
+    ("curl -fLo /opt/x {{ .ServerURL }}/x", "this URL of the API server is not supported"),
     ("false", "setup:3: `false`: fails with status 1"),
     ("until false; do sleep 1; done", "fails with status 1"),
     ("while :; do :; done", "more than 1000000"),
     ("sleep 1 &", "a command in the background is not supported"),
     ("if [ {{ .ServerURL }} = x ]; then :; fi", "the text"),
     ("echo {{ .InitialTaints }} | grep -q a || true", "the text"),
-    ("{{ if .InitialTaints }}apt-get install -y jq{{ end }}", "with and without .InitialTaints"),
+    ("{{ if .InitialTaints }}apt-get install -y jq{{ end }}", "tests whether .InitialTaints is set"),
     ("chown 1000 /opt", "the file /opt,"),
     ("touch /opt/x; chown 1000 /opt/x", "/opt/x: owned by a user other than root"),
     ("mkfifo /opt/x", "the command is not known"),
-    ("touch -d @1700000000 /opt/x", "setup:3: `touch -d @1700000000 /opt/x`: is refused: layers do not store file times"),
+    (
+        "touch -d @1700000000 /opt/x",
+        "setup:3: `touch -d @1700000000 /opt/x`: is refused: layers do not store file times",
+    ),
     ("touch /opt/x; touch -t 202601010000 /opt/x || true", "layers do not store file times"),
     ("cp -p /etc/environment /opt/x", "the time of /opt/x"),
-    ("touch /opt/x; chmod 4755 /opt/x", "/opt/x: it has set-id bits"),
+    ("touch /opt/x; chmod 4755 /opt/x", "/opt/x: it has a set-user-ID, set-group-ID or sticky bit"),
     ("date > /opt/x", "the result depends on the time"),
     ("[ -n \"${SUDO_USER:-}\" ] || touch /opt/x", "the variable SUDO_USER"),
     ("sh -c 'echo $LANG > /opt/x'", "the variable LANG"),
@@ -353,7 +356,7 @@ fn files_of_a_profile_may_not_be_more_than_files() {
             ("/opt/x", "ca: {{ .KubernetesCACert }}"),
             "/opt/x: a multi-line value that only machines know is surrounded by other text",
         ),
-        (("/opt/x", "a {{ if .InitialTaints }}b{{ end }} c\u{e000}"), "characters of private use"),
+        (("/opt/x", "a {{ if .InitialTaints }}b{{ end }} c\u{e000}"), "private-use characters"),
         (
             ("/opt/x", "{{ range .ClusterDNSIPs }}{{ . }},{{ end }}"),
             "/opt/x: .ClusterDNSIPs is not written in the same whole lines",
@@ -365,7 +368,7 @@ fn files_of_a_profile_may_not_be_more_than_files() {
     // Scripts that query the machine install nothing there.
     let files = [("/opt/x", "#!/bin/sh\nip route\napt-get install -y jq\n")];
     let error = run("/opt/x", &files, &json!({})).unwrap_err().to_string();
-    assert!(error.starts_with("/opt/x: it queries the machine") && error.contains("installs by apt-get"), "{error}");
+    assert!(error.starts_with("/opt/x: it queries the machine") && error.contains("also runs apt-get"), "{error}");
     // A script that is sourced asks as part of another one, and cannot be left to the machine alone.
     let error = run(". /opt/x", &[("/opt/x", "ip route > /opt/route\n")], &json!({})).unwrap_err().to_string();
     assert!(error.contains("/opt/x") && error.contains("ip route"), "{error}");
@@ -373,7 +376,7 @@ fn files_of_a_profile_may_not_be_more_than_files() {
     let files = [("/opt/x", "#!/bin/sh\nip route\n")];
     for script in ["/opt/x || true", "a=$(/opt/x)", "if /opt/x; then :; fi"] {
         let error = run(script, &files, &json!({})).unwrap_err().to_string();
-        assert!(error.contains("whose result decides"), "{script}\n{error}");
+        assert!(error.contains("whose result the profile uses"), "{script}\n{error}");
     }
 }
 
@@ -419,7 +422,7 @@ fn a_version_stands_for_one_content() {
     lock.admit(&imported.instance).unwrap();
     let changed = run("apt-get install -y jo", &[], &json!({})).unwrap();
     let error = lock.admit(&changed.instance).unwrap_err();
-    assert!(error.to_string().contains("example-debian v1.0.0 was imported with other content"), "{error}");
+    assert!(error.to_string().contains("example-debian v1.0.0 was imported with different content"), "{error}");
     assert!(matches!(lock.instance("other"), Err(ImportError::NoInstance { .. })));
     fs::write(folder.path().join("profile.lock.json"), "{\"schema\": 2, \"profiles\": {}, \"instances\": {}}").unwrap();
     assert!(Lock::open(folder.path()).unwrap_err().to_string().contains("expected schema 1, found 2"));
@@ -459,7 +462,8 @@ fn systems_and_providers_are_those_of_the_table() {
     let error = import(request).unwrap_err();
     assert!(matches!(error, ImportError::Untested { .. }), "{error}");
     assert!(
-        error_report::hint(&error).is_some_and(|hint| hint.contains("the nearest that is: debian-13 at")),
+        error_report::hint(&error)
+            .is_some_and(|hint| hint.contains("use the closest tested combination, debian-13 at")),
         "{error}"
     );
 }
@@ -477,7 +481,7 @@ fn rules_say_one_thing_each() {
         ),
         ("{\"statements\": [{\"command\": \"x\", \"drop\": \"a\", \"user_data\": \"b\"}]}", "found 2"),
         ("{\"statements\": [{\"command\": \"x\", \"first_boot\": [\"x\"]}]}", "an absolute path"),
-        ("{\"statements\": [{\"command\": \" * \", \"drop\": \"a\"}]}", "would stand for all"),
+        ("{\"statements\": [{\"command\": \" * \", \"drop\": \"a\"}]}", "would match all commands"),
     ] {
         fs::write(&path, text).unwrap();
         let error = Rules::open(std::slice::from_ref(&path)).unwrap_err().to_string();
@@ -498,7 +502,7 @@ fn values_of_a_fetched_file_are_no_copies_of_it() {
             Ok(imported) => panic!("{script}: {}", document(&imported)),
             Err(error) => error.to_string(),
         };
-        assert!(error.starts_with("/opt/u: it is made of files that are fetched"), "{script}: {error}");
+        assert!(error.starts_with("/opt/u: its contents come from downloaded files"), "{script}: {error}");
     }
     let found = layer(&format!("{fetch}cat /opt/t > /opt/u; rm /opt/t"), &[], &json!({}));
     assert_eq!(found["downloads"]["t"]["install"]["path"], "/opt/u", "{found}");

@@ -78,7 +78,7 @@ fn a_line_that_fails_stops_the_import() {
     assert!(error.starts_with("provisioningConfig.runcmd:1"), "{error}");
     for line in ["echo $? > /opt/f", "echo $- > /opt/f", "echo $0 > /opt/f"] {
         let error = both(NONE, (&[], &[], &["systemctl start ssh", line])).unwrap_err().to_string();
-        assert!(error.contains("is not supported here: write a script of `files`"), "{error}");
+        assert!(error.contains("is not supported in commands: move the command to a script in `files`"), "{error}");
     }
 }
 
@@ -150,14 +150,14 @@ fn the_first_boot_calls_scripts_as_they_were_called() {
         ("export N=1; /opt/asks", "with the variable N"),
         ("export PATH=/opt:$PATH; /opt/asks", "with the variable PATH"),
         ("umask 077; /opt/asks", "called with the umask 077"),
-        ("/opt/asks <<E\nx\nE", "with an input"),
-        ("echo x | /opt/asks", "with an input"),
-        ("/opt/asks > /opt/log", "whose result decides"),
-        ("/opt/asks 2> /opt/log", "with its errors in a file or pipe"),
-        ("{ /opt/asks; } 2>> /opt/log", "with its errors in a file or pipe"),
-        ("exec 2> /opt/log; /opt/asks", "with its errors in a file or pipe"),
+        ("/opt/asks <<E\nx\nE", "with input on stdin"),
+        ("echo x | /opt/asks", "with input on stdin"),
+        ("/opt/asks > /opt/log", "whose result the profile uses"),
+        ("/opt/asks 2> /opt/log", "with stderr redirected"),
+        ("{ /opt/asks; } 2>> /opt/log", "with stderr redirected"),
+        ("exec 2> /opt/log; /opt/asks", "with stderr redirected"),
         ("exec 3> /opt/log; /opt/asks", "with an open descriptor above 2"),
-        ("sed -i 1d /opt/asks; sh -c /opt/asks", "without an interpreter in its first line"),
+        ("sed -i 1d /opt/asks; sh -c /opt/asks", "without an interpreter line (#!)"),
         ("/opt/asks; /opt/asks", "a second time"),
         ("for i in 1 2; do /opt/asks; done", "a second time"),
         ("set +e; /opt/asks; echo $? > /opt/status", "the exit status of `/opt/asks`"),

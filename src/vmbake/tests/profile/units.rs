@@ -53,7 +53,7 @@ fn units_whose_start_does_more_are_refused() {
         (
             "systemctl start u",
             vec![(own, plain), ("/etc/systemd/system/u.service.d/a.conf", "[Service]\nUser=a\n")],
-            "a start that /etc/systemd/system/u.service.d changes",
+            "a unit whose start /etc/systemd/system/u.service.d changes",
         ),
         (
             "systemctl start u",
@@ -68,7 +68,7 @@ fn units_whose_start_does_more_are_refused() {
         (
             "systemctl start u",
             vec![(own, "[Unit]\nConditionPathExists=/a\n[Service]\nType=oneshot\nExecStart=/opt/s\n")],
-            "ConditionPathExists=/a of a unit that is started",
+            "ConditionPathExists=/a in a unit that scripts start",
         ),
         (
             "systemctl start u",
@@ -76,7 +76,7 @@ fn units_whose_start_does_more_are_refused() {
                 (own, "[Unit]\nRequires=v.service\n[Service]\nType=oneshot\nExecStart=/opt/s\n"),
                 ("/etc/systemd/system/v.service", plain),
             ],
-            "a start that also starts v.service, a unit of the profile,",
+            "a unit whose start also starts v.service, a unit of the profile,",
         ),
         (
             "systemctl enable v; systemctl start u",
@@ -97,7 +97,7 @@ fn units_whose_start_does_more_are_refused() {
         (
             "systemctl start u@a",
             vec![("/etc/systemd/system/u@.service", plain)],
-            "/etc/systemd/system/u@.service: a unit that",
+            "/etc/systemd/system/u@.service and not /etc/systemd/system/u@a.service",
         ),
         (
             "systemctl start u",
@@ -108,30 +108,30 @@ fn units_whose_start_does_more_are_refused() {
         (
             "systemctl start u; echo '[Service]' > /etc/systemd/system/u.service",
             vec![(own, plain)],
-            "it is changed after it was run",
+            "it is changed after it was started",
         ),
         (
             "systemctl start u; echo '#' >> /etc/systemd/system/u.service; systemctl start u",
             vec![(own, plain)],
-            "which was changed after it was run",
+            "which was changed after its start",
         ),
         ("for i in 1 2 3 4 5 6; do systemctl start u; done", vec![(own, plain)], "for the sixth time"),
         (
             "echo 'touch /opt/x' > /opt/bare; chmod +x /opt/bare; systemctl start u",
             vec![(own, "[Service]\nType=oneshot\nExecStart=/opt/bare\n")],
-            "/opt/bare, which names no interpreter, so that systemd does not run it",
+            "/opt/bare, which lacks the interpreter line (#!) that systemd needs",
         ),
         (
             ": > /opt/bare; chmod +x /opt/bare; systemctl start u",
             vec![(own, "[Service]\nType=oneshot\nExecStartPre=/opt/bare\nExecStart=/opt/s\n")],
-            "/opt/bare, which names no interpreter",
+            "/opt/bare, which lacks the interpreter line",
         ),
         (
             "echo 'A=\"b c\"' > /etc/environment; systemctl start u",
             vec![(own, "[Service]\nType=oneshot\nEnvironmentFile=-/etc/environment\nExecStart=/opt/s\n")],
-            "reading an /etc/environment",
+            "an /etc/environment with quotes",
         ),
-        ("systemctl mask u || true", vec![(own, plain)], "masks no such unit"),
+        ("systemctl mask u || true", vec![(own, plain)], "does not mask such units"),
         ("systemctl mask a; systemctl enable a || true", vec![], "a.service is masked"),
         (
             "systemctl start u",

@@ -185,8 +185,8 @@ const DEPENDS: &[(&str, &str)] = &[
         "the exit status of `systemctl stop ufw`",
     ),
     ("set +e; modprobe overlay; case $? in 0) touch /opt/x;; esac", "the exit status of `modprobe overlay`"),
-    ("sysctl -p", "-p for anything but files in /etc/sysctl.d"),
-    ("touch /opt/x.conf; sysctl -p /opt/x.conf", "-p for anything but files in /etc/sysctl.d"),
+    ("sysctl -p", "-p with a file outside /etc/sysctl.d"),
+    ("touch /opt/x.conf; sysctl -p /opt/x.conf", "-p with a file outside /etc/sysctl.d"),
     // State.
     ("systemctl is-active ssh || true", "it queries the running machine"),
     ("if systemctl is-enabled -q ssh; then touch /opt/x; fi", "it queries the running machine"),
@@ -210,14 +210,14 @@ const DEPENDS: &[(&str, &str)] = &[
     ("mkdir /opt/d; ARCHIVE; mv /opt/d /opt/e", "the entries of /opt/d"),
     ("mkdir /opt/d; ARCHIVE; rm -rf /opt/d", "the entries of /opt/d"),
     ("mkdir /opt/d; ARCHIVE; chown -R 1000 /opt/d", "the entries of /opt/d"),
-    ("mkdir /opt/d; ln -s d /opt/l; D=/opt/l; ARCHIVE", "a path through links"),
-    ("ARCHIVE", "a path through links, or one that is not a directory: /opt/d"),
+    ("mkdir /opt/d; ln -s d /opt/l; D=/opt/l; ARCHIVE", "a path that contains symbolic links"),
+    ("ARCHIVE", "a path that contains symbolic links or is not a directory: /opt/d"),
     ("/opt/asks; [ -e /opt/address ] || true", "the file /opt/address"),
     // What is fetched stays as it is.
-    ("FETCH; echo more >> /opt/t", "/opt/t: it is made of files that are fetched"),
-    ("FETCH; cat /opt/t /opt/t > /opt/u", "/opt/u: it is made of files that are fetched"),
-    ("FETCH; echo \"$(cat /opt/t)\" > /opt/u", "/opt/u: it is made of files that are fetched"),
-    ("FETCH; { echo '#!/bin/sh'; cat /opt/t; } > /opt/u", "/opt/u: it is made of files that are fetched"),
+    ("FETCH; echo more >> /opt/t", "/opt/t: its contents come from downloaded files"),
+    ("FETCH; cat /opt/t /opt/t > /opt/u", "/opt/u: its contents come from downloaded files"),
+    ("FETCH; echo \"$(cat /opt/t)\" > /opt/u", "/opt/u: its contents come from downloaded files"),
+    ("FETCH; { echo '#!/bin/sh'; cat /opt/t; } > /opt/u", "/opt/u: its contents come from downloaded files"),
     ("FETCH; sed -i s/a/b/ /opt/t", "the text"),
     ("FETCH; truncate -s 0 /opt/t", "the command is not known"),
     ("FETCH; while read -r x; do printf %s \"$x\"; done < /opt/t > /opt/u", "the text"),
@@ -245,7 +245,7 @@ fn nothing_is_guessed_about_the_base() {
                 let text = error.to_string();
                 let names = ["/usr/local/sbin/setup:", "/usr/bin/sudo:", "/opt/s:"];
                 let has_place = names.iter().any(|name| text.starts_with(name)) && error_report::hint(&error).is_some();
-                if !text.contains(expected) || !(has_place || text.contains("made of files")) {
+                if !text.contains(expected) || !(has_place || text.contains("come from downloaded files")) {
                     wrong.push(format!("{script}\n    {text}"));
                 }
             }
@@ -339,7 +339,10 @@ fn directories_that_may_exist_keep_their_mode() {
 #[test]
 fn a_hard_link_is_not_two_files() {
     let error = run("touch /opt/a; ln /opt/a /opt/b", &[], &json!({})).unwrap_err().to_string();
-    assert_eq!(error, "/opt/b: it is another name of the file /opt/a, and layers have no hard links");
+    assert_eq!(
+        error,
+        "/opt/b: it is a hard link to /opt/a, which layers do not support: copy the file, or create a symbolic link"
+    );
     assert!(run("touch /opt/a; ln /opt/a /opt/b; rm /opt/a", &[], &json!({})).is_ok());
 }
 

@@ -23,16 +23,16 @@ pub(super) fn consumed<'a>(
     for found in changed {
         let done = unit(&found.path).and_then(|unit| effects.done.get(unit));
         if done.is_some_and(|done| found.content != Content::File(done.text.clone().into_bytes())) {
-            let what = "it is changed after it was run: give the two units different names".to_owned();
+            let what = "it is changed after it was started: give the two units different names".to_owned();
             return Err(ImportError::Tree { path: found.path.clone(), what });
         }
         if !parts.own.contains(&found.path) {
             continue;
         }
         if done.is_some() {
-            consumed.insert(found.path.as_str(), "what it starts is done");
+            consumed.insert(found.path.as_str(), "its commands ran during the import");
         } else if effects.scripts.contains(&found.path) && !evaluated.deferred.contains(&found.path) {
-            consumed.insert(found.path.as_str(), "its commands are done");
+            consumed.insert(found.path.as_str(), "it ran during the import");
         }
     }
     let by_left = |found: &Found, path: &str| match &found.content {

@@ -41,13 +41,16 @@ impl Writer<'_> {
             (None, None) => return Err(ImportError::Unproven { url: url.clone(), path: path.to_owned() }),
         }
         if url.contains(['{', '}']) {
-            return Err(ImportError::Tree { path: path.to_owned(), what: format!("the address {url} has braces") });
+            return Err(ImportError::Tree {
+                path: path.to_owned(),
+                what: format!("the URL {url} contains braces: percent-encode them"),
+            });
         }
         let name = file_name(url);
         let taken = |name: &String| self.document.downloads.contains_key(name);
         let mut names = std::iter::once(name.clone()).chain((2..=MAX_ALIKE).map(|number| format!("{name}-{number}")));
         let Some(name) = names.find(|name| !taken(name)) else {
-            let what = format!("more than {MAX_ALIKE} files that are fetched are called {name}");
+            let what = format!("more than {MAX_ALIKE} downloads are named {name}: remove some of them");
             return Err(ImportError::Tree { path: path.to_owned(), what });
         };
         self.document.downloads.insert(name, value);

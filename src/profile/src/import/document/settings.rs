@@ -89,5 +89,5 @@ fn harmless(variable: &str) -> Value {
             format!("'{char}' not in {variable}")
         })
         .collect();
-    json!({"that": tests.join(" and "), "otherwise": format!("{variable} has a character that means something to systemd, a shell or YAML")})
+    json!({"that": tests.join(" and "), "otherwise": format!("{variable} contains a character with a special meaning in systemd, shells or YAML")})
 }

@@ -45,14 +45,14 @@ impl Request {
                 (_, short) if short.starts_with('-') && short.len() > 1 => {
                     Self::letters(program, &short[1..], &mut rest, &mut outputs, &mut by_name)?;
                 }
-                _ if url.is_some() => return Err("more than one address".to_owned()),
+                _ if url.is_some() => return Err("more than one URL".to_owned()),
                 _ => url = Some(arg),
             }
         }
         let url = url.ok_or("no address")?;
         // curl makes several addresses of it.
         if program == "curl" && url.contains(['[', ']', '{', '}']) {
-            return Err("an address with brackets or braces".to_owned());
+            return Err("a URL with brackets or braces".to_owned());
         }
         let is_renamed = program == "wget" && outputs.is_empty();
         if by_name || is_renamed {
@@ -102,7 +102,7 @@ fn remote_name(program: &str, url: &str) -> Result<String, String> {
     match !name.is_empty() && name.bytes().all(is_plain) {
         true => Ok(name.to_owned()),
         false => Err(format!(
-            "a file named by the address {}, with no plain name at its end,",
+            "a file named after the URL {}, which does not end with a plain name,",
             vmbake_common::escape::line(url)
         )),
     }
@@ -157,7 +157,7 @@ impl Extraction {
                 Err("more than one archive or directory".to_owned())
             }
             (true, Some(archive)) => Ok(Self { archive, directory, strip, members, keeps_owners }),
-            _ => Err("anything but unpacking an archive".to_owned()),
+            _ => Err("a call other than --extract with --file".to_owned()),
         }
     }
 }

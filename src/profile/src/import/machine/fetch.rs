@@ -95,13 +95,13 @@ impl Machine<'_> {
             Err(what) => return Outcome::Unsupported(what),
         };
         let (class, reason) = match what {
-            What::Url(_) => (StatementClass::Baked, "the image gets it if it is kept"),
-            What::Provisioning => (StatementClass::Dropped, "the image has what it would set up"),
+            What::Url(_) => (StatementClass::Baked, "in the image unless a later command removes it"),
+            What::Provisioning => (StatementClass::Dropped, "the image already contains its result"),
             What::Kubeconfig => (StatementClass::UserData, "BOOTSTRAP_KUBECONFIG"),
         };
         let is_there = |path: &String| call.files.lookup(&call.path(path.as_bytes()), Follow::No).is_ok();
         if let Some(path) = request.output.as_ref().filter(|path| request.is_renamed && is_there(path)) {
-            return Outcome::Unsupported(format!("wget without -O onto the existing file {path}, which it keeps,"));
+            return Outcome::Unsupported(format!("wget without -O for the existing file {path}, which wget keeps,"));
         }
         let number = self.effects.fetched.len();
         let path = request.output.map(|path| call.path(path.as_bytes()));
@@ -123,7 +123,7 @@ impl Machine<'_> {
     fn source(&self, url: &str) -> Result<What, String> {
         let server = RuntimeValue::of("SERVER_URL").map(RuntimeValue::mark).unwrap_or_default();
         if let Some(path) = url.strip_prefix(&server) {
-            let secret = path.strip_prefix(SECRETS).ok_or("this address of the API server")?;
+            let secret = path.strip_prefix(SECRETS).ok_or("this URL of the API server")?;
             return match self.secrets.iter().position(|known| known == secret) {
                 Some(0) => Ok(What::Provisioning),
                 Some(_) => Ok(What::Kubeconfig),
@@ -137,7 +137,7 @@ impl Machine<'_> {
             Some(rest) if !rest.is_empty() && !is_marked(url.as_bytes()) && !has_token(url.as_bytes()) => {
                 Ok(What::Url(url.to_owned()))
             }
-            _ => Err("an address without https, or one that only machines know".to_owned()),
+            _ => Err("a URL without https, or one that only machines know".to_owned()),
         }
     }
 
@@ -153,7 +153,7 @@ impl Machine<'_> {
         {
             Some(What::Provisioning) => r#".data["cloud-config"]"#,
             Some(What::Kubeconfig) => r#".data["kubeconfig"]"#,
-            _ => return Outcome::Unsupported("anything but a secret of OSM".to_owned()),
+            _ => return Outcome::Unsupported("input other than a secret of OSM".to_owned()),
         };
         if filter != wanted && filter != wanted.replace("[\"", ".").replace("\"]", "") {
             return Outcome::Unsupported(format!("the filter {filter}"));
@@ -176,7 +176,7 @@ impl Machine<'_> {
                 let mark = RuntimeValue::of("BOOTSTRAP_KUBECONFIG").map(RuntimeValue::mark).unwrap_or_default();
                 call.stdout.extend_from_slice(mark.as_bytes());
             }
-            _ => return Some(Outcome::Unsupported("anything but a secret of OSM".to_owned())),
+            _ => return Some(Outcome::Unsupported("input other than a secret of OSM".to_owned())),
         }
         Some(Outcome::Status(0))
     }
@@ -208,7 +208,7 @@ impl Machine<'_> {
             }
         }
         self.effects.lists.insert(list);
-        Some(self.note(StatementClass::Baked, "the bake proves it"))
+        Some(self.note(StatementClass::Baked, "the bake verifies it"))
     }
 
     fn compared(&mut self, program: &str, call: &Call<'_>, line: &str) -> Result<(), String> {
@@ -226,7 +226,7 @@ impl Machine<'_> {
                 "" => self.check_listed(call, &list),
                 name => call.files.read(&call.path(name.as_bytes()), LARGEST).ok().and_then(|text| token_of(&text)),
             };
-            let file = file.ok_or_else(|| format!("a list for which no fetched file is there: {list}"))?;
+            let file = file.ok_or_else(|| format!("the checksum list {list}, whose file was not downloaded,"))?;
             if let Some(fetched) = self.effects.fetched.get_mut(file) {
                 fetched.checksums = Some(list);
             }
@@ -239,7 +239,7 @@ impl Machine<'_> {
                 fetched.sha256 = Some(sum.to_ascii_lowercase());
                 Ok(())
             }
-            _ => Err(format!("a line of the list: {}", vmbake_common::escape::line(line))),
+            _ => Err(format!("the checksum line {}", vmbake_common::escape::line(line))),
         }
     }
 
@@ -266,7 +266,7 @@ impl Machine<'_> {
         };
         let content = call.files.read(&call.path(extraction.archive.as_bytes()), LARGEST);
         let Some(fetched) = content.ok().and_then(|text| token_of(&text)) else {
-            return Outcome::Unsupported("an archive that was not fetched".to_owned());
+            return Outcome::Unsupported("an archive that was not downloaded".to_owned());
         };
         let path = match plain_directory(call, &extraction.directory) {
             Ok(path) => path,
@@ -274,7 +274,7 @@ impl Machine<'_> {
         };
         if call.umask != 0o022 {
             let umask = call.umask;
-            return Outcome::Unsupported(format!("tar with the umask {umask:03o}, where the bake has 022,"));
+            return Outcome::Unsupported(format!("tar with the umask {umask:03o} instead of 022"));
         }
         let absent = call.files.unpack_into(path.as_bytes()).iter().map(|path| text(path)).collect();
         let Extraction { strip, members, keeps_owners, .. } = extraction;
@@ -282,7 +282,7 @@ impl Machine<'_> {
         self.note(StatementClass::Baked, "the bake unpacks it")
     }
 
-    /// `chown -R` to root of what an archive brought: the bake gives it to root, and nothing else is there, or root has it.
+    /// `chown -R` to root of an unpacked archive: the bake sets the owner of its members, and everything else there belongs to root.
     pub(super) fn chown(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
         let [option, owner, operands @ ..] = call.args else { return None };
         let is_root = matches!(&owner[..], b"root" | b"root:" | b"root:root" | b"0" | b"0:" | b"0:0");
@@ -304,11 +304,13 @@ impl Machine<'_> {
         let all = self.effects.unpacked.iter_mut().filter(|unpacked| unpacked.keeps_owners && is_below(unpacked));
         for unpacked in all {
             if matches!(&owner[..], b"root" | b"0") {
-                return Some(Outcome::Unsupported("the user alone of files that keep their groups".to_owned()));
+                return Some(Outcome::Unsupported(
+                    "changing only the user, while members of the archive keep their groups,".to_owned(),
+                ));
             }
             unpacked.keeps_owners = false;
         }
-        Some(self.note(StatementClass::Baked, "the bake gives it to root"))
+        Some(self.note(StatementClass::Baked, "the bake sets the owner root"))
     }
 }
 
@@ -322,7 +324,7 @@ fn plain_directory(call: &Call<'_>, operand: &str) -> Result<String, String> {
         let is_dir = call.files.lookup(plain.as_bytes(), Follow::No).is_ok_and(|node| node.is_dir());
         if name == ".." || !is_dir {
             return Err(format!(
-                "a path through links, or one that is not a directory: {}",
+                "a path that contains symbolic links or is not a directory: {}",
                 vmbake_common::escape::line(operand)
             ));
         }

@@ -58,23 +58,23 @@ impl Machine<'_> {
 /// What of a call the first boot would do otherwise.
 fn differs(call: &mut Call<'_>, path: &str) -> Option<String> {
     if call.is_observed {
-        return Some("and whose result decides what is done".to_owned());
+        return Some("whose result the profile uses".to_owned());
     }
     if call.umask != 0o022 {
-        return Some(format!("called with the umask {:03o}, where the first boot has 022", call.umask));
+        return Some(format!("called with the umask {:03o}, instead of 022 as on the first boot", call.umask));
     }
     if call.are_errors_captured {
-        return Some("with its errors in a file or pipe, where the first boot writes to the journal".to_owned());
+        return Some("with stderr redirected, which the first boot writes to the journal".to_owned());
     }
     if call.has_descriptors {
-        return Some("with an open descriptor above 2, which the first boot does not have".to_owned());
+        return Some("with an open descriptor above 2, which the first boot does not pass".to_owned());
     }
     if !(call.stdin)().is_empty() {
-        return Some("with an input, which the first boot does not have".to_owned());
+        return Some("with input on stdin, which the first boot does not pass".to_owned());
     }
     let script = call.files.read(path.as_bytes(), LARGEST).unwrap_or_default();
     if !script.starts_with(b"#!") {
-        return Some("without an interpreter in its first line, which the first boot needs".to_owned());
+        return Some("without an interpreter line (#!), which the first boot needs".to_owned());
     }
     let lines: Vec<&[u8]> = script.split(|byte| *byte == b'\n').skip(1).collect();
     let script = lines.join(&b'\n');

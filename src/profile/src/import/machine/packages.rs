@@ -40,9 +40,9 @@ impl Machine<'_> {
             }
         }
         match operands.split_first() {
-            Some((verb, [])) if verb == "update" => self.dropped("packages come from manifests"),
+            Some((verb, [])) if verb == "update" => self.dropped("manifests pin the packages"),
             Some((verb, [])) if matches!(verb.as_str(), "clean" | "autoclean") => {
-                self.dropped("no package is left to be cleaned up")
+                self.dropped("the image contains no downloaded packages")
             }
             // Without a terminal, the answer is no.
             Some((verb, [_, ..])) if verb == "install" && !assumes_yes => {
@@ -124,14 +124,14 @@ impl Machine<'_> {
         match verb.as_str() {
             "hold" => {
                 self.effects.held.extend(names);
-                self.note(StatementClass::Baked, "the image holds them")
+                self.note(StatementClass::Baked, "held in the image")
             }
             "unhold" => {
                 let names: BTreeSet<String> = names.collect();
                 self.effects.held.retain(|name| !names.contains(name));
-                self.note(StatementClass::Baked, "the image does not hold them")
+                self.note(StatementClass::Baked, "not held in the image")
             }
-            "manual" => self.dropped("packages of an image change only by a bake"),
+            "manual" => self.dropped("packages change only when an image is baked"),
             other => Outcome::Unsupported(other.to_owned()),
         }
     }
@@ -171,7 +171,7 @@ fn is_plain_option(option: &str) -> bool {
 /// A file of the profile that decides which packages apt installs, or does more than that, with the line.
 pub(in crate::import) fn decides_packages(path: &str, text: &[u8]) -> Option<String> {
     if path == "/etc/apt/preferences" || path.starts_with("/etc/apt/preferences.d/") {
-        return Some("pins of packages".to_owned());
+        return Some("package pins".to_owned());
     }
     if path != "/etc/apt/apt.conf" && !path.starts_with("/etc/apt/apt.conf.d/") {
         return None;

@@ -19,8 +19,9 @@ impl Machine<'_> {
         let lines = &commands.lines;
         let found = lines.iter().find_map(|line| UNLIKE.into_iter().find(|parameter| line.contains(parameter)));
         if let Some(parameter) = found {
-            let what =
-                format!("a command with {parameter} is not supported here: write a script of `files`, and call it");
+            let what = format!(
+                "{parameter} is not supported in commands: move the command to a script in `files`, and call the script"
+            );
             return Err(ImportError::Tree { path: commands.name.to_owned(), what });
         }
         self.entries.extend(lines.iter().flat_map(|line| line.split_ascii_whitespace()).map(str::to_owned));
@@ -52,13 +53,16 @@ impl Machine<'_> {
         for file in &phase.files {
             let placed = place(call.files, file);
             if let Some(what) = call.files.unknown() {
-                return Outcome::Refused(format!("{} depends on {what}, which is not known here", file.path));
+                return Outcome::Refused(format!(
+                    "{} depends on {what}, which is unknown during the import",
+                    file.path
+                ));
             }
             if let Err(error) = placed {
                 return Outcome::Refused(format!("{}: {error}", file.path));
             }
         }
-        self.dropped("the image has what it would set up")
+        self.dropped("the image already contains its result")
     }
 
     /// What a script comes to that another one runs.
@@ -73,7 +77,7 @@ impl Machine<'_> {
             Err(error) => {
                 // The first one knows best.
                 self.failure.get_or_insert(*error);
-                Outcome::Refused(format!("{name} is given up"))
+                Outcome::Refused(format!("{name} cannot be imported"))
             }
         }
     }

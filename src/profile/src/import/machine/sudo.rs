@@ -25,7 +25,7 @@ pub(super) fn sudo(call: &Call<'_>) -> Option<Outcome> {
         return Some(Outcome::Unsupported(format!("the umask {:03o}, which sudo changes,", call.umask)));
     }
     if call.has_descriptors {
-        return Some(Outcome::Unsupported("a descriptor above 2 that is open, and that sudo closes,".to_owned()));
+        return Some(Outcome::Unsupported("an open descriptor above 2, which sudo closes,".to_owned()));
     }
     let path = call.variables.exported().get(b"PATH".as_slice()).cloned();
     let is_usual = |path: &Vec<u8>| path == SECURE_PATH || path == PATH.as_bytes();
@@ -40,7 +40,10 @@ pub(super) fn sudo(call: &Call<'_>) -> Option<Outcome> {
         _ => false,
     };
     if is_other {
-        return Some(Outcome::Unsupported(format!("{} as a program, other than that of the shell,", text(word))));
+        return Some(Outcome::Unsupported(format!(
+            "the program {}, which differs from the shell builtin,",
+            text(word)
+        )));
     }
     if !reads_variables(call, word) {
         return None;

@@ -73,7 +73,7 @@ impl UnitFile {
         if self.section("Service").filter(|(key, _)| *key == "Type").last() != Some(("Type", "oneshot")) {
             return Ok(None);
         }
-        let other = |(key, value): (&str, &str)| Err(format!("{key}={value} of a unit that is started"));
+        let other = |(key, value): (&str, &str)| Err(format!("{key}={value} in a unit that scripts start"));
         if let Some(setting) = self.section("Unit").find(|(key, _)| !UNIT_KEYS.contains(key)) {
             return other(setting);
         }

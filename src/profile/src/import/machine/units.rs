@@ -111,7 +111,7 @@ impl Machine<'_> {
 
     fn systemctl_verb(&mut self, call: &mut Call<'_>, verb: &str, units: Vec<String>, now: bool) -> Outcome {
         match verb {
-            "daemon-reload" | "daemon-reexec" | "reset-failed" => self.dropped("nothing runs yet"),
+            "daemon-reload" | "daemon-reexec" | "reset-failed" => self.dropped("no unit runs during the import"),
             "is-active" | "is-enabled" | "is-failed" | "is-system-running" | "status" | "show" | "cat"
             | "list-units" | "list-unit-files" => Outcome::Deferred("it queries the running machine".to_owned()),
             "reload" => self.reload(&*call.files, &units),
@@ -126,7 +126,7 @@ impl Machine<'_> {
                 let is_active = |unit: &&String| self.effects.done.get(*unit).is_some_and(|done| done.is_active);
                 let active: Vec<String> = units.iter().filter(is_active).cloned().collect();
                 match active.is_empty() {
-                    true => self.dropped("nothing runs yet"),
+                    true => self.dropped("no unit runs during the import"),
                     false => self.start(call, &active, StartVerb::Restart),
                 }
             }
@@ -170,7 +170,7 @@ impl Machine<'_> {
                 self.effects.foreign_stopped.insert(unit.clone());
             }
         }
-        self.dropped("nothing runs yet")
+        self.dropped("no unit runs during the import")
     }
 
     /// Each boot reads the configuration that a running unit would read again. The status says whether the unit runs.
@@ -200,7 +200,7 @@ impl Machine<'_> {
 
     fn mask(&mut self, files: &dyn Files, units: Vec<String>) -> Outcome {
         if let Some(unit) = units.iter().find(|unit| self.is_own(files, unit)) {
-            return Outcome::Refused(format!("{unit} has a file in {UNITS}, and systemctl masks no such unit"));
+            return Outcome::Refused(format!("{unit} has a file in {UNITS}, and systemctl does not mask such units"));
         }
         for unit in units {
             self.effects.enabled.remove(&unit);
@@ -212,7 +212,7 @@ impl Machine<'_> {
 
     fn disable(&mut self, files: &dyn Files, units: Vec<String>, now: bool) -> Outcome {
         if units.iter().all(|unit| unit.rsplit_once('.').is_some_and(|(name, _)| CLOUD_INIT.contains(&name))) {
-            return self.dropped("cloud-init provides the user data of a machine");
+            return self.dropped("machines read their user data with cloud-init");
         }
         if now {
             let outcome = self.stop(files, &units);
@@ -229,7 +229,7 @@ impl Machine<'_> {
             }
         }
         match is_done {
-            true => self.dropped("it is done, and not part of the image"),
+            true => self.dropped("it ran during the import, and is not in the image"),
             false => self.note(StatementClass::Baked, "disabled"),
         }
     }
@@ -250,7 +250,7 @@ impl Machine<'_> {
         }
         if self.running.iter().any(|running| running == unit) {
             return match start {
-                StartVerb::Start => self.dropped("it runs"),
+                StartVerb::Start => self.dropped("it is already running"),
                 _ => Outcome::Unsupported(format!("{} of {unit} while it runs", start.verb())),
             };
         }
@@ -258,11 +258,9 @@ impl Machine<'_> {
         if files.destination(path.as_bytes()).is_err() {
             return match foreign(files, unit) {
                 Some(path) if self.effects.done.contains_key(unit) => {
-                    Outcome::Unsupported(format!("{unit}, which is removed after it was run, or is also {path},"))
+                    Outcome::Unsupported(format!("{unit}, which was removed after its start, or is also {path},"))
                 }
-                Some(path) => Outcome::Unsupported(format!(
-                    "{unit}, whose file is {path}: a unit that a profile starts is a file in {UNITS} and not a template,"
-                )),
+                Some(path) => Outcome::Unsupported(format!("{unit}, whose file is {path} and not {UNITS}/{unit},")),
                 // A unit of the base is started by it.
                 None => {
                     self.effects.foreign_stopped.remove(unit);
@@ -274,13 +272,13 @@ impl Machine<'_> {
             };
         }
         let content = files.read(path.as_bytes(), LARGEST).ok().and_then(|text| String::from_utf8(text).ok());
-        let Some(text) = content else { return Outcome::Unsupported(format!("{unit}, which is not a text,")) };
+        let Some(text) = content else { return Outcome::Unsupported(format!("{unit}, which is not UTF-8,")) };
         if let Some(done) = self.effects.done.get(unit) {
             if done.text != text {
-                return Outcome::Unsupported(format!("{unit}, which was changed after it was run,"));
+                return Outcome::Unsupported(format!("{unit}, which was changed after its start,"));
             }
             if done.is_active && start == StartVerb::Start {
-                return self.dropped("it remains active");
+                return self.dropped("it is already active");
             }
             if done.starts >= MAX_STARTS {
                 return Outcome::Unsupported(format!("{unit} for the sixth time, which systemd may refuse,"));
@@ -295,7 +293,7 @@ impl Machine<'_> {
                 let scripts =
                     self.deferred.iter().filter(|script| mentions(text.as_bytes(), script)).cloned().collect();
                 self.leave(files, scripts);
-                self.note(StatementClass::FirstBoot, "it is started when the machine has its settings")
+                self.note(StatementClass::FirstBoot, "the first boot starts it after applying the settings")
             }
             Err(what) => Outcome::Unsupported(format!("{unit}: {what}")),
         }
@@ -316,15 +314,15 @@ impl Machine<'_> {
             return Ok(None);
         };
         if let Some(path) = amendment(files, unit) {
-            return Err(format!("a start that {path} changes"));
+            return Err(format!("a unit whose start {path} changes"));
         }
         let is_own = |name: &str| self.is_own(files, name) || foreign(files, name).is_some();
         if let Some(other) = file.names("Unit", &["Requires", "Wants"], &is_own) {
-            return Err(format!("a start that also starts {other}, a unit of the profile,"));
+            return Err(format!("a unit whose start also starts {other}, a unit of the profile,"));
         }
         let is_ordered = |name: &str| name != unit && together.iter().any(|other| other == name);
         if let Some(other) = file.names("Unit", &["After", "Before"], &is_ordered) {
-            return Err(format!("a start together with {other}, which it is ordered by,"));
+            return Err(format!("a start together with {other}, which the unit is ordered after or before,"));
         }
         let wants = |other: &&String| {
             let text = files.destination(format!("{UNITS}/{other}").as_bytes()).is_ok();
@@ -333,7 +331,7 @@ impl Machine<'_> {
             other.names("Install", &["RequiredBy", "UpheldBy", "WantedBy"], &|name| name == unit).is_some()
         };
         if let Some(other) = self.effects.enabled.iter().find(wants) {
-            return Err(format!("a start that also starts {other}, a unit of the profile,"));
+            return Err(format!("a unit whose start also starts {other}, a unit of the profile,"));
         }
         if service.has_environment {
             plain_environment(files)?;
@@ -355,7 +353,7 @@ impl Machine<'_> {
         let starts = self.effects.done.get(unit).map_or(0, |done| done.starts).saturating_add(1);
         self.effects.done.insert(unit.to_owned(), Done { text, is_active: service.remains, starts });
         match outcome {
-            Outcome::Status(0) => self.note(StatementClass::Baked, "done here, line by line"),
+            Outcome::Status(0) => self.note(StatementClass::Baked, "its commands ran during the import"),
             other => other,
         }
     }
@@ -363,7 +361,7 @@ impl Machine<'_> {
     fn run_steps(&mut self, files: &mut dyn Files, unit: &str, service: &OneShot) -> Outcome {
         for step in &service.commands {
             if let Some(program) = step.first().filter(|program| lacks_interpreter(&*files, program)) {
-                let what = format!("{unit}: {program}, which names no interpreter, so that systemd does not run it,");
+                let what = format!("{unit}: {program}, which lacks the interpreter line (#!) that systemd needs,");
                 return Outcome::Unsupported(what);
             }
             self.entries.extend(step.iter().cloned());
@@ -418,7 +416,7 @@ fn plain_environment(files: &dyn Files) -> Result<(), String> {
     let text = files.read(b"/etc/environment", LARGEST).unwrap_or_default();
     let is_odd = |line: &[u8]| line.trim_ascii() != line || line.iter().any(|byte| b"\"'\\".contains(byte));
     match text.split(|byte| *byte == b'\n').any(is_odd) {
-        true => Err("reading an /etc/environment with quotes, backslashes or blanks around a line".to_owned()),
+        true => Err("an /etc/environment with quotes, backslashes or blanks around a line".to_owned()),
         false => Ok(()),
     }
 }
