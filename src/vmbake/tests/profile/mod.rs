@@ -5,6 +5,7 @@ mod damaged;
 mod fetches;
 mod golden;
 mod import;
+mod import_refusals;
 mod paths;
 mod phases;
 mod refusals;

@@ -74,7 +74,7 @@ fn commands_of_a_phase_are_one_script() {
 
 #[test]
 fn a_line_that_fails_stops_the_import() {
-    let error = both(NONE, (&[], &[], &["false", "echo x > /opt/f"])).unwrap_err().to_string();
+    let error = both(NONE, (&[], &[], &["test a = b", "echo x > /opt/f"])).unwrap_err().to_string();
     assert!(error.starts_with("provisioningConfig.runcmd:1"), "{error}");
     for line in ["echo $? > /opt/f", "echo $- > /opt/f", "echo $0 > /opt/f"] {
         let error = both(NONE, (&[], &[], &["systemctl start ssh", line])).unwrap_err().to_string();
