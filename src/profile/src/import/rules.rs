@@ -1,4 +1,4 @@
-//! What people say of commands that vmbake does not know, or does otherwise: a document in, the rule for a command out.
+//! Rules for commands that the import does not know, or whose result they replace: a document in, the rule for a command out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,42 +17,42 @@ use vmbake_manifest::package_request::is_like;
 #[serde(deny_unknown_fields, default)]
 #[schemars(title = "rules of a profile's import")]
 pub struct Rules {
-    /// Commands of scripts, the first that fits counts.
+    /// Rules for commands of scripts; the first match applies.
     pub statements: Vec<StatementRule>,
-    /// Package that a script installs -> the package that takes its place, or none with null.
+    /// Replacements of packages that scripts install, by name; null installs none.
     pub packages: BTreeMap<String, Option<String>>,
-    /// Whether packages that scripts install bring what they recommend, where apt would: `false` leaves it out.
+    /// `false` omits recommended packages that apt would install.
     pub recommends: Option<bool>,
-    /// Archive of the sources that packages may come from as well, by the name and with the key that it has there.
+    /// Additional archive for packages, by its name in the sources, which pin its key.
     pub archive: Option<String>,
-    /// Address of a file that scripts fetch -> what proves it.
+    /// Checksums of files that scripts download, by URL.
     pub downloads: BTreeMap<String, DownloadRule>,
-    /// Paths that a new machine does not have, though scripts ask for them.
+    /// Paths that do not exist on a new machine.
     pub absent: BTreeSet<String>,
 }
 
-/// What a command comes to: one of these keys.
+/// The result of a command: one of `drop`, `user_data` and `first_boot`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatementRule {
-    /// The command and its arguments, expanded, a space between them; `*` stands for any characters.
+    /// The command and its arguments, expanded and separated by spaces; `*` matches any characters.
     pub command: String,
-    /// Nothing of it is done, for this reason.
+    /// Ignores the command, for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<String>,
-    /// User data brings it about: how.
+    /// Ignores the command, since user data has the same effect in this way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_data: Option<String>,
-    /// The first boot runs this: an absolute path and arguments.
+    /// Runs this program on the first boot: an absolute path and arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_boot: Option<Vec<String>>,
 }
 
-/// What proves a file.
+/// Checksum of a file.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DownloadRule {
-    /// Its SHA-256.
+    /// SHA-256 in hexadecimal.
     pub sha256: String,
 }
 
