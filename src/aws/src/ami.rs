@@ -12,39 +12,38 @@ mod distribution;
 mod upload;
 mod verify;
 pub mod error;
-pub mod gc;
+mod gc;
 mod identity;
-pub mod request;
-pub mod source;
+pub mod options;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::Aws;
 use crate::{LaunchPermission, MachineImage};
-use vmbake_common::progress::{Event, Progress, counted, human_bytes};
+use vmbake_common::progress::{Event, counted, human_bytes};
 
 use distribution::RegionalImage;
 use error::AmiError;
 use identity::{DISK_DIGEST, Subject};
 use journal::Journal;
+use options::AmiOptions;
 use parent::{Parent, Search, Sent, sent};
-use request::PublishRequest;
 use upload::{Transferred, Upload};
 use verify::Made;
-use vmbake_distribute::publish::blocks::BLOCK;
+use vmbake_distribute::ebs::blocks::BLOCK;
+use vmbake_distribute::publish::{Collection, PublishReport, PublishRequest, Publisher};
 
 /// Maximum time for a snapshot to complete, and for an AMI to become available.
 const AVAILABILITY_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
 /// Example list price of 1,000 block uploads, in US dollars; the actual one depends on the region.
 const USD_PER_1000_PUTS: f64 = 0.006;
 
-/// The result of publishing, or of a dry run.
+/// The result of publishing, or of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PublishReport {
+pub struct AmiReport {
     pub account: String,
     /// The primary region.
     pub region: String,
@@ -82,80 +81,86 @@ pub struct PublishReport {
     pub copies: BTreeMap<String, String>,
 }
 
-/// The account, region and local state used for publishing.
-pub struct PublishContext<'a> {
-    /// The client for the primary region.
-    pub aws: &'a Aws,
-    /// The store, which keeps journals of uploads.
-    pub store: &'a Path,
-    pub progress: &'a Progress,
-}
+impl Publisher for Aws {
+    type Options<'a> = AmiOptions<'a>;
+    type Report = AmiReport;
+    type Error = AmiError;
 
-/// Publishes an image, as far as that has not been done before.
-pub fn publish(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
-    let run = Run::begin(publisher, request)?;
-    let mut report = run.report();
-    let image = match run.found()? {
-        Some(image) => {
-            report.reused = true;
-            image
-        }
-        None => run.make(&mut report)?,
-    };
-    let source =
-        RegionalImage { aws: run.aws.clone(), image: register::until_available(run.aws, image, AVAILABILITY_TIMEOUT)? };
-    run.distribute(source, &mut report)?;
-    Ok(report)
-}
-
-/// Reports what publishing would do, without changing anything.
-pub fn plan(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
-    let run = Run::begin(publisher, request)?;
-    let mut report = run.report();
-    match run.found()? {
-        Some(image) => {
-            report.reused = true;
-            report.set_image(&image);
-        }
-        None => {
-            let encrypted = run.check_account()?;
-            run.may_register()?;
-            match run.completed()? {
-                Some(snapshot) => report.snapshot_id = Some(snapshot),
-                None => {
-                    let (_, list) = run.choose_parent(encrypted, &mut report)?;
-                    report.count(Transferred { blocks: list.len() as u64, resumed: 0 });
-                }
-            }
-        }
+    fn plan(&self, request: &PublishRequest<'_>, options: &AmiOptions<'_>) -> Result<AmiReport, AmiError> {
+        Run::begin(self, request, options)?.plan()
     }
-    Ok(report)
+
+    fn publish(&self, request: &PublishRequest<'_>, options: &AmiOptions<'_>) -> Result<AmiReport, AmiError> {
+        Run::begin(self, request, options)?.publish()
+    }
+
+    fn list(&self, family: &str, keep: usize) -> Result<Collection, AmiError> {
+        gc::list(self, family, keep)
+    }
+
+    fn remove(&self, collection: &mut Collection) -> Result<(), AmiError> {
+        gc::remove(self, collection)
+    }
 }
 
 /// A run of `publish`.
 struct Run<'a> {
     aws: &'a Aws,
-    store: &'a Path,
-    progress: &'a Progress,
     request: &'a PublishRequest<'a>,
+    options: &'a AmiOptions<'a>,
     subject: Subject,
     account: String,
 }
 
 impl<'a> Run<'a> {
-    fn begin(publisher: &PublishContext<'a>, request: &'a PublishRequest<'a>) -> Result<Self, AmiError> {
-        let PublishContext { aws, store, progress } = *publisher;
+    fn begin(aws: &'a Aws, request: &'a PublishRequest<'a>, options: &'a AmiOptions<'a>) -> Result<Self, AmiError> {
         // Fails early without credentials, before reading the image.
         let account = aws.caller()?.account;
-        let subject = Subject::read(request, progress)?;
-        let run = Self { aws, store, progress, request, subject, account };
+        let subject = Subject::read(request, options)?;
+        let run = Self { aws, request, options, subject, account };
         run.check_public()?;
         Ok(run)
     }
 
-    fn report(&self) -> PublishReport {
+    fn publish(&self) -> Result<AmiReport, AmiError> {
+        let mut report = self.report();
+        let image = match self.found()? {
+            Some(image) => {
+                report.reused = true;
+                image
+            }
+            None => self.make(&mut report)?,
+        };
+        let source = RegionalImage { aws: self.aws.clone(), image: register::until_available(self.aws, image, AVAILABILITY_TIMEOUT)? };
+        self.distribute(source, &mut report)?;
+        Ok(report)
+    }
+
+    fn plan(&self) -> Result<AmiReport, AmiError> {
+        let mut report = self.report();
+        match self.found()? {
+            Some(image) => {
+                report.reused = true;
+                report.set_image(&image);
+            }
+            None => {
+                let encrypted = self.check_account()?;
+                self.may_register()?;
+                match self.completed()? {
+                    Some(snapshot) => report.snapshot_id = Some(snapshot),
+                    None => {
+                        let (_, list) = self.choose_parent(encrypted, &mut report)?;
+                        report.count(Transferred { blocks: list.len() as u64, resumed: 0 });
+                    }
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    fn report(&self) -> AmiReport {
         let subject = &self.subject;
-        PublishReport {
+        AmiReport {
             account: self.account.clone(),
             region: self.aws.region().to_owned(),
             name: subject.name.clone(),
@@ -182,16 +187,16 @@ impl<'a> Run<'a> {
     }
 
     /// Creates the AMI.
-    fn make(&self, report: &mut PublishReport) -> Result<MachineImage, AmiError> {
+    fn make(&self, report: &mut AmiReport) -> Result<MachineImage, AmiError> {
         let encrypted = self.check_account()?;
         let Subject { digest, blocks, .. } = &self.subject;
-        let mut journal = Journal::open(self.store, digest, &self.account, self.aws.region())?;
+        let mut journal = Journal::open(self.request.store, digest, &self.account, self.aws.region())?;
         // Another process may have created it while this one waited for the journal.
         if let Some(image) = self.found()? {
             report.reused = true;
             return Ok(image);
         }
-        let verify = |snapshot: &str, made| verify::verify(self.aws, self.request, &self.subject, snapshot, made);
+        let verify = |snapshot: &str, made| verify::verify(self.aws, self.options, &self.subject, snapshot, made);
         let snapshot = match self.completed()? {
             Some(snapshot) => {
                 report.blocks_verified = verify(&snapshot, None)?;
@@ -208,8 +213,8 @@ impl<'a> Run<'a> {
                 snapshot
             }
         };
-        block_list::save(self.store, digest, blocks, self.subject.boot_mode.name(), self.request.kms_key)?;
-        let image = register::register(self.aws, self.request, &self.subject, &snapshot)?;
+        block_list::save(self.request.store, digest, blocks, self.subject.boot_mode.name(), self.options.kms_key)?;
+        let image = register::register(self.aws, self.options, &self.subject, &snapshot)?;
         journal.remove()?;
         Ok(image)
     }
@@ -221,9 +226,9 @@ impl<'a> Run<'a> {
         list: &Sent,
         encrypted: bool,
     ) -> Result<(String, Transferred), AmiError> {
-        let (aws, request, subject) = (self.aws, self.request, &self.subject);
-        let bar = self.progress.bar("sending", 0);
-        let done = Upload { aws, request, subject, parent, sent: list, encrypted }.run(journal, &bar);
+        let (aws, source, options, subject) = (self.aws, self.request.source, self.options, &self.subject);
+        let bar = self.request.progress.bar("sending", 0);
+        let done = Upload { aws, source, options, subject, parent, sent: list, encrypted }.run(journal, &bar);
         bar.finish_and_clear();
         done
     }
@@ -231,23 +236,23 @@ impl<'a> Run<'a> {
     /// Checks the preconditions of later steps before the upload; returns whether the snapshot will be encrypted.
     fn check_account(&self) -> Result<bool, AmiError> {
         register::check_name(self.aws, &self.subject.name, &self.subject)?;
-        let encrypted = self.request.kms_key.is_some() || self.aws.encryption_by_default()?;
+        let encrypted = self.options.kms_key.is_some() || self.aws.encryption_by_default()?;
         Ok(encrypted)
     }
 
     /// Checks early whether the AMI can be public in all regions, if requested.
     fn check_public(&self) -> Result<(), AmiError> {
-        if !self.request.permissions.contains(&LaunchPermission::Group) {
+        if !self.options.permissions.contains(&LaunchPermission::Group) {
             return Ok(());
         }
         let digest = self.subject.digest.to_string();
-        let others = self.request.copies.iter().map(|region| self.aws.in_region(region));
+        let others = self.options.copies.iter().map(|region| self.aws.in_region(region));
         for aws in std::iter::once(self.aws.clone()).chain(others) {
             let refused = |reason| AmiError::Public { region: aws.region().to_owned(), reason };
             if register::find(&aws, &digest)?.is_some_and(|image| image.public) {
                 continue;
             }
-            if self.request.kms_key.is_some() || aws.encryption_by_default()? {
+            if self.options.kms_key.is_some() || aws.encryption_by_default()? {
                 return Err(refused("the snapshot is encrypted"));
             }
             if aws.block_public_access()? == "block-new-sharing" {
@@ -275,17 +280,17 @@ impl<'a> Run<'a> {
     }
 
     /// Chooses the parent and the blocks to upload in addition.
-    fn choose_parent(&self, encrypted: bool, report: &mut PublishReport) -> Result<(Option<Parent>, Sent), AmiError> {
+    fn choose_parent(&self, encrypted: bool, report: &mut AmiReport) -> Result<(Option<Parent>, Sent), AmiError> {
         let search = Search {
             aws: self.aws,
             account: &self.account,
-            store: self.store,
-            choice: self.request.parent,
-            image: self.request.parent_image,
-            kms_key: self.request.kms_key,
+            store: self.request.store,
+            choice: self.options.parent,
+            image: self.options.parent_image,
+            kms_key: self.options.kms_key,
             encrypted,
             threads: self.request.threads,
-            progress: self.progress,
+            progress: self.request.progress,
         };
         let parent = match search.find(&self.subject)? {
             Ok(parent) => Some(parent),
@@ -301,27 +306,27 @@ impl<'a> Run<'a> {
     }
 
     /// Copies, tags, permissions and deprecation; parameters last.
-    fn distribute(&self, source: RegionalImage, report: &mut PublishReport) -> Result<(), AmiError> {
+    fn distribute(&self, source: RegionalImage, report: &mut AmiReport) -> Result<(), AmiError> {
         report.set_image(&source.image);
         report.name.clone_from(&source.image.name);
-        let (copies, made) = distribution::copies(&source, self.request, &self.subject)?;
+        let (copies, made) = distribution::copies(&source, self.options, &self.subject)?;
         report.changes += made;
         report.copies = distribution::by_region(&copies);
-        for image in copies.iter().chain([&source]) {
-            report.changes += distribution::apply_attributes(image, self.request, &self.subject)?;
+        for placed in copies.iter().chain([&source]) {
+            report.changes += distribution::apply_attributes(placed, self.options, &self.subject)?;
         }
-        for image in copies.iter().chain([&source]) {
-            report.changes += distribution::parameters(image, self.request.parameters)?;
+        for placed in copies.iter().chain([&source]) {
+            report.changes += distribution::parameters(placed, self.options.parameters)?;
         }
         Ok(())
     }
 
     fn emit(&self, text: String) {
-        self.progress.emit(Event::Remark { text });
+        self.request.progress.emit(Event::Remark { text });
     }
 }
 
-impl PublishReport {
+impl AmiReport {
     fn count(&mut self, transferred: Transferred) {
         self.blocks_sent = transferred.blocks;
         self.bytes_sent = transferred.blocks * BLOCK;
@@ -333,11 +338,26 @@ impl PublishReport {
         self.snapshot_id = image.snapshots.first().cloned();
     }
 
-    /// The estimated cost, for a dry run.
-    pub fn estimate(&self) -> String {
+    /// The estimated cost of a plan.
+    fn estimate(&self) -> String {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let price = self.blocks_sent as f64 / 1000.0 * USD_PER_1000_PUTS;
         let blocks = counted(self.blocks_sent, "block");
         format!("would upload {blocks}, {}, for about {price:.2} USD by list price", human_bytes(self.bytes_sent))
+    }
+}
+
+impl PublishReport for AmiReport {
+    fn summary(&self) -> String {
+        match &self.image_id {
+            Some(id) if self.reused => format!("{id} exists; {}", counted(self.changes as u64, "change")),
+            Some(_) => format!("{}, {} verified", self.disk_digest, counted(self.blocks_verified, "block")),
+            None => self.estimate(),
+        }
+    }
+
+    fn images(&self) -> Vec<(&str, &str)> {
+        let first = self.image_id.iter().map(|id| (&self.region, id));
+        first.chain(&self.copies).map(|(region, id)| (region.as_str(), id.as_str())).collect()
     }
 }

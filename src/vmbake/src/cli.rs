@@ -43,7 +43,7 @@ mod podplane;
 mod preflight;
 #[cfg(feature = "profile")]
 mod profile;
-#[cfg(feature = "aws")]
+#[cfg(feature = "publish")]
 mod publish;
 mod pull;
 mod push;
@@ -145,7 +145,7 @@ enum Command {
     /// Convert a disk image to another format: for Google Compute Engine, Azure, QEMU
     Convert(convert::ConvertArgs),
     /// Publish a disk image as a machine image in a cloud
-    #[cfg(feature = "aws")]
+    #[cfg(feature = "publish")]
     #[command(subcommand)]
     Publish(publish::PublishCommand),
     /// Prepare baked images for the Podplane command line
@@ -356,7 +356,7 @@ impl Cli {
             Command::Schema(what) => schema::run(&what),
             Command::Inspect(args) => image::inspect(&args),
             Command::Lint(args) => image::lint(&args),
-            #[cfg(feature = "aws")]
+            #[cfg(feature = "publish")]
             Command::Publish(what) => publish::run(&what),
             Command::Preflight(what) => preflight::run(&what),
             Command::Ls(args) => files::ls(&args),

@@ -9,8 +9,8 @@ use crate::{CopyImage, LaunchPermission, MachineImage};
 
 use super::error::AmiError;
 use super::identity::Subject;
+use super::options::AmiOptions;
 use super::register::{ATTEMPTS, check_name, find, until_available, until_visible, wait};
-use super::request::PublishRequest;
 
 /// Maximum time of a copy.
 const COPY: Duration = Duration::from_secs(6 * 60 * 60);
@@ -28,11 +28,11 @@ pub(super) struct RegionalImage {
 /// Copies an AMI to the regions that lack it, and waits for all copies.
 pub(super) fn copies(
     source: &RegionalImage,
-    request: &PublishRequest<'_>,
+    options: &AmiOptions<'_>,
     subject: &Subject,
 ) -> Result<(Vec<RegionalImage>, usize), AmiError> {
     let (mut images, mut made) = (Vec::new(), 0);
-    for region in request.copies {
+    for region in options.copies {
         let aws = source.aws.in_region(region);
         let (image, is_new) = copy(source, &aws, subject)?;
         made += usize::from(is_new);
@@ -86,12 +86,8 @@ fn copy(source: &RegionalImage, aws: &Aws, subject: &Subject) -> Result<(Machine
 }
 
 /// Applies missing tags, permissions and deprecation to an AMI and its snapshots.
-pub(super) fn apply_attributes(
-    target: &RegionalImage,
-    request: &PublishRequest<'_>,
-    subject: &Subject,
-) -> Result<usize, AmiError> {
-    let RegionalImage { aws, image } = target;
+pub(super) fn apply_attributes(placed: &RegionalImage, options: &AmiOptions<'_>, subject: &Subject) -> Result<usize, AmiError> {
+    let RegionalImage { aws, image } = placed;
     let mut changes = 0;
     // A different name tag belongs to another publication and is kept.
     let is_name = |key: &str, value: &str| key == "Name" && value == subject.name && image.name != subject.name;
@@ -104,16 +100,16 @@ pub(super) fn apply_attributes(
         changes += 1;
     }
     // The permission to list permissions is required only if they are used.
-    if !request.permissions.is_empty() {
+    if !options.permissions.is_empty() {
         let granted = aws.launch_permissions(&image.id)?;
-        let wanted = request.permissions.iter().filter(|to| !granted.iter().any(|found| found == name(to)));
+        let wanted = options.permissions.iter().filter(|to| !granted.iter().any(|found| found == name(to)));
         let wanted: Vec<LaunchPermission> = wanted.cloned().collect();
         if !wanted.is_empty() {
             aws.add_launch_permission(&image.id, &wanted)?;
             changes += 1;
         }
     }
-    if let Some(at) = request.deprecate_at {
+    if let Some(at) = options.deprecate_at {
         let found: Option<jiff::Timestamp> = image.deprecation.as_deref().and_then(|text| text.parse().ok());
         let is_same = found.is_some_and(|found| found.duration_since(at).unsigned_abs().as_secs() < MINUTE);
         if !is_same {

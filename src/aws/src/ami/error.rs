@@ -7,7 +7,7 @@ use crate::AwsError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
-use vmbake_distribute::publish::blocks::BlocksError;
+use vmbake_distribute::ebs::blocks::BlocksError;
 use vmbake_image::disk::InspectError;
 
 /// Why an image was not published.

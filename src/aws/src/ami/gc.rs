@@ -2,38 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use crate::{Aws, AwsError, MachineImage, Snapshot};
+use vmbake_distribute::publish::{Collection, Leftover};
 
 use super::error::AmiError;
 use super::identity::{ARCHITECTURE, FAMILY};
 
-/// An AMI or a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Leftover {
-    pub id: String,
-    /// Name of an AMI, description of a snapshot.
-    pub name: String,
-    /// Why it is kept; none if it is to be deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<String>,
-}
-
-/// The resources of a family in a region, to keep or to delete.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Collection {
-    pub region: String,
-    /// AMIs, the newest first.
-    pub images: Vec<Leftover>,
-    /// Complete snapshots, the newest first.
-    pub snapshots: Vec<Leftover>,
-    /// Snapshots of interrupted uploads. They are kept, since an upload may resume.
-    pub unfinished: Vec<String>,
-}
-
 /// Lists what would be deleted, without changing anything: all but the `keep` newest AMIs of each architecture.
-pub fn plan(aws: &Aws, family: &str, keep: usize) -> Result<Collection, AmiError> {
+pub(super) fn list(aws: &Aws, family: &str, keep: usize) -> Result<Collection, AmiError> {
     let tag = format!("tag:{FAMILY}");
     let filters = [(tag.as_str(), &[family][..])];
     let mut images = aws.images(&filters)?;
@@ -74,8 +50,8 @@ pub fn plan(aws: &Aws, family: &str, keep: usize) -> Result<Collection, AmiError
     Ok(collection)
 }
 
-/// Deletes what a plan lists. EC2 refuses to delete resources that have come into use since.
-pub fn collect(aws: &Aws, collection: &mut Collection) -> Result<(), AmiError> {
+/// Deletes what a list contains. EC2 refuses to delete resources that have come into use since.
+pub(super) fn remove(aws: &Aws, collection: &mut Collection) -> Result<(), AmiError> {
     for image in collection.images.iter_mut().filter(|image| image.kept.is_none()) {
         gone(image, aws.deregister_image(&image.id))?;
     }

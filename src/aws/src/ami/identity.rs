@@ -1,17 +1,19 @@
 //! The identity of an image at AWS: its blocks, digest, name and tags. Does not access the network.
 
+use std::path::Path;
+
 use vmbake_disk::image::Format;
 
 use vmbake_common::digest::Digest;
-use vmbake_common::progress::Progress;
-use vmbake_distribute::publish::blocks::Blocks;
+use vmbake_distribute::ebs::blocks::Blocks;
+use vmbake_distribute::publish::PublishRequest;
+use vmbake_distribute::publish::source::DiskSource;
 use vmbake_image::disk::DiskImage;
 use vmbake_image::inspect::installed;
 use vmbake_query::preflight::{PreflightStatus, aws_of};
 
 use super::error::AmiError;
-use super::request::{BootMode, PublishRequest};
-use super::source::DiskSource;
+use super::options::{AmiOptions, BootMode};
 
 /// Tag with the digest of the disk, by which resources are found.
 pub const DISK_DIGEST: &str = "vmbake:disk-digest";
@@ -43,22 +45,22 @@ pub(super) struct Subject {
 
 impl Subject {
     /// Checks the image, and reads all of it once.
-    pub(super) fn read(request: &PublishRequest<'_>, progress: &Progress) -> Result<Self, AmiError> {
+    pub(super) fn read(request: &PublishRequest<'_>, options: &AmiOptions<'_>) -> Result<Self, AmiError> {
         let DiskSource { path, disk, documents } = request.source;
         let image = DiskImage::of(path, Format::Raw, disk.clone())?;
         let (architecture, found) = preflight(&image, request.partition)?;
-        let boot_mode = boot_mode(request, found)?;
+        let boot_mode = boot_mode(path, options, found)?;
         let (family, version) = family(request, &image)?;
-        let name = match (&request.name, &version) {
-            (Some(name), _) => name.clone(),
+        let name = match (request.name, &version) {
+            (Some(name), _) => name.to_owned(),
             (None, Some(version)) => format!("{family}-{version}-{architecture}"),
             (None, None) => return Err(AmiError::Unnamed { path: path.clone(), missing: "IMAGE_VERSION" }),
         };
         if !is_name(&name) {
             return Err(AmiError::Name { name });
         }
-        let blocks = Blocks::of_disk(path, disk, request.threads, progress)?;
-        let digest = blocks.disk_digest(boot_mode.name(), request.kms_key);
+        let blocks = Blocks::of_disk(path, disk, request.threads, request.progress)?;
+        let digest = blocks.disk_digest(boot_mode.name(), options.kms_key);
         let own = [
             ("Name", name.clone()),
             (DISK_DIGEST, digest.to_string()),
@@ -68,8 +70,8 @@ impl Subject {
         ];
         let mut tags: Vec<(String, String)> = own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         tags.extend_from_slice(documents);
-        tags.retain(|(key, value)| !value.is_empty() && request.tags.iter().all(|(other, _)| other != key));
-        tags.extend_from_slice(request.tags);
+        tags.retain(|(key, value)| !value.is_empty() && options.tags.iter().all(|(other, _)| other != key));
+        tags.extend_from_slice(options.tags);
         Ok(Self { blocks, digest, name, family, architecture, boot_mode, tags })
     }
 }
@@ -87,16 +89,16 @@ fn preflight(image: &DiskImage, partition: Option<u32>) -> Result<(&'static str,
 }
 
 /// The requested boot mode, if the image supports it. A TPM requires UEFI.
-fn boot_mode(request: &PublishRequest<'_>, found: BootMode) -> Result<BootMode, AmiError> {
-    let asked = match (request.boot_mode, request.tpm) {
+fn boot_mode(path: &Path, options: &AmiOptions<'_>, found: BootMode) -> Result<BootMode, AmiError> {
+    let asked = match (options.boot_mode, options.tpm) {
         (None | Some(BootMode::UefiPreferred), true) => BootMode::Uefi,
         (Some(mode), _) => mode,
         (None, false) => found,
     };
     let is_possible = found == asked || found == BootMode::UefiPreferred;
-    if !is_possible || (request.tpm && asked != BootMode::Uefi) {
-        let asked = if request.tpm { "uefi, as required by a TPM" } else { asked.name() };
-        return Err(AmiError::BootMode { path: request.source.path.clone(), found: found.name(), asked });
+    if !is_possible || (options.tpm && asked != BootMode::Uefi) {
+        let asked = if options.tpm { "uefi, as required by a TPM" } else { asked.name() };
+        return Err(AmiError::BootMode { path: path.to_owned(), found: found.name(), asked });
     }
     Ok(asked)
 }
@@ -105,7 +107,7 @@ fn boot_mode(request: &PublishRequest<'_>, found: BootMode) -> Result<BootMode, 
 fn family(request: &PublishRequest<'_>, image: &DiskImage) -> Result<(String, Option<String>), AmiError> {
     let system = installed(image, request.partition)?;
     let missing = || AmiError::Unnamed { path: image.path().to_owned(), missing: "IMAGE_ID" };
-    Ok((request.family.clone().or(system.image_id).ok_or_else(missing)?, system.image_version))
+    Ok((request.family.map(str::to_owned).or(system.image_id).ok_or_else(missing)?, system.image_version))
 }
 
 /// Whether a text is a valid AMI name (`RegisterImage`).

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::Aws;
 use crate::Snapshot;
 use vmbake_common::progress::Progress;
-use vmbake_distribute::publish::blocks::{BlockDigest, Blocks};
+use vmbake_distribute::ebs::blocks::{BlockDigest, Blocks};
 
 use super::block_list;
 use super::error::AmiError;
 use super::identity::{ARCHITECTURE, DISK_DIGEST, FAMILY, Subject};
-use super::request::ParentChoice;
+use super::options::ParentChoice;
 
 /// The criteria for a parent.
 pub(super) struct Search<'a> {

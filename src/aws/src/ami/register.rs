@@ -10,7 +10,7 @@ use vmbake_common::progress::emit_message;
 
 use super::error::AmiError;
 use super::identity::{DISK_DIGEST, Subject};
-use super::request::PublishRequest;
+use super::options::AmiOptions;
 
 /// Device name of the root volume.
 const ROOT_DEVICE: &str = "/dev/xvda";
@@ -55,7 +55,7 @@ fn taken(aws: &Aws, name: &str, image: MachineImage, subject: &Subject) -> AmiEr
 /// Registers a snapshot. Names are unique, so nothing is registered twice, even after a lost response.
 pub(super) fn register(
     aws: &Aws,
-    request: &PublishRequest<'_>,
+    options: &AmiOptions<'_>,
     subject: &Subject,
     snapshot: &str,
 ) -> Result<MachineImage, AmiError> {
@@ -65,12 +65,12 @@ pub(super) fn register(
         description: &subject.name,
         architecture: subject.architecture,
         boot_mode: subject.boot_mode.name(),
-        tpm: request.tpm.then_some("v2.0"),
-        imds_v2: request.imds_v2,
+        tpm: options.tpm.then_some("v2.0"),
+        imds_v2: options.imds_v2,
         root_device: ROOT_DEVICE,
         snapshot,
         volume_size: subject.blocks.gib(),
-        volume_type: request.volume_type,
+        volume_type: options.volume_type,
         tags: &subject.tags,
     };
     let mut attempt = 1;

@@ -14,15 +14,15 @@ use crate::Aws;
 use crate::StartSnapshot;
 use vmbake_common::parallel::locked;
 use vmbake_common::progress::{Event, counted, emit, human_bytes};
-use vmbake_distribute::publish::blocks::{BLOCK, BlockDigest, linear_checksum, zeros};
+use vmbake_distribute::ebs::blocks::{BLOCK, BlockDigest, linear_checksum, zeros};
+use vmbake_distribute::publish::source::DiskSource;
 
 use super::error::AmiError;
 use super::identity::{PARENT, Subject};
 use super::journal::Journal;
+use super::options::AmiOptions;
 use super::parent::{Parent, Sent};
 use super::register::until_completed;
-use super::request::PublishRequest;
-use super::source::DiskSource;
 
 /// Maximum number of restarts, needed if AWS has another snapshot for the same request.
 const MAX_ATTEMPTS: u32 = 16;
@@ -35,7 +35,8 @@ const SEALED: Duration = Duration::from_secs(120);
 /// An upload of a disk to a snapshot.
 pub(super) struct Upload<'a> {
     pub(super) aws: &'a Aws,
-    pub(super) request: &'a PublishRequest<'a>,
+    pub(super) source: &'a DiskSource,
+    pub(super) options: &'a AmiOptions<'a>,
     pub(super) subject: &'a Subject,
     pub(super) parent: Option<&'a Parent>,
     pub(super) sent: &'a Sent,
@@ -109,8 +110,8 @@ impl Upload<'_> {
                 timeout_minutes: self.idle_minutes(),
                 tags: &tags,
                 // A child inherits the encryption of its parent.
-                kms_key: self.request.kms_key.filter(|_| self.parent.is_none()),
-                encrypted: self.encrypted && self.parent.is_none() && self.request.kms_key.is_some(),
+                kms_key: self.options.kms_key.filter(|_| self.parent.is_none()),
+                encrypted: self.encrypted && self.parent.is_none() && self.options.kms_key.is_some(),
             };
             let started = match self.aws.start_snapshot(&start) {
                 Ok(started) => started,
@@ -165,14 +166,14 @@ impl Upload<'_> {
         let (next, stop, failure) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
         let zeros = zeros();
         let put = |buffer: &mut [u8], (index, digest): (u64, BlockDigest)| -> Result<(), AmiError> {
-            let DiskSource { path, disk, .. } = self.request.source;
+            let DiskSource { path, disk, .. } = self.source;
             // Blocks of the parent that are zeros on the disk are uploaded as zeros.
             read(path, &**disk, buffer, index, digest == zeros)?;
             self.aws.put_block(snapshot, index, &digest, buffer)?;
             journal.add(index)
         };
         std::thread::scope(|scope| {
-            for _ in 0..self.request.workers.get().min(missing.len()) {
+            for _ in 0..self.options.workers.get().min(missing.len()) {
                 scope.spawn(|| {
                     let mut buffer = vec![0; BLOCK_LEN];
                     while !stop.load(Ordering::Relaxed)

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Aws;
 use vmbake_common::parallel::for_each;
-use vmbake_distribute::publish::blocks::BlockDigest;
+use vmbake_distribute::ebs::blocks::BlockDigest;
 
 use sha2::{Digest as _, Sha256};
 
 use super::error::AmiError;
 use super::identity::Subject;
+use super::options::{AmiOptions, Verification};
 use super::parent::{Parent, Sent};
-use super::request::{PublishRequest, Verification};
 
 /// Number of blocks in a sample.
 const SAMPLE: usize = 64;
@@ -41,7 +41,7 @@ impl Made<'_> {
 /// Compares a snapshot with the disk and, if it is new, with the uploaded blocks. Returns the number of blocks read.
 pub(super) fn verify(
     aws: &Aws,
-    request: &PublishRequest<'_>,
+    options: &AmiOptions<'_>,
     subject: &Subject,
     snapshot: &str,
     made: Option<&Made<'_>>,
@@ -63,13 +63,13 @@ pub(super) fn verify(
         };
         made.difference(subject, &changed).map_or(Ok(()), |reason| Err(differs(reason)))?;
     }
-    let chosen = match request.verification {
+    let chosen = match options.verification {
         Verification::Index => Vec::new(),
         Verification::Sample => sample(&expected),
         Verification::Full => expected,
     };
     let count = chosen.len() as u64;
-    let results = for_each(chosen, request.workers, |(index, digest)| {
+    let results = for_each(chosen, options.workers, |(index, digest)| {
         let token = tokens.get(&index).copied().unwrap_or_default();
         let found: BlockDigest = Sha256::digest(aws.get_block(snapshot, index, token)?).into();
         if found == digest { Ok(()) } else { Err(differs(format!("block {index} has different contents"))) }

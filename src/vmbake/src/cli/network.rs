@@ -114,7 +114,7 @@ impl NetworkArgs {
         Ok(Client::new(mirrors))
     }
 
-    #[cfg(feature = "aws")]
+    #[cfg(feature = "publish")]
     /// A client with the configured mirrors only, for downloads that are not from an apt archive.
     pub(super) fn direct_client(&self) -> Result<Client, Failure> {
         Ok(Client::new(self.mirrors.load(config()?)?))

@@ -1,10 +1,10 @@
 //! `vmbake publish`: publishes images to a cloud.
 
+#[cfg(feature = "aws")]
+mod aws;
 mod gc;
 mod kind;
-mod values;
 
-use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,17 @@ use super::network::NetworkArgs;
 use super::verify::image::{DemandArgs, place};
 use super::verify::signers::RootArgs;
 use super::{Failure, Outcome, files, threads};
-use vmbake_aws::ami::request::{ParentChoice, PublishRequest, Verification};
-use vmbake_aws::ami::source::DiskSource;
-use vmbake_aws::ami::{PublishContext, PublishReport, plan, publish};
-use vmbake_aws::{Aws, LaunchPermission, Settings};
 use vmbake_bake::release::verify::{VerifyRequest, verify};
 use vmbake_bake::{BakedDisk, bake_disk};
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
-use vmbake_common::progress::{Progress, counted, emit_message};
+use vmbake_common::progress::{Progress, emit_message};
 use vmbake_distribute::bundle::compose::Composition;
+use vmbake_distribute::publish::source::DiskSource;
+use vmbake_distribute::publish::{PublishReport, PublishRequest, Publisher};
 use vmbake_pin::sources::Sources;
 use vmbake_store::store::Store;
 
-/// Maximum number of AWS tags, less those that vmbake sets.
-const MAX_TAGS: usize = 40;
 /// Error of a publication.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PublishCommandError {
@@ -57,25 +53,17 @@ impl Hint for PublishCommandError {
     }
 }
 
-const AWS_EXAMPLES: &str = "\
-Examples:
-  vmbake publish aws dist/node.debian-13.amd64.qcow2 --dry-run
-  vmbake publish aws dist/node.debian-13.amd64.qcow2 --region eu-central-1 --copy-to us-east-1,eu-west-1
-  vmbake publish aws dist/node.debian-13.amd64.qcow2 --key release.pub --launch-permission 123456789012 \\
-      --ssm-parameter /images/node/latest --json";
-
 #[derive(Debug, Subcommand)]
 pub(super) enum PublishCommand {
     /// Create a machine image (AMI) from a disk image with the EBS direct APIs; existing resources are reused
-    #[command(after_help = AWS_EXAMPLES)]
-    Aws(Box<AwsArgs>),
+    #[cfg(feature = "aws")]
+    #[command(after_help = aws::EXAMPLES)]
+    Aws(Box<aws::AwsArgs>),
 }
 
+/// The image to publish.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(super) struct AwsArgs {
-    #[command(subcommand)]
-    command: Option<AwsCommand>,
+struct ImageArgs {
     /// Disk image, qcow2 or raw
     #[arg(value_name = "IMAGE", required_unless_present = "kind")]
     image: Option<PathBuf>,
@@ -90,49 +78,11 @@ pub(super) struct AwsArgs {
     /// Family of the image, recorded as a tag [default: IMAGE_ID of os-release]
     #[arg(long)]
     family: Option<String>,
-    /// Tag for the machine image and its snapshot; may be repeated
-    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = values::tag)]
-    tags: Vec<(String, String)>,
-    /// Regions to copy the machine image to
-    #[arg(long, value_name = "REGION", value_delimiter = ',')]
-    copy_to: Vec<String>,
-    /// KMS key that encrypts the snapshot: ID, alias or ARN [default: the account's setting]
-    #[arg(long, value_name = "KEY")]
-    kms_key: Option<String>,
-    /// Boot mode: auto, legacy-bios, uefi or uefi-preferred
-    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = values::boot_mode)]
-    boot_mode: values::Auto,
-    /// Enable a virtual TPM; requires UEFI
-    #[arg(long)]
-    tpm: bool,
-    /// Version of the instance metadata service: v2.0 (required) or optional
-    #[arg(long, value_name = "VERSION", default_value = "v2.0", value_parser = ["v2.0", "optional"])]
-    imds: String,
-    /// Volume type
-    #[arg(long, value_name = "TYPE", default_value = "gp3", value_parser = ["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"])]
-    volume_type: String,
-    /// Parent of the snapshot, so that only changed blocks are uploaded: auto (newest of the family with known
-    /// blocks), none or an ID
-    #[arg(long, value_name = "ID", default_value = "auto", value_parser = values::parent)]
-    parent: ParentChoice,
-    /// Image of the parent snapshot, if the store lacks its block list
-    #[arg(long, value_name = "OLD")]
-    parent_image: Option<PathBuf>,
-    /// Grant launch permission: account ID, ARN of an organization or organizational unit, or public; may be repeated
-    #[arg(long = "launch-permission", value_name = "PRINCIPAL", value_parser = values::permission)]
-    permissions: Vec<LaunchPermission>,
-    /// Deprecation time, RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = super::verify::time)]
-    deprecate_at: Option<Timestamp>,
-    /// Systems Manager parameter to set to the machine image of each region; may be repeated
-    #[arg(long = "ssm-parameter", value_name = "NAME", value_parser = values::parameter)]
-    parameters: Vec<String>,
-    /// Verification of the snapshot before registration: index (list of blocks), sample (also 64 blocks) or full (also all blocks)
-    #[arg(long, value_name = "MODE", default_value = "sample", value_parser = values::verification)]
-    verify: Verification,
-    /// Number of concurrent block uploads
-    #[arg(long, value_name = "N", default_value = "64")]
-    workers: NonZeroUsize,
+}
+
+/// How an image is published to any cloud.
+#[derive(Debug, Args)]
+struct PublishArgs<A: Account> {
     #[command(flatten)]
     demands: DemandArgs,
     #[command(flatten)]
@@ -150,7 +100,7 @@ pub(super) struct AwsArgs {
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
-    account: AccountArgs,
+    account: A,
     #[command(flatten)]
     network: NetworkArgs,
     #[command(flatten)]
@@ -159,93 +109,65 @@ pub(super) struct AwsArgs {
     catalog: CatalogArgs,
 }
 
-/// AWS account and region.
-#[derive(Debug, Args)]
-struct AccountArgs {
-    /// AWS region [default: from the AWS configuration]
-    #[arg(long)]
-    region: Option<String>,
-    /// AWS profile
-    #[arg(long)]
-    profile: Option<String>,
-    /// Endpoint URL to use instead of AWS
-    #[arg(long, value_name = "URL")]
-    endpoint_url: Option<String>,
-    /// Allow plain HTTP endpoints on other hosts (insecure: the network can read and modify uploads)
-    #[arg(long)]
-    allow_http: bool,
-}
+/// Options that select an account of a cloud.
+trait Account: Args {
+    type Cloud: Publisher;
 
-const AWS_GC_EXAMPLES: &str = "\
-Examples:
-  vmbake publish aws gc --family node --keep 5 --dry-run
-  vmbake publish aws gc --family node --keep 5 --region eu-central-1 --yes";
-
-#[derive(Debug, Subcommand)]
-enum AwsCommand {
-    /// Remove old machine images of a family and their snapshots, except public, shared and used ones
-    #[command(after_help = AWS_GC_EXAMPLES)]
-    Gc(gc::GcArgs),
+    fn open(&self, network: &NetworkArgs) -> Result<Self::Cloud, Failure>;
 }
 
 pub(super) fn run(what: &PublishCommand) -> Result<Outcome, Failure> {
-    let PublishCommand::Aws(args) = what;
-    match &args.command {
-        Some(AwsCommand::Gc(args)) => gc::collect(args),
-        None => args.run(),
+    match what {
+        #[cfg(feature = "aws")]
+        PublishCommand::Aws(args) => args.run(),
     }
 }
 
-impl AwsArgs {
-    fn run(&self) -> Result<Outcome, Failure> {
-        self.check_tags()?;
-        let source = self.image.as_deref().map(DiskSource::open).transpose()?;
+impl<A: Account> PublishArgs<A> {
+    fn run(
+        &self,
+        image: &ImageArgs,
+        options: &<A::Cloud as Publisher>::Options<'_>,
+        is_public: bool,
+    ) -> Result<Outcome, Failure> {
+        let source = image.image.as_deref().map(DiskSource::open).transpose()?;
         let (store, sources) = (self.network.store()?, self.network.sources(&self.catalog)?);
-        if let Some(image) = &self.image {
+        if let Some(image) = &image.image {
             self.verify_release(image, &store, &sources)?;
         }
-        let public = "the image becomes public";
-        if self.permissions.contains(&LaunchPermission::Group) && !self.dry_run && !self.yes {
-            confirm(public)?;
+        if is_public && !self.dry_run && !self.yes {
+            confirm("the image becomes public")?;
         }
-        let aws = self.account.open(&self.network)?;
+        let cloud = self.account.open(&self.network)?;
         let progress = Progress::new(self.json);
         // The inputs stay locked in the store until the image is published.
         let _shared = store.share_if_writable()?;
         let (source, _composition) = match source {
             Some(source) => (source, None),
-            None => self.bake(&progress)?,
+            None => self.bake(image, &progress)?,
         };
-        let publisher = PublishContext { aws: &aws, store: store.root(), progress: &progress };
         let request = PublishRequest {
             source: &source,
-            partition: self.partition,
-            name: self.name.clone(),
-            family: self.family.clone(),
-            boot_mode: self.boot_mode.0,
-            tpm: self.tpm,
-            imds_v2: self.imds == "v2.0",
-            volume_type: &self.volume_type,
-            kms_key: self.kms_key.as_deref(),
-            tags: &self.tags,
-            parent: &self.parent,
-            parent_image: self.parent_image.as_ref(),
-            copies: &self.copy_to,
-            permissions: &self.permissions,
-            deprecate_at: self.deprecate_at,
-            parameters: &self.parameters,
-            verification: self.verify,
-            workers: self.workers,
+            partition: image.partition,
+            name: image.name.as_deref(),
+            family: image.family.as_deref(),
+            store: store.root(),
             threads: threads(self.jobs)?,
+            progress: &progress,
         };
-        let report = if self.dry_run { plan(&publisher, &request)? } else { publish(&publisher, &request)? };
-        self.show(&report)
+        let report = if self.dry_run { cloud.plan(&request, options)? } else { cloud.publish(&request, options)? };
+        if self.json {
+            return files::print_json(&report);
+        }
+        emit_message(&escape::line(report.summary()));
+        files::show(&report.images().iter().map(|(region, id)| format!("{region}  {id}\n")).collect::<String>())
     }
 
     /// The baked disk of the kind, not written to a file. The directories of bundle layers must exist until the end.
-    fn bake(&self, progress: &Progress) -> Result<(DiskSource, Option<Composition>), Failure> {
+    fn bake(&self, image: &ImageArgs, progress: &Progress) -> Result<(DiskSource, Option<Composition>), Failure> {
+        let ImageArgs { kind, partition, .. } = image;
         let (request, composition) =
-            self.kind.request(&self.network, &self.trust, &self.catalog, self.partition, self.jobs, !self.dry_run)?;
+            kind.request(&self.network, &self.trust, &self.catalog, *partition, self.jobs, !self.dry_run)?;
         let BakedDisk { name, disk, sidecars } = bake_disk(request, progress)?;
         if let Some(composition) = composition.as_ref().filter(|_| !self.dry_run) {
             composition.save_lock()?;
@@ -283,47 +205,6 @@ impl AwsArgs {
                 Err(PublishCommandError::Unverified { image, report }.into())
             }
         }
-    }
-
-    /// Checks that clap cannot express.
-    fn check_tags(&self) -> Result<(), PublishCommandError> {
-        let mut keys = BTreeSet::new();
-        for (key, _) in &self.tags {
-            let refused = |reason: String| PublishCommandError::Tag { key: key.clone(), reason };
-            if !keys.insert(key) {
-                return Err(refused("duplicate tag".to_owned()));
-            }
-            if keys.len() > MAX_TAGS {
-                return Err(refused(format!("more than {MAX_TAGS} tags")));
-            }
-        }
-        Ok(())
-    }
-
-    fn show(&self, report: &PublishReport) -> Result<Outcome, Failure> {
-        if self.json {
-            return files::print_json(report);
-        }
-        let summary = match (&report.image_id, self.dry_run) {
-            (Some(id), _) if report.reused => format!("{id} exists; {}", counted(report.changes as u64, "change")),
-            (_, true) => report.estimate(),
-            _ => format!("{}, {} verified", report.disk_digest, counted(report.blocks_verified, "block")),
-        };
-        emit_message(&escape::line(summary));
-        let first = report.image_id.iter().map(|id| (&report.region, id));
-        files::show(&first.chain(&report.copies).map(|(region, id)| format!("{region}  {id}\n")).collect::<String>())
-    }
-}
-
-impl AccountArgs {
-    fn open(&self, network: &NetworkArgs) -> Result<Aws, Failure> {
-        let settings = Settings {
-            region: self.region.clone(),
-            profile: self.profile.clone(),
-            endpoint_url: self.endpoint_url.clone(),
-            allow_http: self.allow_http,
-        };
-        Ok(Aws::open(&network.direct_client()?, &settings)?)
     }
 }
 

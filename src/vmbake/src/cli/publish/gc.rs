@@ -1,4 +1,4 @@
-//! `vmbake publish aws gc`.
+//! Removes old images of a cloud: `vmbake publish aws gc`.
 
 use std::num::NonZeroUsize;
 
@@ -7,13 +7,13 @@ use clap::Args;
 use super::super::catalog::CatalogArgs;
 use super::super::network::NetworkArgs;
 use super::super::{Failure, Outcome, files};
-use super::{AccountArgs, confirm};
-use vmbake_aws::ami::gc::{Collection, Leftover, collect as remove, plan};
+use super::{Account, confirm};
 use vmbake_common::escape;
 use vmbake_common::progress::emit_message;
+use vmbake_distribute::publish::{Collection, Leftover, Publisher};
 
 #[derive(Debug, Args)]
-pub(super) struct GcArgs {
+pub(super) struct GcArgs<A: Account> {
     /// Family of the machine images (tag vmbake:family)
     #[arg(long)]
     family: String,
@@ -30,29 +30,31 @@ pub(super) struct GcArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    account: AccountArgs,
+    account: A,
     #[command(flatten)]
     network: NetworkArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
 }
 
-/// Removes old images after confirmation.
-pub(super) fn collect(args: &GcArgs) -> Result<Outcome, Failure> {
-    let aws = args.account.open(&args.network)?;
-    let mut collection = plan(&aws, &args.family, args.keep.get())?;
-    let goes = collection.images.iter().chain(&collection.snapshots).any(|leftover| leftover.kept.is_none());
-    if !args.dry_run && goes {
-        if !args.yes {
-            emit_message(table(&collection).trim_end());
-            confirm("machine images and snapshots will be removed")?;
+impl<A: Account> GcArgs<A> {
+    /// Removes old images after confirmation.
+    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+        let cloud = self.account.open(&self.network)?;
+        let mut collection = cloud.list(&self.family, self.keep.get())?;
+        let goes = collection.images.iter().chain(&collection.snapshots).any(|leftover| leftover.kept.is_none());
+        if !self.dry_run && goes {
+            if !self.yes {
+                emit_message(table(&collection).trim_end());
+                confirm("machine images and snapshots will be removed")?;
+            }
+            cloud.remove(&mut collection)?;
         }
-        remove(&aws, &mut collection)?;
+        if self.json {
+            return files::print_json(&collection);
+        }
+        files::show(&table(&collection))
     }
-    if args.json {
-        return files::print_json(&collection);
-    }
-    files::show(&table(&collection))
 }
 
 fn table(collection: &Collection) -> String {

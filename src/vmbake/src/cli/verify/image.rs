@@ -146,7 +146,7 @@ pub(in super::super) fn place(release: &Path) -> Result<(&Path, Option<&str>), F
 }
 
 impl DemandArgs {
-    #[cfg(feature = "aws")]
+    #[cfg(feature = "publish")]
     /// Whether there are no requirements.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.signers.is_empty() && self.policy.is_none()

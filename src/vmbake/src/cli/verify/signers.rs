@@ -36,7 +36,7 @@ pub(in super::super) struct RootArgs {
 }
 
 impl SignerArgs {
-    #[cfg(feature = "aws")]
+    #[cfg(feature = "publish")]
     /// Whether no signer is required.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.key.is_empty() && self.certificate_identity.is_none()

@@ -1,7 +1,7 @@
 //! Parsers of option values: boot modes, parents, permissions, tags.
 
 use vmbake_aws::LaunchPermission;
-use vmbake_aws::ami::request::{BootMode, ParentChoice, Verification};
+use vmbake_aws::ami::options::{BootMode, ParentChoice, Verification};
 
 /// Maximum lengths of the key and value of a tag.
 const MAX_TAG: (usize, usize) = (128, 256);

@@ -1,4 +1,4 @@
-//! Requests for publishing, in AWS's terms.
+//! Options for publishing, in AWS's terms.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -8,8 +8,6 @@ use serde::Serialize;
 
 use crate::LaunchPermission;
 use vmbake_common::hint::Hint;
-
-use super::source::DiskSource;
 
 /// The boot mode of instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,14 +73,7 @@ pub enum Verification {
     Full,
 }
 
-pub struct PublishRequest<'a> {
-    pub source: &'a DiskSource,
-    /// Number of the root partition, if it cannot be detected.
-    pub partition: Option<u32>,
-    /// Name of the AMI; by default family, version and architecture.
-    pub name: Option<String>,
-    /// The name shared by its releases; by default `IMAGE_ID` of os-release.
-    pub family: Option<String>,
+pub struct AmiOptions<'a> {
     /// By default, what the image supports.
     pub boot_mode: Option<BootMode>,
     /// Whether instances have a TPM.
@@ -110,6 +101,4 @@ pub struct PublishRequest<'a> {
     pub verification: Verification,
     /// Number of concurrent block uploads.
     pub workers: NonZeroUsize,
-    /// Number of threads that read the image.
-    pub threads: NonZeroUsize,
 }

@@ -7,13 +7,11 @@ use std::sync::Arc;
 use vmbake_disk::disk::Disk;
 use vmbake_disk::source::ReadAt;
 
+use crate::ebs::blocks::{BlocksError, open};
 use vmbake_bake::incremental::published::Sidecar;
 use vmbake_bake::release::verify::image_name;
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
-use vmbake_distribute::publish::blocks::open;
-
-use super::error::AmiError;
 
 /// Documents next to an image whose digests become tags.
 const DOCUMENTS: [(&str, Sidecar); 2] = [("vmbake:provenance", Sidecar::Provenance), ("vmbake:sbom", Sidecar::Spdx)];
@@ -31,7 +29,7 @@ pub struct DiskSource {
 
 impl DiskSource {
     /// An image file with the documents next to it.
-    pub fn open(path: &Path) -> Result<Self, AmiError> {
+    pub fn open(path: &Path) -> Result<Self, BlocksError> {
         Ok(Self { path: path.to_owned(), disk: open(path)?, documents: documents(path) })
     }
 
