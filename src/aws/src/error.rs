@@ -1,7 +1,7 @@
 //! Errors of AWS calls.
 
 use vmbake_common::hint::Hint;
-use vmbake_store::http::HttpError;
+use vmbake_store::http::{HttpError, is_temporary_status};
 
 /// Reference to the required permissions.
 const POLICY: &str = "docs/publish.md#permissions has a policy with all required permissions";
@@ -191,9 +191,7 @@ impl ServiceRefusal {
 
     /// Whether a retry may succeed.
     pub(super) fn is_temporary(&self) -> bool {
-        self.is_throttled()
-            || matches!(self.status, 408 | 500 | 502 | 503 | 504)
-            || FAILED.contains(&self.code.as_str())
+        self.is_throttled() || is_temporary_status(self.status) || FAILED.contains(&self.code.as_str())
     }
 
     fn is_quota(&self) -> bool {

@@ -1,9 +1,9 @@
-//! Retry policy: number of attempts, delays and time limit.
+//! The retry policy: that of all clients, with limits for throttling and for the time.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use super::error::{AwsError, ServiceRefusal};
+use vmbake_store::http::{Retry, jitter};
 
 /// Attempts of a request that did not reach a server: a wrong host name stays wrong.
 const UNSENT: u32 = 4;
@@ -16,14 +16,10 @@ const THROTTLED: u32 = 8;
 /// The limits of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
-    /// Maximum attempts after server failures and lost connections.
-    pub(super) attempts: u32,
+    /// For server failures and lost connections.
+    pub(super) retry: Retry,
     /// Maximum attempts after throttling.
     pub(super) throttled: u32,
-    /// Maximum delay after the first failure; it doubles with each further one.
-    pub(super) first_pause: Duration,
-    /// Maximum delay.
-    pub(super) max_pause: Duration,
     /// Time limit for retries.
     pub(super) total: Duration,
 }
@@ -32,7 +28,8 @@ impl Default for Policy {
     /// A restarted service is back within a minute, and throttling may last minutes: an hour of work depends on it.
     fn default() -> Self {
         let (first_pause, max_pause) = (Duration::from_millis(200), Duration::from_secs(20));
-        Self { attempts: 9, throttled: 60, first_pause, max_pause, total: Duration::from_secs(600) }
+        let retry = Retry { attempts: 9, first_pause, max_pause };
+        Self { retry, throttled: 60, total: Duration::from_secs(600) }
     }
 }
 
@@ -88,7 +85,8 @@ impl Attempts {
         let is_throttled = error.refusal().is_some_and(ServiceRefusal::is_throttled);
         self.throttled = self.throttled.saturating_add(is_throttled.into());
         let count = if is_throttled { self.throttled } else { self.made.saturating_sub(self.throttled) };
-        let most = if is_throttled { self.policy.max_pause / THROTTLED } else { self.policy.max_pause };
+        let longest = self.policy.retry.max_pause;
+        let most = if is_throttled { longest / THROTTLED } else { longest };
         let pause = self.pause(most, retry_after);
         if count >= self.most(&error, not_idempotent, recently_created)
             || self.start.elapsed().saturating_add(pause) > self.policy.total
@@ -100,7 +98,7 @@ impl Attempts {
 
     /// Maximum attempts for an error.
     fn most(&self, error: &AwsError, not_idempotent: bool, recently_created: bool) -> u32 {
-        let attempts = self.policy.attempts;
+        let attempts = self.policy.retry.attempts;
         match error {
             AwsError::Http { may_be_done: false, .. } if error.is_temporary() => attempts.min(UNSENT),
             AwsError::Http { .. } if error.is_temporary() && !not_idempotent => attempts,
@@ -113,20 +111,11 @@ impl Attempts {
         }
     }
 
-    /// A random delay up to a maximum that doubles with each attempt (full jitter), so that clients do not retry
-    /// together; at least what the service requests.
+    /// A random delay from half of the back-off to all of it; at least what the service requests.
     fn pause(&self, most: Duration, retry_after: Option<Duration>) -> Duration {
-        let doubled = 2u32.saturating_pow(self.made.saturating_sub(1).min(16));
-        let longest = self.policy.first_pause.saturating_mul(doubled).min(most);
-        let spread = by_chance(longest);
-        retry_after.map_or(spread, |asked| asked.saturating_add(spread.min(self.policy.first_pause)))
+        let retry = self.policy.retry;
+        let half = retry.pause(self.made).min(most) / 2;
+        let spread = half + jitter(half);
+        retry_after.map_or(spread, |asked| asked.saturating_add(spread.min(retry.first_pause)))
     }
-}
-
-/// A random duration from half of the maximum to the maximum.
-fn by_chance(longest: Duration) -> Duration {
-    let micros = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
-    let half = micros / 2;
-    let chance = RandomState::new().hash_one(0_u8).checked_rem(half.saturating_add(1)).unwrap_or(0);
-    Duration::from_micros(half.saturating_add(chance))
 }

@@ -19,17 +19,15 @@ use super::identity::Identity;
 use super::retry::Policy;
 use super::transport::Transport;
 use server::Server;
-use vmbake_store::http::{ApiLimits, Client, Mirrors};
+use vmbake_store::http::{ApiLimits, Client, Mirrors, Retry};
 
 /// Part of the secret key that must not appear in errors.
 const SECRET: &str = "wJalrXUtnFEMI";
 
 /// Retries whose pauses are short, and whose time is enough for a busy machine.
 const POLICY: Policy = Policy {
-    attempts: 4,
+    retry: Retry { attempts: 4, first_pause: Duration::from_millis(1), max_pause: Duration::from_millis(32) },
     throttled: 6,
-    first_pause: Duration::from_millis(1),
-    max_pause: Duration::from_millis(32),
     total: Duration::from_secs(120),
 };
 

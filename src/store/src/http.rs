@@ -20,7 +20,7 @@ pub use api::{Api, ApiLimits, Reply};
 pub use limits::{Deadline, Limits};
 pub use mirror::{InvalidMirror, Mirror, Mirrors};
 pub use request::{Headers, Payload, Request};
-pub use retry::{Failures, Retry};
+pub use retry::{Failures, Retry, is_temporary_status, jitter};
 pub use ureq::http::{Method, header};
 
 pub(crate) use limits::broken;
@@ -120,7 +120,7 @@ impl HttpError {
             Self::Broken { .. } | Self::Slow { .. } => true,
             // Some servers use this status for rate limits, and state the delay.
             Self::Status { status: 403, retry_after, .. } => retry_after.is_some(),
-            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504),
+            Self::Status { status, .. } => is_temporary_status(*status),
             _ => false,
         }
     }

@@ -47,10 +47,9 @@ const LIMITS: Limits = Limits {
     retry: Retry { attempts: 3, first_pause: Duration::from_millis(250), max_pause: Duration::from_secs(2) },
 };
 
-/// Attempts to upload a blob that other machines upload at the same time, and the delay before the second attempt,
-/// which doubles each time.
-const ATTEMPTS: usize = 5;
-const CONTENTION_PAUSE: Duration = Duration::from_millis(300);
+/// For a blob that other machines upload at the same time.
+const CONTENTION: Retry =
+    Retry { attempts: 5, first_pause: Duration::from_millis(300), max_pause: Duration::from_secs(3) };
 
 /// The location of a shared store: `oci://HOST/REPOSITORY`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,11 +170,11 @@ impl SharedBlobs for SharedStore {
             return;
         }
         let mut put = self.put(digest, file, size);
-        for attempt in 1..ATTEMPTS {
+        for failures in 1..CONTENTION.attempts {
             if !put.as_ref().is_err_and(is_contended) {
                 break;
             }
-            std::thread::sleep(CONTENTION_PAUSE * (1 << (attempt - 1)));
+            std::thread::sleep(CONTENTION.pause(failures));
             put = self.put(digest, file, size);
         }
         if let Err(error) = put

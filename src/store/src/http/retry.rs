@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::HttpError;
 
-/// When a failed request is repeated. All clients use this policy.
+/// When a failed request is repeated, with exponential back-off. All clients use this policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     /// Number of consecutive failures after which the request fails.
     pub attempts: u32,
     /// Delay after the first failure; it doubles with each further one.
     pub first_pause: Duration,
-    /// Maximum delay that a server may request. A longer one counts as a failure.
+    /// Maximum delay, also of one that the server requests.
     pub max_pause: Duration,
 }
 
@@ -32,6 +32,11 @@ impl Retry {
                 result => return result,
             }
         }
+    }
+
+    /// The delay after a number of consecutive failures.
+    pub fn pause(&self, failures: u32) -> Duration {
+        self.first_pause.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(self.max_pause)
     }
 
     /// Starts counting the failures of a download with `received` bytes available.
@@ -65,7 +70,7 @@ impl Failures {
             return Err(error);
         }
         let pause = self.pause(&error);
-        std::thread::sleep(pause + spread(pause));
+        std::thread::sleep(pause + jitter(pause / 4));
         Ok(())
     }
 
@@ -75,15 +80,19 @@ impl Failures {
             HttpError::Status { retry_after, .. } => *retry_after,
             _ => None,
         };
-        let growing = self.policy.first_pause * 2u32.saturating_pow(self.in_a_row.saturating_sub(1).min(6));
-        asked.unwrap_or(growing).min(self.policy.max_pause)
+        asked.map_or_else(|| self.policy.pause(self.in_a_row), |asked| asked.min(self.policy.max_pause))
     }
 }
 
-/// Adds up to a quarter, so that clients that failed together do not retry together.
-fn spread(pause: Duration) -> Duration {
-    let quarter = u64::try_from(pause.as_millis() / 4).unwrap_or(0);
-    Duration::from_millis(RandomState::new().hash_one(0_u8).checked_rem(quarter).unwrap_or(0))
+/// A random duration up to a maximum, so that clients that failed together do not retry together.
+pub fn jitter(most: Duration) -> Duration {
+    let micros = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
+    Duration::from_micros(RandomState::new().hash_one(0_u8).checked_rem(micros.saturating_add(1)).unwrap_or(0))
+}
+
+/// Whether a response with this status may be followed by a success.
+pub fn is_temporary_status(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
 #[cfg(test)]
@@ -132,7 +141,8 @@ mod tests {
             failures.in_a_row = in_a_row;
             pauses.push(failures.pause(&status(503)).as_millis());
         }
-        assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000, 16000, 16000, 16000]);
+        assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]);
+        assert_eq!(Retry::default().pause(u32::MAX).as_secs(), 30);
         let asked = |seconds| {
             let retry_after = Some(Duration::from_secs(seconds));
             HttpError::Status { url: "u".into(), status: 429, retry_after, challenge: None }
