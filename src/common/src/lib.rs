@@ -6,6 +6,8 @@ pub mod atomic_file;
 pub mod catalog;
 pub mod content_id;
 pub mod digest;
+pub mod glob;
+pub mod semver;
 pub mod escape;
 pub mod hint;
 pub mod message;

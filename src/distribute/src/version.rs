@@ -10,6 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use vmbake_common::hint::Hint;
+use vmbake_common::semver::prerelease_order;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,11 +93,8 @@ impl Version {
         let padded = |version: &Self| -> Vec<u64> {
             version.numbers.iter().copied().chain(std::iter::repeat(0)).take(len).collect()
         };
-        padded(self).cmp(&padded(other)).then_with(|| match (&self.pre, &other.pre) {
-            (Some(one), Some(two)) => pre_release(one, two),
-            // A release is later than its pre-releases.
-            (one, two) => two.is_some().cmp(&one.is_some()),
-        })
+        let [pre, other_pre] = [self, other].map(|version| version.pre.as_deref().unwrap_or_default());
+        padded(self).cmp(&padded(other)).then_with(|| prerelease_order(pre, other_pre))
     }
 }
 
@@ -116,25 +114,6 @@ impl VersionDemand {
                 Comparison::GreaterOrEqual => order.is_ge(),
             }
         })
-    }
-}
-
-/// Compares pre-releases: parts between dots, numbers before words.
-fn pre_release(one: &str, two: &str) -> Ordering {
-    let (mut one, mut two) = (one.split('.'), two.split('.'));
-    loop {
-        let order = match (one.next(), two.next()) {
-            (None, None) => return Ordering::Equal,
-            (one, two) if one.is_none() || two.is_none() => return one.is_some().cmp(&two.is_some()),
-            (Some(one), Some(two)) => match (one.parse::<u64>(), two.parse::<u64>()) {
-                (Ok(one), Ok(two)) => one.cmp(&two),
-                (one_number, two_number) => two_number.is_ok().cmp(&one_number.is_ok()).then_with(|| one.cmp(two)),
-            },
-            _ => Ordering::Equal,
-        };
-        if order.is_ne() {
-            return order;
-        }
     }
 }
 

@@ -4,7 +4,7 @@ mod certificates;
 
 pub use certificates::certificates;
 
-use super::pattern::matches;
+use vmbake_common::glob::matches;
 
 /// What is made of files of layers here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

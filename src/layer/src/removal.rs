@@ -1,6 +1,9 @@
 //! Directories that no layer may remove: the system starts from them, or the kernel and systemd mount file systems on them.
 
-use super::pattern::{FILES_BELOW, matches};
+use vmbake_common::glob::matches;
+
+/// The last component of a pattern for the regular files below a directory, at any depth.
+pub const FILES_BELOW: &str = "**";
 
 /// Neither removed nor emptied. [`in_usr`] adds the names that they have in `/`.
 const NEEDED: [&str; 16] = [

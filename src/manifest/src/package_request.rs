@@ -7,6 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use vmbake_common::glob::matches;
 
 /// The packages of one layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,33 +63,8 @@ impl PackageRequest {
 impl PackagePattern {
     /// Whether a version matches.
     pub fn accepts(&self, version: &str) -> bool {
-        self.version.as_ref().is_none_or(|pattern| is_like(pattern.as_bytes(), version.as_bytes()))
+        self.version.as_ref().is_none_or(|pattern| matches(pattern.as_bytes(), version.as_bytes()))
     }
-}
-
-/// Whether a text matches a pattern: each `*` matches any bytes.
-pub fn is_like(pattern: &[u8], text: &[u8]) -> bool {
-    // The last star, and where the text continues if the star matches one more byte.
-    let (mut at, mut from, mut star) = (0, 0, None);
-    while from < text.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, from));
-                at += 1;
-            }
-            Some(byte) if *byte == text[from] => {
-                at += 1;
-                from += 1;
-            }
-            _ => {
-                let Some((back, taken)) = star else { return false };
-                star = Some((back, taken + 1));
-                at = back + 1;
-                from = taken + 1;
-            }
-        }
-    }
-    pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
 impl From<String> for PackagePattern {

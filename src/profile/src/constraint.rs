@@ -8,6 +8,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use vmbake_common::semver::prerelease_order;
+
 /// Longest constraint, in bytes.
 const MAX_CONSTRAINT: usize = 256;
 /// Longest spellings first.
@@ -232,32 +234,6 @@ fn is_identifier(text: &str) -> bool {
 /// Whether it is a number with a zero before it, which no prerelease has.
 fn is_padded(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Semver 2.0.0, section 11: a version without a prerelease is above one with; numbers are below words.
-fn prerelease_order(left: &str, right: &str) -> Ordering {
-    match (left.is_empty(), right.is_empty()) {
-        (true, true) => return Ordering::Equal,
-        (true, false) => return Ordering::Greater,
-        (false, true) => return Ordering::Less,
-        (false, false) => {}
-    }
-    let one = |left: &str, right: &str| match (left.parse::<u64>(), right.parse::<u64>()) {
-        (Ok(left), Ok(right)) => left.cmp(&right),
-        (Ok(_), Err(_)) => Ordering::Less,
-        (Err(_), Ok(_)) => Ordering::Greater,
-        (Err(_), Err(_)) => left.cmp(right),
-    };
-    let (mut lefts, mut rights) = (left.split('.'), right.split('.'));
-    loop {
-        match (lefts.next(), rights.next()) {
-            (Some(left), Some(right)) => match one(left, right) {
-                Ordering::Equal => {}
-                order => return order,
-            },
-            (left, right) => return left.is_some().cmp(&right.is_some()),
-        }
-    }
 }
 
 #[cfg(test)]

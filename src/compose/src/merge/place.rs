@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use vmbake_common::glob::matches;
 use vmbake_common::message;
 use vmbake_disk::source::{Map, ReadAt, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
@@ -14,7 +15,7 @@ use super::extracted::BaseAccounts;
 use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::stage::{Member, MemberKind};
 use limits::{Limits, landing};
-pub use vmbake_layer::{FILES_BELOW, hidden_by, matches, system_directory};
+pub use vmbake_layer::{FILES_BELOW, hidden_by, system_directory};
 use vmbake_manifest::LayerGrants;
 
 pub(super) mod limits;

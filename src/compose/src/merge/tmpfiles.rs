@@ -7,7 +7,7 @@ use super::MergeError;
 use super::accounts::lookup;
 use super::config::{Config, expand};
 use super::place::Target;
-use vmbake_layer::matches;
+use vmbake_common::glob::matches;
 
 /// File systems of the machine alone.
 const VOLATILE: [&str; 4] = ["/run", "/proc", "/sys", "/dev"];

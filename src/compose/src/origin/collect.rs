@@ -14,8 +14,9 @@ use crate::merge::{self, Merged, SatisfiedPackage};
 use crate::stage::Staged;
 use vmbake_common::digest::InvalidDigest;
 use vmbake_common::escape;
+use vmbake_common::glob::matches;
 use vmbake_common::hint::Hint;
-use vmbake_layer::{FILES_BELOW, Layer, matches};
+use vmbake_layer::{FILES_BELOW, Layer};
 use vmbake_manifest::Manifest;
 
 /// Why no record of origins can be made.

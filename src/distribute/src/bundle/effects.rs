@@ -6,6 +6,7 @@
 use vmbake_firstboot::plan::Plan;
 
 use super::validate::{is_below, real};
+use vmbake_common::glob::matches;
 use vmbake_layer::{AuditedScript, Install, Layer, Schema, ScriptUnits, Units};
 
 /// Set-uid, set-gid and sticky bit.
@@ -65,23 +66,10 @@ impl Effect {
             return is_below(path, &self.value);
         };
         let inside = path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('/'));
-        inside.is_some_and(|inside| name == "**" || fits(name, inside.split('/').next().unwrap_or(inside)))
+        inside.is_some_and(|inside| {
+            name == "**" || matches(name.as_bytes(), inside.split('/').next().unwrap_or(inside).as_bytes())
+        })
     }
-}
-
-/// Whether a name is one that `pattern` stands for, in which `*` is for any bytes.
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut left) = name.strip_prefix(head) else { return false };
-    let pieces: Vec<&str> = rest.split('*').collect();
-    let Some((end, middle)) = pieces.split_last() else { return true };
-    for piece in middle {
-        match left.split_once(piece) {
-            Some((_, behind)) => left = behind,
-            None => return false,
-        }
-    }
-    left.ends_with(end)
 }
 
 /// All effects of a layer, sorted, each once.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ImportError;
 use vmbake_common::address;
+use vmbake_common::glob::matches;
 use vmbake_common::input;
 pub use vmbake_layer::without_comments;
-use vmbake_manifest::package_request::is_like;
 
 /// Rules for an import.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -105,6 +105,6 @@ impl Rules {
 
     /// The rule for a command.
     pub(super) fn of(&self, words: &str) -> Option<&StatementRule> {
-        self.statements.iter().find(|rule| is_like(rule.command.as_bytes(), words.as_bytes()))
+        self.statements.iter().find(|rule| matches(rule.command.as_bytes(), words.as_bytes()))
     }
 }

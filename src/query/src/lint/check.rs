@@ -3,6 +3,7 @@
 use vmbake_disk::tree::{Inode, Kind, Tree, components};
 
 use vmbake_common::escape;
+use vmbake_common::glob;
 use vmbake_image::inspect::os_release;
 
 /// Maximum length of a checked file; account files have a few KiB.
@@ -171,7 +172,9 @@ pub(super) fn matches(tree: &Tree, patterns: &[&str]) -> Vec<Vec<u8>> {
         let mut paths = vec![Vec::new()];
         for part in components(pattern.as_bytes()) {
             let entries = paths.iter().flat_map(|path| {
-                names(tree, path).filter(|name| glob(part, name)).map(|name| [path.as_slice(), b"/", name].concat())
+                names(tree, path)
+                    .filter(|name| glob::matches(part, name))
+                    .map(|name| [path.as_slice(), b"/", name].concat())
             });
             paths = entries.collect();
         }
@@ -187,17 +190,6 @@ fn names<'a>(tree: &'a Tree, path: &[u8]) -> impl Iterator<Item = &'a [u8]> + us
         _ => None,
     };
     entries.into_iter().flat_map(|entries| entries.keys().map(Vec::as_slice))
-}
-
-/// Whether a name matches a pattern with at most one `*`.
-fn glob(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern.iter().position(|byte| *byte == b'*') {
-        None => pattern == name,
-        Some(star) => {
-            let (start, end) = (&pattern[..star], &pattern[star + 1..]);
-            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
-        }
-    }
 }
 
 /// Paths at or below the patterns that are `bad`.
