@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use vmbake_disk::tree::permissions;
+
 use super::modes::Mode;
 use super::options::{Accepted, parse};
-use super::status::permissions;
 use super::{Words, complain, join, quoted};
 use crate::eval::Run;
 use crate::files::{Aspect, Errno, Follow, Node};

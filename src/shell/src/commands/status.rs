@@ -1,5 +1,7 @@
 //! `stat` and `ls`, as far as scripts read what they print.
 
+use vmbake_disk::tree::permissions;
+
 use super::cannot;
 use super::options::{Accepted, parse};
 use crate::eval::Run;
@@ -98,21 +100,4 @@ pub(super) fn letters(node: &Node) -> String {
         NodeKind::Socket => 's',
     };
     format!("{first}{}", permissions(node.mode))
-}
-
-/// `rwxr-xr-x`
-pub(super) fn permissions(mode: u16) -> String {
-    let mut text = String::new();
-    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-        let bits = mode >> shift;
-        text.push(if bits & 4 != 0 { 'r' } else { '-' });
-        text.push(if bits & 2 != 0 { 'w' } else { '-' });
-        text.push(match (mode & special != 0, bits & 1 != 0) {
-            (true, true) => letter,
-            (true, false) => letter.to_ascii_uppercase(),
-            (false, true) => 'x',
-            (false, false) => '-',
-        });
-    }
-    text
 }

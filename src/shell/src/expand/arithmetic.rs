@@ -8,7 +8,7 @@ use crate::syntax::words::is_name_byte;
 const MAX_DEPTH: u32 = 100;
 
 /// Operators of two operands with their precedence, longest first.
-const BINARY: [(&[u8], u8); 18] = [
+pub(super) const BINARY: [(&[u8], u8); 18] = [
     (b"<<", 8),
     (b">>", 8),
     (b"<=", 7),
@@ -30,7 +30,7 @@ const BINARY: [(&[u8], u8); 18] = [
 ];
 
 /// Operators that assign, longest first.
-const ASSIGNING: [&[u8]; 10] = [b"<<=", b">>=", b"*=", b"/=", b"%=", b"+=", b"-=", b"&=", b"^=", b"|="];
+pub(super) const ASSIGNING: [&[u8]; 10] = [b"<<=", b">>=", b"*=", b"/=", b"%=", b"+=", b"-=", b"&=", b"^=", b"|="];
 
 struct Evaluator<'e, 'h> {
     shell: &'e mut Shell<'h>,
@@ -224,30 +224,40 @@ impl Evaluator<'_, '_> {
     }
 
     fn binary(&mut self, operator: &[u8], left: i64, right: i64) -> Run<i64> {
-        let shift = |value: i64| u32::try_from(value & 63).unwrap_or_default();
-        Ok(match operator {
-            b"*" => left.wrapping_mul(right),
-            b"/" | b"%" if right == 0 && !self.live => 0,
-            b"/" | b"%" if right == 0 => return self.wrong("division by zero"),
-            b"/" => left.wrapping_div(right),
-            b"%" => left.wrapping_rem(right),
-            b"+" => left.wrapping_add(right),
-            b"-" => left.wrapping_sub(right),
-            b"<<" => left.wrapping_shl(shift(right)),
-            b">>" => left.wrapping_shr(shift(right)),
-            b"<" => i64::from(left < right),
-            b">" => i64::from(left > right),
-            b"<=" => i64::from(left <= right),
-            b">=" => i64::from(left >= right),
-            b"==" => i64::from(left == right),
-            b"!=" => i64::from(left != right),
-            b"&" => left & right,
-            b"^" => left ^ right,
-            b"|" => left | right,
-            b"&&" => i64::from(left != 0 && right != 0),
-            _ => i64::from(left != 0 || right != 0),
-        })
+        match calculated(operator, left, right) {
+            Some(value) => Ok(value),
+            None if !self.live => Ok(0),
+            None => self.wrong("division by zero"),
+        }
     }
+}
+
+/// The result of an operator of two operands; none for a division by zero.
+pub(super) fn calculated(operator: &[u8], left: i64, right: i64) -> Option<i64> {
+    let shift = |value: i64| u32::try_from(value & 63).unwrap_or_default();
+    if right == 0 && matches!(operator, b"/" | b"%") {
+        return None;
+    }
+    Some(match operator {
+        b"*" => left.wrapping_mul(right),
+        b"/" => left.wrapping_div(right),
+        b"%" => left.wrapping_rem(right),
+        b"+" => left.wrapping_add(right),
+        b"-" => left.wrapping_sub(right),
+        b"<<" => left.wrapping_shl(shift(right)),
+        b">>" => left.wrapping_shr(shift(right)),
+        b"<" => i64::from(left < right),
+        b">" => i64::from(left > right),
+        b"<=" => i64::from(left <= right),
+        b">=" => i64::from(left >= right),
+        b"==" => i64::from(left == right),
+        b"!=" => i64::from(left != right),
+        b"&" => left & right,
+        b"^" => left ^ right,
+        b"|" => left | right,
+        b"&&" => i64::from(left != 0 && right != 0),
+        _ => i64::from(left != 0 || right != 0),
+    })
 }
 
 /// A decimal, octal or hexadecimal constant; one that is too large is the largest number.

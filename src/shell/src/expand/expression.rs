@@ -1,5 +1,6 @@
 //! Arithmetic of bash (expr.c): 64-bit numbers that wrap, elements of arrays, and variables whose values are expressions again.
 
+use super::arithmetic::{ASSIGNING, BINARY, calculated};
 use crate::error::ErrorKind;
 use crate::eval::{Run, Stop};
 use crate::shell::Shell;
@@ -8,31 +9,6 @@ use crate::variables::Key;
 
 /// Deepest nesting of parentheses, operators, subscripts, and values of variables that are expressions.
 const MAX_DEPTH: u32 = 100;
-
-/// Operators of two operands with their precedence, longest first. `**` binds more tightly, from right to left.
-const BINARY: [(&[u8], u8); 18] = [
-    (b"<<", 8),
-    (b">>", 8),
-    (b"<=", 7),
-    (b">=", 7),
-    (b"==", 6),
-    (b"!=", 6),
-    (b"&&", 2),
-    (b"||", 1),
-    (b"*", 10),
-    (b"/", 10),
-    (b"%", 10),
-    (b"+", 9),
-    (b"-", 9),
-    (b"<", 7),
-    (b">", 7),
-    (b"&", 5),
-    (b"^", 4),
-    (b"|", 3),
-];
-
-/// Operators that assign, longest first.
-const ASSIGNING: [&[u8]; 10] = [b"<<=", b">>=", b"*=", b"/=", b"%=", b"+=", b"-=", b"&=", b"^=", b"|="];
 
 /// What an assignment changes.
 struct AssignmentTarget {
@@ -317,6 +293,7 @@ impl Expression<'_, '_> {
         Ok(if condition != 0 { yes } else { no })
     }
 
+    /// Operators that bind at least as tightly as `lowest`; `**` binds more tightly than all of them, from right to left.
     fn operators(&mut self, lowest: u8) -> Run<i64> {
         let mut left = self.power()?;
         loop {
@@ -426,29 +403,11 @@ impl Expression<'_, '_> {
     }
 
     fn binary(&mut self, operator: &[u8], left: i64, right: i64) -> Run<i64> {
-        let shift = |value: i64| u32::try_from(value & 63).unwrap_or_default();
-        Ok(match operator {
-            b"*" => left.wrapping_mul(right),
-            b"/" | b"%" if right == 0 && !self.live => 0,
-            b"/" | b"%" if right == 0 => return self.wrong("division by 0"),
-            b"/" => left.wrapping_div(right),
-            b"%" => left.wrapping_rem(right),
-            b"+" => left.wrapping_add(right),
-            b"-" => left.wrapping_sub(right),
-            b"<<" => left.wrapping_shl(shift(right)),
-            b">>" => left.wrapping_shr(shift(right)),
-            b"<" => i64::from(left < right),
-            b">" => i64::from(left > right),
-            b"<=" => i64::from(left <= right),
-            b">=" => i64::from(left >= right),
-            b"==" => i64::from(left == right),
-            b"!=" => i64::from(left != right),
-            b"&" => left & right,
-            b"^" => left ^ right,
-            b"|" => left | right,
-            b"&&" => i64::from(left != 0 && right != 0),
-            _ => i64::from(left != 0 || right != 0),
-        })
+        match calculated(operator, left, right) {
+            Some(value) => Ok(value),
+            None if !self.live => Ok(0),
+            None => self.wrong("division by 0"),
+        }
     }
 }
 

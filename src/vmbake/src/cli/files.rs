@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::source::MapReader;
-use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
+use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components, permissions};
 
 use super::{Failure, Outcome};
 use vmbake_common::escape;
@@ -177,20 +177,7 @@ fn mode_string(inode: &Inode) -> String {
         Kind::Fifo => 'p',
         Kind::Socket => 's',
     };
-    let mode = inode.meta.mode;
-    let mut text = String::from(kind);
-    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-        let bits = mode >> shift;
-        text.push(if bits & 4 != 0 { 'r' } else { '-' });
-        text.push(if bits & 2 != 0 { 'w' } else { '-' });
-        text.push(match (mode & special != 0, bits & 1 != 0) {
-            (true, true) => letter,
-            (true, false) => letter.to_ascii_uppercase(),
-            (false, true) => 'x',
-            (false, false) => '-',
-        });
-    }
-    text
+    format!("{kind}{}", permissions(inode.meta.mode))
 }
 
 /// One line of `ls --json`. Invalid UTF-8 is replaced in names and targets; then an escaped field has the exact bytes.
