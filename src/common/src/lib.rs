@@ -15,6 +15,7 @@ pub mod input;
 pub mod once_map;
 pub mod ownership;
 pub mod parallel;
+pub mod paths;
 pub mod progress;
 pub mod qcow2_compression;
 pub mod spelling;

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use super::findings::{Findings, Found};
 use super::position::child;
 use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download, settings, sudoers, swap, validate};
+use vmbake_common::paths::is_at_or_below;
 use vmbake_manifest::package_request::Choice;
 
 /// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
@@ -283,11 +284,8 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
 /// is none (machine-id(5)): what else happens on a first boot, such as presets, would undo what layers say of units.
 fn first_boots(found: &mut Findings, layer: &Layer) {
     let is_unit = |path: &str| {
-        path.rsplit_once('/').is_some_and(|(dir, _)| {
-            executable::UNIT_DIRECTORIES
-                .iter()
-                .any(|units| dir.strip_prefix(units).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
-        })
+        let dir = path.rsplit_once('/').map(|(dir, _)| dir);
+        dir.is_some_and(|dir| executable::UNIT_DIRECTORIES.iter().any(|units| is_at_or_below(dir, units)))
     };
     for (path, file) in layer.files.iter().filter(|(path, _)| is_unit(path)) {
         if waits_for_first_boot(&String::from_utf8_lossy(&file.content)) {

@@ -5,6 +5,7 @@ mod certificates;
 pub use certificates::certificates;
 
 use vmbake_common::glob::matches;
+use vmbake_common::paths::is_at_or_below;
 
 /// What is made of files of layers here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,8 +176,7 @@ pub(crate) fn fits(pattern: &str, path: &[u8]) -> bool {
     let Some(at) = path.iter().rposition(|byte| *byte == b'/') else { return false };
     let (dir, name) = (&path[..at], &path[at + 1..]);
     let (parents, last) = pattern.rsplit_once('/').unwrap_or_default();
-    let is_below =
-        |parents: &str| dir.strip_prefix(parents.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+    let is_below = |parents: &str| is_at_or_below(dir, parents);
     match (parents.strip_suffix("/**"), last) {
         (_, "**") => is_below(parents),
         (Some(parents), last) => is_below(parents) && matches(last.as_bytes(), name),

@@ -1,6 +1,7 @@
 //! Directories that no layer may remove: the system starts from them, or the kernel and systemd mount file systems on them.
 
 use vmbake_common::glob::matches;
+use vmbake_common::paths::is_at_or_below;
 
 /// The last component of a pattern for the regular files below a directory, at any depth.
 pub const FILES_BELOW: &str = "**";
@@ -48,8 +49,7 @@ pub fn system_directory(pattern: &str) -> Option<&'static str> {
 /// The path below `/usr` to which `/bin`, `/lib`, `/lib64` and `/sbin` lead.
 fn in_usr(path: &str) -> String {
     let mut links = ["/bin", "/lib", "/lib64", "/sbin"].into_iter();
-    let leads = links.any(|link| path.strip_prefix(link).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
-    if leads { format!("/usr{path}") } else { path.to_owned() }
+    if links.any(|link| is_at_or_below(path, link)) { format!("/usr{path}") } else { path.to_owned() }
 }
 
 #[cfg(test)]

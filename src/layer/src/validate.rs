@@ -1,6 +1,7 @@
 //! Rules for single words of a layer: names, paths, modes, units. Each tells what is wrong, if anything is.
 
 use vmbake_common::escape;
+use vmbake_common::paths::is_below;
 
 /// Longest path of Linux (`PATH_MAX` without the NUL byte at its end), in bytes.
 const PATH_MAX: usize = 4095;
@@ -117,8 +118,7 @@ const MOUNTS: [&str; 8] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/lock",
 
 /// The directory of `MOUNTS` that `path` is below.
 pub fn hidden_by(path: &str) -> Option<&'static str> {
-    let is_below = |mount: &&str| path.strip_prefix(*mount).is_some_and(|rest| rest.starts_with('/'));
-    MOUNTS.into_iter().find(is_below)
+    MOUNTS.into_iter().find(|mount| is_below(path, mount))
 }
 
 /// The fault of a path below one of them.

@@ -15,6 +15,7 @@ use super::folder::write_folder;
 use super::form::{ExtensionForm, ExtensionFormat};
 use super::release::ExtensionIdentity;
 use super::volume::{Identity, write_volume};
+use vmbake_common::paths::is_at_or_below;
 use vmbake_common::progress::Progress;
 use vmbake_compose::merge::extension;
 use vmbake_compose::stage::Plan;
@@ -99,8 +100,7 @@ impl<'a> Extension<'a> {
         let root = self.identity.kind.root().as_bytes();
         let mut refusals = Vec::new();
         for (path, _, inode) in tree.walk() {
-            let inside =
-                path.is_empty() || path == root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with(b"/"));
+            let inside = path.is_empty() || is_at_or_below(&path, root);
             let is_plain = matches!(inode.kind, Kind::Directory(_) | Kind::File(_) | Kind::Symlink(_));
             let what = match &inode.meta {
                 _ if !inside => "is outside of the merged hierarchy",

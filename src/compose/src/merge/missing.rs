@@ -5,6 +5,7 @@ use vmbake_disk::tree::{Arrival, Kind};
 
 use super::place::Target;
 use super::{SUDO, host_keys, units};
+use vmbake_common::paths::is_at_or_below;
 pub use vmbake_layer::{Layer, hidden_by};
 
 /// Shells of accounts that do not log in.
@@ -76,8 +77,7 @@ fn dangling(target: &Target, layers: &[Layer], path: &str, to: &str) -> Option<S
 /// Whether the first boot of the layers makes a path.
 pub(super) fn is_made(layers: &[Layer], missing: &str) -> bool {
     layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref()).any(|plan| {
-        let is_below =
-            |dir: &str| missing.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let is_below = |dir: &str| is_at_or_below(missing, dir);
         plan.files.iter().any(|file| file.path == missing)
             || plan.directories.iter().any(|(dir, _)| is_below(dir))
             || plan.received.iter().any(|(_, place)| is_below(&place.directory))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use vmbake_common::glob::matches;
 use vmbake_common::message;
+use vmbake_common::paths::is_below;
 use vmbake_disk::source::{Map, ReadAt, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
 
@@ -302,9 +303,8 @@ impl Target {
         let path = [b"/", path.strip_prefix(b"/").unwrap_or(path)].concat();
         for path in [self.wrap(landing(&self.tree, &path))?, path] {
             let path = vmbake_common::escape::name(&path);
-            let is_below =
-                |mount: &&String| path.strip_prefix(mount.as_str()).is_some_and(|rest| rest.starts_with('/'));
-            let mount = hidden_by(&path).map(str::to_owned).or_else(|| self.mounts.iter().find(is_below).cloned());
+            let mount = self.mounts.iter().find(|mount| is_below(&path, mount));
+            let mount = hidden_by(&path).map(str::to_owned).or_else(|| mount.cloned());
             if let Some(mount) = mount {
                 return Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), mount });
             }

@@ -8,6 +8,7 @@ use super::accounts::lookup;
 use super::config::{Config, expand};
 use super::place::Target;
 use vmbake_common::glob::matches;
+use vmbake_common::paths::is_at_or_below;
 
 /// File systems of the machine alone.
 const VOLATILE: [&str; 4] = ["/run", "/proc", "/sys", "/dev"];
@@ -127,9 +128,7 @@ impl Item {
         else {
             return Ok(Read::Left);
         };
-        let below = |dir: &str| {
-            path.strip_prefix(dir.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
+        let below = |dir: &str| is_at_or_below(&path, dir.trim_end_matches('/'));
         let chosen = choice.prefixes.is_empty() || choice.prefixes.iter().any(|prefix| below(prefix));
         if VOLATILE.iter().any(|dir| below(dir)) || !chosen {
             return Ok(Read::Left);

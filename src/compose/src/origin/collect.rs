@@ -16,6 +16,7 @@ use vmbake_common::digest::InvalidDigest;
 use vmbake_common::escape;
 use vmbake_common::glob::matches;
 use vmbake_common::hint::Hint;
+use vmbake_common::paths::is_below;
 use vmbake_layer::{FILES_BELOW, Layer};
 use vmbake_manifest::Manifest;
 
@@ -89,7 +90,7 @@ impl Ingredients {
         let removes = |pattern: &str| {
             let (pattern_dir, last) = split(pattern.as_bytes());
             if last == FILES_BELOW.as_bytes() {
-                return path.strip_prefix(pattern_dir).is_some_and(|inner| inner.starts_with(b"/"));
+                return is_below(path, pattern_dir);
             }
             pattern_dir == dir && matches(last, name)
         };

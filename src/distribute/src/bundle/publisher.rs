@@ -16,6 +16,7 @@ use super::validate;
 use vmbake_bake::release::verify::NamedSigner;
 use vmbake_common::address;
 use vmbake_common::digest::Digest;
+use vmbake_common::paths::is_at_or_below;
 use vmbake_proof::sigstore::{PublicKey, Signer, json};
 
 /// The form that is read and written.
@@ -171,9 +172,7 @@ impl Publisher {
         }
         if let (BundlePlace::Registry { name, .. }, Some(registry)) = (place, &self.registry) {
             let found = name.repository.to_string();
-            let is_below =
-                found.strip_prefix(registry.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-            if !is_below {
+            if !is_at_or_below(&found, registry) {
                 return refused(format!("{found} is not below {registry}"));
             }
         }

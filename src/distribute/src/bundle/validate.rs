@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use vmbake_common::escape;
+use vmbake_common::paths::is_at_or_below;
 
 /// Longest name of a publisher or a bundle, in bytes: that of a label in DNS.
 const MAX_LABEL: usize = 63;
@@ -86,13 +87,13 @@ pub(super) fn list(list: &BTreeSet<String>, rule: impl Fn(&str) -> Option<String
 /// Whether `path` is `parent`, or below it.
 pub fn is_below(path: &str, parent: &str) -> bool {
     let (path, parent) = (real(path), real(parent));
-    parent == "/" || path.strip_prefix(&parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    parent == "/" || is_at_or_below(path, parent)
 }
 
 /// A path as Debian has it: without the links that stand for directories of /usr and /run.
 pub(super) fn real(path: &str) -> String {
     for (link, target) in LINKED {
-        if let Some(rest) = path.strip_prefix(link).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        if let Some(rest) = path.strip_prefix(link).filter(|_| is_at_or_below(path, link)) {
             return format!("{target}{rest}");
         }
     }

@@ -6,6 +6,7 @@ use super::pointer;
 use crate::findings::{Findings, Found};
 use crate::position::child;
 use crate::{Install, Layer, Schema, attribute, system_directory, validate};
+use vmbake_common::paths::is_below;
 
 /// Most symbolic links that Linux follows in one path (`MAXSYMLINKS`).
 const MAX_SYMLINKS: usize = 40;
@@ -44,9 +45,7 @@ pub fn check(found: &mut Findings, layer: &Layer) {
         schema.installs().any(|(_, _, install)| match install {
             Install::File { path: found, .. } => found == path,
             // What an archive has is known when it is unpacked.
-            Install::Tar { path: folder, .. } | Install::Zip { path: folder, .. } => {
-                path.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
-            }
+            Install::Tar { path: folder, .. } | Install::Zip { path: folder, .. } => is_below(path, folder),
             Install::Deb => false,
         })
     };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Diagnostic, PlanFault, Surroundings};
 use crate::findings::Found;
 use crate::{Install, Layer, validate};
+use vmbake_common::paths::is_at_or_below;
 
 /// Where systemd looks for units that layers bring.
 const UNIT_DIRS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
@@ -93,10 +94,9 @@ fn places(install: &Install, path: &str) -> bool {
                 return false;
             };
             let place = |member: &String| member.splitn(strip + 1, '/').nth(*strip).map(str::to_owned);
-            let is_below =
-                |place: &str| rest.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
             // A directory whose name is stripped completely may contain any path.
-            members.is_empty() || members.iter().any(|member| place(member).is_none_or(|place| is_below(&place)))
+            members.is_empty()
+                || members.iter().any(|member| place(member).is_none_or(|place| is_at_or_below(rest, place)))
         }
     }
 }

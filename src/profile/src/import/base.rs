@@ -7,6 +7,7 @@ use vmbake_disk::tree::{Kind, Metadata, Origin, OriginId, Timestamp, Tree};
 use vmbake_shell::{Errno, Files, Follow, NodeKind, TreeFiles};
 
 use super::runtime::unknown_text;
+use vmbake_common::paths::is_below;
 
 /// In its place, a script runs: its commands count as those of the caller.
 pub(super) const SUDO: &str = "/usr/bin/sudo";
@@ -267,14 +268,13 @@ pub(super) fn basis(path: &[u8]) -> Option<Basis> {
 
 /// Whether the base has nothing at a path.
 pub(super) fn is_vacant(path: &[u8]) -> bool {
-    let is_below = |root: &&str| path.strip_prefix(root.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
     let is_new = |name: &[u8]| !name.contains(&b'/') && !ROOT.iter().any(|known| known.as_bytes() == name);
     let is_temporary = |directory: &str| {
         let name = path.strip_prefix(directory.as_bytes());
         name.is_some_and(|name| TEMPORARY_NAMES.iter().any(|prefix| name.starts_with(prefix.as_bytes())))
     };
     path.strip_prefix(b"/").is_some_and(is_new)
-        || (VACANT.iter().any(is_below) && !TEMPORARY.into_iter().any(is_temporary))
+        || (VACANT.iter().any(|root| is_below(path, root)) && !TEMPORARY.into_iter().any(is_temporary))
         || ABSENT.iter().any(|absent| absent.as_bytes() == path)
 }
 

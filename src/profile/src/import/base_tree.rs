@@ -11,6 +11,7 @@ use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, InodeId, Kind, OriginId, Tree, TreeError};
 
 use super::base::{self, Basis};
+use vmbake_common::paths::is_below;
 
 /// Directories whose entries differ between the image and a machine.
 const DIRECTORIES: [&str; 41] = [
@@ -129,10 +130,6 @@ pub(super) fn may_gain(tree: &Tree, directory: &[u8], fits: &dyn Fn(&[u8]) -> bo
             let parent = if parent.is_empty() { "/" } else { parent };
             parent.as_bytes() == directory && fits(name.as_bytes()) && tree.lookup(path.as_bytes()).is_none()
         })
-}
-
-fn is_below(path: &[u8], directory: &str) -> bool {
-    path.strip_prefix(directory.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
 /// Takes away what differs on a machine, and tells what of the other nodes is known.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use vmbake_common::message;
 use vmbake_common::message::Message;
+use vmbake_common::paths::is_at_or_below;
 use vmbake_disk::tree::{Metadata, components};
 
 use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
@@ -54,17 +55,14 @@ fn choose(
     names: &[String],
     keeps_root: &dyn Fn(&Member) -> bool,
 ) -> Result<Vec<Member>, ArchiveError> {
-    let is_below = |path: &[u8], name: &str| {
-        path.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    if let Some(name) = names.iter().find(|name| !entries.iter().any(|entry| is_below(&entry.path, name))) {
+    if let Some(name) = names.iter().find(|name| !entries.iter().any(|entry| is_at_or_below(&entry.path, name))) {
         return Err(ArchiveError::Message(message!("has no member {name:?}")));
     }
     let mut files = Files::default();
     let mut selected = Vec::new();
     for mut entry in entries {
         let first = files.resolve(&mut entry);
-        if !names.is_empty() && !names.iter().any(|name| is_below(&entry.path, name)) {
+        if !names.is_empty() && !names.iter().any(|name| is_at_or_below(&entry.path, name)) {
             continue;
         }
         let rest: Vec<&[u8]> = components(&entry.path).skip(strip).collect();
