@@ -15,7 +15,8 @@ use vmbake_disk::tree::Kind;
 use super::place::Target;
 use super::{MergeError, UnitFault};
 use lookup::{ConfigLinks, Lookup, is_masked, lookup};
-pub use vmbake_layer::{InstallLink, Layer, Schema, matches, unit_form};
+use vmbake_common::glob::matches;
+pub use vmbake_layer::{InstallLink, Layer, Schema, unit_form};
 
 pub(super) const ETC: &str = "/etc/systemd/system";
 
