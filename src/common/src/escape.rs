@@ -9,6 +9,7 @@
 //! [`unescape`] restores the bytes.
 
 use std::error::Error;
+use std::fmt::Display;
 
 use serde::Serialize;
 
@@ -46,6 +47,11 @@ fn escaped(bytes: &[u8], is_escaped: impl Fn(char) -> bool) -> String {
 /// Escapes text for one line.
 pub fn line(text: impl AsRef<str>) -> String {
     escaped(text.as_ref().as_bytes(), is_unsafe)
+}
+
+/// Escapes texts, each for a line.
+pub fn each_line(texts: impl IntoIterator<Item: Display>) -> String {
+    texts.into_iter().map(|text| line(text.to_string())).collect::<Vec<_>>().join("\n")
 }
 
 /// Escapes a name or path for display.

@@ -100,7 +100,7 @@ pub enum LayerError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{name}: is the name of a built-in layer")]
     BuiltIn { name: String },
-    #[error("{}", lines(.0))]
+    #[error("{}", escape::each_line(.0))]
     Faults(Vec<Fault>),
     #[error("layer {name} does not exist: expected one of: {known}")]
     Unknown {
@@ -166,8 +166,4 @@ impl Hint for LayerError {
     }
 
     vmbake_common::causes!(Catalog, Publish, File; Read);
-}
-
-fn lines(faults: &[Fault]) -> String {
-    faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
 }

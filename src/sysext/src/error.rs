@@ -1,6 +1,6 @@
 //! Error while writing an extension.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use vmbake_common::message::FileError;
 use vmbake_disk::ext4::AuthorError;
@@ -20,7 +20,7 @@ use vmbake_manifest::ManifestError;
 /// Error while writing an extension.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtensionError {
-    #[error("{}", lines(path, refusals))]
+    #[error("{}", escape::each_line(refusals.iter().map(|what| format!("{}: {what}", path.display()))))]
     Refused {
         path: PathBuf,
         /// All refusals, each with layer and key.
@@ -84,10 +84,4 @@ impl Hint for ExtensionError {
     }
 
     vmbake_common::causes!(Bundle, Manifest, Fetch, Verify, Stage, Merge, Author, Squashfs, Publish, File; Write);
-}
-
-/// One line per refusal.
-fn lines(path: &Path, refusals: &[String]) -> String {
-    let line = |what: &String| escape::line(format!("{}: {what}", path.display()));
-    refusals.iter().map(line).collect::<Vec<_>>().join("\n")
 }

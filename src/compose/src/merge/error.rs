@@ -183,7 +183,7 @@ pub enum MergeError {
     Privilege { path: String, artifact: String, layer: String, privilege: String },
     #[error("{path}: layer {layer} lists it in `setuid`, but it has neither a setuid or setgid bit nor capabilities")]
     NoPrivilege { layer: String, path: String },
-    #[error("{}", lines(.faults))]
+    #[error("{}", escape::each_line(.faults))]
     FirstBoot { faults: Vec<PlanFault> },
     #[error("layer {layer}: the image has no {what} {value}: {path} does not exist")]
     Setting { layer: String, what: &'static str, value: String, path: String },
@@ -205,10 +205,6 @@ impl MergeError {
     pub(super) fn content(path: impl Into<String>, fault: impl Into<ContentFault>) -> Self {
         Self::Content { path: path.into(), fault: fault.into() }
     }
-}
-
-fn lines(faults: &[PlanFault]) -> String {
-    faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
 }
 
 /// A package that the base has in an earlier version, which no layer says may be replaced.

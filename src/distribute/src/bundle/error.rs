@@ -45,7 +45,7 @@ pub enum BundleError {
         /// What it has too much of.
         what: String,
     },
-    #[error("{}", lines(path, complaints))]
+    #[error("{}", escape::each_line(complaints.iter().map(|what| format!("{}: {what}", path.display()))))]
     Unsound { path: PathBuf, complaints: Vec<String> },
     #[error("{target}: artifact {name} is neither in `downloads` of a layer nor in sources.json")]
     NoSource { name: String, target: String },
@@ -109,7 +109,7 @@ pub enum BundleError {
     NotGranted { path: PathBuf, publisher: String, what: String },
     #[error("bundle {title}: {what}")]
     Locked { title: String, what: String },
-    #[error("{}", conflicts.iter().map(escape::line).collect::<Vec<_>>().join("\n"))]
+    #[error("{}", escape::each_line(conflicts))]
     Conflicts { conflicts: Vec<String> },
     #[error("{name}: no tag given, and no bundle of that name in {path}")]
     NotLocked { name: String, path: PathBuf },
@@ -156,10 +156,4 @@ impl BundleError {
         let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned();
         Self::Syntax { path: path.to_owned(), line: error.line(), column: error.column(), message }
     }
-}
-
-/// A line for each complaint.
-fn lines(path: &Path, complaints: &[String]) -> String {
-    let line = |what: &String| escape::line(format!("{}: {what}", path.display()));
-    complaints.iter().map(line).collect::<Vec<_>>().join("\n")
 }
