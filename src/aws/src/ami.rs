@@ -131,7 +131,10 @@ impl<'a> Run<'a> {
             }
             None => self.make(&mut report)?,
         };
-        let source = RegionalImage { aws: self.aws.clone(), image: register::until_available(self.aws, image, AVAILABILITY_TIMEOUT)? };
+        let source = RegionalImage {
+            aws: self.aws.clone(),
+            image: register::until_available(self.aws, image, AVAILABILITY_TIMEOUT)?,
+        };
         self.distribute(source, &mut report)?;
         Ok(report)
     }

@@ -86,7 +86,11 @@ fn copy(source: &RegionalImage, aws: &Aws, subject: &Subject) -> Result<(Machine
 }
 
 /// Applies missing tags, permissions and deprecation to an AMI and its snapshots.
-pub(super) fn apply_attributes(placed: &RegionalImage, options: &AmiOptions<'_>, subject: &Subject) -> Result<usize, AmiError> {
+pub(super) fn apply_attributes(
+    placed: &RegionalImage,
+    options: &AmiOptions<'_>,
+    subject: &Subject,
+) -> Result<usize, AmiError> {
     let RegionalImage { aws, image } = placed;
     let mut changes = 0;
     // A different name tag belongs to another publication and is kept.
