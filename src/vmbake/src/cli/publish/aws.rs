@@ -58,7 +58,7 @@ pub(in super::super) struct AwsArgs {
     /// blocks), none or an ID
     #[arg(long, value_name = "ID", default_value = "auto", value_parser = values::parent)]
     parent: ParentChoice,
-    /// Image of the parent snapshot, if the store does not have its block list
+    /// Image of the parent snapshot, if the store lacks its block list
     #[arg(long, value_name = "OLD")]
     parent_image: Option<PathBuf>,
     /// Grant launch permission: account ID, ARN of an organization or organizational unit, or public; may be repeated
@@ -70,7 +70,7 @@ pub(in super::super) struct AwsArgs {
     /// Systems Manager parameter to set to the machine image of each region; may be repeated
     #[arg(long = "ssm-parameter", value_name = "NAME", value_parser = values::parameter)]
     parameters: Vec<String>,
-    /// Verification of the snapshot before registration: index (list of blocks), sample (and 64 blocks) or full (and all blocks)
+    /// Verification of the snapshot before registration: index (list of blocks), sample (also 64 blocks) or full (also all blocks)
     #[arg(long, value_name = "MODE", default_value = "sample", value_parser = values::verification)]
     verify: Verification,
     /// Number of concurrent block uploads
