@@ -146,6 +146,14 @@ struct Driver {
     statuses: Receiver<String>,
 }
 
+impl Driver {
+    fn write(&mut self, lines: &str) -> std::io::Result<()> {
+        let input = self.child.stdin.as_mut().unwrap();
+        input.write_all(lines.as_bytes())?;
+        input.flush()
+    }
+}
+
 impl Drop for Driver {
     fn drop(&mut self) {
         let group = format!("-{}", self.child.id());
@@ -206,9 +214,10 @@ impl Worker<'_> {
         let shell = if dialect == Dialect::Bash { "bash" } else { "dash" };
         let lines: String = slots.iter().map(|index| format!("{shell} {}\n", self.slot(*index))).collect();
         let driver = self.driver.get_or_insert_with(|| self.jail.drive());
-        let input = driver.child.stdin.as_mut().unwrap();
-        input.write_all(lines.as_bytes()).unwrap();
-        input.flush().unwrap();
+        // A program may have ended the driver after its last status.
+        if driver.write(&lines).is_err() {
+            self.driver.insert(self.jail.drive()).write(&lines).unwrap();
+        }
     }
 }
 
