@@ -77,7 +77,7 @@ fn what_is_no_file_with_variables_is_refused_with_its_line() {
         ("\nA='b\nc\n", 2, "a closing quote"),
         ("A=\"b\\\"", 1, "a closing quote"),
         ("A=b\\", 1, "a character after"),
-        ("A=b\n#\0", 2, "no NUL"),
+        ("A=b\n#\0", 2, "without NUL"),
     ] {
         match read(text) {
             Err(Error::Syntax { line: found, expected: said, .. }) => {

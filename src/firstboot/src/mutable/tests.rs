@@ -118,7 +118,7 @@ fn what_may_not_be_set_is_refused_and_nothing_is_written() {
         (b"KUBE_API_PORT=\xc3\xa9", "source:1: expected a value"),
         (b"KUBE_API_PORT=2\rx", "source:1: expected a value"),
         (b"KUBE_API_PORT=\xff", "source:1: expected UTF-8"),
-        (b"#\nKUBE_API_PORT=\0", "source:2: expected no NUL"),
+        (b"#\nKUBE_API_PORT=\0", "source:2: expected text without NUL"),
         (longer.as_bytes(), "source:1: expected a value"),
     ] {
         let message = case.update(source).unwrap_err().to_string();
