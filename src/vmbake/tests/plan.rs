@@ -83,7 +83,7 @@ fn what_goes_wrong_together_is_told_of_the_layer_that_requires_both() {
             ("top", r#""requires": ["both"]"#, &[]),
         ],
     );
-    let expected = "already defined by layer b: /first_boot/variables/A: layer a";
+    let expected = "layer b: /first_boot/variables/A: already defined by layer a";
     let found = faults(dir.path(), "both");
     assert!(
         found.len() == 1 && found[0].ends_with(expected) && found[0].starts_with("both/layer.json:1:"),

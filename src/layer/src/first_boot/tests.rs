@@ -68,15 +68,15 @@ fn what_two_layers_have_is_a_clash() {
             [("a", first), ("b", second)].map(|(name, part)| schema(name, &format!(r#""first_boot": {{{part}}}"#)));
         let (compiled, clashes) = join([&a, &b], "m");
         let said: Vec<_> = clashes.iter().map(ToString::to_string).collect();
-        assert_eq!(said, [format!("already defined by layer b: /first_boot{expected}: layer a")]);
+        assert_eq!(said, [format!("layer b: /first_boot{expected}: already defined by layer a")]);
         assert_eq!(compiled.source(expected).map(|source| source.layer).as_deref(), Some("a"));
     }
     // Also where one of them says it outside of its part, whichever comes first.
     let a = schema("a", r#""directories": {"/a": {"mode": "0700"}}"#);
     let b = schema("b", r#""first_boot": {"directories": {"/a": {"mode": "0700"}}}"#);
     for (order, expected) in [
-        ([&a, &b], "already defined by layer b: /first_boot/directories/~1a: layer a"),
-        ([&b, &a], "already defined by layer a: /directories/~1a: layer b"),
+        ([&a, &b], "layer b: /first_boot/directories/~1a: already defined by layer a"),
+        ([&b, &a], "layer a: /directories/~1a: already defined by layer b"),
     ] {
         let (_, clashes) = join(order, "m");
         assert_eq!(clashes.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
