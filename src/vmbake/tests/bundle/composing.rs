@@ -111,7 +111,7 @@ fn versions_only_rise_and_never_change() {
         let before = fs::read(shop.path("m/bundles.lock.json")).unwrap();
         let with = format!("--with={bundle}");
         let (ok, said) = bake(&shop, &[&[with.as_str()], more].concat());
-        assert!(!ok && said.contains(expected) && said.contains("hint: --upgrade-bundles"), "{bundle}: {said}");
+        assert!(!ok && said.contains(expected) && said.contains("hint: use --upgrade-bundles"), "{bundle}: {said}");
         assert_eq!(fs::read(shop.path("m/bundles.lock.json")).unwrap(), before);
     };
     changed(&shop, "same.oci", ("An agent.", "Another agent."), ("port = 1", "port = 2"));

@@ -149,5 +149,5 @@ fn what_systemd_would_not_do_is_refused() {
         assert!(said.contains(one), "all at once: {said}");
     }
     let (ok, said) = sysext(&shop, &["-o", "agent.raw", "--arch=arm64"]);
-    assert!(!ok && said.contains("is for o on amd64, not for o on arm64"), "{said}");
+    assert!(!ok && said.contains("expected a bundle for o on arm64, found one for o on amd64"), "{said}");
 }

@@ -166,7 +166,7 @@ const CHANGES: &[Change] = &[
     ),
     (
         |forge| with(forge, (0..10_001).map(|number| plain(&format!("acme.agent/z{number:05}"))).collect()),
-        "signed.oci: has more than 10000 files of layers",
+        "signed.oci: contains more than 10000 files of layers",
     ),
     (
         |forge| {

@@ -85,7 +85,7 @@ fn tar_files_of_layers_have_regular_files_of_their_layers_only() {
     }
     let many = (0..10_001).map(|number| plain(&format!("acme.agent/files/{number:05}"))).collect::<Vec<_>>();
     let said = judged(&shop, |forge| forge.layers = join(&many));
-    assert!(said.contains("copy.oci: has more than 10000 files of layers"), "{said}");
+    assert!(said.contains("copy.oci: contains more than 10000 files of layers"), "{said}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn layers_are_those_that_were_named() {
     let Some(shop) = shop() else { return };
     let said = judged(&shop, |forge| with(forge, member("acme.agent/files/etc/agent/more", b"x", |_| ())));
     assert!(
-        said.contains("layer acme.agent: expected digest sha256: of bundle.json, found sha256:") && said.contains(""),
+        said.contains("layer acme.agent: expected digest sha256:") && said.contains(" of bundle.json, found sha256:"),
         "{said}"
     );
     let said = judged(&shop, |forge| {
@@ -158,7 +158,7 @@ fn foreign_blobs_are_refused() {
 fn bombs_do_not_burst() {
     let Some(shop) = shop() else { return };
     let said = judged(&shop, |forge| forge.config = "[".repeat(1 << 19).into_bytes());
-    assert!(said.contains("copy.oci:1:") && said.contains("hint: `vmbake schema bundle`"), "{said}");
+    assert!(said.contains("copy.oci:1:") && said.contains("hint: run `vmbake schema bundle`"), "{said}");
     let said = judged(&shop, |forge| forge.config.resize((1 << 20) + 1, b' '));
     assert!(said.contains("of 1048577 bytes, more than the limit of 1048576"), "{said}");
     let said = judged(&shop, |forge| forge.index["annotations"]["a"] = json!("a".repeat(5 << 20)));
