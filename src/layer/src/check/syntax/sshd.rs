@@ -1,155 +1,18 @@
 //! Settings of sshd(8), as in sshd_config(5): a line that is not valid keeps sshd from starting, so that no login is possible.
 
+mod conditions;
+mod keywords;
+mod values;
+
 use vmbake_common::spelling::near;
 
 use super::Problem;
-
-/// Keywords that a `Match` block may not have. Of OpenSSH 10.0 in Debian 13, with those that are ignored or deprecated.
-const GLOBAL: [&str; 62] = [
-    "addressfamily",
-    "afstokenpassing",
-    "checkmail",
-    "ciphers",
-    "compression",
-    "debianbanner",
-    "dsaauthentication",
-    "fingerprinthash",
-    "gssapicleanupcredentials",
-    "gssapicleanupcreds",
-    "gssapikexalgorithms",
-    "gssapikeyexchange",
-    "gssapistorecredentialsonrekey",
-    "gssapistrictacceptorcheck",
-    "gssapiusesessioncredcache",
-    "gssusesessionccache",
-    "hostcertificate",
-    "hostdsakey",
-    "hostkey",
-    "hostkeyagent",
-    "hostkeyalgorithms",
-    "ignoreuserknownhosts",
-    "keepalive",
-    "kerberosgetafstoken",
-    "kerberosorlocalpasswd",
-    "kerberostgtpassing",
-    "kerberosticketcleanup",
-    "kexalgorithms",
-    "keyregenerationinterval",
-    "listenaddress",
-    "logingracetime",
-    "macs",
-    "maxstartups",
-    "modulifile",
-    "pamauthenticationviakbdint",
-    "permitblacklistedkeys",
-    "permituserenvironment",
-    "persourcemaxstartups",
-    "persourcenetblocksize",
-    "persourcepenalties",
-    "persourcepenaltyexemptlist",
-    "pidfile",
-    "port",
-    "printlastlog",
-    "printmotd",
-    "protocol",
-    "reversemappingcheck",
-    "rhostsauthentication",
-    "securitykeyprovider",
-    "serverkeybits",
-    "sshdauthpath",
-    "sshdsessionpath",
-    "strictmodes",
-    "syslogfacility",
-    "tcpkeepalive",
-    "usedns",
-    "uselogin",
-    "usepam",
-    "useprivilegeseparation",
-    "verifyreversemapping",
-    "versionaddendum",
-    "xauthlocation",
-];
-
-/// Keywords that may be anywhere.
-const MATCH: [&str; 72] = [
-    "acceptenv",
-    "allowagentforwarding",
-    "allowgroups",
-    "allowstreamlocalforwarding",
-    "allowtcpforwarding",
-    "allowusers",
-    "authenticationmethods",
-    "authorizedkeyscommand",
-    "authorizedkeyscommanduser",
-    "authorizedkeysfile",
-    "authorizedkeysfile2",
-    "authorizedprincipalscommand",
-    "authorizedprincipalscommanduser",
-    "authorizedprincipalsfile",
-    "banner",
-    "casignaturealgorithms",
-    "challengeresponseauthentication",
-    "channeltimeout",
-    "chrootdirectory",
-    "clientalivecountmax",
-    "clientaliveinterval",
-    "denygroups",
-    "denyusers",
-    "disableforwarding",
-    "exposeauthinfo",
-    "forcecommand",
-    "gatewayports",
-    "gssapiauthentication",
-    "hostbasedacceptedalgorithms",
-    "hostbasedacceptedkeytypes",
-    "hostbasedauthentication",
-    "hostbasedusesnamefrompacketonly",
-    "ignorerhosts",
-    "include",
-    "ipqos",
-    "kbdinteractiveauthentication",
-    "kerberosauthentication",
-    "loglevel",
-    "logverbose",
-    "match",
-    "maxauthtries",
-    "maxsessions",
-    "pamservicename",
-    "passwordauthentication",
-    "permitemptypasswords",
-    "permitlisten",
-    "permitopen",
-    "permitrootlogin",
-    "permittty",
-    "permittunnel",
-    "permituserrc",
-    "pubkeyacceptedalgorithms",
-    "pubkeyacceptedkeytypes",
-    "pubkeyauthentication",
-    "pubkeyauthoptions",
-    "rdomain",
-    "refuseconnection",
-    "rekeylimit",
-    "requiredrsasize",
-    "revokedkeys",
-    "rhostsrsaauthentication",
-    "rsaauthentication",
-    "setenv",
-    "skeyauthentication",
-    "streamlocalbindmask",
-    "streamlocalbindunlink",
-    "subsystem",
-    "trustedusercakeys",
-    "unusedconnectiontimeout",
-    "x11displayoffset",
-    "x11forwarding",
-    "x11uselocalhost",
-];
+use keywords::{GLOBAL, MATCH};
 
 /// Blanks at the ends of a line.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\u{c}'];
 
-/// Checks keywords: whether sshd knows them, whether they have an argument, and whether a `Match` block may have them.
+/// Checks keywords and their arguments, and whether a `Match` block may have them.
 pub(super) fn check(text: &str) -> Vec<Problem> {
     let (mut found, mut is_matching) = (Vec::new(), false);
     for (index, line) in text.lines().enumerate() {
@@ -157,27 +20,40 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let (written, argument) = split(line);
+        let (written, rest) = split(line);
         let keyword = written.to_ascii_lowercase();
-        let is_global = GLOBAL.contains(&keyword.as_str());
-        let reason = if !is_global && !MATCH.contains(&keyword.as_str()) {
-            let near = near(&keyword, GLOBAL.into_iter().chain(MATCH));
-            let hint = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            Some(format!("unknown keyword {written:?}{hint}"))
-        } else if argument.is_empty() {
-            Some(format!("{written} has no argument"))
-        } else {
-            (is_global && is_matching).then(|| format!("{written} is not allowed within a `Match` block"))
-        };
+        let arguments = arguments(rest);
+        let reason = fault(written, &keyword, arguments.as_deref(), is_matching);
         found.extend(reason.map(|reason| Problem::error(index + 1, format!("keeps sshd from starting: {reason}"))));
         if keyword == "match" {
-            is_matching = !argument.eq_ignore_ascii_case("all");
+            is_matching = !arguments.is_some_and(|words| words.len() == 1 && words[0].eq_ignore_ascii_case("all"));
         }
     }
     found
 }
 
-/// The keyword, which may be quoted, and its arguments after blanks or `=`.
+/// What is wrong with a line; `arguments` is `None` if a quote is not closed.
+fn fault(written: &str, keyword: &str, arguments: Option<&[String]>, is_matching: bool) -> Option<String> {
+    let is_global = GLOBAL.contains(&keyword);
+    if !is_global && !MATCH.contains(&keyword) {
+        let near = near(keyword, GLOBAL.into_iter().chain(MATCH));
+        let hint = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        return Some(format!("unknown keyword {written:?}{hint}"));
+    }
+    if is_global && is_matching {
+        return Some(format!("{written} is not allowed within a `Match` block"));
+    }
+    let reason = match (arguments, keyword) {
+        (None, _) => Some("expected a closing quote, found the end of the line".to_owned()),
+        (Some([]), _) => return Some(format!("{written} has no argument")),
+        (Some([_]), "subsystem") => Some("expected a name and a command".to_owned()),
+        (Some(words), "match") => conditions::fault(words),
+        (Some(words), keyword) => values::fault(keyword, words),
+    };
+    reason.map(|reason| format!("{written}: {reason}"))
+}
+
+/// The keyword, which may be quoted, and the text of its arguments after blanks or `=`.
 fn split(line: &str) -> (&str, &str) {
     let (keyword, rest) = match line.strip_prefix('"').and_then(|line| line.split_once('"')) {
         Some(parts) => parts,
@@ -185,4 +61,29 @@ fn split(line: &str) -> (&str, &str) {
     };
     let rest = rest.trim_start_matches([' ', '\t']);
     (keyword, rest.strip_prefix('=').unwrap_or(rest).trim_start_matches([' ', '\t']))
+}
+
+/// Words between blanks, with quotes and escapes, up to a comment. `None` if a quote is not closed.
+fn arguments(text: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = text.chars().peekable();
+    while let Some(next) = chars.next() {
+        match next {
+            '\\' => {
+                let is_escape = |after: &char| "'\"\\".contains(*after) || quote.is_none() && *after == ' ';
+                let escaped = chars.next_if(is_escape);
+                word.get_or_insert_default().push(escaped.unwrap_or(next));
+            }
+            ' ' | '\t' if quote.is_none() => words.extend(word.take()),
+            '#' if quote.is_none() && word.is_none() => break,
+            '"' | '\'' if quote.is_none() => {
+                quote = Some(next);
+                word.get_or_insert_default();
+            }
+            _ if quote == Some(next) => quote = None,
+            _ => word.get_or_insert_default().push(next),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
 }

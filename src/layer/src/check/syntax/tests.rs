@@ -41,6 +41,19 @@ fn settings_of_sshd() {
     );
 }
 
+/// Settings that `sshd -t` accepts, and those that it refuses at the last line.
+#[test]
+fn values_of_sshd() {
+    let path = "/etc/ssh/sshd_config.d/x.conf";
+    for line in include_str!("sshd/valid.txt").lines() {
+        assert_eq!(found(path, &line.replace("\\n", "\n")), "", "{line}");
+    }
+    for line in include_str!("sshd/invalid.txt").lines() {
+        let text = line.replace("\\n", "\n");
+        assert_eq!(found(path, &text), text.lines().count().to_string(), "{line}");
+    }
+}
+
 /// cloud-init 25.1.4 with PyYAML.
 #[test]
 fn settings_of_cloud_init() {
