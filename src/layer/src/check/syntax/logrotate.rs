@@ -1,39 +1,131 @@
-//! Settings of logrotate(8): a text enters, the lines at which logrotate drops the file or a section leave.
+//! Settings of logrotate(8): a text enters, the lines at which logrotate drops the file, a section or a line leave.
+
+mod directives;
 
 use super::{File, Problem, access};
+use directives::Arguments;
 
-/// Directives that a shell script follows, up to `endscript`.
-const SCRIPTS: [&str; 5] = ["prerotate", "postrotate", "firstaction", "lastaction", "preremove"];
+/// What logrotate reads.
+enum State {
+    Global,
+    /// Names of log files, up to a brace; the line of the first one.
+    Files(usize),
+    Section,
+    /// A script, up to `endscript`: its line, and whether it is in a section.
+    Script(usize, bool),
+}
 
-/// Checks who may write the file, braces and scripts.
+struct Reader {
+    state: State,
+    found: Vec<Problem>,
+}
+
+/// Checks who may write the file, braces, scripts and values.
 pub(super) fn check(file: &File) -> Vec<Problem> {
-    let mut found: Vec<Problem> = access::of_logrotate(file).into_iter().collect();
-    let (mut is_open, mut script) = (false, None);
-    let mut fault = |line: usize, reason: &str| {
-        found.push(Problem::error(line, format!("is not read by logrotate: {reason}")));
-    };
-    for (index, line) in file.text.lines().enumerate() {
-        let (number, line) = (index + 1, line.trim());
-        let word = line.split([' ', '\t', '=']).next().unwrap_or_default();
-        match line.chars().next() {
-            _ if script.is_some() => {
-                if word == "endscript" {
-                    script = None;
-                }
+    let found = access::of_logrotate(file).into_iter().collect();
+    let mut reader = Reader { state: State::Global, found };
+    for (index, line) in file.text.split('\n').enumerate() {
+        reader.line(index + 1, line);
+    }
+    match reader.state {
+        State::Script(line, _) => {
+            reader.fault(line, "expected `endscript` after the script, found the end of the file")
+        }
+        State::Files(line) => {
+            reader.fault(line, "expected `{` after the names of log files, found the end of the file")
+        }
+        // The end of the file closes a section.
+        State::Global | State::Section => {}
+    }
+    reader.found
+}
+
+impl Reader {
+    fn fault(&mut self, line: usize, reason: &str) {
+        self.found.push(Problem::error(line, format!("is not read by logrotate: {reason}")));
+    }
+
+    fn line(&mut self, number: usize, line: &str) {
+        let mut rest = line.trim_start_matches([' ', '\t']);
+        if let State::Script(_, is_inside) = self.state {
+            if rest.split_whitespace().next() == Some("endscript") {
+                self.state = if is_inside { State::Section } else { State::Global };
             }
-            None | Some('#') => {}
-            Some('}') if !is_open => fault(number, "unexpected `}`"),
-            Some('}') => is_open = false,
-            Some('/' | '"' | '\'') if is_open => fault(number, "expected a directive or `}`, found a path"),
-            Some('/' | '"' | '\'') => is_open = line.contains('{'),
-            Some('{') if is_open => fault(number, "unexpected `{`"),
-            Some('{') => is_open = true,
-            Some(_) if SCRIPTS.contains(&word) => script = Some(number),
-            Some(_) => {}
+            return;
+        }
+        while !rest.is_empty() && !rest.starts_with('#') {
+            match self.part(number, rest) {
+                Some(next) => rest = next.trim_start_matches([' ', '\t']),
+                None => break,
+            }
         }
     }
-    if let Some(number) = script {
-        fault(number, "expected `endscript` after the script, found the end of the file");
+
+    /// Reads one directive, brace or list of files. Returns the text after it, which is on the same line.
+    fn part<'a>(&mut self, number: usize, text: &'a str) -> Option<&'a str> {
+        let is_inside = matches!(self.state, State::Section);
+        if let State::Files(_) = self.state {
+            let (_, after) = text.split_once('{')?;
+            self.state = State::Section;
+            return Some(after);
+        }
+        match text.chars().next()? {
+            '}' => {
+                let after = text[1..].trim();
+                self.state = State::Global;
+                match is_inside {
+                    false => self.fault(number, "unexpected `}`"),
+                    true if after.is_empty() || after.starts_with('#') => {}
+                    true => self.fault(number, &format!("expected the end of the line after `}}`, found {after:?}")),
+                }
+                None
+            }
+            '/' | '"' | '\'' | '~' if is_inside => {
+                self.fault(number, "expected a directive or `}`, found a path");
+                None
+            }
+            '/' | '"' | '\'' | '~' => {
+                self.state = State::Files(number);
+                Some(text)
+            }
+            first if first.is_ascii_alphabetic() => self.directive(number, text, is_inside),
+            _ => {
+                let what = text.trim_end();
+                let reason = match what {
+                    "" => "found a carriage return; use newlines only".to_owned(),
+                    _ => format!("expected a directive or a path, found {what:?}"),
+                };
+                self.fault(number, &reason);
+                None
+            }
+        }
     }
-    found
+
+    fn directive<'a>(&mut self, number: usize, text: &'a str, is_inside: bool) -> Option<&'a str> {
+        let end = text.find(|next: char| next.is_whitespace() || next == '=').unwrap_or(text.len());
+        let (word, after) = text.split_at(end);
+        let Some(arguments) = directives::arguments(word) else {
+            let near = directives::near(word);
+            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            self.fault(number, &format!("unknown directive {word:?}{hint}"));
+            return None;
+        };
+        let value = after.trim();
+        let value = value.strip_prefix('=').map_or(value, str::trim_start);
+        match arguments {
+            // Others may follow on the same line.
+            Arguments::None => return Some(after).filter(|after| !after.trim().is_empty()),
+            Arguments::Script => self.state = State::Script(number, is_inside),
+            Arguments::Global if is_inside => {
+                self.fault(number, &format!("{word} is not allowed for single log files"))
+            }
+            Arguments::Global => {}
+            arguments => {
+                if let Some(expected) = arguments.fault(value) {
+                    self.fault(number, &format!("{word}: expected {expected}, found {value:?}"));
+                }
+            }
+        }
+        None
+    }
 }

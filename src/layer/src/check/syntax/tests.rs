@@ -20,6 +20,11 @@ fn are_found(path: &str, cases: &[(&str, &str)]) {
     }
 }
 
+/// A text of several lines as the files of cases have it.
+fn unescaped(line: &str) -> String {
+    line.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t")
+}
+
 /// `sshd -t` of OpenSSH 10.0.
 #[test]
 fn settings_of_sshd() {
@@ -46,10 +51,10 @@ fn settings_of_sshd() {
 fn values_of_sshd() {
     let path = "/etc/ssh/sshd_config.d/x.conf";
     for line in include_str!("sshd/valid.txt").lines() {
-        assert_eq!(found(path, &line.replace("\\n", "\n")), "", "{line}");
+        assert_eq!(found(path, &unescaped(line)), "", "{line}");
     }
     for line in include_str!("sshd/invalid.txt").lines() {
-        let text = line.replace("\\n", "\n");
+        let text = unescaped(line);
         assert_eq!(found(path, &text), text.lines().count().to_string(), "{line}");
     }
 }
@@ -304,12 +309,42 @@ fn settings_of_logrotate() {
             ("/var/log/x\n/var/log/y {\n weekly\n}", ""),
             ("\"/var/log/x y\" /var/log/z\n{\n weekly\n}\n", ""),
             ("/var/log/x{\n postrotate\n true }\n endscript\n}\n", ""),
-            ("/var/log/x\n weekly\n}\n", "3"),
+            ("/var/log/x\n weekly\n}\n", "1"),
             ("/var/log/x {\n weekly\n}\n}\n", "4"),
             ("/var/log/x {\n postrotate\n true\n}\n", "2"),
             ("/var/log/x {\n /y {\n weekly\n}\n}\n", "2 5"),
         ],
     );
+}
+
+/// Lines of a section of logrotate, and files that start with `!`, as `logrotate -d` of logrotate 3.22 accepts or reports them.
+#[test]
+fn directives_of_logrotate() {
+    let path = "/etc/logrotate.d/x";
+    let file = |line: &str| match (line.strip_prefix('!'), unescaped(line)) {
+        (Some(file), _) => unescaped(file),
+        (None, text) => format!("/var/log/x {{\n{text}\n}}\n"),
+    };
+    for line in include_str!("logrotate/valid.txt").lines() {
+        assert_eq!(found(path, &file(line)), "", "{line}");
+    }
+    let missed = include_str!("logrotate/invalid.txt").lines().filter(|line| found(path, &file(line)).is_empty());
+    assert_eq!(missed.collect::<Vec<_>>(), [""; 0]);
+}
+
+/// Services that `systemd-analyze verify` of systemd 257 accepts, and those that it refuses or of which it ignores a line.
+#[test]
+fn services() {
+    let path = "/etc/systemd/system/x.service";
+    let file = |line: &str| match line.starts_with('[') {
+        true => unescaped(line),
+        false => format!("[Service]\n{}", unescaped(line)),
+    };
+    for line in include_str!("units/accepted.txt").lines() {
+        assert_eq!(found(path, &file(line)), "", "{line}");
+    }
+    let missed = include_str!("units/refused.txt").lines().filter(|line| found(path, &file(line)).is_empty());
+    assert_eq!(missed.collect::<Vec<_>>(), [""; 0]);
 }
 
 /// `systemd-analyze verify` of systemd 257.

@@ -1,8 +1,11 @@
 //! Units of systemd (systemd.unit(5)): what `systemd-analyze verify` says about sections, times of timers and mount points.
 
+mod service;
+
 use super::{File, Problem, calendar};
 use crate::unit_install::{Statement, statements};
 use crate::{UnitRole, unit_place};
+use service::Service;
 
 /// Kinds of units with a section of their own, the settings of it of which a unit needs one, and what systemd says without.
 const SECTIONS: [(&str, &str, &[&str]); 9] = [
@@ -10,7 +13,7 @@ const SECTIONS: [(&str, &str, &[&str]); 9] = [
     ("mount", "Mount", &["What"]),
     ("path", "Path", &["PathExists", "PathExistsGlob", "PathChanged", "PathModified", "DirectoryNotEmpty"]),
     ("scope", "Scope", &[]),
-    ("service", "Service", &["ExecStart", "ExecStop", "SuccessAction"]),
+    ("service", "Service", &[]),
     ("slice", "Slice", &[]),
     (
         "socket",
@@ -53,6 +56,7 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
         Ok(statements) => statements,
         Err((line, reason)) => return vec![Problem::error(line, format!("is not loaded by systemd: {reason}"))],
     };
+    let (mut service, mut has_success_action) = (Service::default(), false);
     // An empty file masks the unit.
     let is_empty = statements.is_empty();
     for (line, statement) in statements {
@@ -71,7 +75,13 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
                 }
                 let section = section.as_deref().unwrap_or_default();
                 found.extend(setting(place.unit, section, &key, &value).map(|reason| Problem::error(line, reason)));
-                if own.is_some_and(|(_, own, _)| *own == section) || key == "SuccessAction" {
+                if section == "Service" && kind == "service" {
+                    found.extend(service.add(line, &key, &value));
+                }
+                if key == "SuccessAction" {
+                    has_success_action = !["", "none"].contains(&value.as_str());
+                }
+                if own.is_some_and(|(_, own, _)| *own == section) {
                     keys.push(key);
                 }
             }
@@ -80,10 +90,15 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
             }
         }
     }
+    if place.role != UnitRole::Unit || is_empty || file.has_drop_ins {
+        return found;
+    }
+    if kind == "service" && found.iter().all(|problem| problem.is_warning) {
+        found.extend(service.fault(has_success_action));
+    }
     found.extend(own.and_then(|(kind, section, needed)| {
         let is_complete = needed.is_empty() || keys.iter().any(|key| needed.contains(&key.as_str()));
-        let is_whole = place.role == UnitRole::Unit && !is_empty && !file.has_drop_ins && !is_complete;
-        is_whole.then(|| {
+        (!is_complete).then(|| {
             let needed: Vec<String> = needed.iter().map(|key| format!("{key}=")).collect();
             Problem::of_file(format!("systemd does not start a .{kind} without {} in [{section}]", needed.join(" or ")))
                 .warning()
