@@ -9,6 +9,7 @@ mod texts;
 mod units;
 
 pub use executable::is_run_by_parts;
+pub use syntax::cron_users;
 
 use std::collections::BTreeMap;
 

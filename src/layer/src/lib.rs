@@ -47,7 +47,7 @@ pub use text::{Scalar, Text, Words};
 
 pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
-pub use check::is_run_by_parts;
+pub use check::{cron_users, is_run_by_parts};
 pub use position::child;
 pub use removal::{FILES_BELOW, system_directory};
 pub use set::HYGIENE;

@@ -3,6 +3,7 @@
 mod commands;
 mod started;
 
+use super::ignored::is_left_out;
 use super::{access, pointer};
 use crate::Layer;
 use crate::findings::{Findings, Found};
@@ -77,7 +78,7 @@ pub fn check(found: &mut Findings, layer: &Layer) {
         if by_parts && !is_run_by_parts(name.as_bytes()) && SCRIPTS.iter().any(|end| name.ends_with(end)) {
             skipped(found, layer, path, dir);
         }
-        if dir == CRON && name != "README" {
+        if dir == CRON && !is_left_out(name) {
             check_cron(found, layer, path, name);
         }
         let is_run = by_parts && is_run_by_parts(name.as_bytes()) || RUN_ALL.contains(&dir) || path == RC_LOCAL;

@@ -42,7 +42,7 @@ const ROWS: [Row; 25] = [
     (&["dbus-1/system.d", "dbus-1/session.d"], &[".conf"], "dbus-daemon"),
     (&["nginx/conf.d"], &[".conf"], "nginx"),
     (&["netplan"], &[".yaml"], "netplan"),
-    (&["profile.d"], &[".sh"], "the shell"),
+    (&["profile.d"], &[".sh", ".csh"], "the shell"),
     (&["ssh/sshd_config.d", "ssh/ssh_config.d"], &[".conf"], "ssh"),
     (&["security/limits.d"], &[".conf"], "pam_limits"),
     (&["ld.so.conf.d"], &[".conf"], "ldconfig"),
@@ -54,7 +54,7 @@ const ROWS: [Row; 25] = [
 pub(super) const ROOTS: [&str; 3] = ["/etc/", "/usr/lib/", "/usr/local/lib/"];
 
 /// Ends of names that are meant not to be read.
-const UNREAD: [&str; 6] = ["~", ".bak", ".disabled", ".example", ".md", ".orig"];
+const UNREAD: [&str; 9] = ["~", ".bak", ".disabled", ".dpkg-dist", ".dpkg-old", ".example", ".md", ".old", ".orig"];
 
 pub(super) fn check(found: &mut Findings, layer: &Layer) {
     for path in layer.files.keys() {
@@ -63,11 +63,16 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
         if layer.schema.units.files.contains_key(name) {
             continue;
         }
-        if name.starts_with('.') || name.starts_with("README") || UNREAD.iter().any(|end| name.ends_with(end)) {
+        if is_left_out(name) {
             continue;
         }
         found.key(pointer(layer, path), fault(dir, name).map(|reason| format!("{path:?} is not read: {reason}")));
     }
+}
+
+/// Whether a name shows that no program is meant to read the file.
+pub(super) fn is_left_out(name: &str) -> bool {
+    name.starts_with('.') || name.starts_with("README") || UNREAD.iter().any(|end| name.ends_with(end))
 }
 
 fn fault(dir: &str, name: &str) -> Option<String> {
@@ -98,7 +103,22 @@ fn fault(dir: &str, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::fault;
+    use super::{fault, is_left_out};
+
+    #[test]
+    fn names_that_are_meant_to_be_skipped() {
+        for (name, expected) in [
+            (".placeholder", true),
+            ("README", true),
+            ("x.bak", true),
+            ("x.dpkg-old", true),
+            ("x~", true),
+            ("x.conf", false),
+            ("backup", false),
+        ] {
+            assert_eq!(is_left_out(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn names_that_programs_skip() {
@@ -129,6 +149,8 @@ mod tests {
             ("/etc/systemd/system/x.service.d/override.conf", true),
             ("/etc/systemd/system/x.target.wants/y", true),
             ("/etc/systemd/user/x.timer", true),
+            ("/etc/profile.d/x.csh", true),
+            ("/etc/profile.d/x.bash", false),
             ("/opt/sysctl.d/x", true),
         ] {
             let (dir, name) = path.rsplit_once('/').unwrap();

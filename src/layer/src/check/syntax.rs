@@ -13,6 +13,8 @@ mod udev;
 mod units;
 mod yaml;
 
+pub use cron::users as cron_users;
+
 use super::ignored::ROOTS;
 use super::{access as access_of, pointer};
 use crate::findings::{Findings, Found};

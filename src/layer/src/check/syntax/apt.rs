@@ -86,7 +86,7 @@ fn entry(line: &str) -> Option<String> {
         let Some((inside, rest)) = options.split_once(']') else {
             return Some("expected `]` after the options, found the end of the line".to_owned());
         };
-        if let Some(word) = inside.split_whitespace().find(|word| !word.contains('=')) {
+        if let Some(word) = inside.split_whitespace().find(|word| !is_option(word)) {
             return Some(format!("expected options such as `arch=amd64`, found {word:?}"));
         }
         if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
@@ -103,6 +103,11 @@ fn entry(line: &str) -> Option<String> {
         [] | [_] => Some("expected an address and a suite after the type".to_owned()),
         [uri, suite, components @ ..] => uri_fault(uri).or_else(|| suite_fault(suite, components.len())),
     }
+}
+
+/// Whether a word is a key and a value, neither of them empty.
+fn is_option(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(key, value)| !key.is_empty() && !value.replace('"', "").is_empty())
 }
 
 fn uri_fault(uri: &str) -> Option<String> {

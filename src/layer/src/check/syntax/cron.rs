@@ -23,23 +23,43 @@ const BLANKS: [char; 2] = [' ', '\t'];
 
 /// Checks a table of the system, whose lines name a user. Files with other names are not read.
 pub(super) fn check(file: &File) -> Vec<Problem> {
-    let name = file.path.rsplit('/').next().unwrap_or_default();
-    if !is_run_by_parts(name.as_bytes()) {
+    if !is_table(file.path) {
         return Vec::new();
     }
-    for (index, line) in file.text.split_inclusive('\n').enumerate() {
-        let ended = line.strip_suffix('\n');
-        let line = ended.unwrap_or(line).trim_start_matches(BLANKS);
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let fault = (!is_variable(line)).then(|| fault(line)).flatten();
-        let unended = || ended.is_none().then(|| "does not end with a newline".to_owned());
+    let mut found = Vec::new();
+    for (number, line) in lines(file.text) {
+        let text = line.strip_suffix('\n').unwrap_or(line);
+        let is_job = !is_variable(text);
+        let fault = if is_job { user(text).err() } else { None };
+        let unended = || (!line.ends_with('\n')).then(|| "does not end with a newline".to_owned());
         if let Some(reason) = fault.or_else(unended) {
-            return vec![Problem::error(index + 1, format!("is skipped by cron: {reason}"))];
+            return vec![Problem::error(number, format!("is skipped by cron: {reason}"))];
+        }
+        if found.is_empty() && is_job && text.ends_with('\r') {
+            let message = "has a carriage return, which cron takes as a part of the command; use newlines only";
+            found.push(Problem::error(number, message.to_owned()).warning());
         }
     }
-    Vec::new()
+    found
+}
+
+/// The users of the jobs in a table of the system, each with its line. There are none if cron skips the file.
+pub fn users(path: &str, text: &str) -> Vec<(usize, String)> {
+    let jobs = lines(text).filter(|(_, line)| is_table(path) && !is_variable(line));
+    let users = jobs.map(|(number, line)| Some((number, user(line.trim_end()).ok()?.to_owned())));
+    users.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Whether cron reads a file as a table of the system.
+fn is_table(path: &str) -> bool {
+    let name = path.strip_prefix("/etc/cron.d/");
+    path == "/etc/crontab" || name.is_some_and(|name| is_run_by_parts(name.as_bytes()))
+}
+
+/// Lines of variables and jobs, counted from 1.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.split_inclusive('\n').map(|line| line.trim_start_matches(BLANKS));
+    (1..).zip(lines).filter(|(_, line)| !matches!(line.chars().next(), None | Some('\n' | '#')))
 }
 
 /// Whether a line sets a variable: `NAME = value`, either of them with quotes.
@@ -58,14 +78,14 @@ fn quoted(text: &str) -> Option<&str> {
     text[1..].split_once(quote).map(|(_, rest)| rest)
 }
 
-/// What is wrong with a line of a job.
-fn fault(line: &str) -> Option<String> {
+/// The user of a job, or what is wrong with its line.
+fn user(line: &str) -> Result<&str, String> {
     let word = |text: &str| text.split(BLANKS).next().unwrap_or_default().to_owned();
     let mut rest = line;
     if line.starts_with('@') {
         let special = word(line);
         if !SPECIAL.contains(&special.as_str()) {
-            return Some(format!("expected one of {}, found {special:?}", SPECIAL.join(", ")));
+            return Err(format!("expected one of {}, found {special:?}", SPECIAL.join(", ")));
         }
         rest = line[special.len()..].trim_start_matches(BLANKS);
     } else {
@@ -74,12 +94,13 @@ fn fault(line: &str) -> Option<String> {
                 Some(next) => rest = next,
                 None => {
                     let (name, low, high, _) = field;
-                    return Some(format!("expected a {name} from {low} to {high}, found {:?}", word(rest)));
+                    return Err(format!("expected a {name} from {low} to {high}, found {:?}", word(rest)));
                 }
             }
         }
     }
-    (!rest.contains(BLANKS)).then(|| "expected a user and a command after the time".to_owned())
+    let parts = rest.split_once(BLANKS);
+    parts.map(|(user, _)| user).ok_or_else(|| "expected a user and a command after the time".to_owned())
 }
 
 /// What follows a list of ranges. cron passes over the rest of its word, such as `#2` in `1#2`.

@@ -79,7 +79,17 @@ fn settings_of_cloud_init() {
         "\"a\" : 1\n",
         "a: b\r\nc: d\r\n",
         "a: &x 1\nb: *x\n",
-        "a: 1\na: 2\n",
+        "a: 'a\n\nb'\n",
+        "a: \"a\nb: c\"\n",
+        "a: [\nb\n]\n",
+        "a:\n  - [\n  b\n  ]\n",
+        "a: 'x'# y\nb: [x]# y\n",
+        "a: 'b\n\tc'\n",
+        "a: {\n  b: c\n}\n",
+        "a: !!str 1\nb: !!binary YQ==\nc: !!set {x}\nd: ! e\n",
+        "x: &x {a: 1}\ny: {<<: *x}\nz: {<<: {a: 1}}\n",
+        "a: |\n x\ty\n \tz\nb: \"x\ty\" # \tc\n# \tc\n",
+        "a: >-\n x\n\n  y\tz\n\nb: 'x\n  \ty'\n",
         "## template: jinja\na: 1\n",
     ];
     are_found("/etc/cloud/cloud.cfg.d/x.cfg", &valid.map(|text| (text, "")));
@@ -93,6 +103,18 @@ fn settings_of_cloud_init() {
             ("a: 1\nb: c: d\n", "2"),
             ("a: 1\n---\nb: 2\n", "2"),
             ("a: *x\n", "1"),
+            ("a: 1\nb:\n  a: 2\n  c: 3\n  a: 4\n", "~5"),
+            ("a: 1\na: 2\n", "~2"),
+            ("x: 1\na: b\tc\n", "2"),
+            ("a: b\t# c\n", "1"),
+            ("x: 1\na: !foo x\n", "2"),
+            ("a: !!python/object x\n", "1"),
+            ("a: !!seq x\n", "1"),
+            ("x: 1\n? [a]\n: b\n", "2"),
+            ("{a: b}: c\n", "1"),
+            ("a: =\n", "1"),
+            ("a: <<\n", "1"),
+            ("<<: 1\n", "1"),
             ("a: ]\n", "1"),
         ],
     );
@@ -129,6 +151,11 @@ fn sources_of_apt() {
             ("rpm http://x trixie main\nDEB http://x trixie main\n", "1 2"),
             ("deb [arch=amd64 http://x/debian trixie main\n", "1"),
             ("deb [arch] http://x/debian trixie main\n", "1"),
+            ("deb [signed-by=\"/x\" arch+=amd64 foo=x] http://x/debian trixie main\n", ""),
+            ("deb [signed-by=\"\"] http://x/debian trixie main\n", "1"),
+            ("deb [arch=amd64 signed-by=] http://x/debian trixie main\n", "1"),
+            ("deb [=x] http://x/debian trixie main\n", "1"),
+            ("deb [signed-by = /x] http://x/debian trixie main\n", "1"),
             ("deb [arch=amd64]http://x/debian trixie main\n", "1"),
             ("deb x trixie main\ndeb /srv/x trixie main\n", "1 2"),
             ("deb http://x/debian \"trixie main\n", "1"),
@@ -166,7 +193,8 @@ fn tables_of_cron() {
         "0 0 1 jan mon root true\n0 0 * JAN Mon root true\n0 0 * * sat-sun root true\n",
         "*/5 1-3/2 1,2 */2 0-7 root true\n5-3 * * * 7 root true\n",
         "0~5 * * * * root true\n0 0 * * 1#2 root true\n*5 ** * * * root true\n",
-        "0\t0\t*\t*\t*\troot\ttrue %\r\n   * * * * * root true\n",
+        "0\t0\t*\t*\t*\troot\ttrue %\n   * * * * * root true\n",
+        "A=b\r\n# c\r\n",
         "* * * * * root true\n# c",
         "* * * * * root true\n  ",
         "* * * * * root \n",
@@ -203,6 +231,12 @@ fn tables_of_cron() {
     ];
     are_found("/etc/cron.d/x", &skipped.map(|text| (text, "1")));
     are_found("/etc/crontab", &[("# c\n\n* * * * * true\n", "3")]);
+    let with_returns = [
+        ("# c\r\n* * * * * root true\r\n* * * * * root true\r\n", "~2"),
+        ("# c\r\n\r\n* * * * * root true\r\n", "2"),
+        ("* * * * * root true\r\n* * * * * true\r\n", "2"),
+    ];
+    are_found("/etc/cron.d/x", &with_returns);
     // Another fault, of its name.
     are_found("/etc/cron.d/x.y", &[("x", "")]);
 }
@@ -216,7 +250,8 @@ fn lines_of_systemd() {
     );
     let taken = "d /run/x\nD! /x\nd+ /x\nf+ /x\nL /x\nL+ /x - - - - /y\nw+ /x - - - - \"a\nd /run/x :0755 :root :root\nd /run/x ~0755\n\
                  d /run/%b\nd \"/run/a b\" 0755\na+ /x - - - - u:x:r\nf= /x\nf^ /x - - - - cred\nd$ /x\nm /x 0644\nR! /x\n\
-                 d /x 07777\nd /run/x 755 1000 1000\nc /dev/x 0600 root root - 1:3\n";
+                 d /x 07777\nd /run/x 755 1000 1000\nc /dev/x 0600 root root - 1:3\nd /x - - - 10\nd /x - - - ~10d\nd /x - - - bmA:10d\n\
+                 d /x - - - 0\nd /x - - - 1d12h\nd /x - - - infinity\nd /x - - - 1.5h\nw /x - - - - 50%\nf /x - - - - %%z\nC /x\nL /x - - - - a/b\n";
     are_found("/etc/tmpfiles.d/x.conf", &[(taken, "")]);
     let ignored = [
         "d",
@@ -235,16 +270,65 @@ fn lines_of_systemd() {
         "t /x",
         "h /x",
         "d x",
+        "d /run/x 0755 \"a b\" -",
+        "d /run/x 0755 a:b -",
+        "d /run/x 0755 65535 -",
+        "d /run/x 0755 4294967295 -",
+        "d /run/x 0755 %u -",
+        "d /run/x 0755 - %g",
+        "d /run/x - - - 10x",
+        "d /run/x - - - x:10d",
+        "d /run/x - - - :10d",
+        "d /run/x - - - never",
+        "d /run/%z",
+        "x /run/%e",
+        "f /run/x - - - - a%zb",
+        "L /run/x - - - - /a%z",
+        "c /dev/x 0600 root root - 1",
+        "c /dev/x 0600 root root - a:b",
+        "C /run/x - - - - a/b",
+        "d /run/x u+x",
+        "d /run/x 755x",
         "d /run/x 0999",
         "d /run/x abc",
         "d /x 17777",
         "d '/run/x",
     ];
     are_found("/etc/tmpfiles.d/x.conf", &ignored.map(|text| (text, "1")));
-    let taken = "u x\nu! x -\nu x - \"D\"\nu x 10:20\nu x 10:grp\nu x /path\nu x - - /h /s\nu x -:users\ng x 10\ng x -\nm x y\nr - 10-20\nr - 10\n";
+    let taken = "u x\nu! x -\nu x - \"D\"\nu x 10:20\nu x 10:grp\nu x /path\nu x - - /h /s\nu x -:users\ng x 10\ng x -\nm x y\nr - 10-20\nr - 10\nu X\nu _x-1 10:grp\n\
+                 u x - \"%\"\nu %b-x\nu x - G /x /bin/sh\nr - 0-10\ng x /p\n";
     are_found("/etc/sysusers.d/x.conf", &[(taken, "")]);
     let ignored = [
         "u",
+        "u 1x",
+        "u x.y",
+        "u -x",
+        "u x@y",
+        "u 123",
+        "u abcdefghijklmnopqrstuvwxyzabcdef",
+        "u x - a:b",
+        "u x - G x",
+        "u x - G /a:b",
+        "u x - G /x y",
+        "u x - G /x /bin/sh z",
+        "u x 10:",
+        "u x :10",
+        "u x 0x10",
+        "u x 010",
+        "u x +10",
+        "u x ./path",
+        "u x - %z",
+        "u %z",
+        "g x - d",
+        "g x - - /h",
+        "g x y",
+        "g x 10:20",
+        "m x 1y",
+        "m 1x y",
+        "m x y z",
+        "r - 10-",
+        "r - -10",
+        "r - 10 x",
         "u x 99999999999",
         "u x abc",
         "u - x",

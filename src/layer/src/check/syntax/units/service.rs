@@ -129,7 +129,7 @@ fn commands(value: &str) -> Result<usize, String> {
                 return Err("expected the name of the program after the path".to_owned());
             }
             _ if path.starts_with('%') => {}
-            _ if path.ends_with('/') => return Err(format!("{path:?} is a directory")),
+            _ if path.ends_with('/') || [".", ".."].contains(&path) => return Err(format!("{path:?} is a directory")),
             _ if path.contains('/') && !path.starts_with('/') => {
                 return Err(format!("expected an absolute path or the name of a program, found {path:?}"));
             }

@@ -1,0 +1,112 @@
+//! Lines of tmpfiles.d(5).
+
+use super::{field, id, unknown_specifier};
+
+/// Types, and those of them that need an argument.
+const TYPES: &str = "fFwdDevqQpLcbCxXrRzZtThHaAm";
+const WITH_ARGUMENT: &str = "wcbtThHaA";
+
+/// Types whose argument may have specifiers.
+const EXPANDED: &str = "fFwLC";
+
+/// Modifiers after the type.
+const MODIFIERS: &str = "+!-=~^$?";
+
+const SPECIFIERS: &str = "abghlmoqtuvwABCGHLMSTUVW";
+
+/// Times of a file by which its age is counted.
+const AGE_BY: &str = "abcmABCM";
+
+const UNITS: [&str; 30] = [
+    "us", "usec", "\u{b5}s", "ms", "msec", "", "s", "sec", "second", "seconds", "m", "min", "minute", "minutes", "h",
+    "hr", "hour", "hours", "d", "day", "days", "w", "week", "weeks", "M", "month", "months", "y", "year", "years",
+];
+
+/// Checks the fields of a line.
+pub(super) fn check(words: &[String]) -> Result<(), String> {
+    let word = words.first().map(String::as_str).unwrap_or_default();
+    let kind = word.get(..1).filter(|kind| TYPES.contains(kind));
+    let Some(kind) = kind else { return Err(format!("unknown type {word:?}")) };
+    let modifiers = &word[1..];
+    if let Some(other) =
+        modifiers.chars().find(|next| !MODIFIERS.contains(*next) || modifiers.matches(*next).count() > 1)
+    {
+        return Err(format!("unknown or repeated modifier {other:?} in {word:?}"));
+    }
+    let path = words.get(1).ok_or("expected a path after the type, found the end of the line")?;
+    unknown_specifier(path, SPECIFIERS)?;
+    if !path.starts_with(['/', '%']) {
+        return Err(format!("path {path:?} is not absolute"));
+    }
+    if let Some(mode) = field(words, 2) {
+        let octal = u32::from_str_radix(mode.trim_start_matches(['~', ':']), 8);
+        octal.ok().filter(|octal| *octal <= 0o7777).ok_or_else(|| format!("invalid mode {mode:?}"))?;
+    }
+    for (at, what) in [(3, "user"), (4, "group")] {
+        if let Some(name) = field(words, at).filter(|name| !is_account(name.trim_start_matches(':'))) {
+            return Err(format!("{name:?} is not the name or id of a {what}"));
+        }
+    }
+    if let Some(age) = field(words, 5).filter(|age| !is_age(age)) {
+        return Err(format!("invalid age {age:?}, expected a time such as 10d"));
+    }
+    match field(words, 6) {
+        _ if modifiers.contains('^') => Ok(()),
+        None if WITH_ARGUMENT.contains(kind) => Err(format!("type {kind} needs an argument in the seventh field")),
+        None => Ok(()),
+        Some(argument) => self::argument(kind, argument),
+    }
+}
+
+fn argument(kind: &str, argument: &str) -> Result<(), String> {
+    if EXPANDED.contains(kind) {
+        unknown_specifier(argument, SPECIFIERS)?;
+    }
+    let is_device = || {
+        argument
+            .split_once(':')
+            .is_some_and(|(major, minor)| [major, minor].iter().all(|number| number.parse::<u32>().is_ok()))
+    };
+    match kind {
+        "c" | "b" if !is_device() => Err(format!("expected the numbers of a device, MAJOR:MINOR, found {argument:?}")),
+        "C" if !argument.starts_with(['/', '%']) => Err(format!("source {argument:?} is not absolute")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an account can have the name. Specifiers are not expanded there.
+fn is_account(name: &str) -> bool {
+    match name.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => id(name).is_some(),
+        false => !name.starts_with('-') && !name.contains([' ', '\t', ':', ',', '/', '%']),
+    }
+}
+
+/// Whether it is a time, perhaps with the times of a file by which it is counted: `bmA:10d`.
+fn is_age(age: &str) -> bool {
+    let age = age.strip_prefix('~').unwrap_or(age);
+    match age.split_once(':') {
+        Some((by, time)) => !by.is_empty() && by.chars().all(|next| AGE_BY.contains(next)) && is_time(time),
+        None => is_time(age),
+    }
+}
+
+/// Whether it is a sequence of numbers, each with a unit perhaps.
+fn is_time(text: &str) -> bool {
+    let is_digit = |next: char| next.is_ascii_digit() || next == '.';
+    let mut rest = text.trim();
+    if rest == "infinity" {
+        return true;
+    }
+    let is_empty = rest.is_empty();
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at(rest.find(|next| !is_digit(next)).unwrap_or(rest.len()));
+        let after = after.trim_start();
+        let (unit, after) = after.split_at(after.find(|next: char| !next.is_alphabetic()).unwrap_or(after.len()));
+        if number.is_empty() || !UNITS.contains(&unit) {
+            return false;
+        }
+        rest = after.trim_start();
+    }
+    !is_empty
+}
