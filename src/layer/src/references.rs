@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::check::pointer;
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Layer, Ownership, Requirement, Schema, validate};
+use super::{BootConfig, BootEffect, Layer, Ownership, Requirement, Schema, cron_users, validate};
 
 /// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
 /// than this program.
@@ -17,6 +18,7 @@ pub fn check(schema: &Schema, all: &BTreeMap<String, &Layer>, accounts: bool) ->
     }
     if accounts {
         unknown_accounts(&mut found, schema, all);
+        unknown_cron_users(&mut found, schema, all);
     }
     found.0
 }
@@ -78,6 +80,33 @@ fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Layer>) -> Vec<&'a
     closure
 }
 
+/// Warns of users of cron jobs that only packages can create: cron skips the file of a user that does not exist.
+fn unknown_cron_users(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
+    let Some(layer) = all.get(&schema.name) else { return };
+    let closure = closure(schema, all);
+    let files = closure.iter().filter_map(|schema| all.get(&schema.name)).flat_map(|layer| &layer.files);
+    let effects = files.filter_map(|(path, file)| Some(BootConfig::of(path)?.effects(&file.content))).flatten();
+    // Groups count as well: a warning is left out rather than wrong.
+    let created: BTreeSet<String> = effects
+        .filter_map(|(_, effect)| match effect {
+            BootEffect::Account(name) | BootEffect::Member { user: name, .. } => Some(name),
+            _ => None,
+        })
+        .collect();
+    for (path, file) in layer.files.iter().filter(|(path, _)| !schema.expand.contains(path)) {
+        for (line, user) in cron_users(path, &String::from_utf8_lossy(&file.content)) {
+            let is_known = validate::is_base_user(&user)
+                || created.contains(&user)
+                || closure.iter().any(|schema| schema.users.contains_key(&user));
+            if !is_known {
+                let message =
+                    format!("{path:?}: line {line}: cron skips the file if no package creates the user {user:?}");
+                found.0.push(Found { pointer: pointer(layer, path), key: true, warning: true, message });
+            }
+        }
+    }
+}
+
 fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
     let closure = closure(schema, all);
     let user = |name: &str| {
@@ -103,6 +132,44 @@ fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String
         let pointer = child("/users", name);
         for (index, name) in account.groups.iter().enumerate() {
             found.value(format!("{pointer}/groups/{index}"), group(name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LayerFile;
+    use vmbake_common::digest::Digest;
+
+    fn layer(rest: &str, files: &[(&str, &str)]) -> Layer {
+        let text = format!(r#"{{"name": "x", "version": "1", "description": "x", "os": ["debian-13"]{rest}}}"#);
+        let file = |(path, text): &(&str, &str)| {
+            ((*path).to_owned(), LayerFile { content: text.as_bytes().to_vec(), is_executable: false })
+        };
+        let files = files.iter().map(file).collect();
+        Layer { schema: serde_json::from_str(&text).unwrap(), files, local: BTreeMap::new(), digest: Digest::of(b"") }
+    }
+
+    #[test]
+    fn users_of_cron_jobs() {
+        let user = r#", "users": {"ops": {"id": 900}}"#;
+        let line = |user: &str| format!("# c\n@daily {user} true\n");
+        for (rest, name, sysusers, is_found) in [
+            ("", "root", "", false),
+            ("", "www-data", "", false),
+            ("", "ops", "", true),
+            (user, "ops", "", false),
+            ("", "ops", "u ops -\n", false),
+            ("", "ops", "m ops adm\n", false),
+            ("", "ops", "u other -\n", true),
+        ] {
+            let files = [("/etc/cron.d/x", line(name)), ("/usr/lib/sysusers.d/x.conf", sysusers.to_owned())];
+            let layer = layer(rest, &files.each_ref().map(|(path, text)| (*path, text.as_str())));
+            let found = check(&layer.schema, &BTreeMap::from([("x".to_owned(), &layer)]), true);
+            let warnings: Vec<_> = found.iter().filter(|found| found.warning).map(|found| &found.message).collect();
+            let expected = r#""/etc/cron.d/x": line 2: cron skips the file if no package creates the user "ops""#;
+            assert_eq!(warnings, vec![expected; usize::from(is_found)], "{rest} {name} {sysusers}");
         }
     }
 }

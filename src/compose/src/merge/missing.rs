@@ -3,9 +3,11 @@
 
 use vmbake_disk::tree::{Arrival, Kind};
 
+use super::accounts::lookup;
 use super::place::Target;
 use super::{SUDO, host_keys, units};
 use vmbake_common::paths::is_at_or_below;
+use vmbake_layer::cron_users;
 pub use vmbake_layer::{Layer, hidden_by};
 
 /// Shells of accounts that do not log in.
@@ -33,6 +35,13 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
         for (path, what) in unread(target) {
             if layer.files.contains_key(path) {
                 warn(format!("{path} {what}"));
+            }
+        }
+        for (path, file) in &layer.files {
+            for (line, user) in cron_users(path, &String::from_utf8_lossy(&file.content)) {
+                if matches!(lookup(target, "/etc/passwd", &user), Ok(None)) {
+                    warn(format!("cron skips {path}: line {line}: the user {user} does not exist"));
+                }
             }
         }
         let rules = layer.files.keys().find(|path| path.starts_with("/etc/sudoers.d/"));
