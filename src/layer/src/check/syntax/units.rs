@@ -96,15 +96,16 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
     if kind == "service" && found.iter().all(|problem| problem.is_warning) {
         found.extend(service.fault(has_success_action));
     }
-    found.extend(own.and_then(|(kind, section, needed)| {
-        let is_complete = needed.is_empty() || keys.iter().any(|key| needed.contains(&key.as_str()));
-        (!is_complete).then(|| {
-            let needed: Vec<String> = needed.iter().map(|key| format!("{key}=")).collect();
-            Problem::of_file(format!("systemd does not start a .{kind} without {} in [{section}]", needed.join(" or ")))
-                .warning()
-        })
-    }));
+    found.extend(own.and_then(|own| missing(own, &keys)));
     found
+}
+
+/// A warning if a unit has none of the settings of which its kind needs one.
+fn missing((kind, section, needed): &(&str, &str, &[&str]), keys: &[String]) -> Option<Problem> {
+    let is_complete = needed.is_empty() || keys.iter().any(|key| needed.contains(&key.as_str()));
+    let needed: Vec<String> = needed.iter().map(|key| format!("{key}=")).collect();
+    let message = format!("systemd does not start a .{kind} without {} in [{section}]", needed.join(" or "));
+    (!is_complete).then(|| Problem::of_file(message).warning())
 }
 
 fn warning(line: usize, message: String) -> Problem {
