@@ -146,6 +146,16 @@ fn a_service_that_systemd_would_not_start_is_a_warning() {
 }
 
 #[test]
+fn a_cron_job_of_an_unknown_user_is_a_warning() {
+    let files = [("/usr/lib/sysusers.d/x.conf", "u later - - -\n"), ("/etc/passwd", "root:x:0:0::/:\n")];
+    let unknown = "layer k: cron skips /etc/cron.d/x: line 2: the image does not have the user stranger";
+    for (user, expected) in [("root", None), ("later", None), ("stranger", Some(unknown))] {
+        let keys = format!(r##", "files": {{"/etc/cron.d/x": {{"content": "# c\n@daily {user} true\n"}}}}"##);
+        assert_eq!(warnings(base_with(&files), &[], &keys), expected.as_slice(), "{user}");
+    }
+}
+
+#[test]
 fn settings_that_no_program_reads_are_warnings() {
     let files =
         r#", "files": {"/etc/hostname": {"content": "box\n"}, "/etc/sysctl.conf": {"content": "vm.swappiness=1\n"}}"#;

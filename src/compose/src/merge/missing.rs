@@ -3,7 +3,6 @@
 
 use vmbake_disk::tree::{Arrival, Kind};
 
-use super::accounts::lookup;
 use super::place::Target;
 use super::{SUDO, host_keys, units};
 use vmbake_common::paths::is_at_or_below;
@@ -39,8 +38,8 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
         }
         for (path, file) in &layer.files {
             for (line, user) in cron_users(path, &String::from_utf8_lossy(&file.content)) {
-                if matches!(lookup(target, "/etc/passwd", &user), Ok(None)) {
-                    warn(format!("cron skips {path}: line {line}: the user {user} does not exist"));
+                if !units::verify::has_user(target, &user) {
+                    warn(format!("cron skips {path}: line {line}: the image does not have the user {user}"));
                 }
             }
         }

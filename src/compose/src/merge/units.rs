@@ -6,7 +6,7 @@ pub(super) mod helper;
 mod lookup;
 pub(super) mod offline;
 pub(super) mod sysv;
-mod verify;
+pub(super) mod verify;
 
 use std::collections::BTreeSet;
 

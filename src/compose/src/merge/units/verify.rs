@@ -79,7 +79,7 @@ fn has_drop_ins(target: &Target, unit: &str) -> bool {
 }
 
 /// Whether the image has a user, or systemd-sysusers makes it on the machine.
-fn has_user(target: &Target, user: &str) -> bool {
+pub(in crate::merge) fn has_user(target: &Target, user: &str) -> bool {
     let begins = |text: &str| text.lines().any(|line| line.split(':').next() == Some(user));
     if target.text("/etc/passwd").is_ok_and(|text| begins(&text)) {
         return true;
