@@ -1,4 +1,4 @@
-//! A value of a layer that is the same for all architectures, or another one for each.
+//! Values of a layer that may differ by architecture.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,13 +9,13 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// One text, or one for each architecture.
+/// A value for all architectures, or one for each.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(untagged)]
 pub enum ByArch<T> {
-    /// For all of them.
+    /// For all architectures.
     Every(T),
-    /// By architecture, as Debian names it.
+    /// By Debian's name of the architecture.
     Each(BTreeMap<String, T>),
 }
 

@@ -1,4 +1,4 @@
-//! `downloads` of a layer: upstreams that it states itself, each with the rule by which it is installed; and `container_images`.
+//! `downloads`, `local_files` and `container_images` of a layer: upstreams that the layer defines, and how each is installed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,37 +18,37 @@ use vmbake_oci::Reference;
 use vmbake_pin::is_version;
 use vmbake_pin::prove::LOCAL;
 
-/// Names of manifests that mean something else: the program that vmbake brings, the base image, the configuration itself.
+/// Reserved names in manifests: the built-in first-boot program, the base image, and the configuration itself.
 const RESERVED: [&str; 3] = ["firstboot", OS_IMAGE, "vmconfig"];
 
-/// A file or archive from an address.
+/// A file or archive to download.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Download {
-    /// Its address, with https, or one for each architecture; `{version}` and `{arch}` stand for values, as in `sources.json`.
+    /// URL (https), or one for each architecture; `{version}` and `{arch}` are replaced, as in `sources.json`.
     pub url: ByArch<Template>,
-    /// Its version, or where the newest one comes from, as in `sources.json`.
+    /// Version, or the source of the newest version, as in `sources.json`.
     #[serde(deserialize_with = "version")]
     #[schemars(schema_with = "version_form")]
     pub version: VersionSource,
-    /// SHA-256 of the file, or one for each architecture; in place of `checksums` and `proof`.
+    /// SHA-256 of the file, or one for each architecture, instead of `checksums` and `proof`.
     #[serde(default)]
     pub sha256: Option<ByArch<String>>,
-    /// Address of a checksum file that lists it, or one for each architecture.
+    /// URL of a checksum file that lists the file, or one for each architecture.
     #[serde(default)]
     pub checksums: Option<ByArch<Template>>,
-    /// What must prove it, as in `sources.json`; with `checksums` alone, that file.
+    /// Required proof, as in `sources.json`. With `checksums`, it is `checksum` by default.
     #[serde(default)]
     pub proof: Option<Demand>,
-    /// The program that it must be, where the proof does not tell.
+    /// Expected program, if the proof does not identify it.
     #[serde(default)]
     pub program: Option<Program>,
-    /// How it is installed, as an artifact.
+    /// How the file is installed, as in `artifacts`.
     pub install: Install,
 }
 
 impl Download {
-    /// The upstream that it states for an architecture, or the key that it lacks.
+    /// The upstream for an architecture, or the key that has no value for it.
     fn upstream(&self, arch: &str) -> Result<Upstream, &'static str> {
         let url = self.url.of(arch).ok_or("url")?.clone();
         let checksums = self.checksums.as_ref().map(|sums| sums.of(arch).cloned().ok_or("checksums")).transpose()?;
@@ -64,18 +64,18 @@ impl Download {
         Ok(Upstream { kind, version, url: Some(url), checksums, proof, program })
     }
 
-    /// What it states for each architecture that it names, or for any.
+    /// The upstreams of all architectures that have a separate value, or a single one.
     fn upstreams(&self) -> Vec<Upstream> {
         let urls = self.url.values().into_iter().map(|(arch, _)| arch);
         let sums = self.checksums.iter().flat_map(|sums| sums.values()).map(|(arch, _)| arch);
         let arches: BTreeSet<&str> = urls.chain(sums).map(|arch| arch.map_or("", String::as_str)).collect();
-        // What is wrong with digests is told where they stand.
+        // Errors in digests are reported at their keys.
         let proof = if self.sha256.is_some() { Some(Demand::FirstUse) } else { self.proof.clone() };
         let plain = Self { sha256: None, proof, ..self.clone() };
         arches.into_iter().filter_map(|arch| plain.upstream(arch).ok()).collect()
     }
 
-    /// What is wrong with what proves it, if anything is.
+    /// The error in the combination of its proofs, if any.
     fn unproven(&self) -> Option<&'static str> {
         match (&self.sha256, &self.checksums, &self.proof) {
             (Some(_), None, None) if !matches!(self.version, VersionSource::Pinned(_)) => {
@@ -92,16 +92,16 @@ impl Download {
     }
 }
 
-/// A package, an archive or another file of the layer's own directory.
+/// A package, an archive or another file of the layer's directory.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LocalArtifact {
-    /// Its path in the directory, below `local/`, or one for each architecture.
+    /// Path in the layer's directory, below `local/`, or one for each architecture.
     pub path: ByArch<String>,
-    /// Its version, for records.
+    /// Version, for records.
     #[serde(default = "unversioned")]
     pub version: String,
-    /// How it is installed, as an artifact.
+    /// How the file is installed, as in `artifacts`.
     pub install: Install,
 }
 
@@ -110,7 +110,7 @@ fn unversioned() -> String {
 }
 
 impl Install {
-    /// The type of an artifact with that address that is installed so.
+    /// The type of an artifact with this URL and this kind of installation.
     fn artifact(&self, url: &str) -> ArtifactType {
         match self {
             Self::Deb => ArtifactType::Deb,
@@ -124,7 +124,7 @@ impl Install {
 }
 
 impl Layer {
-    /// What it asks of upstreams for an architecture, and which files of its directory it installs.
+    /// The layer's request for upstreams and local files for an architecture.
     pub fn upstream_request(&self, arch: &str) -> Result<UpstreamRequest, LayerError> {
         let mut request = self.schema.upstream_request(arch)?;
         for (name, artifact) in &self.schema.local_files {
@@ -150,7 +150,7 @@ impl Layer {
 }
 
 impl Schema {
-    /// How each artifact is installed, with its name and its place in the layer.
+    /// All artifacts: JSON pointer in the layer, name, and how it is installed.
     pub fn installs(&self) -> impl Iterator<Item = (String, &String, &Install)> {
         let artifacts = self.artifacts.iter().map(|(name, install)| (child("/artifacts", name), name, install));
         let downloads = self.downloads.iter();
@@ -168,7 +168,7 @@ impl Schema {
         self.artifacts.get(name).or_else(download).or_else(local)
     }
 
-    /// What it asks of upstreams for an architecture.
+    /// The layer's downloads for an architecture.
     fn upstream_request(&self, arch: &str) -> Result<UpstreamRequest, LayerError> {
         let upstream = |(name, download): (&String, &Download)| match download.upstream(arch) {
             Ok(upstream) => Ok((name.clone(), upstream)),
@@ -184,7 +184,7 @@ impl Schema {
     }
 }
 
-/// What a layer may not say of downloads.
+/// Validates `downloads`.
 pub fn check(found: &mut Findings, schema: &Schema) {
     for (name, download) in &schema.downloads {
         let pointer = child("/downloads", name);
@@ -205,7 +205,7 @@ pub fn check(found: &mut Findings, schema: &Schema) {
     }
 }
 
-/// What a layer may not say of files of its directory.
+/// Validates `local_files`.
 pub(super) fn check_local(found: &mut Findings, layer: &Layer) {
     let schema = &layer.schema;
     for (name, artifact) in &schema.local_files {
@@ -228,7 +228,7 @@ pub(super) fn check_local(found: &mut Findings, layer: &Layer) {
     found.key("/name".to_owned(), unused.map(|path| format!("{path:?} is not installed by `local_files`")));
 }
 
-/// Why a layer cannot give an artifact this name.
+/// Why an artifact cannot have this name.
 fn name_fault(name: &str, is_used: bool) -> Option<String> {
     let reserved = || RESERVED.contains(&name).then(|| format!("name {name:?} is reserved"));
     let used = || is_used.then(|| format!("{name:?} is an artifact of the layer already"));
@@ -245,18 +245,18 @@ fn each<T>(found: &mut Findings, parent: &str, key: &str, values: &ByArch<T>, ru
     }
 }
 
-/// What a layer may not say of container images.
+/// Validates `container_images`.
 pub(super) fn check_images(found: &mut Findings, schema: &Schema) {
     let reference = |text: &str| text.parse::<Reference>().err().map(|error| error.to_string());
     found.list("/container_images", &schema.container_images, reference);
 }
 
-/// The form of a version, for editors.
+/// JSON Schema of a version.
 fn version_form(generator: &mut SchemaGenerator) -> schemars::Schema {
     json_schema!({"anyOf": [{"type": "string"}, generator.subschema_for::<VersionSource>()]})
 }
 
-/// A version as it stands, or where it comes from.
+/// A version: a string, or a source of versions.
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VersionSource, D::Error> {
     struct Either;
     impl<'de> Visitor<'de> for Either {

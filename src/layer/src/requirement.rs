@@ -1,16 +1,15 @@
-//! What a layer requires: `name`, or `name@version` for exactly that version.
+//! Required layers: `name`, or `name@version` for exactly that version.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A layer that must come before another one.
+/// A layer that is applied before another one.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "String")]
 #[schemars(with = "String")]
 pub struct Requirement {
-    /// Its name.
     pub name: String,
-    /// The version that it must have; absent means any.
+    /// The required version; absent means any.
     pub version: Option<String>,
 }
 

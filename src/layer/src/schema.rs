@@ -14,7 +14,7 @@ use vmbake_manifest::package_request::{Choice, PackagePattern, PackageRequest};
 /// One layer: its description and its files.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// What `layer.json` says.
+    /// The content of `layer.json`.
     pub schema: Schema,
     /// The files below `files/`, by absolute path in the image.
     pub files: BTreeMap<String, LayerFile>,
@@ -25,27 +25,27 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Its files that are installed as artifacts: where they are, and their digests.
+    /// Paths on the host and digests of its files that are installed as artifacts.
     pub fn local_files(&self) -> impl Iterator<Item = (PathBuf, Digest)> {
         self.local.values().map(|file| (file.path.clone(), file.digest))
     }
 }
 
-/// A file that a layer brings itself.
+/// A file below `files/`.
 #[derive(Clone, Debug)]
 pub struct LayerFile {
-    /// Its bytes.
+    /// Content.
     pub content: Vec<u8>,
-    /// Whether its owner may run it where it was read from.
+    /// Whether its owner may execute it on the host.
     pub is_executable: bool,
 }
 
 /// A file of the layer's directory that is installed as an artifact.
 #[derive(Clone, Debug)]
 pub struct LocalFile {
-    /// Where it is.
+    /// Path on the host.
     pub path: PathBuf,
-    /// Its digest, when the layer was read.
+    /// Digest at the time when the layer was read.
     pub digest: Digest,
 }
 
@@ -54,63 +54,60 @@ pub struct LocalFile {
 #[serde(deny_unknown_fields)]
 #[schemars(title = "layer.json")]
 pub struct Schema {
-    /// Name, equal to the layer's folder.
+    /// Name; must be the name of the layer's directory.
     pub name: String,
-    /// Version; changes whenever the layer does.
+    /// Version. A released layer needs a new one with each change.
     pub version: String,
-    /// What it is for, in one sentence.
+    /// Purpose of the layer, in one sentence.
     pub description: String,
-    /// Operating systems it supports, such as `debian-13`.
+    /// Supported operating systems, such as `debian-13`.
     pub os: BTreeSet<String>,
-    /// Digests of the base images that it is made for, by architecture: it cannot be installed in another one.
+    /// Digest of the base image, by architecture. The layer cannot be installed in any other base image.
     #[serde(default)]
     pub bases: BTreeMap<String, Digest>,
-    /// Layers that must come before it: `name`, or `name@version` for exactly that version.
+    /// Layers that are applied before this one: `name`, or `name@version` for exactly that version.
     #[serde(default)]
     pub requires: Vec<Requirement>,
-    /// Bundles that an image of this kind gets: `registry.example/acme/agent:1.0`, the same without a tag for the version that is locked, or paths of
-    /// what was packed.
+    /// Bundles to add to images of this kind: `registry.example/acme/agent:1.0`, without a tag for the locked version, or paths of packed bundles.
     #[serde(default)]
     pub bundles: Vec<String>,
-    /// How artifacts of the manifest are installed, by their names there.
+    /// Artifacts to install, by their names in the manifest.
     #[serde(default)]
     pub artifacts: BTreeMap<String, Install>,
-    /// Files and archives from addresses that the layer states itself, by the names that they get in the manifest.
+    /// Files and archives to download from addresses that are not in `sources.json`, by their future names in the manifest.
     #[serde(default)]
     pub downloads: BTreeMap<String, Download>,
-    /// Packages, archives and other files of the layer's own directory, by the names that they get in the manifest.
+    /// Packages, archives and other files of the layer's directory, by their future names in the manifest.
     #[serde(default)]
     pub local_files: BTreeMap<String, LocalArtifact>,
-    /// Container images, such as `docker.io/library/redis:7`: they go where `images` of any layer of the kind says.
+    /// Container images, such as `docker.io/library/redis:7`, to add to the directory that a layer of the kind names in `images`.
     #[serde(default)]
     pub container_images: Vec<String>,
-    /// Packages of the archives of the operating system, `name` or `name=VERSION` with `*` for any characters: what they depend
-    /// on comes with them.
+    /// Debian packages to install with their dependencies: `name`, or `name=VERSION`, in which `*` matches any characters.
     #[serde(default)]
     pub packages: Vec<PackagePattern>,
-    /// Whether what packages recommend comes as well: of all, or of those of a list.
+    /// Whether to install recommended packages: `true` for those of all packages, or a list of packages.
     #[serde(default)]
     pub recommends: Choice,
-    /// An archive of the sources that packages may come from as well.
+    /// Additional archive for packages, by its name in `sources.json`.
     #[serde(default)]
     pub archive: Option<String>,
-    /// Packages that dpkg holds in the image, as `apt-mark hold` does. Those of the base keep their version, whatever others need.
+    /// Packages to put on hold in the image, as by `apt-mark hold`. Packages of the base also keep their version, even if others need a newer one.
     #[serde(default)]
     pub hold: Vec<String>,
-    /// Packages that do not come, whatever others need or recommend.
+    /// Packages to leave out: `vmbake update` selects another alternative, or stops.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Packages of the base that a newer version may take the place of: artifacts of the type `deb`, and packages of an archive. Of
-    /// all packages of the base with `true`.
+    /// Packages of the base that a newer version may replace, or `true` for all. Applies to artifacts of type `deb` and to Debian packages.
     #[serde(default)]
     pub upgrade: Choice,
-    /// Maintainer scripts that do not run, and what is done in their place.
+    /// Maintainer scripts to replace, and their effects.
     #[serde(default)]
     pub scripts: Vec<AuditedScript>,
-    /// Answers to the questions that the layer's packages ask through debconf, by the questions' names.
+    /// Answers to debconf questions of the layer's packages, by question.
     #[serde(default)]
     pub debconf: BTreeMap<String, String>,
-    /// Groups by name, with their ids.
+    /// Group ids, by group name.
     #[serde(default)]
     pub groups: BTreeMap<String, u32>,
     /// Users by name; each has a group with the same name and id.
@@ -119,103 +116,104 @@ pub struct Schema {
     /// Directories by absolute path.
     #[serde(default)]
     pub directories: BTreeMap<String, DirectoryRule>,
-    /// Files of the layer whose mode or owner is not the default, or whose content stands here.
+    /// Files below `files/` with another mode or owner than the default, and files with inline content, by absolute path.
     #[serde(default)]
     pub files: BTreeMap<String, FileRule>,
     /// Files below `files/` in which `@{kind}`, `@{version}`, `@{os}`, `@{arch}` and `@{image:NAME}` are replaced.
     #[serde(default)]
     pub expand: Vec<String>,
-    /// Capabilities of files, as setcap(8) takes them, by absolute path: `cap_net_bind_service+ep`.
+    /// File capabilities in the format of setcap(8), such as `cap_net_bind_service+ep`, by absolute path.
     #[serde(default)]
     pub capabilities: BTreeMap<String, String>,
-    /// Alternatives that lead to this choice whatever is installed later, by the names of their groups.
+    /// Selected alternatives, by group name. The selection is kept when other packages are installed later.
     #[serde(default)]
     pub alternatives: BTreeMap<String, String>,
-    /// Rules for sudo by the names of their files in `/etc/sudoers.d`.
+    /// Rules for sudo, by their file names in `/etc/sudoers.d`.
     #[serde(default)]
     pub sudoers: BTreeMap<String, Text>,
-    /// Mode and owner of files that packages bring; links are followed, and `{multiarch}` stands for Debian's name of the
+    /// Mode and owner of files of artifacts and of the base, by absolute path. Links are followed; `{multiarch}` is replaced by Debian's name of the
     /// architecture in paths, such as `x86_64-linux-gnu`.
     #[serde(default)]
     pub modes: BTreeMap<String, Ownership>,
-    /// Files that a script wrote in place before they became part of the layer. The image may have nothing there before the layer, or a file
-    /// of root, which would have kept its mode.
+    /// Files of the layer that replace what a script wrote in place, by absolute path. If the image already has the path, it must be a regular
+    /// file of root, because such a script keeps mode and owner.
     #[serde(default)]
     pub in_place: BTreeMap<String, InPlace>,
-    /// Files, links and directories that a script created before it installed the packages of the layer. dpkg leaves an existing directory as
-    /// it is, stops at a configuration file unless `keep_conffiles` lists its package, and would replace anything else, so that a package may
-    /// not have anything else there.
+    /// Files, links and directories that a script created before it installed the packages of the layer. dpkg keeps existing directories, stops at
+    /// configuration files unless `keep_conffiles` lists their package, and replaces anything else: a package with anything but a directory there
+    /// stops the bake.
     #[serde(default)]
     pub before_packages: Vec<String>,
-    /// Packages that a script installed with `--force-confold` or `--force-confdef`: dpkg keeps the configuration files of `before_packages`.
+    /// Packages that a script installed with `--force-confold` or `--force-confdef`: dpkg keeps their configuration files that are in
+    /// `before_packages`.
     #[serde(default)]
     pub keep_conffiles: Vec<String>,
-    /// Files of artifacts and of the layer that have set-uid, set-gid or sticky bits, or file capabilities, by absolute path:
-    /// nothing else may have them.
+    /// Absolute paths of all files with set-uid, set-gid or sticky bits, or file capabilities. No other file may have them, except files of
+    /// `packages`.
     #[serde(default)]
     pub setuid: Vec<String>,
-    /// Directory of an OCI image layout with the container images of the manifest.
+    /// Directory for the container images of the manifest, as an OCI image layout.
     #[serde(default)]
     pub images: Option<String>,
-    /// Symbolic links: absolute path to target.
+    /// Targets of symbolic links, by absolute path.
     #[serde(default)]
     pub symlinks: BTreeMap<String, String>,
-    /// Units of systemd.
+    /// systemd units to enable, disable, mask or add.
     #[serde(default)]
     pub units: Units,
-    /// Paths that are deleted with everything below; `*` in the last component stands for any bytes, and `**` for the regular
-    /// files below, whose directories stay.
+    /// Paths to remove, with everything below them. `*` in the last component matches any bytes; `**` as the last component matches all regular
+    /// files below, at any depth, and keeps their directories.
     #[serde(default)]
     pub remove: Vec<String>,
-    /// Files that are made empty, or created empty.
+    /// Files to empty, or to create empty.
     #[serde(default)]
     pub empty: Vec<String>,
-    /// Variables of sysctl(8) and their values, set on every boot.
+    /// Kernel parameters to set on every boot (sysctl(8)), by name.
     #[serde(default)]
     pub sysctl: BTreeMap<String, Scalar>,
-    /// Kernel modules that are loaded on every boot.
+    /// Kernel modules to load on every boot.
     #[serde(default)]
     pub modules_load: Vec<String>,
-    /// Name of each machine. Without it, a machine has the name that its cloud gives it.
+    /// Host name of every machine. Without it, the cloud names the machine.
     #[serde(default)]
     pub hostname: Option<String>,
     /// Time zone, such as `Europe/Berlin`.
     #[serde(default)]
     pub timezone: Option<String>,
-    /// Arguments of the kernel that are appended to those of the base's boot menu.
+    /// Kernel arguments to append to every entry of the boot menu.
     #[serde(default)]
     pub kernel_arguments: Vec<String>,
-    /// Locale of the system, such as `C.UTF-8`, or a list of locales, of which the first is that of the system. The image must have them.
+    /// Default locale, such as `C.UTF-8`, or a list of locales, of which the first is the default. The image must contain all of them.
     #[serde(default)]
     pub locale: Option<Words>,
-    /// Keyboard of the console.
+    /// Keyboard layout of the console.
     #[serde(default)]
     pub keyboard: Option<Keyboard>,
-    /// Public keys that may log in as the default user of the image, which cloud-init makes.
+    /// Public SSH keys for the default user, which cloud-init creates on the first boot.
     #[serde(default)]
     pub ssh_authorized_keys: Vec<String>,
-    /// What is shown after a login.
+    /// Text to show after a login.
     #[serde(default)]
     pub motd: Option<Text>,
-    /// Files that are emptied if they exist. They keep owner and mode, and `remove` of the same layer does not remove them.
+    /// Files to empty if they exist. They keep owner and mode, and `remove` of the same layer does not remove them.
     #[serde(default)]
     pub truncate: Vec<String>,
-    /// Files, directories and links of the layer that `hygiene` does not remove.
+    /// Files, directories and links of the layer that the layer `hygiene` must not remove.
     #[serde(default)]
     pub keep: Vec<String>,
-    /// A swap file that every machine uses.
+    /// Swap file of every machine.
     #[serde(default)]
     pub swap: Option<Swap>,
-    /// Keys of `/etc/os-release` that are set; `{kind}` and `{version}` are replaced.
+    /// Values to set in `/etc/os-release`, by key; `{kind}` and `{version}` are replaced.
     #[serde(default)]
     pub os_release: BTreeMap<String, String>,
-    /// What is left to do on the machine.
+    /// Configuration that depends on the machine, applied on each boot.
     #[serde(default)]
     pub first_boot: Option<Plan>,
 }
 
 impl Schema {
-    /// The modes that the first boot gives to files: the place of each in `layer.json`, the path and the mode.
+    /// Modes of files that the first boot sets: JSON pointer in `layer.json`, path and mode.
     pub fn first_boot_modes(&self) -> impl Iterator<Item = (String, &String, u16)> {
         self.first_boot.iter().flat_map(|plan| {
             let named = [("modes", &plan.modes), ("optional_modes", &plan.optional_modes)];
@@ -228,14 +226,14 @@ impl Schema {
         })
     }
 
-    /// Names of users and groups that it makes, in the image or on the first boot.
+    /// Names of users and groups that the layer creates, in the image or on the first boot.
     pub fn accounts(&self) -> impl Iterator<Item = &str> {
         let scripts = self.scripts.iter().flat_map(|script| script.users.iter().chain(&script.groups));
         let plans = self.first_boot.iter().flat_map(|plan| plan.users.keys().chain(plan.accounts.keys()));
         self.users.keys().chain(self.groups.keys()).chain(scripts).chain(plans).map(String::as_str)
     }
 
-    /// What it asks of the archives.
+    /// The request for Debian packages.
     pub fn request(&self) -> PackageRequest {
         let upgrade = match &self.upgrade {
             Choice::Some(names) => {
@@ -258,159 +256,159 @@ impl Schema {
 }
 
 impl Schema {
-    /// The home directories that stand in the layer.
+    /// Home directories that the layer sets explicitly.
     pub fn homes(&self) -> impl Iterator<Item = &String> {
         self.users.values().filter_map(|user| user.home.as_ref())
     }
 }
 
-/// How an artifact gets into the tree.
+/// How an artifact is installed.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Install {
-    /// A Debian package, as dpkg would install it.
+    /// Installs a Debian package, as dpkg would.
     Deb,
-    /// The artifact itself becomes one file.
+    /// Installs the artifact as a single file.
     File {
         /// Absolute path in the image.
         path: String,
-        /// Permissions, octal.
+        /// Permissions, four octal digits.
         #[serde(deserialize_with = "octal")]
         #[schemars(with = "String", regex(pattern = "^[0-7]{4}$"))]
         mode: u16,
-        /// Whether to decompress the artifact.
+        /// Whether to decompress the artifact first.
         #[serde(default)]
         decompress: bool,
     },
-    /// Files, directories and links of a tar archive.
+    /// Extracts files, directories and links of a tar archive.
     Tar {
-        /// Absolute path of the directory they go to.
+        /// Absolute path of the target directory.
         path: String,
-        /// Leading components of member names that are dropped.
+        /// Number of leading components to strip from member names.
         #[serde(default)]
         strip: usize,
-        /// The members to install, all when empty. A directory includes everything below it.
+        /// Members to extract; all if empty. A directory includes everything below it.
         #[serde(default)]
         members: Vec<String>,
-        /// Paths of the image that the archive must not bring, since its layer has other files there.
+        /// Paths in the image that the archive must not contain, because the layer has other files there.
         #[serde(default)]
         absent: Vec<String>,
-        /// As GNU tar run by root with this option extracts it: existing directories get the mode of the archive, too.
+        /// Extracts as GNU tar does when root runs it with this option: existing directories also get the mode in the archive.
         #[serde(default)]
         extract: Option<ExtractOption>,
     },
-    /// Files, directories and links of a zip file.
+    /// Extracts files, directories and links of a zip file.
     Zip {
-        /// As for `tar`.
+        /// Absolute path of the target directory.
         path: String,
-        /// As for `tar`.
+        /// Number of leading components to strip from member names.
         #[serde(default)]
         strip: usize,
-        /// As for `tar`.
+        /// Members to extract; all if empty. A directory includes everything below it.
         #[serde(default)]
         members: Vec<String>,
     },
 }
 
-/// A file that a script wrote in place.
+/// Required state of a file that a script wrote in place.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InPlace {
-    /// The mode that a file there must have, octal; any if the script has set it.
+    /// Required mode of an existing file, four octal digits; any if absent, which means that the script set the mode.
     #[serde(default, deserialize_with = "some_octal")]
     #[schemars(with = "Option<String>", regex(pattern = "^[0-7]{4}$"))]
     pub mode: Option<u16>,
 }
 
-/// An option of tar(1).
+/// Ownership option of GNU tar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExtractOption {
-    /// Members keep the owners that the archive has for them.
+    /// Members keep their owners from the archive.
     SameOwner,
-    /// New members belong to root.
+    /// New members are owned by root.
     NoSameOwner,
 }
 
-/// A reviewed maintainer script: its listed effects are applied in its place. The script is known by its digest, so that another
-/// one, of a later version, is interpreted again.
+/// A reviewed maintainer script, which is replaced by the listed effects. It is identified by its digest, so that a changed script in a later
+/// version is interpreted again.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditedScript {
-    /// Package.
+    /// Name of the package.
     pub package: String,
-    /// `preinst` or `postinst`; with `upgrade` also `prerm` or `postrm`, of the version that is replaced.
+    /// Name of the script: `preinst` or `postinst`; with `upgrade` also `prerm` or `postrm` of the replaced version.
     pub script: String,
-    /// SHA-256 of the script, hexadecimal.
+    /// SHA-256 of the script, in hexadecimal.
     pub sha256: String,
-    /// The entry is about an upgrade, too: then the script has no other effects.
+    /// Whether the entry also applies to an upgrade of the package.
     #[serde(default)]
     pub upgrade: bool,
-    /// Runs on the first boot instead: the package is installed but not configured. Only for a `postinst`.
+    /// Runs the script on the first boot: the bake installs the package without configuring it. Only for a `postinst`.
     #[serde(default)]
     pub defer: bool,
-    /// Why nothing of the script is done.
+    /// Skips the script, for this reason.
     #[serde(default)]
     pub skip: Option<String>,
-    /// Triggers for which the script is answered for. It is then that of an interested package of the base.
+    /// Triggers: the entry replaces what the `postinst` of a package of the base does for them.
     #[serde(default)]
     pub triggers: Vec<String>,
-    /// Users that it needs, which a layer makes before.
+    /// Users that the script needs; a layer must create them.
     #[serde(default)]
     pub users: Vec<String>,
-    /// Groups that it needs, which a layer makes before.
+    /// Groups that the script needs; a layer must create them.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// Directories that it makes, or whose mode and owner it sets.
+    /// Directories that the script creates or changes, by absolute path.
     #[serde(default)]
     pub directories: BTreeMap<String, Ownership>,
-    /// Files of the package whose mode and owner it sets.
+    /// Files of the package whose mode or owner the script sets, by absolute path.
     #[serde(default)]
     pub files: BTreeMap<String, Ownership>,
-    /// Symbolic links that it makes: absolute path to target.
+    /// Targets of symbolic links that the script creates, by absolute path.
     #[serde(default)]
     pub symlinks: BTreeMap<String, String>,
-    /// Alternatives that it installs.
+    /// Alternatives that the script installs.
     #[serde(default)]
     pub alternatives: Vec<Alternative>,
-    /// Units that it enables.
+    /// Effects of the script on units.
     #[serde(default)]
     pub units: ScriptUnits,
 }
 
-/// What a maintainer script does with units.
+/// Effects of a maintainer script on units.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptUnits {
-    /// Units that it enables.
+    /// Units that the script enables.
     #[serde(default)]
     pub enable: Vec<String>,
 }
 
-/// One choice of an alternative, as `update-alternatives --install` takes it.
+/// An alternative, with the arguments of `update-alternatives --install`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Alternative {
-    /// The generic name that users call.
+    /// Generic path, such as `/usr/bin/editor`.
     pub link: String,
     /// Name of the group.
     pub name: String,
-    /// What the choice points to.
+    /// Path of the program or file to select.
     pub path: String,
-    /// The highest priority wins.
+    /// Priority; the highest one in the group is selected.
     pub priority: i32,
-    /// Slave links: name to generic name and path.
+    /// Generic path and target of slave links, by name.
     #[serde(default)]
     pub slaves: BTreeMap<String, (String, String)>,
 }
 
-/// A user with a fixed id: below `UID_MIN` of `/etc/login.defs` a system user.
+/// A user with a fixed id. An id below `UID_MIN` of `/etc/login.defs` creates a system user.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// User id, and the id of the group of the same name.
+    /// Id of the user and of the group with the same name.
     pub id: u32,
-    /// Home directory, made with the user; `/home/<name>` by default.
+    /// Home directory, created with the user; `/home/<name>` by default.
     #[serde(default)]
     pub home: Option<String>,
     /// Login shell.
@@ -419,22 +417,22 @@ pub struct Account {
     /// Secondary groups.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// Secondary groups where the image has them.
+    /// Secondary groups to join if they exist.
     #[serde(default)]
     pub optional_groups: Vec<String>,
     /// Subordinate user and group ids, as in subuid(5) and subgid(5).
     #[serde(default)]
     pub subordinate: Option<Subordinate>,
-    /// Encrypted password (crypt(5)): `$y$…`, `$6$…` or `$5$…`. Without it no password matches.
+    /// Hash of the password (crypt(5)): `$y$…`, `$6$…` or `$5$…`. Without it, the user cannot log in with a password.
     #[serde(default)]
     pub password_hash: Option<String>,
-    /// Public keys that may log in, in `.ssh/authorized_keys` of the home directory.
+    /// Public SSH keys of the user, written to `.ssh/authorized_keys` in the home directory.
     #[serde(default)]
     pub ssh_authorized_keys: Vec<String>,
 }
 
 impl Account {
-    /// The home directory of the user of that name.
+    /// The home directory, if the user has this name.
     pub fn home_of(&self, name: &str) -> String {
         self.home.clone().unwrap_or_else(|| format!("/home/{name}"))
     }
@@ -446,40 +444,40 @@ impl Account {
 pub struct Subordinate {
     /// The first id.
     pub start: u32,
-    /// How many there are.
+    /// Number of ids.
     pub count: u32,
 }
 
-/// What happens to units.
+/// Changes to systemd units.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
-    /// Units that get the links of their `[Install]` section; also instances, and templates with a default instance.
+    /// Units to enable, as with `systemctl enable`; also instances, and templates with a default instance.
     #[serde(default)]
     pub enable: Vec<String>,
-    /// Units that lose every link to them below `/etc/systemd/system`.
+    /// Units to disable: all links to them below `/etc/systemd/system` are removed.
     #[serde(default)]
     pub disable: Vec<String>,
-    /// Units that are linked to `/dev/null`.
+    /// Units to mask, with a link to `/dev/null`.
     #[serde(default)]
     pub mask: Vec<String>,
-    /// Units of the layer's own, with their text; they go to `/etc/systemd/system`.
+    /// Text of additional units, by name, written to `/etc/systemd/system`.
     #[serde(default)]
     pub files: BTreeMap<String, Text>,
 }
 
-/// A directory of the layer.
+/// Mode and owner of a directory.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryRule {
-    /// Permissions, octal. Without them, an existing directory keeps its mode, owner and group, and a new one gets 0755.
+    /// Permissions, four octal digits. Without them, an existing directory keeps its mode, owner and group, and a new one gets 0755.
     #[serde(default, deserialize_with = "some_octal")]
     #[schemars(with = "Option<String>", regex(pattern = "^[0-7]{4}$"))]
     pub mode: Option<u16>,
-    /// User, by name; `root` by default. Requires `mode`.
+    /// Name of the owner; `root` by default. Requires `mode`.
     #[serde(default)]
     pub owner: Option<String>,
-    /// Group, by name; `root` by default. Requires `mode`.
+    /// Name of the group; `root` by default. Requires `mode`.
     #[serde(default)]
     pub group: Option<String>,
 }
@@ -496,28 +494,28 @@ impl DirectoryRule {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileRule {
-    /// Permissions, octal; 0644 by default, below a bin directory 0755.
+    /// Permissions, four octal digits. The default is 0644, or 0755 below a `bin` or `sbin` directory and for files that their owner may execute.
     #[serde(default, deserialize_with = "some_octal")]
     #[schemars(with = "Option<String>", regex(pattern = "^[0-7]{4}$"))]
     pub mode: Option<u16>,
-    /// User, by name.
+    /// Name of the owner.
     #[serde(default = "root")]
     pub owner: String,
-    /// Group, by name.
+    /// Name of the group.
     #[serde(default = "root")]
     pub group: String,
-    /// The content, unless the file is below `files/`.
+    /// Content of the file, unless it is below `files/`.
     #[serde(default)]
     pub content: Option<Text>,
 }
 
 impl FileRule {
-    /// An executable file with nothing else to say.
+    /// A file with mode 0755 and the other defaults.
     pub(super) fn executable() -> Self {
         Self { mode: Some(0o755), owner: root(), group: root(), content: None }
     }
 
-    /// Mode and owner of the file, which is at `path`.
+    /// Mode and owner of the file at `path`.
     pub fn ownership(&self, path: &str) -> Ownership {
         let Self { mode, owner, group, .. } = self;
         let mode = mode.unwrap_or_else(|| validate::default_mode(path));

@@ -1,6 +1,6 @@
-//! Settings that a layer has words for: a [`Schema`] enters, the files and links that say the same in the image leave.
+//! Keys of a layer that are short for configuration files, such as `sysctl` and `hostname`: a [`Schema`] in, files and links out.
 //!
-//! They count like files below `files/` from then on, so that every rule for those holds for them, and `explain` knows them.
+//! They are treated like files below `files/`: the same checks apply, and `explain` names their layer.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use super::position::child;
 use super::text::{Scalar, Words};
 use super::{Schema, sudoers, validate};
 
-/// Where units of a layer's own go.
+/// Directory of units that a layer adds.
 const UNITS: &str = "/etc/systemd/system";
 
-/// The keyboard of the console (keyboard(5)).
+/// Keyboard of the console (keyboard(5)).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Keyboard {
-    /// Layout, such as `de`; several are parted by commas.
+    /// Layout, such as `de`, or several, separated by commas.
     pub layout: String,
     /// Model; `pc105` by default.
     #[serde(default = "pc105")]
@@ -29,7 +29,7 @@ pub struct Keyboard {
     /// Variant of the layout.
     #[serde(default)]
     pub variant: String,
-    /// Options, parted by commas.
+    /// Options, separated by commas.
     #[serde(default)]
     pub options: String,
 }
@@ -38,14 +38,14 @@ fn pc105() -> String {
     "pc105".to_owned()
 }
 
-/// A file that a key of the layer means, and that key as a pointer (RFC 6901).
+/// A file that a key of the layer writes, and the JSON pointer of that key (RFC 6901).
 pub(super) struct Setting {
     pub(super) pointer: String,
     pub(super) path: String,
     pub(super) content: String,
 }
 
-/// The files that a layer's own words mean.
+/// The files that the keys of a layer write.
 pub(super) fn files(schema: &Schema) -> Vec<Setting> {
     let mut settings = Vec::new();
     let mut add = |pointer: String, path: String, content: String| settings.push(Setting { pointer, path, content });
@@ -107,7 +107,7 @@ pub(super) fn files(schema: &Schema) -> Vec<Setting> {
     settings
 }
 
-/// The links for settings of a layer: path and target.
+/// The symbolic link that the keys of a layer create: path and target.
 pub(super) fn symlinks(schema: &Schema) -> Option<(String, String)> {
     let zone = schema.timezone.as_ref()?;
     Some(("/etc/localtime".to_owned(), format!("/usr/share/zoneinfo/{zone}")))
@@ -157,7 +157,7 @@ pub fn check(found: &mut Findings, schema: &Schema) {
     found.list("/ssh_authorized_keys", &schema.ssh_authorized_keys, ssh_key);
 }
 
-/// A line of authorized_keys without options (sshd(8)).
+/// The error in a line of authorized_keys (sshd(8)), which must not have options.
 pub(super) fn ssh_key(line: &str) -> Option<String> {
     let mut words = line.split(' ');
     let kind = words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A swap file: its path and size enter, the unit that starts it leaves. Its content is made when layers are merged.
+//! Swap files: path and size in, the unit that activates it out. The merge of layers writes its content.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,20 +6,20 @@ use serde::Deserialize;
 use super::findings::Findings;
 use super::{Layer, validate};
 
-/// Length of a page in bytes, on all machines that Debian has images for.
+/// Page size in bytes, the same on all machines that Debian has images for.
 pub const PAGE: u64 = 4096;
 
-/// Least and greatest length, in bytes: mkswap wants ten pages, and the kernel counts pages in 32 bits.
+/// Minimum and maximum length in bytes: mkswap needs ten pages, and the kernel counts pages in 32 bits.
 const RANGE: std::ops::RangeInclusive<u64> = (1 << 20)..=(1 << 40);
 
-/// A swap file.
+/// Swap file of a machine.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Swap {
-    /// Absolute path.
+    /// Absolute path; `/swapfile` by default.
     #[serde(default = "swapfile")]
     pub path: String,
-    /// Size with a unit: `512M` or `2G`.
+    /// Size with a unit, such as `512M` or `2G`.
     #[schemars(regex(pattern = "^[0-9]+[MG]$"))]
     pub size: String,
 }
@@ -29,7 +29,7 @@ fn swapfile() -> String {
 }
 
 impl Swap {
-    /// Its length in bytes; `None` if the size is not valid.
+    /// Length in bytes; `None` if the size is not valid.
     pub fn len_bytes(&self) -> Option<u64> {
         let (number, shift) = match (self.size.strip_suffix('M'), self.size.strip_suffix('G')) {
             (Some(number), _) => (number, 20),
@@ -41,7 +41,7 @@ impl Swap {
         RANGE.contains(&len).then_some(len)
     }
 
-    /// The name of its unit: the path with dashes for slashes, which needs no escapes (systemd.unit(5)).
+    /// Name of the unit: the path with dashes instead of slashes, which needs no escaping (systemd.unit(5)).
     pub(super) fn unit(&self) -> String {
         format!("{}.swap", self.path.trim_start_matches('/').replace('/', "-"))
     }
@@ -52,7 +52,7 @@ impl Swap {
     }
 }
 
-/// What a layer may not say of it.
+/// Validates `swap`.
 pub fn check(found: &mut Findings, layer: &Layer) {
     let schema = &layer.schema;
     let Some(swap) = &schema.swap else { return };

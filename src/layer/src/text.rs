@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// The content of a file: a string, or a list of its lines without their ends.
+/// Content of a file: a string, or a list of lines without line breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text(String);
 
@@ -57,7 +57,7 @@ impl JsonSchema for Text {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "The content of a file: a string, or a list of its lines without their ends.",
+            "description": "Content of a file: a string, or a list of lines without line breaks.",
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string", "pattern": "^[^\\n]*$" } }],
         })
     }
@@ -115,13 +115,13 @@ impl JsonSchema for Words {
     }
 }
 
-/// A string or a whole number.
+/// A string or an integer.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(untagged)]
 pub enum Scalar {
     /// A number.
     Number(i64),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
@@ -134,8 +134,7 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// JSON with comments as JSON without: from `//` outside of strings up to the end of the line there are blanks, so that everything else
-/// stays at its place.
+/// Replaces comments in JSON, from `//` to the end of the line, with spaces. All positions stay the same.
 pub fn without_comments(text: &[u8]) -> Vec<u8> {
     let mut plain = text.to_vec();
     let (mut in_string, mut in_comment, mut at) = (false, false, 0);

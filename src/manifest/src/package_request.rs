@@ -33,7 +33,7 @@ pub struct PackageRequest {
     pub upgrade: Choice,
 }
 
-/// A package, `name`, or `name=PATTERN` for certain versions, where `*` matches any characters.
+/// A Debian package: `name`, or `name=VERSION`, in which `*` matches any characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -43,13 +43,13 @@ pub struct PackagePattern {
     pub version: Option<String>,
 }
 
-/// A selection: none, all, or those of a list.
+/// All, none, or a list of names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Choice {
-    /// All or none.
+    /// `true` for all, `false` for none.
     All(bool),
-    /// Those with these names.
+    /// Only those with these names.
     Some(Vec<String>),
 }
 

@@ -1,6 +1,6 @@
-//! `bundle.json`, in schema 1: its text enters, a [`BundleDocument`] leaves whose names, versions and paths have the right form.
+//! `bundle.json`, schema 1: text in, a [`BundleDocument`] with valid names, versions and paths out.
 //!
-//! Keys that are unknown or there twice are refused, and so is more of anything than the limits here.
+//! Unknown and duplicate keys are refused, as is everything above the limits defined here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,80 +16,80 @@ use vmbake_common::digest::Digest;
 use vmbake_manifest::{Dependency, Document};
 use vmbake_proof::sigstore::json;
 
-/// The form that is read and written.
+/// The format version.
 pub const SCHEMA: u32 = 1;
-/// Longest document that is read, in bytes: a thousand artifacts take half of it.
+/// Maximum size of a document in bytes: a thousand artifacts take half of it.
 pub const MAX_DOCUMENT: u64 = 1 << 20;
-/// Most entries of a list or an object.
+/// Maximum number of entries in a list or object.
 const MAX_ENTRIES: usize = 1024;
 
-/// What a bundle is: who publishes it, for which images, with which layers and artifacts, and what it asks for.
+/// A bundle: its publisher, supported images, layers, artifacts and requested permissions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "bundle.json")]
 pub struct BundleDocument {
-    /// Form of this document: 1.
+    /// Format version: 1.
     pub schema: u32,
-    /// Who publishes it: small letters, digits and `-`. The names of its layers and artifacts begin with this and a dot.
+    /// Name of the publisher: lower-case letters, digits and `-`. The names of its layers and artifacts start with this name and a dot.
     #[schemars(regex(pattern = "^[a-z0-9][a-z0-9-]*$"), length(max = 63))]
     pub publisher: String,
-    /// Its name: small letters, digits and `-`.
+    /// Name: lower-case letters, digits and `-`.
     #[schemars(regex(pattern = "^[a-z0-9][a-z0-9-]*$"), length(max = 63))]
     pub name: String,
-    /// Its version, such as `1.35.5+rke2r1`.
+    /// Version, such as `1.35.5+rke2r1`.
     pub version: Version,
-    /// What it is for, in one sentence.
+    /// Purpose of the bundle, in one sentence.
     pub description: String,
-    /// Operating systems of the images that it is for, such as `debian-13`.
+    /// Supported operating systems, such as `debian-13`.
     #[schemars(length(min = 1))]
     pub os: BTreeSet<String>,
-    /// Architectures, as Debian names them.
+    /// Supported architectures, by Debian's names.
     #[schemars(length(min = 1))]
     pub arch: BTreeSet<String>,
-    /// Kinds of images that it is for; all without any.
+    /// Supported kinds of images; all if empty.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub kinds: BTreeSet<String>,
-    /// Versions of vmbake that it is for.
+    /// Supported versions of vmbake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmbake: Option<VersionDemand>,
-    /// Its layers with their digests, as `vmbake layer list` knows them. `vmbake bundle pack` writes them.
+    /// Digests of the layers, by name. `vmbake bundle pack` writes them.
     #[serde(default)]
     pub layers: BTreeMap<String, Digest>,
-    /// What an image must have before it.
+    /// Requirements for the image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<Need>,
-    /// What it brings that others may conflict with or ask for, with versions, such as `kubernetes`.
+    /// Versions of the features that the bundle provides, by name, such as `kubernetes`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub provides: BTreeMap<String, Version>,
-    /// What no other bundle of the image may provide.
+    /// Features that no other bundle of the image may provide.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub conflicts: BTreeSet<String>,
-    /// How it takes the place of earlier versions.
+    /// Upgrades from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
-    /// Absolute paths of what a machine keeps when its image is replaced by one with another version.
+    /// Absolute paths that a machine keeps when its image is replaced by one with another version of the bundle.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub state: BTreeSet<String>,
-    /// What its layers may do.
+    /// Permissions that the layers need.
     pub asks: Permissions,
-    /// Artifacts by `OS.ARCH`, then by name, as manifests have them. `vmbake bundle pack` writes them.
+    /// Artifacts as in manifests, by `OS.ARCH` and name. `vmbake bundle pack` writes them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "artifacts_form")]
     pub artifacts: BTreeMap<String, BTreeMap<String, Dependency>>,
-    /// The documents that proofs of the artifacts rest on. `vmbake bundle pack` writes them.
+    /// Documents of the artifacts' proofs, by digest. `vmbake bundle pack` writes them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "evidence_form")]
     pub evidence: BTreeMap<Digest, Document>,
 }
 
-/// Something that an image must have; exactly one of `layer`, `program`, `library` and `module`.
+/// A requirement for an image: exactly one of `layer`, `program`, `library` and `module`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Need {
-    /// A layer of vmbake or of the user's.
+    /// A built-in layer, or a layer of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer: Option<String>,
-    /// Versions of that layer.
+    /// Accepted versions of the layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<VersionDemand>,
     /// A program, by name.
@@ -103,34 +103,34 @@ pub struct Need {
     pub module: Option<String>,
 }
 
-/// How a bundle takes the place of earlier versions.
+/// Upgrades from earlier versions of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Upgrade {
-    /// Versions that it can take the place of.
+    /// Versions that the bundle can replace.
     pub from: VersionDemand,
 }
 
-/// What the layers of a bundle do, or what a publisher may ask for.
+/// Permissions that a bundle requests, or that a publisher is granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Permissions {
-    /// Absolute paths; everything below each is meant as well.
+    /// Absolute paths, including everything below them.
     pub paths: BTreeSet<String>,
-    /// Absolute paths of files that have set-uid, set-gid or sticky bits, or file capabilities.
+    /// Absolute paths of files with set-uid, set-gid or sticky bits, or file capabilities.
     pub setuid: BTreeSet<String>,
-    /// Users and groups that are made, by name.
+    /// Names of users and groups to create.
     pub users: BTreeSet<String>,
-    /// Packages whose maintainer scripts the layers answer for.
+    /// Packages whose maintainer scripts the layers replace.
     pub scripts: BTreeSet<String>,
-    /// Absolute paths of programs that run on the first boot.
+    /// Absolute paths of programs to run on the first boot.
     pub commands: BTreeSet<String>,
-    /// Ports that its services listen on, such as `6443/tcp`.
+    /// Ports that services listen on, such as `6443/tcp`.
     pub ports: BTreeSet<String>,
 }
 
 impl Permissions {
-    /// Its lists, each with its key.
+    /// All lists with their keys.
     pub fn lists(&self) -> [(&'static str, &BTreeSet<String>); 6] {
         let Self { paths, setuid, users, scripts, commands, ports } = self;
         [
@@ -143,7 +143,7 @@ impl Permissions {
         ]
     }
 
-    /// What these ask for beyond `granted`, as pairs of a key and a value. Paths are granted by a path that they are below.
+    /// Requests beyond `granted`, as pairs of a key and a value. A granted path includes everything below it.
     pub fn beyond<'a>(&'a self, granted: &Self) -> Vec<(&'static str, &'a str)> {
         let lists = self.lists().into_iter().zip(granted.lists());
         let beyond = lists.flat_map(|((key, asked), (_, granted))| {
@@ -162,7 +162,7 @@ impl Permissions {
 }
 
 impl Need {
-    /// What is needed, in words.
+    /// The requirement as text for messages.
     pub fn describe(&self) -> String {
         let version = self.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         let named =
@@ -191,7 +191,7 @@ impl BundleDocument {
         }
     }
 
-    /// The text that stands in a registry.
+    /// Serializes the document for a registry.
     pub fn to_text(&self) -> Result<Vec<u8>, BundleError> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
@@ -203,13 +203,13 @@ impl BundleDocument {
         format!("{}.{}", self.publisher, self.name)
     }
 
-    /// Whether a name of a layer or an artifact is one of the publisher's.
+    /// Whether the name of a layer or artifact belongs to the publisher.
     pub fn owns(&self, name: &str) -> bool {
         let own = name.strip_prefix(&self.publisher).and_then(|rest| rest.strip_prefix('.'));
         own.is_some_and(|rest| validate::plain(rest).is_none())
     }
 
-    /// The first thing that is wrong, with its key.
+    /// The first error, with its key.
     fn fault(&self) -> Option<(String, String)> {
         if self.schema != SCHEMA {
             return Some(("schema".to_owned(), format!("unsupported schema {}: expected {SCHEMA}", self.schema)));
@@ -270,7 +270,7 @@ impl BundleDocument {
         })
     }
 
-    /// What `pack` writes.
+    /// Errors in the keys that `pack` writes.
     fn packed(&self) -> Option<(String, String)> {
         let foreign = |name: &String| {
             (!self.owns(name)).then(|| format!("{name:?} does not start with {:?}", format!("{}.", self.publisher)))
@@ -287,14 +287,14 @@ impl BundleDocument {
     }
 }
 
-/// The form of artifacts, for editors: manifests say what each key means.
+/// JSON Schema of artifacts; manifests define the keys.
 fn artifacts_form(_: &mut SchemaGenerator) -> Schema {
     let entry = json_schema!({"type": "object", "required": ["version", "url", "type", "digest", "size"]});
     let entries = json_schema!({"type": "object", "additionalProperties": entry});
     json_schema!({"type": "object", "additionalProperties": entries})
 }
 
-/// The form of evidence, for editors.
+/// JSON Schema of evidence.
 fn evidence_form(_: &mut SchemaGenerator) -> Schema {
     let entry = json_schema!({"type": "object", "required": ["url", "size"]});
     json_schema!({"type": "object", "additionalProperties": entry})

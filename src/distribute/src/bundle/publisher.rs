@@ -1,7 +1,7 @@
-//! Whom a consumer takes bundles from, and what they may do: `trust/publishers/NAME.json`.
+//! Trusted publishers of bundles and their grants: `trust/publishers/NAME.json`.
 //!
-//! The file is the consumer's own. Nothing that a bundle brings is ever taken for a key, and what it asks for beyond the grant is refused
-//! before any artifact of it is fetched.
+//! The user who adds bundles to images owns this file. Keys never come from a bundle, and requests beyond the grant are refused before any
+//! artifact of the bundle is downloaded.
 
 use std::path::{Path, PathBuf};
 
@@ -19,39 +19,38 @@ use vmbake_common::digest::Digest;
 use vmbake_common::paths::is_at_or_below;
 use vmbake_proof::sigstore::{PublicKey, Signer, json};
 
-/// The form that is read and written.
-const SCHEMA: u32 = 1;
-/// Default folder of such files.
+/// The format version.const SCHEMA: u32 = 1;
+/// Default directory of these files.
 pub const FOLDER: &str = "trust/publishers";
 
-/// A publisher of bundles.
+/// A trusted publisher of bundles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Publisher {
-    /// Form of this document: 1.
+    /// Format version: 1.
     pub schema: u32,
-    /// Its name, which the file has, too.
+    /// Name of the publisher and of this file.
     pub publisher: String,
-    /// Public key that must have signed, PEM.
+    /// Public key that signs the bundles, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// In place of a key, the subject alternative name of the certificate that must have signed.
+    /// Subject alternative name of the certificate that signs the bundles, instead of a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
     /// OIDC issuer of that certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// Where its bundles are: a repository of a registry, and all below it. Without it they may be anywhere.
+    /// Repository of the bundles in a registry, including everything below it; any location if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
-    /// What the names of its bundles begin with, `PUBLISHER.` at least.
+    /// Required prefix of bundle names; must start with `PUBLISHER.`.
     pub names: String,
-    /// What its bundles may do.
+    /// Permissions granted to the bundles.
     pub allows: Permissions,
 }
 
 impl Publisher {
-    /// The publisher of that name, from the folder of all of them.
+    /// Reads the file of a publisher in a directory.
     pub fn load(folder: &Path, name: &str) -> Result<Self, BundleError> {
         let path = Self::path(folder, name);
         if validate::label(name).is_some() || path.symlink_metadata().is_err() {
@@ -106,7 +105,7 @@ impl Publisher {
         }
     }
 
-    /// Adds what was granted before, if it was granted to the same; `path` is for messages.
+    /// Adds earlier grants to the same signer; `path` is for messages.
     pub fn widen(&mut self, known: &Self, path: &Path) -> Result<(), BundleError> {
         if (&known.key, &known.identity, &known.issuer) != (&self.key, &self.identity, &self.issuer) {
             let what = "differs from that in the file: remove the file only if the publisher has announced the change"
@@ -130,14 +129,14 @@ impl Publisher {
         Ok(())
     }
 
-    /// The text of its file.
+    /// Serializes the file.
     pub fn to_text(&self) -> Result<Vec<u8>, BundleError> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
         Ok(text)
     }
 
-    /// Who must have signed its bundles; `path` is for messages.
+    /// The required signer of the bundles; `path` is for messages.
     pub fn signer(&self, path: &Path) -> Result<NamedSigner, BundleError> {
         let fault =
             |key: &str, what: String| BundleError::Publisher { path: path.to_owned(), key: key.to_owned(), what };
@@ -154,7 +153,7 @@ impl Publisher {
         Ok(NamedSigner { name: format!("publisher {}", self.publisher), signer })
     }
 
-    /// The same as records name him: the digest of his key, or his identity with its issuer.
+    /// The signer in records: the digest of the key, or identity and issuer.
     pub fn signed_by(&self, path: &Path) -> Result<String, BundleError> {
         Ok(match self.signer(path)?.signer {
             Signer::Key(key) | Signer::KeyWithoutLog(key) => format!("key {}", Digest::of(key.der())),
@@ -162,7 +161,7 @@ impl Publisher {
         })
     }
 
-    /// Fails unless a bundle from `place` is one of this publisher's by name and place, and asks for nothing beyond the grant.
+    /// Verifies name and location of a bundle from `place`, and that its requests are granted.
     pub fn check_grant(&self, place: &BundlePlace, document: &BundleDocument) -> Result<(), BundleError> {
         let path = place.path();
         let refused =

@@ -8,7 +8,7 @@ use vmbake_common::hint::Hint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A text with placeholders in braces.
+/// A string with placeholders in braces, such as `{version}`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]

@@ -1,4 +1,4 @@
-//! Rules for commands that the import does not know, or whose result they replace: a document in, the rule for a command out.
+//! Rules that state the result of commands in scripts, such as commands that the import does not support: documents in, the rule for a command out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub use vmbake_layer::without_comments;
 /// Rules for an import.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(title = "rules of a profile's import")]
+#[schemars(title = "rules for vmbake profile import")]
 pub struct Rules {
     /// Rules for commands of scripts; the first match applies.
     pub statements: Vec<StatementRule>,
@@ -57,7 +57,7 @@ pub struct DownloadRule {
 }
 
 impl Rules {
-    /// Reads a document, which may have comments; the rules of several count in their order.
+    /// Reads and merges documents, which may contain comments. The first matching rule for a command applies; for other keys, the last document.
     pub fn open(paths: &[std::path::PathBuf]) -> Result<Self, ImportError> {
         let mut all = Self::default();
         for path in paths {
