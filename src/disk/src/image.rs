@@ -122,7 +122,7 @@ impl ImageError {
     /// The hint, if any.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Directory { .. } => Some("name the image file in it".to_owned()),
+            Self::Directory { .. } => Some("use the path of an image file in this directory".to_owned()),
             Self::Empty { .. } => Some("a download or a conversion may have failed: get the image again".to_owned()),
             Self::Foreign { path, found } => Some(found.hint(path)),
             Self::Bomb { .. } => Some("if you trust it, convert it: qemu-img convert -O raw IMAGE NEW".to_owned()),

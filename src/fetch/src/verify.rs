@@ -52,7 +52,7 @@ impl Hint for VerifyError {
                 escape::name(path.as_os_str().as_encoded_bytes())
             )),
             Self::Digest { .. } | Self::Size { .. } => Some(
-                "use `vmbake fetch` to replace corrupt files in the store; otherwise the manifest is for another file"
+                "`vmbake fetch` replaces corrupt files in the store; if the file is intact, the manifest pins another one"
                     .to_owned(),
             ),
             _ => None,

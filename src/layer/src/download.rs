@@ -79,7 +79,7 @@ impl Download {
     fn unproven(&self) -> Option<&'static str> {
         match (&self.sha256, &self.checksums, &self.proof) {
             (Some(_), None, None) if !matches!(self.version, VersionSource::Pinned(_)) => {
-                Some("`sha256` belongs to a single version: `version` must name it")
+                Some("`sha256` requires a fixed `version`")
             }
             (Some(_), None, None) => None,
             (Some(_), ..) => Some("`sha256` cannot be combined with `checksums` and `proof`"),
@@ -231,7 +231,7 @@ pub(super) fn check_local(found: &mut Findings, layer: &Layer) {
 /// Why an artifact cannot have this name.
 fn name_fault(name: &str, is_used: bool) -> Option<String> {
     let reserved = || RESERVED.contains(&name).then(|| format!("name {name:?} is reserved"));
-    let used = || is_used.then(|| format!("{name:?} is an artifact of the layer already"));
+    let used = || is_used.then(|| format!("{name:?} is already an artifact of the layer"));
     validate::name(name).or_else(reserved).or_else(used)
 }
 

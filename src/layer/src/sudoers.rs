@@ -112,7 +112,7 @@ fn entry(line: &str, aliases: &mut BTreeSet<(String, String)>) -> Result<(), Str
             let name = lexer.word();
             if !is_alias(name) {
                 return Err(format!(
-                    "expected the name of an alias, of capital letters, digits and `_` after a capital letter, found {}",
+                    "expected an alias name that starts with a capital letter and contains only capital letters, digits and `_`, found {}",
                     shown(name)
                 ));
             }

@@ -187,7 +187,10 @@ impl Dependency {
         };
         let is_package = kind == ArtifactType::Deb && matches!(proof, Some(Proof::Apt { .. }));
         if chosen.is_some() && !is_package {
-            return Err(FormError::Message(message!("{}: has a `layer`, but its proof is not of an archive", name())));
+            return Err(FormError::Message(message!(
+                "{}: has a `layer`, but its proof is not from an archive",
+                name()
+            )));
         }
         Ok(super::Dependency { version, url, kind, digest, size, proof, chosen })
     }

@@ -45,7 +45,7 @@ pub enum AccelError {
 impl Hint for AccelError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NoKvm { .. } => Some("use emulation with --accel tcg, about ten times slower".to_owned()),
+            Self::NoKvm { .. } => Some("use --accel tcg for emulation, which is about ten times slower".to_owned()),
             Self::Scratch(_) => None,
         }
     }
@@ -72,11 +72,11 @@ impl Chosen {
 pub fn choose(wanted: Accel, arch: Arch, qemu: &Path) -> Result<Chosen, AccelError> {
     let chosen = |kvm, why: &str| Ok(Chosen { kvm, why: why.to_owned() });
     if wanted == Accel::Tcg {
-        return chosen(false, "as asked");
+        return chosen(false, "requested");
     }
     match (wanted, unusable(arch)) {
         (Accel::Kvm, Some(why)) => Err(AccelError::NoKvm { why }),
-        (Accel::Kvm, None) => chosen(true, "as asked"),
+        (Accel::Kvm, None) => chosen(true, "requested"),
         (_, Some(why)) => chosen(false, &why),
         (_, None) if runs(qemu, arch, "kvm", "host")? => chosen(true, "a test guest ran"),
         (_, None) => chosen(false, "/dev/kvm exists, but cannot run 64-bit guests"),
@@ -147,7 +147,7 @@ mod tests {
         assert!(!chosen.kvm && chosen.why.starts_with("this host is "), "{chosen:?}");
         let refused = choose(Accel::Kvm, foreign, nowhere).unwrap_err();
         assert!(refused.to_string().starts_with("no KVM: this host is "), "{refused}");
-        let asked = Event::Accel { kvm: false, reason: "as asked".to_owned() };
-        assert_eq!(choose(Accel::Tcg, foreign, nowhere).unwrap().event(), asked);
+        let requested = Event::Accel { kvm: false, reason: "requested".to_owned() };
+        assert_eq!(choose(Accel::Tcg, foreign, nowhere).unwrap().event(), requested);
     }
 }

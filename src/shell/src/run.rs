@@ -102,7 +102,7 @@ pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Res
     })?;
     if let Some(path) = shell.left_behind() {
         shell.command = Rc::default();
-        let what = format!("{} is left behind, a temporary file or one with a process id", show(&path));
+        let what = format!("{} remains, which is a temporary file or contains a process id", show(&path));
         let stop = shell.fatal(ErrorKind::Random { what });
         return Err(if let Stop::Fatal(error) = stop { error } else { unexpected(script) });
     }

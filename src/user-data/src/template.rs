@@ -98,7 +98,7 @@ impl Value {
         // Base64 depends on preceding bytes.
         let is_base64 = variable.format == Some(Format::Base64);
         let field = fields.into_iter().find(|field| is_base64 || matches!(field, Field::Named(_)))?;
-        (self.0.len() > 1).then(|| Problem::Message(message!("{name}: expected {{{{ {} }}}} as the whole value, as the value must have a certain format, found other text or placeholders next to it", field.path())))
+        (self.0.len() > 1).then(|| Problem::Message(message!("{name}: expected only {{{{ {} }}}}, because the value has a required format; found other text or placeholders next to it", field.path())))
     }
 
     /// The longest value, if it has placeholders.

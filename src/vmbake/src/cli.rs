@@ -87,9 +87,9 @@ Environment:
   SSL_CERT_FILE      TLS certificate authorities to use instead of the system's
 
 Exit codes:
-  0  success; a check found nothing
-  1  failure, with the reason on stderr; or a check found something: lint, diff, preflight,
-     layer check, store verify, update --check, verify image
+  0  success, without findings
+  1  failure, with the reason on stderr; or a finding of a command that checks or compares,
+     such as lint, diff, layer check, update --check or verify image
   2  usage error";
 
 /// Build a golden disk image from a Debian cloud image and a pinned manifest, without root

@@ -205,8 +205,7 @@ fn scope<'a>(
         } else {
             let (found, here) = (&known.version, &layer.schema.version);
             let why = format!(
-                "expected the content of the image, version {found}, found different content, version {here}; only layers of --layers are \
-                 sent"
+                "its content, version {here}, differs from that in the image, version {found}; it is not in --layers, so it is not sent"
             );
             foreign.push(NewImage::of(name, "layer", why));
         }

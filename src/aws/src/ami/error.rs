@@ -94,7 +94,7 @@ impl Hint for AmiError {
                     "run the same command again to resume, or delete the snapshot with `aws ec2 delete-snapshot --snapshot-id {snapshot}`"
                 )
             }
-            Self::Read { .. } => "publish an image that no other program writes to".to_owned(),
+            Self::Read { .. } => "run the command again when no other program is writing to the image".to_owned(),
             Self::Differs { snapshot, .. } => {
                 format!("nothing was registered; delete {snapshot} and publish again")
             }

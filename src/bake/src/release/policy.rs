@@ -129,10 +129,11 @@ impl ReleasePolicy {
                 return Err(format!("no index of archive {archive}"));
             };
             let days = now.as_second().saturating_sub(date.as_second()).div_euclid(SECONDS_OF_DAY);
-            let said = format!("the newest index of {archive} is of {date}, {days} days before");
+            let said =
+                format!("the newest index of {archive} is dated {date}, {days} days before the time of the check");
             match days {
                 _ if date > now => {
-                    Err(format!("the newest index of {archive} is of {date}, after the time of the check"))
+                    Err(format!("the newest index of {archive} is dated {date}, after the time of the check"))
                 }
                 days if days > i64::from(*most) => Err(format!("{said}; the limit is {most}")),
                 _ => Ok(said),
@@ -172,8 +173,9 @@ mod tests {
             age
         };
         let at = "2026-01-10T23:59:59Z";
-        assert_eq!(ages("seen", 2, at).unwrap(), "the newest index of seen is of 2026-01-08T00:00:00Z, 2 days before");
-        assert!(ages("seen", 1, at).unwrap_err().ends_with("2 days before; the limit is 1"));
+        let age = "the newest index of seen is dated 2026-01-08T00:00:00Z, 2 days before the time of the check";
+        assert_eq!(ages("seen", 2, at).unwrap(), age);
+        assert_eq!(ages("seen", 1, at).unwrap_err(), format!("{age}; the limit is 1"));
         assert!(ages("proven", 1, at).is_ok());
         assert!(ages("proven", 0, at).is_err());
         assert!(ages("proven", 9, "2026-01-08T00:00:00Z").unwrap_err().ends_with("after the time of the check"));

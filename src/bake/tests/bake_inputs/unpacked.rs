@@ -220,9 +220,9 @@ fn a_file_that_a_script_wrote_in_place_replaces_nothing_else() {
         (
             with_mode(0o600),
             r#""mode": "0644""#,
-            "expects nothing or a file of root with mode 0644, found a regular file with mode 0600",
+            "expects a missing path or a file of root with mode 0644, found a regular file with mode 0600",
         ),
-        (link, "", "expects nothing or a file of root, found a symbolic link"),
+        (link, "", "expects a missing path or a file of root, found a symbolic link"),
     ] {
         let error = found(base, rule);
         assert!(error.contains(expected), "{error}");

@@ -41,7 +41,7 @@ fn of_merge(error: &MergeError) -> Option<String> {
         }
         MergeError::Cleaned { path, layer, verb: "removes" } => Some(match path.contains("/.ssh/authorized_keys") {
             true => format!(
-                "`ssh_authorized_keys` of layer {layer} lets keys log in as the default user; \"keep\": [\"{path}\"] keeps this file"
+                "to let keys log in as the default user, list them in `ssh_authorized_keys` of layer {layer}; to keep this file, add \"keep\": [\"{path}\"]"
             ),
             false => format!("to keep it in the image, add to layer {layer}: \"keep\": [\"{path}\"]"),
         }),

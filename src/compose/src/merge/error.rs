@@ -62,7 +62,7 @@ pub enum MergeError {
         "{artifact}: {path} belongs to the {what} {name:?}, whose id depends on the order in which accounts are created"
     )]
     MemberOwner { path: String, artifact: String, what: &'static str, name: String },
-    #[error("{path}: `in_place` of layer {layer} expects nothing or a file of root{wanted}, found a {found}")]
+    #[error("{path}: `in_place` of layer {layer} expects a missing path or a file of root{wanted}, found a {found}")]
     InPlace {
         path: String,
         layer: String,

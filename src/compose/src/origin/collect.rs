@@ -42,9 +42,9 @@ pub enum OriginError {
 impl Hint for OriginError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Lost { layer } => {
-                Some(format!("bake the kind with a layer that requires {layer}, or on the original base of this base"))
-            }
+            Self::Lost { layer } => Some(format!(
+                "require {layer} in a layer of the kind, or use the base image that this base was baked from"
+            )),
             _ => None,
         }
     }

@@ -106,8 +106,8 @@ impl BundleSummary {
             "variable",
             self.variables.iter().map(|one| match (one.required, one.default.as_str()) {
                 (true, _) => format!("{}, required", one.name),
-                (false, "") => format!("{}, empty unless given", one.name),
-                (false, default) => format!("{}, {default:?} unless given", one.name),
+                (false, "") => format!("{}, empty by default", one.name),
+                (false, default) => format!("{}, default {default:?}", one.name),
             }),
         );
         lines.add("size", &self.size.map(human_bytes).unwrap_or_default());

@@ -60,7 +60,7 @@ fn lines_are_those_of_sudoers() {
         ("ops ALL=systemctl\n", "the absolute path of a command, found \"systemctl\""),
         ("ops ALL=NOPASS: ALL\n", "expected `=`, found nothing"),
         ("ops ALL=\n", "a command, found nothing"),
-        ("User_Alias admins = a\n", "expected the name of an alias, of capital letters"),
+        ("User_Alias admins = a\n", "expected an alias name that starts with a capital letter"),
         ("Defaults =x\n", "sudoers(5) lists, found \"=x\""),
         ("ops ALL=ALL,\n", "a command, found nothing"),
         ("ops ALL=ALL \\\n", "found the end of the rules"),

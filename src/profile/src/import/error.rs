@@ -119,15 +119,15 @@ impl Hint for ImportError {
             ))
         };
         match self {
-            Self::File { path, source } => of_path(path, source, "name a folder"),
+            Self::File { path, source } => of_path(path, source, "name a directory"),
             Self::System { .. } => Some("use --as debian-13 for images of Debian 13".to_owned()),
             Self::Untested { nearest, .. } => Some(format!(
                 "use the closest tested combination, {nearest}, or skip this check with --untested; `vmbake profile list` shows all combinations"
             )),
             Self::Statement { place, .. } | Self::Failed { place, .. } => rule(&pattern(&place.command)),
             Self::Repository { path } => Some(format!(
-                "in --rules FILE, drop the command that writes {path}, and name the package of the system that replaces each of its packages, \
-                 or name it: `archive` is one of --sources, which pins its key"
+                "in --rules FILE, drop the command that writes {path}; then replace its packages by Debian's in `packages`, or set `archive` to \
+                 an archive of a --sources file, which pins the key"
             )),
             Self::Unproven { url, .. } => Some(format!(
                 "verify it with sha256sum in the script, or add {{\"downloads\": {{\"{url}\": {{\"sha256\": \"...\"}}}}}} to --rules FILE"

@@ -109,7 +109,7 @@ pub(super) fn date(shell: &mut Shell<'_>, _args: &[Vec<u8>]) -> Run<u8> {
 /// be left in a file.
 pub(super) fn df(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let (Some(b"--output=avail"), [_, path]) = (args.first().map(Vec::as_slice), args) else {
-        return Err(shell.fatal(ErrorKind::Machine { what: "the room on its disks".to_owned() }));
+        return Err(shell.fatal(ErrorKind::Machine { what: "its free disk space".to_owned() }));
     };
     if let Err(error) = shell.stat(path, Follow::Yes) {
         return complain(shell, "df", &[path, &b": "[..], error.text().as_bytes()].concat());

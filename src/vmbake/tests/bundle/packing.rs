@@ -155,7 +155,7 @@ fn a_layout_has_artifacts_under_the_digests_of_their_upstreams() {
         "for       o, amd64, arm64\n",
         "keeps     /var/lib/agent\n",
         "asks      paths: /etc/agent, /etc/systemd/system, /opt/tool\n",
-        "variable  AGENT_LEVEL, \"info\" unless given\n",
+        "variable  AGENT_LEVEL, default \"info\"\n",
         "variable  AGENT_SERVER, required\n",
         "signed    no\n",
     ] {

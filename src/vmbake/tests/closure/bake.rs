@@ -128,7 +128,7 @@ fn a_package_is_of_an_archive_that_may_have_it() {
         ("\"layer\": \"web\",", "", "tool: `layer` and `reason` require each other"),
         ("\"layer\": \"web\",", "\"layer\": \"other\",", "tool: chosen for layer other, which is missing in `closure`"),
         ("\"version\": \"1\"", "\"version\": \"2\"", "package tool 2 not found"),
-        ("\"type\": \"deb\"", "\"type\": \"binary\"", "tool: has a `layer`, but its proof is not of an archive"),
+        ("\"type\": \"deb\"", "\"type\": \"binary\"", "tool: has a `layer`, but its proof is not from an archive"),
     ] {
         assert!(manifest.contains(from), "{from}");
         std::fs::write(workshop.path("m/web.o.amd64.json"), manifest.replacen(from, to, 1)).unwrap();

@@ -15,7 +15,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("frobnicate || true", "the command is not known"),
     ("if frobnicate; then :; fi", "the command is not known"),
     ("curl -fsSL https://h.example/x | bash", "bash is a compiled program"),
-    ("apt-get upgrade -y", "an image changes by being baked again"),
+    ("apt-get upgrade -y", "images are not upgraded in place"),
     ("apt-get remove -y jq", "remove is not supported"),
     ("apt-get install -y 'a b'", "the package a b is not supported"),
     ("reboot", "no machine runs during the import"),

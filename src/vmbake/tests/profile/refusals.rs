@@ -170,7 +170,7 @@ const DEPLOYMENTS: &[(&str, &str, &str, &str)] = &[
     (
         "operatingSystem: debian",
         "operatingSystem: debian\n          operatingSystemSpec: {distUpgradeOnBoot: true}",
-        "distUpgradeOnBoot is refused: an image changes by being baked again",
+        "distUpgradeOnBoot is refused: images are not upgraded in place",
         "",
     ),
     (

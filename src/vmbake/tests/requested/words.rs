@@ -16,7 +16,7 @@ const WORDS: [(&str, &str); 3] = [
 const FAULTS: &[(&str, &str)] = &[
     (r#""downloads": {¦"A": TOOL}"#, "name \"A\" is invalid: expected lowercase letters"),
     (r#""downloads": {¦"os.image": TOOL}"#, "name \"os.image\" is reserved"),
-    (r#""artifacts": {"x": {"type": "deb"}}, "downloads": {¦"x": TOOL}"#, "\"x\" is an artifact of the layer already"),
+    (r#""artifacts": {"x": {"type": "deb"}}, "downloads": {¦"x": TOOL}"#, "\"x\" is already an artifact of the layer"),
     (r#""packages": [¦"x1"], "downloads": {"x1": TOOL}"#, "\"x1\" is an artifact of the layer already"),
     (r#""downloads": {"x": {"url": ¦"http://a/x", "version": "1", STATED, FILE}}"#, "the URL is not https"),
     (
@@ -69,7 +69,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": {"github": "a/x"}, STATED, FILE}}"#,
-        "`sha256` belongs to a single version",
+        "`sha256` requires a fixed `version`",
     ),
     (
         r#""downloads": {"x": {"url": "https://a/x", "version": "1", STATED, "install": {"type": "file", "path": ¦"x", "mode": "0755"}}}"#,

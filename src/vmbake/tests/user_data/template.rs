@@ -126,14 +126,14 @@ fn other_settings_are_checked_as_without_a_template() {
         (
             "KUBE_SERVICE_ACCOUNT_ISSUER",
             "https://{{ .Vars.HOST }}/",
-            "KUBE_SERVICE_ACCOUNT_ISSUER: expected {{ .Vars.HOST }} as the whole value, as the value must have a certain format, found \
-             other text or placeholders next to it",
+            "KUBE_SERVICE_ACCOUNT_ISSUER: expected only {{ .Vars.HOST }}, because the value has a required format; found other text or \
+             placeholders next to it",
         ),
         (
             "OIDC_CUSTOM_CA",
             "QUJD{{ .Cluster.ID }}x",
-            "OIDC_CUSTOM_CA: expected {{ .Cluster.ID }} as the whole value, as the value must have a certain format, found other text \
-             or placeholders next to it",
+            "OIDC_CUSTOM_CA: expected only {{ .Cluster.ID }}, because the value has a required format; found other text or placeholders \
+             next to it",
         ),
         (
             "INSTANCE_ID",

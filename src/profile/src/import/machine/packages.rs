@@ -59,7 +59,7 @@ impl Machine<'_> {
                 outcome
             }
             Some((verb, _)) if matches!(verb.as_str(), "upgrade" | "dist-upgrade" | "full-upgrade") => {
-                Outcome::Refused("an image changes by being baked again: run `vmbake update` and bake".to_owned())
+                Outcome::Refused("images are not upgraded in place: run `vmbake update` and bake again".to_owned())
             }
             Some((verb, _)) => Outcome::Unsupported(verb.clone()),
             None => Outcome::Unsupported("no command".to_owned()),

@@ -60,7 +60,7 @@ pub(in super::super) struct UpgradeArgs {
     /// Directory of trusted publishers of bundles
     #[arg(long, value_name = "DIR", default_value = FOLDER)]
     publishers: PathBuf,
-    /// Allow newly required settings that the user data of all machines already contains
+    /// Allow newly required settings: the user data of all machines contains them
     #[arg(long)]
     user_data_is_ready: bool,
     /// Show the changes without writing the lock file
