@@ -1,6 +1,6 @@
 //! Applies layers to the base's tree, one after the other: [`Staged`] in, [`Tree`] out.
 //!
-//! A later layer wins over an earlier one. Two artifacts that write one path are a conflict.
+//! A later layer overwrites files of an earlier one. Two artifacts that write the same path are an error.
 
 mod accounts;
 mod advice;

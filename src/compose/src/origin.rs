@@ -1,8 +1,7 @@
-//! Where each path of an image came from: a merged tree enters, the record of its origins leaves, inside the tree and for
-//! the place next to the image; `explain` maps a path back to its layer.
+//! Origins of paths: a merged tree in, the record of origins out, in the tree and next to the image. `explain` maps a path to its layer.
 //!
-//! The record is JSON in exactly one form: keys sorted, no blanks, one newline at the end. What is not listed came with
-//! the base image.
+//! The record is JSON in a canonical form: sorted keys, no blanks, one newline at the end. Paths that are not listed are from the base
+//! image.
 
 mod record;
 mod collect;

@@ -1,7 +1,7 @@
-//! Bundles: components that others publish apart from the system, as data that a bake can check before it takes anything of them.
+//! Bundles: components of other publishers, as data that a bake checks before it uses any of it.
 //!
-//! A folder with a document and layers enters, an OCI layout with all that they need leaves. Nothing of a bundle ever runs on the host.
-//! `docs/bundles.md` shows how to publish and use one; `docs/bundle-reference.md` lists the keys and the rules.
+//! `bundle.json` and layers in, an OCI layout with everything that they need out. Bundles never run code on the host. `docs/bundles.md`
+//! shows how to publish and use one; `docs/bundle-reference.md` lists the keys and the rules.
 
 mod validate;
 pub mod document;

@@ -1,4 +1,4 @@
-//! Formats the record as one line.
+//! Formats the result of the last run as one line.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
-//! What the authors of a layer ask for: everything that is wrong with it, and that a version of it is released.
+//! `vmbake layer check` and `release`: lists all errors of a layer, and records its version as released.
 //!
-//! The directory of a layer enters, with the [`Catalog`] that a bake would use. The directory that contains the layer is one more root.
+//! Input: the directory of a layer, and the [`Catalog`] that a bake would use. The parent directory of the layer is an additional root.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Files by which systemd creates paths and accounts at boot: tmpfiles.d(5), sysusers.d(5) and systemd.preset(5).
+//! Files from which systemd creates paths and accounts at boot: tmpfiles.d(5), sysusers.d(5) and systemd.preset(5).
 //!
 //! Stricter than systemd: quotes, escapes and specifiers are not evaluated.
 

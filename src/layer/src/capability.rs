@@ -1,4 +1,4 @@
-//! Capabilities of files (capabilities(7)): the text that setcap(8) takes enters, the value of the extended attribute leaves. Numbers are
+//! File capabilities (capabilities(7)): the text format of setcap(8) in, the value of the extended attribute out. Numbers are
 //! little-endian.
 
 /// The extended attribute.

@@ -1,5 +1,5 @@
-//! The text of a `layer.json` as data: what enters are bytes, what leaves is the [`Schema`] with the places of its values, or
-//! everything that is wrong with its form: JSON, keys that come twice, unknown keys, values of another type.
+//! Parses `layer.json`: bytes in; the [`Schema`] with the positions of its values, or all syntax errors, duplicate keys, unknown keys and
+//! wrong types out.
 
 use super::Schema;
 use super::position::{Span, Spans, child, position};

@@ -1,4 +1,4 @@
-//! Faults of a layer as they are found, each with the pointer (RFC 6901) of the value that is wrong.
+//! Errors found in a layer, each with the JSON pointer (RFC 6901) of the invalid value.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,7 @@
-//! Joining the parts of layers to the plan of a kind: [`Layer`]s in their order enter, a [`Plan`] with the place that each of
-//! its entries came from leaves.
+//! Merges the first-boot parts of layers: ordered [`Layer`]s in, a [`Plan`] with the origin of each entry out.
 //!
-//! What holds: every entry is that of exactly one layer. Maps are joined, and a key that two layers have is a clash; lists
-//! follow each other; of `inputs` and `receive` there is one.
+//! Every entry belongs to exactly one layer. Maps are merged, and duplicate keys are an error; lists are concatenated; at most one layer
+//! has `inputs`, and at most one `receive`.
 
 mod layer_plan;
 mod calls;

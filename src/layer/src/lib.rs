@@ -1,7 +1,7 @@
-//! Layers: what is installed into an image and why, as data.
+//! Layers: the software and settings of an image, as data.
 //!
-//! What enters are `<layer>/layer.json` and the files below `<layer>/files/`, from directories and from the program
-//! itself; what leaves is the ordered list of layers that make up a kind. `layers/README.md` documents the format.
+//! `<layer>/layer.json` and the files below `<layer>/files/`, from directories and from the program itself, in; the ordered list of the
+//! layers of a kind out. `layers/README.md` documents the format.
 
 mod requirement;
 mod schema;

@@ -1,5 +1,5 @@
-//! Where the values of a JSON document stand: what enters is text that serde_json accepts (RFC 8259), what leaves is the
-//! place of each value by its pointer (RFC 6901), and the keys that come twice, of which serde_json takes the last silently.
+//! Positions of the values in a JSON document: text that serde_json accepts (RFC 8259) in; the position of each value by JSON pointer (RFC
+//! 6901), and duplicate keys, of which serde_json silently uses the last, out.
 //!
 //! Spans are byte offsets; positions are lines and columns, both counted from 1, columns in characters.
 

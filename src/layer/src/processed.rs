@@ -1,4 +1,4 @@
-//! Which path needs which program, and what a bake does about it. `docs/layer-files.md` has the same table.
+//! Table of the files that need processing, and how a bake handles each. `docs/layer-files.md` has the same table.
 
 mod certificates;
 

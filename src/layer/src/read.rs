@@ -1,7 +1,6 @@
-//! Reading a layer's directory: its path in, its files out, within bounds, or everything in it that a layer may not have.
+//! Reads a layer's directory: its path in; its files, within limits, or all unsupported entries out.
 //!
-//! A layer is text that people read: what is neither a regular file nor a directory is refused, and so is every name that
-//! another system would take for another name.
+//! Anything that is neither a regular file nor a directory is refused, as are names that differ only in case or are not UTF-8.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirEntry;

@@ -1,5 +1,5 @@
-//! What shows only when a layer is seen among those that it requires: layers that are missing or of another version, dependency
-//! cycles, accounts that are not created.
+//! Checks references between layers: required layers that are missing or have another version, dependency cycles, accounts that are not
+//! created.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,6 @@
-//! Versions of layers that were released: `released.json` next to layers lists them with their digests, and no released version
-//! ever has another digest.
+//! Released versions of layers: `released.json` next to layers records their digests. A released version never has another digest.
 //!
-//! `{"NAME": {"VERSION": "sha256:…"}}`, sorted. `vmbake layer release` adds to it.
+//! The format is `{"NAME": {"VERSION": "sha256:…"}}`, sorted. `vmbake layer release` adds entries.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

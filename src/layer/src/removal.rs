@@ -1,4 +1,4 @@
-//! Directories that no layer may remove: the system starts from them, or the kernel and systemd mount file systems on them.
+//! Directories that no layer may remove: the system needs them to start, or the kernel and systemd mount file systems on them.
 
 use vmbake_common::glob::matches;
 use vmbake_common::paths::is_at_or_below;

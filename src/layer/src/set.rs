@@ -1,4 +1,4 @@
-//! Reading layers, checking them, and putting them in order.
+//! Reads, checks and orders the layers of a kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A first layer of one's own: a name enters, a folder with a commented `layer.json` leaves.
+//! `vmbake init`: a name in, a directory with a commented `layer.json` out.
 
 use std::fs;
 use std::path::{Path, PathBuf};

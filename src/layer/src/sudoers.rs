@@ -1,7 +1,7 @@
-//! Rules for sudo(8): a text enters, the first line that does not have the grammar of sudoers(5) leaves.
+//! Rules for sudo(8): text in, the first syntax error according to sudoers(5) out.
 //!
-//! A file with a syntax error makes sudo ignore the file, or reject all users. What passes is what visudo(8) of Debian takes, and less than
-//! that: no rules of other files, only parameters of [`defaults`], and values in their usual forms. Aliases need not be defined in the same file.
+//! A syntax error makes sudo ignore the file or reject all users. Stricter than Debian's visudo(8): no includes of other files, only
+//! parameters in [`defaults`], and only the usual forms of values. Aliases may be defined in another file.
 
 mod defaults;
 mod lexer;

@@ -1,6 +1,7 @@
-//! `[Install]` sections of units (systemd.unit(5)): the bytes of a unit and of its drop-ins in, the links of `systemctl enable` of systemd 257 out.
+//! `[Install]` sections of units (systemd.unit(5)): the bytes of a unit and its drop-ins in, the links of `systemctl enable` of systemd 257
+//! out.
 //!
-//! What systemctl ignores with a warning is ignored here, too, and listed in [`UnitInstall::ignored`]. What it fails for is a fault.
+//! Lines that systemctl ignores with a warning are ignored, and listed in [`UnitInstall::ignored`]. Lines at which it fails are errors.
 
 mod names;
 mod syntax;

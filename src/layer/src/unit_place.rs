@@ -1,4 +1,4 @@
-//! Paths in directories of units, by what they are about.
+//! Classifies paths in unit directories: units, drop-ins, links of dependencies.
 
 /// Directories of units: those of the system, and those of all users' own instances of systemd.
 pub const UNIT_SCOPES: [&[&str]; 2] = [

@@ -1,4 +1,4 @@
-//! Rules for single words of a layer: names, paths, modes, units. Each tells what is wrong, if anything is.
+//! Validates single values of a layer: names, paths, modes, units. Each function returns an error message, or `None`.
 
 use vmbake_common::escape;
 use vmbake_common::paths::is_below;

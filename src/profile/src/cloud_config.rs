@@ -1,9 +1,8 @@
 //! The `#cloud-config` that OSM sends: files, keys and commands in, the document out, byte for byte.
 //!
-//! OSM writes it as text, in which a content with leading spaces or a command with a colon means something else than its author
-//! thought. So it is read again here, and refused unless every file, key and command comes back. Two things differ: lists without
-//! items are left out, since cloud-init refuses them, and so are the line breaks at the end of a file without encoding
-//! ([`RenderedFile::on_machine`]).
+//! OSM writes it as text, in which content with leading spaces or a command with a colon may get another meaning. Therefore the result is
+//! parsed again, and refused unless it contains the same files, keys and commands. There are two differences: empty lists are left out,
+//! since cloud-init refuses them, and so are the line breaks at the end of a file without encoding ([`RenderedFile::on_machine`]).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

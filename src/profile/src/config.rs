@@ -1,4 +1,4 @@
-//! The `OperatingSystemConfig`: profile, deployment and options in; what OSM stores in the cluster for this sort of machines out.
+//! The `OperatingSystemConfig`: profile, deployment and options in; the object that OSM stores in the cluster out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

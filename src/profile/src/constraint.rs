@@ -1,9 +1,9 @@
-//! `semverCompare`: a constraint and a version in, whether they fit out.
+//! `semverCompare`: a constraint and a version in, whether they match out.
 //!
-//! The grammar is that of Masterminds/semver 3.4, which OSM uses: groups of comparators between `||`, of which all of one must hold;
-//! between them a comma or space; `=`, `!=`, `>`, `<`, `>=`, `<=`, `~`, `^`, a range `1.2 - 1.4`; `x` or nothing for parts that do not
-//! count. A prerelease fits only a group in which one comparator names a prerelease. Stricter in one thing: a range whose end
-//! touches `||` is refused, since Masterminds reads it in another way.
+//! The grammar is that of Masterminds/semver 3.4, which OSM uses: groups of comparators separated by `||`, of which one must match
+//! completely; comparators are separated by a comma or a space; `=`, `!=`, `>`, `<`, `>=`, `<=`, `~`, `^`, a range `1.2 - 1.4`; `x` or
+//! nothing for parts that are ignored. A pre-release matches only a group with a comparator that has a pre-release. Stricter in one case: a
+//! range whose end touches `||` is refused, since Masterminds parses it differently.
 
 use std::cmp::Ordering;
 use std::fmt;

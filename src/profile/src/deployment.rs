@@ -1,7 +1,7 @@
-//! Which machines a profile is for: a `MachineDeployment` of `cluster.k8s.io/v1alpha1` in, what OSM takes of it out.
+//! The machines of a profile: a `MachineDeployment` of `cluster.k8s.io/v1alpha1` in, the values that OSM uses out.
 //!
-//! Of the deployment only the name, the annotations, the version of the kubelet and the configuration for the provider count; the rest
-//! must have the fields that the API has. That configuration is read strictly by OSM, too.
+//! Only the name, the annotations, the version of the kubelet and the provider configuration are used; other fields must be known to the
+//! API. OSM parses the provider configuration strictly, too.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Why a profile is not rendered.
+//! Errors of rendering a profile.
 
 use std::fmt;
 use std::path::PathBuf;

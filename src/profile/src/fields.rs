@@ -1,7 +1,7 @@
-//! Values of a document by their types: a mapping's fields are taken one by one, and what is left is unknown.
+//! Typed values of a document: the fields of a mapping are taken one by one, and remaining fields are unknown.
 //!
-//! A plain scalar is what both YAML 1.1 and 1.2 make of it, and nothing is turned into a text that is not one: of `version: 1.30`
-//! Kubernetes makes 1.3, so that must be in quotes.
+//! A plain scalar must have the same meaning in YAML 1.1 and 1.2, and is never converted to a string: Kubernetes reads `version: 1.30` as
+//! 1.3, so it must be quoted.
 
 use saphyr_parser::ScalarStyle;
 use serde_json::{Map, Number, Value};

@@ -1,12 +1,12 @@
-//! Profiles as images: what OSM would have a machine do when it starts is done when the image is made.
+//! `vmbake profile import`: performs the work of OSM's machine setup when the image is made.
 //!
-//! A profile, a deployment, options and rules enter; layers, a lock and a report leave. The scripts of both phases are run by
-//! `vmbake_shell` over the tree of a new machine, on which nothing is real: packages become those of a layer, fetched files its
-//! downloads, units its units. Values that only a cluster or machine knows become settings of user data.
+//! Profile, deployment, options and rules in; layers, a lock file and a report out. `vmbake_shell` runs the scripts of both phases over the
+//! tree of a new machine: packages become packages of a layer, downloaded files its downloads, units its units. Values that only a cluster
+//! or a machine knows become settings of user data.
 //!
-//! What holds: a command whose effect is not known stops the import, and names the rule that would decide. Nothing that is fetched gets
-//! into an image without a proof. What the first boot writes is, for every set of values, what OSM's templates would give. The same input
-//! gives the same layers, on any machine.
+//! Guarantees: a command with an unknown effect stops the import, with the rule that would resolve it. No download becomes part of an image
+//! without a proof. The first boot writes the results of OSM's templates for every set of values. The same input gives the same layers on
+//! any machine.
 
 mod base;
 mod base_image;

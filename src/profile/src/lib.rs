@@ -1,8 +1,8 @@
-//! Profiles of the operating-system-manager (OSM): an `OperatingSystemProfile`, a `MachineDeployment` and the options of OSM enter;
-//! what OSM would make of them leaves: the `OperatingSystemConfig`, and the cloud-configs that bootstrap and provision a machine.
+//! Profiles of the operating-system-manager (OSM): an `OperatingSystemProfile`, a `MachineDeployment` and the options of OSM in; the
+//! results of OSM, the `OperatingSystemConfig` and the cloud-configs for bootstrap and provisioning, out.
 //!
-//! What holds: what OSM would do with input that has one meaning is done, and everything else is refused with its file, line and
-//! column. Reading is bounded: 1 MiB, 40 levels, no aliases. What cannot become an image of Debian is refused by name.
+//! Unambiguous input gives the same result as OSM; everything else is refused with file, line and column. Limits: 1 MiB, 40 levels, no
+//! aliases. Parts of a profile that cannot become an image of Debian are refused by name.
 
 mod cloud_config;
 mod config;

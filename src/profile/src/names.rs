@@ -1,4 +1,4 @@
-//! Names that may stand in templates, addresses and documents as they are.
+//! Names that may be used in templates, addresses and documents without escaping.
 
 /// Longest name of an object of Kubernetes, in bytes.
 const MAX_OBJECT_NAME: usize = 253;

@@ -1,8 +1,8 @@
-//! YAML as a tree with positions: text in, nodes out, each with the line and column where it begins.
+//! YAML as a tree with positions: text in, nodes with line and column out.
 //!
-//! Stricter than YAML 1.2: one document, no anchors, aliases, tags or merge keys, no key twice, and keys are texts. So no document
-//! means two things, and none grows while it is read. A plain scalar that YAML 1.1 and 1.2 take for different things is refused
-//! where it is used: Kubernetes reads 1.1.
+//! Stricter than YAML 1.2: a single document, no anchors, aliases, tags or merge keys, no duplicate keys, and only string keys. So a
+//! document has only one meaning, and does not grow while it is read. A plain scalar that YAML 1.1 and 1.2 read differently is refused
+//! where it is used: Kubernetes reads YAML 1.1.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
-//! What a cluster gives to OSM: assignments as its options have them in, checked values out.
+//! Options of OSM in a cluster: assignments in, validated values out.
 //!
-//! Names and defaults are those of OSM's options; three more are what it reads from the cluster. Values that are files are named by
-//! their paths. No message has a value in it: some are secrets.
+//! Names and defaults are those of OSM's options; three more are values that OSM reads from the cluster. Values that are files are given as
+//! paths. Messages never contain values: some are secrets.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! How containerd is configured: its own configuration, and a `hosts.toml` for each registry with mirrors or without verified
-//! certificates, as OSM writes them (containerd 2, configuration version 3).
+//! The configuration of containerd: its main file, and a `hosts.toml` for each registry with mirrors or without TLS verification, as OSM
+//! writes them (containerd 2, configuration version 3).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
-//! A profile as its author wrote it: an `OperatingSystemProfile` of `operatingsystemmanager.k8c.io/v1alpha1` in, checked fields out.
+//! A profile as written by its author: an `OperatingSystemProfile` of `operatingsystemmanager.k8c.io/v1alpha1` in, validated fields out.
 //!
-//! Stricter than the operating-system-manager (OSM): unknown fields are errors, each file has a plain absolute path, and what
-//! cannot become an image of Debian (other systems, yum, Ignition, subscriptions) is refused where it stands.
+//! Stricter than the operating-system-manager (OSM): unknown fields are errors, each file has a plain absolute path, and fields that cannot
+//! become an image of Debian (other systems, yum, Ignition, subscriptions) are refused at their position.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Templates of profiles: a text of Go's `text/template` and values in, a text out.
+//! Templates of profiles: a text in Go's `text/template` and values in, text out.
 //!
-//! Of the language there is what profiles use: `if`, `else`, `with`, `range`, `template`, comments, trim markers, variables, and the
-//! functions in [`FUNCTIONS`]. Everything else is refused by name, with its line, before anything is rendered. So no template calls
-//! itself, ranges are over values only, and how long a text becomes is bounded.
+//! Supported: `if`, `else`, `with`, `range`, `template`, comments, trim markers, variables, and the functions in [`FUNCTIONS`]. Everything
+//! else is refused by name and line before rendering. So templates cannot call themselves, `range` iterates over values only, and the
+//! length of the result is bounded.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

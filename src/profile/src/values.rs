@@ -1,7 +1,8 @@
-//! What templates are rendered with: a deployment and the options of a cluster in, the fields that OSM has out.
+//! The values for templates: a deployment and the options of a cluster in, the fields of OSM out.
 //!
-//! A field that OSM leaves empty is empty here; a template that prints one that is unset gets nothing, where OSM writes `<nil>`. One that it reads from the cluster, and that is not set, is missing: a template
-//! that names it is refused. No value has template text in it: what named templates become is read as a template again.
+//! A field that OSM leaves empty is empty; for an unset field, a template gets an empty string, where OSM writes `<nil>`. A template that
+//! uses a value of the cluster that is not set is refused. Values cannot contain template syntax, since the results of named templates are
+//! parsed as templates again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! JSON as YAML: a value in; a text that YAML 1.1 and 1.2 read alike out, with sorted keys.
+//! JSON as YAML: a value in; text with sorted keys that YAML 1.1 and 1.2 read alike out.
 //!
-//! A text of several plain lines is a literal block, so that a person can read it; others are plain where no reader takes them for
-//! something else, or have double quotes.
+//! A string of several plain lines is a literal block, for readability; other strings are plain if all readers agree, or have double
+//! quotes.
 
 use std::fmt::Write as _;
 

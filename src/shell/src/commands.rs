@@ -1,5 +1,5 @@
-//! Programs that are functions on the tree: those of coreutils, findutils, grep and sed that maintainer scripts use, as GNU has them, in
-//! the C locale. An option that is not known is an error; none is ignored.
+//! Programs implemented as functions on the tree: those of GNU coreutils, findutils, grep and sed that maintainer scripts use, in the C
+//! locale. An unknown option is an error; none is ignored.
 
 mod options;
 pub(crate) mod regex;

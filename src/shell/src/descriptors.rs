@@ -1,4 +1,4 @@
-//! File descriptors: what commands read from and write to.
+//! File descriptors of commands.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! Why a run was given up. What a script itself does wrong is not an error of this kind: it writes to standard error and has a status, as below
-//! dash. An error here means that the effect of the script is not known.
+//! Why a run was aborted. Errors of the script itself are not of this type: they are written to standard error and give an exit status, as
+//! in dash. An error here means that the effect of the script is unknown.
 
 /// A run that was given up, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,5 +1,5 @@
-//! Running commands. The rules of `set -e` are those of dash: a tree is run with a flag that says whether its failure is tested by what
-//! stands around it, and only simple commands, subshells and pipelines end the shell.
+//! Runs commands. The rules of `set -e` are those of dash: a flag states whether the failure of a tree is tested by its parent, and only
+//! simple commands, subshells and pipelines end the shell.
 
 mod simple;
 mod bash;

@@ -1,4 +1,4 @@
-//! Words become fields: expansions, field splitting, pathnames, quote removal (POSIX XCU 2.6).
+//! Expands words to fields: expansions, field splitting, pathnames, quote removal (POSIX XCU 2.6).
 
 mod assign;
 mod parameter;

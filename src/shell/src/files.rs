@@ -1,5 +1,4 @@
-//! The file tree that scripts run over, as the interpreter sees it. Paths are absolute; symbolic links are followed inside of the tree, as
-//! chroot(2) has it.
+//! The file tree of scripts, as an interface. Paths are absolute; symbolic links are followed inside of the tree, as after chroot(2).
 
 mod watched;
 

@@ -1,4 +1,4 @@
-//! The seam: what the interpreter asks its caller for. The caller knows Debian's commands, the accounts and the machine.
+//! The interface to the caller, which implements Debian's commands and knows accounts and the machine.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
-//! A POSIX shell that runs maintainer scripts over a file tree: what enters is a script with its arguments and a tree, what leaves is the
-//! changed tree, the exit status and the output, as dash would leave them.
+//! A POSIX shell that runs maintainer scripts over a file tree: a script with its arguments and a tree in; the changed tree, the exit
+//! status and the output, as of dash, out.
 //!
-//! No process is started. The interpreter has no access to the files, the clock, the network or the random numbers of the machine that it
-//! runs on: all that it sees are [`Files`] and [`Commands`], which its caller gives it. What it does not know it does not guess: an unknown
-//! command or option ends the run with a [`ShellError`] that names the line, also where the script would ignore a failure.
+//! No process is started. The interpreter cannot access files, clock, network or random numbers of the host: it uses only the [`Files`] and
+//! [`Commands`] of its caller. It never guesses: an unknown command or option ends the run with a [`ShellError`] that names the line, even
+//! where the script would ignore a failure.
 //!
-//! A script is parsed line by line (`syntax`), as dash reads it; words are expanded (`expand`) to fields; `eval` runs commands:
-//! functions of the script, the shell's own (`builtins`), those of the caller, those on the tree (`commands`), and scripts of the tree.
-//! Scripts are hostile: [`Limits`] bounds what a run may use.
+//! A script is parsed line by line as by dash (`syntax`); words are expanded to fields (`expand`); `eval` runs commands: functions of the
+//! script, builtins (`builtins`), commands of the caller, programs on the tree (`commands`), and scripts of the tree. Scripts are
+//! untrusted: [`Limits`] bounds the resources of a run.
 //!
 //! ```
 //! use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};

@@ -1,4 +1,4 @@
-//! Bounds of a run, and the account of what was used of them: a script that loops stops by them, whatever it does.
+//! Limits of a run, and the resources used so far: they stop every script that loops.
 
 use crate::error::ErrorKind;
 

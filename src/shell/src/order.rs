@@ -1,6 +1,6 @@
-//! The order in which a directory lists its entries. A file system decides it, and so a machine may do one thing and the next another: what
-//! depends on that order is refused. `find` and `grep -r` mark what they write; it may be sorted, counted, looked at for being empty, or be
-//! given to commands whose effects on several files do not depend on each other, in loops as well.
+//! The order of directory entries. It depends on the file system, so results that depend on it are refused. The output of `find` and `grep
+//! -r` is marked; it may be sorted, counted, tested for being empty, or passed to commands whose effects on several files are independent,
+//! also in loops.
 
 mod body;
 mod readers;

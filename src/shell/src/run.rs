@@ -1,4 +1,4 @@
-//! Running one script.
+//! Runs a script.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The interpreter: a state, the tree, and the account of what was used.
+//! The interpreter: its state, the tree, and the resources used so far.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What a shell knows of itself: a subshell gets a copy.
+//! The state of a shell; a subshell gets a copy.
 
 mod bash;
 

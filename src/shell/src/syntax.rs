@@ -1,4 +1,4 @@
-//! The syntax of a script: the grammar of POSIX XCU 2.10 as dash has it, and that of bash 5.2 for scripts of bash.
+//! The syntax of scripts: the grammar of POSIX XCU 2.10 as implemented by dash, and that of bash 5.2.
 
 mod nodes;
 pub(crate) mod reader;

@@ -1,4 +1,4 @@
-//! The variables of bash: scalars, arrays and references, with the attributes that change what is assigned.
+//! The variables of bash: scalars, arrays and references, with their attributes.
 
 mod array;
 mod associative;

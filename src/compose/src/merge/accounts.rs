@@ -1,5 +1,5 @@
-//! Users and groups, as useradd(8) and groupadd(8) write them, with the ids that the layer gives: an id that is once given
-//! stays the same in every image. Below `UID_MIN` of login.defs(5) a user is made as by `useradd --system`.
+//! Creates users and groups as useradd(8) and groupadd(8) do, with the ids in the layer. An id below `UID_MIN` of login.defs(5) creates a
+//! system user.
 
 mod defs;
 mod ids;

@@ -1,4 +1,4 @@
-//! What to do about what the merge refuses.
+//! Hints for merge errors.
 
 use super::{Makes, MergeError, PresetFault, ScriptFault, UnitFault};
 use vmbake_common::hint::Hint;

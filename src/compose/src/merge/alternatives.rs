@@ -1,5 +1,5 @@
-//! Alternatives, as update-alternatives(1) installs them: a file of choices below `/var/lib/dpkg/alternatives` and two
-//! levels of links. In automatic mode the highest priority wins; a manual choice is kept.
+//! Alternatives, as installed by update-alternatives(1): a file with the alternatives of each group below `/var/lib/dpkg/alternatives`, and
+//! two levels of links. In automatic mode, the highest priority is selected; a manual selection is kept.
 
 mod work;
 

@@ -1,4 +1,4 @@
-//! What a layer says about a maintainer script: it replaces the script, which is known by its digest.
+//! Applies the effects that a layer lists instead of running a maintainer script, which is identified by its digest.
 
 use vmbake_disk::tree::Metadata;
 

@@ -1,5 +1,5 @@
-//! Files of a layer with grants by which systemd creates paths and accounts at boot: these need the same grants as in the image. A grant of the
-//! very file allows whatever it does.
+//! Checks that files in `tmpfiles.d`, `sysusers.d` and `system-preset` of a bundle create only granted paths and accounts at boot. The
+//! lines of a file that is granted by its exact path are not checked.
 
 use std::collections::BTreeSet;
 

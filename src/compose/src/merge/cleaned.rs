@@ -1,4 +1,4 @@
-//! What layers remove: a path of a layer that `hygiene` removes or empties stops the bake, and one that is not there is told.
+//! Checks removed paths: the bake stops if `hygiene` removes or empties a path of a layer, and warns about entries of `remove` that match nothing.
 
 use std::collections::BTreeMap;
 

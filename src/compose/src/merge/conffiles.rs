@@ -1,6 +1,7 @@
-//! Configuration files of packages: which version an upgrade leaves in place, and the digests that dpkg remembers.
+//! Configuration files of packages: the version that an upgrade keeps, and the digests that dpkg records.
 //!
-//! dpkg's prompts are answered as with `--force-confold`: a file that was changed in the base is kept, and the package's version is written next to it as `.dpkg-dist`.
+//! As with `--force-confold`, a file that was modified in the base is kept, and the package's version is written next to it as
+//! `.dpkg-dist`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Files of sysusers.d(5) and tmpfiles.d(5): where they are, and the words of their lines.
+//! Finds the files of sysusers.d(5) and tmpfiles.d(5), and splits their lines into fields.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Configuring packages as dpkg does (dpkg(1), Debian Policy 6): those of a layer in their order, each by its `postinst`; then those that others
-//! have set off process their triggers. What cannot be done here waits for the first boot.
+//! Configures the packages of a layer as dpkg does (dpkg(1), Debian Policy 6): runs each `postinst` in dependency order, then processes
+//! triggers. Packages that need the machine are deferred to the first boot.
 
 use std::collections::BTreeSet;
 

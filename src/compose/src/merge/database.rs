@@ -1,4 +1,4 @@
-//! What dpkg knows about the tree: the packages, the files of each, and what is said about files of others.
+//! dpkg's database in the tree: packages, their files, diversions and overrides.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
-//! debconf(7), as its noninteractive frontend serves packages: answers come from what a layer presets and from the templates' defaults.
+//! debconf(7) with the noninteractive frontend: answers come from the layer or from the defaults of the templates.
 //!
-//! [`Debconf`] is the database: what enters are the base's files below `/var/cache/debconf`, what leaves are the same files as debconf
-//! would write them. A package's templates ([`templates`]) are loaded and its scripts talk to a frontend ([`conversation`]) about questions
-//! ([`questions`]). Nothing is ever asked, and no password that a script makes gets into an image.
+//! [`Debconf`] is the database: files of the base below `/var/cache/debconf` in, the files that debconf would write out. The templates of a
+//! package ([`templates`]) are loaded, and its scripts access questions ([`questions`]) through the protocol ([`conversation`]). Passwords
+//! never become part of an image.
 
 mod conversation;
 mod database;

@@ -1,4 +1,4 @@
-//! Packages that are left to the first boot: dpkg configures them there, started by a unit of the builder's own.
+//! Packages that are configured on the first boot: adds a unit that runs `dpkg --configure --pending`.
 
 use super::MergeError;
 use super::place::Target;

@@ -1,5 +1,5 @@
-//! Unpacking packages as dpkg does (dpkg(1), Debian Policy 6.6), new or in the place of older versions: their files where the base lets them
-//! be, their conffiles, their entries in the status file, their files below `info`. When all of a layer are unpacked, each is configured.
+//! Unpacks packages as dpkg does (dpkg(1), Debian Policy 6.6), new ones and upgrades: files, conffiles, entries in the status file, and
+//! files below `info`. The packages of a layer are configured after all of them are unpacked.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Why layers cannot be merged.
+//! Errors of merging layers.
 
 use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;

@@ -1,6 +1,6 @@
-//! Words in a layer's files that only a bake knows: `@{kind}`, `@{version}`, `@{os}`, `@{arch}`, `@{image:NAME}`.
+//! Replaces placeholders in a layer's files: `@{kind}`, `@{version}`, `@{os}`, `@{arch}`, `@{image:NAME}`.
 //!
-//! Anything else between `@{` and `}` is an error, so that a misspelt word does not reach an image.
+//! Any other text between `@{` and `}` is an error, so that a misspelled placeholder does not reach an image.
 
 use super::{MergeError, WordFault};
 use vmbake_manifest::Content;

@@ -1,6 +1,6 @@
-//! A tree without a base: staged artifacts and the files of layers that hold nothing else enter, the tree of a system extension leaves.
+//! Creates the tree of a system extension: staged artifacts and files of layers in, a tree without a base out.
 //!
-//! Callers have refused layers that do more.
+//! The caller checks that the layers have no other keys.
 
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 

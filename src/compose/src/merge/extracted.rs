@@ -1,11 +1,11 @@
-//! What an import took over from scripts, where it depends on the rest of the image.
+//! Effects of imported profile scripts that depend on the rest of the image.
 //!
-//! Archives are as GNU tar extracts them when root runs it: members keep the owners that the archive has for them, by name if the system has the
-//! name and by number otherwise, and directories that exist get the mode and owner of the archive.
+//! Archives are extracted as by GNU tar run by root: members keep their owners from the archive, by name if the system has the name and by
+//! number otherwise; existing directories get mode and owner from the archive.
 //!
-//! Stricter than tar: a directory does not take the place of a symbolic link, and a name that only a package, a layer or cloud-init may have
-//! made is refused, since its number depends on when the account is made. So is a file that a script wrote in place, if the image has something
-//! there that would keep its mode, or a link that would lead elsewhere.
+//! Stricter than tar: a directory does not replace a symbolic link, and an owner that only a package, a layer or cloud-init creates is
+//! refused, because its id depends on the order of creation. A file that a script wrote in place is refused if the image has a file there
+//! whose mode would be kept, or a link that the script would follow.
 
 use vmbake_disk::source::SourceId;
 use vmbake_disk::tree::{Kind, Metadata, Origin, Tree};

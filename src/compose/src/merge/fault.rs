@@ -1,4 +1,4 @@
-//! What is wrong with a file of the base, of a package or of a layer: each subject has its kinds.
+//! Errors in files of the base, of a package or of a layer, by subject.
 
 use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;

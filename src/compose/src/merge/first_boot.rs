@@ -1,5 +1,5 @@
-//! The plan of what is left to do on the machine: all layers and the merged tree in; the plan, the defaults of its variables and
-//! the files that can be written already out, each with the layer that asked for it as its origin.
+//! The first-boot plan: all layers and the merged tree in; the plan, the defaults of its variables and the files that can be rendered
+//! during a bake out, each with the layer that requested it as its origin.
 
 use vmbake_common::message::Message;
 use vmbake_disk::tree::{Kind, Origin, components};

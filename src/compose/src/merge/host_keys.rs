@@ -1,8 +1,8 @@
-//! Host keys of sshd(8) on machines where cloud-init, which makes them elsewhere, is missing or finds no cloud.
+//! Adds a unit that generates missing SSH host keys on machines where cloud-init does not: the tree after all layers in, the tree with the
+//! unit out.
 //!
-//! An image has none, and `sshd-keygen.service` of Debian waits for a first boot as systemd means it, which a machine with an empty
-//! `/etc/machine-id` never has. The tree after all layers enters; it leaves with a unit that makes missing keys where nothing else
-//! would.
+//! An image has no keys, and Debian's `sshd-keygen.service` waits for a first boot in systemd's sense, which a machine with an empty
+//! `/etc/machine-id` never has.
 
 use vmbake_disk::tree::Kind;
 

@@ -1,10 +1,9 @@
-//! The dynamic linker's cache, `/etc/ld.so.cache`, as ldconfig(8) of glibc 2.41 would write it for the finished tree, and
-//! the links from sonames to libraries that it would make.
+//! The cache of the dynamic linker, `/etc/ld.so.cache`, and the links from sonames to libraries, as written by ldconfig(8) of glibc 2.41
+//! for the finished tree.
 //!
-//! What enters is the tree after all layers; what leaves is the tree with links and a cache that fit its libraries. A
-//! cache that fits already stays as it is: so does the base's when nothing brought a library. A tree without a cache
-//! gets none. `/var/cache/ldconfig/aux-cache` is not written: it holds inode numbers and change times of the file system
-//! that ldconfig ran on, and ldconfig makes it again.
+//! The tree after all layers in, the tree with matching cache and links out. A cache that matches already is not changed, and a tree
+//! without a cache gets none. `/var/cache/ldconfig/aux-cache` is not written: it contains inode numbers and change times, and ldconfig
+//! generates it again.
 //!
 //! Stricter than ldconfig: a file whose soname is not a file name is not a library.
 

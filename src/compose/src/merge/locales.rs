@@ -1,4 +1,4 @@
-//! Time zones and locales: whether an image has those that a layer sets.
+//! Checks that the image has the time zone and the locales that a layer sets.
 
 use vmbake_disk::tree::Kind;
 

@@ -1,4 +1,4 @@
-//! Users that layers let log in, for the record of origins: an image that has a password or keys is clean if a layer says so.
+//! Users that layers allow to log in, for the record of origins: `lint` accepts their passwords and keys.
 
 use std::collections::BTreeMap;
 

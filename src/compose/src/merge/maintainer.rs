@@ -1,8 +1,8 @@
-//! Maintainer scripts (Debian Policy 6): what dpkg would run is interpreted over the tree. Nothing runs on the host.
+//! Runs maintainer scripts (Debian Policy 6): interprets the scripts that dpkg would run over the tree. Nothing runs on the host.
 //!
-//! A script is read by `vmbake_shell`; what it asks for of Debian are [`commands`], functions on the tree and on dpkg's database
-//! ([`system`]). What only the machine can do (keys, random numbers, the clock, running services) makes a script wait for the first boot:
-//! all that it did until there is taken back.
+//! `vmbake_shell` interprets a script. Debian's commands ([`commands`]) are functions on the tree and on dpkg's database ([`system`]). If a
+//! script needs the machine (keys, random numbers, the clock, running services), it is deferred to the first boot, and its changes so far
+//! are reverted.
 
 mod commands;
 mod fault;

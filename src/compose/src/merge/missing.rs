@@ -1,5 +1,5 @@
-//! What layers refer to and the finished image does not have: links that lead nowhere, shells, and units. Each is a warning, since a program may
-//! make it on the machine.
+//! Warns about references of layers to paths that the finished image does not have: broken links, shells and units. They are only warnings,
+//! because a program may create the path on the machine.
 
 use vmbake_disk::tree::{Arrival, Kind};
 

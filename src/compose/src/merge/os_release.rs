@@ -1,4 +1,4 @@
-//! Keys of os-release(5) that layers set.
+//! Sets keys of os-release(5).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! What an administrator, or a package, said about files of other packages: diversions (dpkg-divert(1)), which put them
-//! elsewhere, and dpkg-statoverride(1), which gives them another owner and mode.
+//! Diversions (dpkg-divert(1)) and overrides of owner and mode (dpkg-statoverride(1)).
 
 use std::collections::BTreeMap;
 

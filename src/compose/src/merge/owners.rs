@@ -1,5 +1,5 @@
-//! Which package every file belongs to, from dpkg's lists below `/var/lib/dpkg/info`, and what happens when a package
-//! brings a file of another one: it is refused, or `Replaces` (Debian Policy 7.6) decides who has it.
+//! The owning package of each file, from dpkg's lists below `/var/lib/dpkg/info`. If a package contains a file of another one, it is
+//! refused unless `Replaces` (Debian Policy 7.6) allows it to take over the file.
 
 use std::collections::BTreeMap;
 

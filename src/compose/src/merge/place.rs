@@ -1,4 +1,4 @@
-//! Placing nodes in the tree that is being made, each with its origin.
+//! Places nodes in the merged tree, each with its origin.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What a package lists, and where it goes: decided by diversions, owners and conffiles, one after the other.
+//! Determines where each file of a package is placed: applies diversions, ownership and conffile rules, in this order.
 
 use crate::stage::Member;
 

@@ -1,5 +1,5 @@
-//! How the packages of the manifest stand to those that the base has: a package that is there in the pinned version is
-//! satisfied and stays the base's, one in an older version is replaced where its layer says so. All others are refused.
+//! Compares the packages of the manifest with those of the base: a package in the pinned version is kept, an earlier version is upgraded if
+//! its layer allows it, and anything else is refused.
 
 use debversion::Version;
 use vmbake_common::message;

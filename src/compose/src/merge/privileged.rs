@@ -1,6 +1,7 @@
-//! Privileges in the finished tree: a file has those of the base, of the package that owns it, or what a layer lists in `setuid`.
+//! Checks privileges in the finished tree: a file has those of the base, of the package that owns it, or those that a layer lists in
+//! `setuid`.
 //!
-//! A package that was chosen by name answers for its own files. Its scripts give no privileges to those of others.
+//! A package chosen by name may set privileges on its own files. Its scripts may not set them on other files.
 
 use std::collections::{BTreeMap, BTreeSet};
 

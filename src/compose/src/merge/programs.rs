@@ -1,14 +1,12 @@
-//! Checks that what the layers brought can run in the image.
+//! Checks that programs from layers and artifacts can run in the image: the finished tree in, the first error out.
 //!
-//! What enters is the finished tree; nothing leaves. Of every regular file that is not the base's the first bytes are
-//! read. A program or shared object (`ET_EXEC`, `ET_DYN`) must be made for the image's machine, its interpreter must be
-//! in the tree, and so must each library that it needs, where the loader looks for it. A script that is executable
-//! must have its interpreter. Object files, kernel modules and data are not looked at; the base's files are only as
-//! far as others need them.
+//! The first bytes of every regular file that is not from the base are read. A program or shared object (`ET_EXEC`, `ET_DYN`) must be for
+//! the image's machine, and its interpreter and libraries must be in the tree, where the loader looks for them. An executable script must
+//! have its interpreter. Object files, kernel modules and data are not checked; files of the base are checked only as far as other files
+//! need them.
 //!
-//! Libraries are looked for as ld.so(8) does without an environment. A library that no program of the layers loads is
-//! checked as if it were loaded alone, as a program may load it by name; only that what the layers bring elsewhere may have
-//! been loaded by that program before.
+//! Libraries are searched as by ld.so(8) without environment variables. A library that no program of the layers loads is checked as if it
+//! were loaded alone, since a program may load it by name; libraries of the layers in other directories count as loaded.
 
 mod loader;
 

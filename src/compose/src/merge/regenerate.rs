@@ -1,8 +1,7 @@
-//! Files that a program turns into another form before anything reads them.
+//! Processes files that a program must convert before they take effect: the tree before `hygiene`, with the paths of layers and archives,
+//! in; the tree with regenerated files, and warnings about outdated ones, out.
 //!
-//! What enters is the tree before `hygiene`, with the paths that layers and archives brought; [`treatment`] says what becomes of each. What leaves is
-//! the tree with the other forms up to date, and warnings about those that stay as they were. Packages are not looked at: their scripts and
-//! triggers did what they need.
+//! [`treatment`] determines the processing of each path. Files of packages are not processed: their scripts and triggers do it.
 
 mod certificates;
 mod mail;

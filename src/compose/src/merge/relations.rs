@@ -1,4 +1,4 @@
-//! Package relations (Debian Policy 7, deb-control(5)): whether everything that is going to be installed fits together.
+//! Package relations (Debian Policy 7, deb-control(5)): checks that all packages to be installed are compatible.
 
 use debversion::Version;
 use vmbake_common::message;

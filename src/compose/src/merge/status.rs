@@ -1,4 +1,4 @@
-//! dpkg's record of packages, `/var/lib/dpkg/status` (deb822(5)), in the order and form in which dpkg writes it.
+//! dpkg's status file, `/var/lib/dpkg/status` (deb822(5)), in the order and format in which dpkg writes it.
 
 use std::collections::BTreeMap;
 

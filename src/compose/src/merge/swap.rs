@@ -1,5 +1,5 @@
-//! Swap files, as mkswap(8) makes them: a header in the first page (`union swap_header` of linux/swap.h, version 1, little-endian), and
-//! zeros. Every page has its blocks in the file system, as swapon(8) demands; in the disk image the zeros take no space.
+//! Swap files, as created by mkswap(8): a header in the first page (`union swap_header` of linux/swap.h, version 1, little-endian), and
+//! zeros. All blocks are allocated in the file system, as swapon(8) requires; in the disk image, the zeros take no space.
 
 use std::io;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! systemd-sysusers(8): the users, groups and memberships that files of sysusers.d(5) list and that are not there. Groups are made first,
-//! then users; an id that is not given is the highest one that neither a user nor a group has.
+//! systemd-sysusers(8): creates missing users, groups and memberships of sysusers.d(5). Groups are created before users; an unspecified id
+//! is the highest one that neither a user nor a group has.
 
 use super::MergeError;
 use super::accounts::{AccountKind, Defs, Ids, NewUser, Tables, lookup};

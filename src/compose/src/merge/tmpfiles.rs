@@ -1,5 +1,6 @@
-//! systemd-tmpfiles(8) with `--create`, as a package's postinst calls it: what tmpfiles.d(5) lists is made in the image. What is below
-//! `/run`, depends on the machine, or is for the boot alone is left to systemd-tmpfiles-setup.service, which does all lines on every boot.
+//! systemd-tmpfiles(8) with `--create`, as called by a postinst: creates the paths of tmpfiles.d(5) in the image. Lines that are for paths
+//! below `/run`, that depend on the machine or that apply only at boot are left to systemd-tmpfiles-setup.service, which processes all
+//! lines on every boot.
 
 use vmbake_disk::tree::{InodeId, Kind, Metadata};
 

@@ -1,8 +1,7 @@
-//! Triggers (deb-triggers(5)): what packages are interested in, and what the files and the `triggers` control file of a
-//! new package set off.
+//! Triggers (deb-triggers(5)): the interests of packages, and their activation by files and the `triggers` control file of a new package.
 //!
-//! Interests are recorded as dpkg does. What is set off is processed when all packages of a layer are configured, but for what is known to
-//! change nothing on a system that does not run.
+//! Interests are recorded as by dpkg. Activated triggers are processed after all packages of a layer are configured, except those that have
+//! no effect on a system that is not running.
 
 use std::collections::BTreeSet;
 

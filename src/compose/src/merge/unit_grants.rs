@@ -1,7 +1,8 @@
-//! Units of others: a layer with grants enables, replaces, extends and removes only units of its bundle, unless a grant names the very
-//! path. A grant of a whole directory of units is for those of the bundle.
+//! Checks units in layers with grants: such a layer enables, replaces, extends and removes only units of its bundle, unless a grant names
+//! the exact path. A grant of a directory of units covers only units of the bundle.
 //!
-//! The finished tree is compared, so that it does not matter which key, archive or script made a link, and which layer came first.
+//! The finished tree is compared, so the result does not depend on the key, archive or script that created a link, or on the order of
+//! layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

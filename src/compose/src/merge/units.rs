@@ -1,6 +1,8 @@
-//! Units of systemd: the links that `systemctl enable`, `disable` and `mask` make. The records of Debian's deb-systemd-helper(1p)
-//! about them are [`helper`], what systemctl(1) does without a running systemd is [`offline`],
-//! links of System V scripts are [`sysv`], what keeps a service from starting is [`verify`], and where units and their drop-ins are is [`lookup`].
+//! systemd units: the links of `systemctl enable`, `disable` and `mask`.
+//!
+//! [`helper`] has the records of deb-systemd-helper(1p), [`offline`] the effects of systemctl(1) without a running systemd, [`sysv`] the
+//! links of System V scripts, [`verify`] the reasons why a service would not start, and [`lookup`] the locations of units and their
+//! drop-ins.
 
 pub(super) mod helper;
 mod lookup;

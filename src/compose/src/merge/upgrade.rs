@@ -1,6 +1,5 @@
-//! A package of the base that gives its place to a newer version, as dpkg has it: what is known about the old version goes
-//! in, what it leaves behind comes out. Files that the new version lacks are removed, directories when they became empty,
-//! and conffiles of the old version that the new one lacks stay as obsolete ones.
+//! Upgrades of packages of the base, as by dpkg: the files and conffiles of the old version in, the files to keep or remove out. Files that
+//! the new version lacks are removed, as are directories that become empty; conffiles that it lacks are kept as obsolete.
 
 use std::collections::{BTreeMap, BTreeSet};
 

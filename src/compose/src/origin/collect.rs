@@ -1,4 +1,4 @@
-//! Making the record: what only the stages before the merge know is noted there, the rest is read off the merged tree.
+//! Creates the record of origins, from what earlier stages noted and from the merged tree.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The record itself: its form, and reading one that may have been modified.
+//! The record of origins: its format, and a parser that does not trust it.
 
 use std::collections::BTreeMap;
 

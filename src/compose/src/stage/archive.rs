@@ -1,10 +1,10 @@
-//! Tar archives (POSIX.1-2001 pax, ustar, GNU): what enters is an uncompressed archive in a file, what leaves are its
-//! entries, whose contents are ranges of that file. A zip file is converted to such an archive first.
+//! Tar archives (POSIX.1-2001 pax, ustar, GNU): an uncompressed archive in a file in; entries, whose contents are ranges of that file, out.
+//! A zip file is converted to such an archive first.
 //!
-//! Stricter than tar: names may not be absolute nor have `..`, nothing may be placed below a symbolic link of the same
-//! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused, as
-//! are members whose size stands only in a pax record: those of 8 GiB and more. What programs read differently is refused too:
-//! content of members that are not files, names both of GNU tar's kind and of pax', a last block that is not whole.
+//! Stricter than tar: absolute names and names with `..` are refused, as are members below a symbolic link of the same archive, hard links
+//! to anything but files of the archive, duplicate names, sparse members, and members with a size in a pax record, which those of 8 GiB and
+//! more have. Input that programs read differently is refused too: content of members that are not files, a member with both a GNU and a
+//! pax name, and an incomplete last block.
 
 mod fields;
 mod pax;

@@ -1,4 +1,4 @@
-//! Control files of packages (deb-control(5)), and the stanzas that dpkg makes of them: text enters, fields leave.
+//! Control files of packages (deb-control(5)), and the stanzas that dpkg writes for them: text in, fields out.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Debian binary packages (deb(5), format 2.0): what enters is a package, what leaves are its control files and the
-//! entries of its data, whose contents are ranges of the decompressed data archive.
+//! Debian binary packages (deb(5), format 2.0): a package in; its control files, and its entries, whose contents are ranges of the
+//! decompressed data archive, out.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Why artifacts cannot be staged.
+//! Errors of staging artifacts.
 
 use super::ArchiveError;
 use super::archive::ZIP;

@@ -1,4 +1,4 @@
-//! The order in which the packages of a layer are installed: what a package needs comes before it, as dpkg configures packages.
+//! The installation order of the packages of a layer: dependencies first, as dpkg configures packages.
 
 use std::collections::HashMap;
 

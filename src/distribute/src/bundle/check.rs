@@ -1,4 +1,4 @@
-//! What a bundle may not do, seen from its layers alone: a document and layers enter, everything that is wrong leaves.
+//! Checks a bundle by itself: its document and layers in, all violations of the rules for bundles out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,8 +1,7 @@
-//! Bundles for an image: places and what is known of publishers enter; layers, sources and artifacts for a bake leave.
+//! Adds bundles to an image: locations and trusted publishers in; layers, sources and artifacts for a bake out.
 //!
-//! The order is: who publishes it, by its index; who has signed that; its description and layers; whether they are sound, granted and
-//! locked, and go together with the image and each other; and only then its artifacts, which come into the store. A bake proves them again,
-//! by the consumer's own trust anchors.
+//! Steps: read the index and find the publisher; verify the signature; read description and layers; check rules, grants, lock and
+//! conflicts; only then download artifacts into the store. A bake verifies them again, with the user's trust anchors.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
-//! What keeps bundles from an image: its layers and all bundles enter, every conflict leaves, each with both sides.
+//! Conflicts of bundles with an image and with each other: the layers of the image and all bundles in, all conflicts with both sides out.
 //!
-//! Everything is told from layers and documents, before any artifact is fetched. Two archives that have the same file are found by the bake.
+//! Only layers and documents are compared, before any artifact is downloaded. The bake detects two archives that contain the same file.
 
 use std::collections::{BTreeMap, BTreeSet};
 

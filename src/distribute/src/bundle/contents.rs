@@ -1,4 +1,4 @@
-//! A bundle whose documents and layers were read, from a working folder or a packed bundle.
+//! The documents and layers of a bundle, read from a source directory or a packed bundle.
 
 use std::path::Path;
 

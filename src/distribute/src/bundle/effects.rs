@@ -1,7 +1,7 @@
-//! What layers do to an image and to machines: layers enter, a list of effects leaves, each with the layer and the key that has it.
+//! Effects of layers on an image and on machines: layers in, a list of effects with layer and key out.
 //!
-//! Everything is told from the layers alone, before any artifact is there. So an archive counts as whatever is below the path that it
-//! is unpacked to, and a Debian package, which goes where it likes, as everything.
+//! Only the layers are read, before any artifact is available. Therefore an archive affects everything below the path that it is unpacked
+//! to, and a Debian package, which may write anywhere, affects everything.
 
 use vmbake_firstboot::plan::Plan;
 

@@ -1,4 +1,4 @@
-//! Why a bundle cannot be used.
+//! Errors of bundles.
 
 mod advice;
 

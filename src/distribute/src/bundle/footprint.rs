@@ -1,7 +1,7 @@
-//! The footprint of a bundle version: paths, units, variables, state and permissions. The lock records it, so that the
-//! next version can be compared with it when the bundle is no longer available.
+//! The footprint of a bundle version: paths, units, variables, state and permissions. The lock file records it, so that the next version
+//! can be compared with it when the bundle is no longer available.
 //!
-//! It is told from the document and the layers alone. So an archive counts as the directory that it is unpacked to.
+//! It is derived from the document and the layers alone. Therefore an archive counts as the directory that it is unpacked to.
 
 use std::collections::{BTreeMap, BTreeSet};
 

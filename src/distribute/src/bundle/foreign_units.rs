@@ -1,5 +1,5 @@
-//! Units that are not the bundle's, as far as its layers tell: what a bake refuses whatever the base has. What only the base, other layers or
-//! an archive show is left to the bake.
+//! Finds changes to units outside the bundle, according to its layers alone: those that a bake refuses whatever the base contains. Units of
+//! the base, of other layers and in archives are checked by the bake.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What people want to know of a bundle before they use it: contents enter, a summary leaves, for JSON and as text.
+//! `vmbake bundle inspect`: the contents of a bundle in, a summary as JSON and text out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
-//! What `index.json` of an image layout lists: the descriptors enter; the index of the bundle and the signatures attached to it leave.
+//! Reads `index.json` of an image layout: its descriptors in; the index of the bundle and the attached signatures out.
 //!
-//! `pack` lists the index, with its artifact type, and the signature. Others who copy a bundle write the file anew: `oras` lists every manifest,
-//! and the index without its artifact type; `skopeo` lists the index alone, and the signature only below the tag `sha256-HEX` which a registry
-//! without a list of referrers has (OCI distribution specification 1.1, "Referrers Tag Schema"). What a descriptor lacks is looked for in the
-//! document that it names, which is read by digest.
+//! `pack` lists the index, with its artifact type, and the signature. Tools that copy a bundle rewrite the file: `oras` lists every
+//! manifest, and the index without its artifact type; `skopeo` lists only the index, and the signature only with the tag `sha256-HEX` of a
+//! registry without a referrers API (OCI distribution specification 1.1, "Referrers Tag Schema"). Properties that a descriptor lacks are
+//! read from its document, by digest.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Which bundles an image has: `bundles.lock.json` next to the manifests, by digest.
+//! `bundles.lock.json` next to the manifests: the bundles of an image by digest.
 //!
-//! Versions only rise, and a version that was ever taken never has another digest.
+//! Versions never decrease without permission, and a version never gets another digest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

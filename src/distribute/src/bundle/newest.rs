@@ -1,6 +1,7 @@
-//! Which tag of a repository is the newest version of a bundle: tags enter, one of them leaves.
+//! Selects the newest version of a bundle from the tags of a repository.
 //!
-//! A tag is a version if it is one with `+` in place of `_`. Pre-releases count where the known version is one, or nothing else is there.
+//! A tag is a version with `_` in place of `+`. Pre-releases are considered only if the locked version is one, or if there is no other
+//! version.
 
 use crate::version::Version;
 

@@ -1,8 +1,8 @@
-//! Writes a bundle as an OCI image layout (OCI image specification 1.1): a folder or a tar file.
+//! `vmbake bundle pack`: writes a bundle as an OCI image layout (OCI image specification 1.1), a directory or a tar file.
 //!
-//! The index is of type `application/vnd.vmbake.bundle.v1` and has a manifest for each architecture. The config of each is `bundle.json`; its
-//! layers are a tar file of `layers/`, the sources, the documents of proofs, and each artifact under the digest that its upstream gave it.
-//! The same folder and the same store give the same bytes.
+//! The index has the type `application/vnd.vmbake.bundle.v1` and a manifest for each architecture. The config of each is `bundle.json`; its
+//! layers are a tar file of `layers/`, the sources, the documents of proofs, and each artifact with the digest that its upstream published.
+//! The same directory and store give the same bytes.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,8 +1,7 @@
-//! A packed bundle as it is read: first its index, signatures, description and layers, which are small; artifacts only when they are needed
-//! them.
+//! Reads a packed bundle: first index, signatures, description and layers, which are small; artifacts only when they are needed.
 //!
-//! What is read must be what `pack` writes. An index or a manifest that names anything else is refused, and so is a tar file of layers with
-//! anything but regular files below the layers that `bundle.json` names.
+//! Only the output of `pack` is accepted. An index or a manifest with other entries is refused, and so is a tar file of layers with
+//! anything but regular files below the layers that `bundle.json` lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Artifacts of a bundle: its layers and sources enter, proven entries leave, with all that proves them in the store.
+//! Artifacts of a bundle: its layers and sources in; verified entries out, with their evidence in the store.
 //!
-//! What was resolved once is kept in `pins.json` next to `bundle.json`, and is only resolved again where the layers or sources ask for something
-//! else, or on request. So a bundle that is packed again has the same artifacts: those that the store lacks are fetched by their digests,
-//! whatever upstream has published since. What can no longer be fetched or proven is an error, and never another version.
+//! Resolved artifacts are kept in `pins.json` next to `bundle.json`, and resolved again only on request, or if the layers or sources have
+//! changed. Therefore packing again gives the same artifacts: missing ones are downloaded by digest, even if newer versions were published.
+//! An artifact that can no longer be downloaded or verified is an error, and is never replaced by another version.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

@@ -1,6 +1,6 @@
-//! Where a packed bundle is: an image layout in a folder or a tar file, or a repository of a registry.
+//! Locations of packed bundles: an image layout in a directory or a tar file, or a repository of a registry.
 //!
-//! Whatever is read has the length and digest that its descriptor says, before it is used. Links are not followed.
+//! Everything is checked against length and digest of its descriptor before use. Links are not followed.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,5 @@
-//! Sends a packed bundle to a repository of a registry: blobs first, then manifests, index and signature, the tag last.
+//! `vmbake bundle push`: uploads a packed bundle to a repository of a registry: blobs, manifests, index and signature in this order, and
+//! the tag last.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A first bundle of one's own: a folder and a publisher enter, a commented description, a layer and empty sources leave.
+//! `vmbake bundle init`: a directory and a publisher in; a commented description, a layer and empty sources out.
 
 use std::path::{Path, PathBuf};
 

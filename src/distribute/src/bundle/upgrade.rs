@@ -1,6 +1,6 @@
-//! What an upgrade changes: the entries of a bundle in the old and the new lock enter, a comparison leaves, for JSON and as text.
+//! Changes of an upgrade: the entries of a bundle in the old and the new lock in, a comparison as JSON and text out.
 //!
-//! Both entries say what their versions bring, so that nothing of the old bundle has to be there.
+//! Both entries contain the footprints of their versions, so the old bundle is not needed.
 
 use std::collections::BTreeSet;
 

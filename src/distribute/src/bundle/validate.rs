@@ -1,4 +1,4 @@
-//! Rules for single words of a bundle: names, paths, ports. Each tells what is wrong, if anything is.
+//! Validates single values of a bundle: names, paths, ports. Each function returns an error message, or `None`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Templates of a value with a short form in JSON: a string instead of an object.
+//! Assignments and arguments, which may be written as a string instead of an object in JSON.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which programs of the plan units call: the files of a layer in, the names behind `firstboot exec` out.
+//! Programs of the plan that units call: the files of a layer in, the names after `firstboot exec` out.
 
 use crate::Layer;
 

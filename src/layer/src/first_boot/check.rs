@@ -1,5 +1,5 @@
-//! What is wrong with a plan among its layers: next to what the program on the machine would find, what only those who know the
-//! image can see. A [`Compiled`] in, [`PlanFault`]s out, each with the place in a `layer.json` where it is.
+//! Checks a plan with all of its layers: a [`Compiled`] in; [`PlanFault`]s, each with its position in a `layer.json`, out. In addition to
+//! the checks of the first-boot program, it checks references to files, units and accounts of the image.
 
 use std::collections::{BTreeMap, BTreeSet};
 

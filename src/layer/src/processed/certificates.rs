@@ -1,4 +1,4 @@
-//! Certificates that machines trust: what update-ca-certificates(8) takes of a file.
+//! Trusted certificates: checks that update-ca-certificates(8) accepts a file.
 
 use base64ct::{Base64, Encoding};
 

@@ -1,4 +1,4 @@
-//! Names of units (systemd.unit(5)), their specifiers, and which of them can be an alias.
+//! Names of units (systemd.unit(5)), their specifiers, and valid aliases.
 
 /// Longest name (`UNIT_NAME_MAX` of systemd), in bytes.
 const NAME_MAX: usize = 255;

@@ -1,5 +1,4 @@
-//! What a new machine of Debian 13 has before a profile comes: as much of it as scripts rely on. Whatever else they ask of the system
-//! is not known here, and stops the import.
+//! Known properties of a new machine with Debian 13 on which scripts rely. A request for anything else stops the import.
 
 use std::collections::BTreeMap;
 

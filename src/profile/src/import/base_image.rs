@@ -1,4 +1,4 @@
-//! The base image that an import is over.
+//! The base image of an import with `--base`.
 
 use vmbake_disk::tree::Tree;
 

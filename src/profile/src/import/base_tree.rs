@@ -1,8 +1,8 @@
-//! What scripts find on a machine whose base image is known: the tree of the image, without what changes before they run.
+//! Files that scripts find on a machine with a known base image: the tree of the image, except paths that change before scripts run.
 //!
-//! The kernel mounts file systems, systemd makes directories, links of units and identifiers, and cloud-init writes accounts, addresses, keys and
-//! repositories, all of it before the commands of a profile. Packages change anything else: after a command that installs some, no more is known
-//! than without an image.
+//! Before the commands of a profile, the kernel mounts file systems, systemd creates directories, links of units and identifiers, and
+//! cloud-init writes accounts, addresses, keys and repositories. Packages may change anything else: after a command that installs packages,
+//! no more is known than without a base image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

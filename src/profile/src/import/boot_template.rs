@@ -1,7 +1,7 @@
-//! Templates of the first boot, made of those of a profile.
+//! Converts templates of a profile to templates of the first boot.
 //!
-//! A template of the profile is rendered once with and once without each value of a machine whose presence it tests. From these texts a
-//! template of the first-boot plan is put together, which must give the same texts again.
+//! A template is rendered with and without each machine-specific value whose presence it tests. The results are combined to a template of
+//! the first-boot plan, which must reproduce them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

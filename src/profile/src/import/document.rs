@@ -1,4 +1,4 @@
-//! The layer that a profile becomes: what its scripts left on a new machine in, a `layer.json` with files out.
+//! The layer of a profile: the state after all scripts in, a `layer.json` with files out.
 
 mod consumed;
 mod downloads;

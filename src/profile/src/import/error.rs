@@ -1,4 +1,4 @@
-//! Why a profile does not become layers.
+//! Errors of importing a profile.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Running the scripts of a profile over the tree of a new machine: rendered phases in, what is there in the end out.
+//! Runs the scripts of a profile over the tree of a new machine: rendered phases in, the final state out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

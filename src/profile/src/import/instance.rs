@@ -1,4 +1,4 @@
-//! An instance: one profile, for one deployment, with one set of values; and what differs between two of them.
+//! An instance: a profile for one deployment with one set of values; and the differences between two instances.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,9 @@
-//! What the import knows of a machine's files: the tree of the scripts, and which part of it is all that a machine has.
+//! Known files of a machine: the tree of the scripts, and which of its parts are complete.
 //!
-//! A path is resolved through the links of the tree, name by name. A name that the tree does not have is absent only where that is known: in
-//! a directory that the import itself created where nothing was, or at a path of [`base`](super::base). Every other name, every listing of
-//! a directory that the base may fill, and every content of the base is unknown: the request is recorded, and the interpreter gives the run
-//! up after the command that made it, whatever the command does with the result. Over a base image, its tree is known as well, until packages
-//! come; see [`base_tree`].
+//! A path is resolved through the links of the tree, name by name. A name that the tree does not have is absent only in a directory that
+//! the import created, or at a path of [`base`](super::base). Any other name, listing or content of the base is unknown: the request is
+//! recorded, and the interpreter stops after the command that made it, regardless of what the command does with the result. With a base
+//! image, its tree is known as well, until packages are installed; see [`base_tree`].
 
 mod files;
 

@@ -1,4 +1,4 @@
-//! What scripts that are left to the first boot may find otherwise there: it calls them when everything else is done.
+//! Checks scripts that run on the first boot: their result must not depend on changes between the call in the profile and the first boot.
 
 use std::collections::{BTreeMap, BTreeSet};
 

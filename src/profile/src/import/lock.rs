@@ -1,6 +1,6 @@
-//! `profile.lock.json`: which profiles were imported into a folder, and what of them is there.
+//! `profile.lock.json`: the imported profiles in a directory.
 //!
-//! A version of a profile stands for one `spec` for ever, as in a cluster. A changed value is another instance with another name.
+//! A version of a profile identifies one `spec`, as in a cluster. A changed value gives another instance with another name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

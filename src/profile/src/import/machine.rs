@@ -1,7 +1,7 @@
-//! The machine that the scripts of a profile believe they run on: their commands in, what each comes to out.
+//! The machine that scripts of a profile see: their commands in, the result of each out.
 //!
-//! Nothing runs, and nothing is fetched. Commands that change files are done over a tree by `vmbake_shell`. Those that are known here are
-//! noted: packages, files that are fetched, units. An unknown command stops the import.
+//! Nothing is executed or downloaded. `vmbake_shell` applies commands that change files to a tree. Packages, downloads and units are
+//! recorded. An unknown command stops the import.
 
 mod arguments;
 mod fetch;

@@ -1,4 +1,4 @@
-//! The phases of a profile, rendered with marks for what only machines know: files, commands, and templates of the first boot.
+//! The phases of a profile, rendered with markers for machine-specific values: files, commands, and templates of the first boot.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

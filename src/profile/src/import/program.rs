@@ -1,4 +1,4 @@
-//! What is to be run: the phases of a profile as cloud-init has them.
+//! The scripts to run: the phases of a profile in the order of cloud-init.
 
 use vmbake_disk::tree::Tree;
 use vmbake_shell::Files;

@@ -1,4 +1,4 @@
-//! What each command of a profile's scripts came to, for people and programs.
+//! The report of an import: the result of each command, as text and JSON.
 
 use std::collections::BTreeMap;
 

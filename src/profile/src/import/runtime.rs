@@ -1,6 +1,6 @@
-//! Values that only a cluster or a machine knows: the fields of templates that they are in, and the settings that take their place.
+//! Machine-specific values: the template fields that contain them, and the settings that replace them.
 //!
-//! A template of the profile is rendered with a mark where such a value would stand.
+//! A template of the profile is rendered with a marker in place of such a value.
 
 use std::collections::BTreeSet;
 

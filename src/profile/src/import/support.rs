@@ -1,6 +1,6 @@
-//! What is known to work, because it is tested: systems, providers, architectures and versions of Kubernetes.
+//! Tested combinations of systems, providers, architectures and versions of Kubernetes.
 //!
-//! The table is `support.json`, which `make test-e2e ONLY=profiles` writes from what it has tried, and compares with what stands there.
+//! `make test-e2e ONLY=profiles` generates the table `support.json` from its results, and compares both.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

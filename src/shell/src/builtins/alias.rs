@@ -1,5 +1,4 @@
-//! `alias`: a name for the first words of commands. dash replaces it as it parses; here that is done when a command runs, and refused
-//! where the two could differ.
+//! `alias`. dash replaces aliases while it parses; here they are replaced when a command runs, and refused where the results could differ.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Builtins that change what runs next.
+//! Builtins that control the flow of a script.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Builtins of bash that change what runs next. Their errors do not end the shell.
+//! Builtins of bash that control the flow of a script. Their errors do not end the shell.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `command -v` and `type`: what a name stands for.
+//! `command -v` and `type`: resolve a command name.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `type`, `command -v`, `alias` and `hash` of bash: what names stand for.
+//! `type`, `command -v`, `alias` and `hash` of bash.
 
 use std::rc::Rc;
 

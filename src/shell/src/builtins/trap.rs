@@ -1,4 +1,4 @@
-//! `trap`: no signal ever comes, so only the action of the end runs. Actions are known by the numbers of their conditions, 0 being the end.
+//! `trap`: signals never arrive, so only the action for EXIT runs. Actions are stored by the numbers of their conditions, 0 for EXIT.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `trap` of bash: the end, signals, which never come, and ERR and RETURN.
+//! `trap` of bash: EXIT, ERR, RETURN, and signals, which never arrive.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `chmod`, and what it has in common with `chown`: going through directories.
+//! `chmod`, and the recursion that it shares with `chown`.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! `awk`: the language of POSIX as mawk has it, in the C locale. Functions of the program, `getline`, redirections and pipes are refused, and so
-//! is what mawk of Debian 12, mawk of Debian 13 and gawk do in different ways: integers of more than 32 bits, intervals, hexadecimal numbers,
-//! division by zero. What counts as its steps are bytes of work.
+//! `awk`: the language of POSIX as implemented by mawk, in the C locale. Functions of the program, `getline`, redirections and pipes are
+//! refused, and so is everything that mawk of Debian 12, mawk of Debian 13 and gawk do differently: integers of more than 32 bits,
+//! intervals, hexadecimal numbers, division by zero. Its steps are counted in bytes of work.
 
 mod syntax;
 mod tokens;

@@ -1,4 +1,4 @@
-//! Backups of `cp`, `mv`, `ln` and `install`: the old file gets another name.
+//! Backups of `cp`, `mv`, `ln` and `install`: the old file is renamed.
 
 use super::complain;
 use super::options::Options;

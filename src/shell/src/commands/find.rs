@@ -1,5 +1,5 @@
-//! `find`: the tests and actions that scripts use. Directories are listed in the order of their names' bytes; what depends on the order of a
-//! real file system is refused.
+//! `find`: the tests and actions that scripts use. Entries are listed in the byte order of their names; results that depend on the order of
+//! a real file system are refused.
 
 mod evaluate;
 mod format;

@@ -1,4 +1,4 @@
-//! `getopt` of util-linux: the words of a call in the order of options and operands, quoted for the shell.
+//! `getopt` of util-linux: reorders the words of a call into options and operands, quoted for the shell.
 
 use super::complain;
 use super::options::{Accepted, parse};

@@ -1,4 +1,4 @@
-//! What asks for the user and the machine: `id`, `whoami`, `uname`, `date`, `df`.
+//! Queries of the user and the machine: `id`, `whoami`, `uname`, `date`, `df`.
 
 use super::complain;
 use super::options::{Accepted, parse};

@@ -1,4 +1,4 @@
-//! Modes as chmod(1) takes them: octal and symbolic.
+//! Modes in the formats of chmod(1): octal and symbolic.
 
 use std::iter::Peekable;
 

@@ -1,4 +1,4 @@
-//! Options of programs, as getopt_long(3) of GNU takes them: also behind operands.
+//! Options of programs, parsed as by GNU getopt_long(3), also after operands.
 
 use crate::eval::Run;
 use crate::shell::Shell;

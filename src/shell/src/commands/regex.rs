@@ -1,5 +1,5 @@
-//! Regular expressions of POSIX, basic and extended with the additions of GNU, over bytes. They are translated to those of the crate
-//! `regex`, which takes linear time, and knows no back-references in patterns.
+//! Regular expressions of POSIX, basic and extended, with GNU's extensions, over bytes. They are translated for the crate `regex`, which
+//! takes linear time and does not support back-references in patterns.
 
 use regex::bytes::{Regex, RegexBuilder};
 

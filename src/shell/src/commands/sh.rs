@@ -1,4 +1,4 @@
-//! `sh`: a shell that is called as a program.
+//! `sh`, called as a program.
 
 use super::complain;
 use crate::ErrorKind;

@@ -1,4 +1,4 @@
-//! `stat` and `ls`, as far as scripts read what they print.
+//! `stat`, and the long format of `ls`, as far as scripts parse it.
 
 use vmbake_disk::tree::permissions;
 

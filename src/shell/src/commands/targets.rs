@@ -1,4 +1,4 @@
-//! Operands of `cp`, `mv`, `ln` and `install`: sources, and where they go.
+//! Operands of `cp`, `mv`, `ln` and `install`: sources and destinations.
 
 use std::collections::BTreeSet;
 

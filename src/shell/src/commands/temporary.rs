@@ -1,5 +1,4 @@
-//! `mktemp` and `tempfile`: files with names that nothing else has. The names are not random: they must be gone at the end, so that nothing can
-//! tell.
+//! `mktemp` and `tempfile`: files with unique names. The names are not random, so the files must be removed before the script ends.
 
 use super::complain;
 use super::options::{Accepted, parse};

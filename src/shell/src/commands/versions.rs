@@ -1,4 +1,4 @@
-//! The order of names with versions, as `ls -v` of GNU has it: numbers by value, hidden names first, endings of files last.
+//! Version sort as in GNU `ls -v`: numbers by value, hidden names first, file extensions last.
 
 use std::cmp::Ordering;
 

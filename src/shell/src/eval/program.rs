@@ -1,4 +1,4 @@
-//! Programs: those of the caller, those that the interpreter knows, and scripts of the tree.
+//! Runs programs: those of the caller, those that the interpreter implements, and scripts of the tree.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Which program a name means: a path, or what the search path finds first. Programs of the system need not be in the tree.
+//! Resolves the name of a program: a path, or the first match in the search path. Programs of the system need not be in the tree.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! The first line of a script, as Linux and the shell that it names read it: one interpreter and at most one argument.
+//! The first line of a script, parsed as by Linux and by the named shell: one interpreter and at most one argument.
 
 use crate::state::Flags;
 use crate::syntax::Language;

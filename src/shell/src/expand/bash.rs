@@ -1,4 +1,4 @@
-//! Parameters of bash: arrays, references, and the operations that dash does not have.
+//! Parameters of bash: arrays, references, and operations that dash lacks.
 
 mod operations;
 pub(crate) mod quoting;

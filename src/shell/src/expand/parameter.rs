@@ -1,4 +1,4 @@
-//! Parameters and what is done to their values (POSIX XCU 2.6.2).
+//! Parameter expansion (POSIX XCU 2.6.2).
 
 use super::{Mode, Tilde, Unit, Units, bytes, push};
 use crate::eval::Run;

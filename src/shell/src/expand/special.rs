@@ -1,4 +1,4 @@
-//! Variables that bash itself sets. What depends on the machine, the time or chance is refused where it is read.
+//! Variables that bash sets. Those that depend on the machine, the time or random numbers are refused when they are read.
 
 use crate::error::ErrorKind;
 use crate::eval::Run;

@@ -1,4 +1,4 @@
-//! A tree with an account of the files whose content changed.
+//! A tree that records changed files.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

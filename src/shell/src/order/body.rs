@@ -1,4 +1,4 @@
-//! Bodies of loops whose rounds may come in any order.
+//! Loop bodies whose iterations may run in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Where matches of a pattern end: sets of positions, so that groups take polynomial time.
+//! Positions at which matches of a pattern end, as sets, so that groups take polynomial time.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The state that only scripts of bash have.
+//! State that only bash scripts have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -1,5 +1,4 @@
-//! Tokens that only scripts of bash have: assignments to elements, values of arrays, descriptors in variables; and the difference between
-//! `((` and `( (`.
+//! Tokens of bash: assignments to elements, values of arrays, descriptors in variables; and the difference between `((` and `( (`.
 
 use super::reader::{Reader, Token};
 use super::words::{Stop, is_name_byte, push_literal};

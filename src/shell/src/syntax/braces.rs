@@ -1,4 +1,4 @@
-//! Brace expansion of bash: it is textual, comes before all other expansions, and sees only bytes without quotes.
+//! Brace expansion of bash: textual, before all other expansions, over unquoted bytes.
 
 use super::reader::Reader;
 use super::{Part, SyntaxError, Word};

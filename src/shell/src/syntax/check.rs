@@ -1,4 +1,4 @@
-//! What the evaluator does not have of bash, found before a script runs.
+//! Finds syntax of bash that the evaluator does not support, before a script runs.
 
 use std::collections::BTreeSet;
 

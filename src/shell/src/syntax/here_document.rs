@@ -1,4 +1,4 @@
-//! Here-documents: their text begins after the line that announces them.
+//! Here-documents: their text starts after the current line.
 
 use std::cell::OnceCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Commands that a script has as text: what `eval`, `trap`, `bash -c` and `sh -c` are given without expansions is parsed with the script.
+//! Commands in literal strings: operands of `eval`, `trap`, `bash -c` and `sh -c` without expansions are parsed with the script.
 
 use super::reader::Reader;
 use super::{Language, Parser, Part, SyntaxError, Word, script};

@@ -1,4 +1,4 @@
-//! Words: quotes and expansions, divided as dash divides them.
+//! Words: quotes and expansions, split as by dash.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Arrays, indexed and associative ones.
+//! Indexed and associative arrays.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The elements of variables: arrays that scalars become, and what they have.
+//! Elements of variables, and conversion of scalars to arrays.
 
 use std::rc::Rc;
 

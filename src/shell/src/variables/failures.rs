@@ -1,4 +1,4 @@
-//! Errors of bash, and what of a script they end.
+//! Errors of bash, and how far each aborts a script.
 
 use crate::eval::{Run, Stop};
 use crate::shell::Shell;

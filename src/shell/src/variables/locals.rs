@@ -1,4 +1,4 @@
-//! Scopes: what functions and assignments before them hide of outer variables.
+//! Scopes: outer variables hidden by functions and by assignments before them.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Subscripts: which element of an array a text names.
+//! Subscripts: resolve the text to an element of an array.
 
 use crate::eval::{Run, Stop};
 use crate::shell::Shell;

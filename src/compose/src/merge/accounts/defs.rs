@@ -1,4 +1,4 @@
-//! What login.defs(5) says of new users and groups, with the defaults of useradd(8).
+//! Settings of login.defs(5) for new users and groups, with the defaults of useradd(8).
 
 use crate::merge::MergeError;
 use crate::merge::place::Target;

@@ -1,4 +1,4 @@
-//! The ids that scripts give to the accounts that they make. One that is pinned stays the same in every image.
+//! Assigns ids to the accounts that maintainer scripts create. Pinned ids are the same in every image.
 
 use std::collections::{BTreeMap, BTreeSet};
 

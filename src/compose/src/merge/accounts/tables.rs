@@ -1,5 +1,5 @@
-//! passwd(5), group(5), shadow(5), gshadow(5), subuid(5) and subgid(5) as tables, which are read, changed and written together, as each of
-//! the tools does: the previous content is kept in a file with a dash after the name.
+//! The account files: passwd(5), group(5), shadow(5), gshadow(5), subuid(5) and subgid(5). They are read, changed and written together; as
+//! with shadow's tools, the previous version is kept in a file with `-` appended to its name.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What update-alternatives does to a group, and what it says about it.
+//! The operations of update-alternatives on a group, with its messages.
 
 mod links;
 

@@ -1,4 +1,4 @@
-//! What a script says to a frontend and hears from it: the protocol of debconf-devel(7), version 2.0.
+//! The protocol between a script and a frontend (debconf-devel(7), version 2.0).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,5 +1,4 @@
-//! The three files of debconf's database: they are read when debconf is used first, kept in memory from one script to the next, and
-//! written with the other files of debconf, when packages are configured.
+//! The three files of debconf's database: read on first use, kept in memory between scripts, and written when packages are configured.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What debconf does not do.
+//! Errors of debconf.
 
 use super::templates::TemplateFault;
 use vmbake_common::hint::Hint;

@@ -1,4 +1,4 @@
-//! Questions and their templates: who owns them, and what they say.
+//! Questions with their templates, owners and values.
 
 use super::database::{DataFile, Files};
 use super::fault::DebconfFault;

@@ -1,5 +1,5 @@
-//! Files of debconf's database (debconf.conf(5), driver `File`): records of lines, each ended by an empty line, in the order of their
-//! names. Fields, owners, flags and variables stand in the order of their bytes; a newline in a value is written `\n`.
+//! The file format of debconf's database (debconf.conf(5), driver `File`): records sorted by name, each followed by an empty line. Fields,
+//! owners, flags and variables are sorted by their bytes; a newline in a value is written as `\n`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Answers that are given before a package asks: `debconf` of a layer, and debconf-set-selections(1).
+//! Answers that are set before a package asks: `debconf` of a layer, and debconf-set-selections(1).
 
 use std::collections::BTreeMap;
 

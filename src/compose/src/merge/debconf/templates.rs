@@ -1,5 +1,5 @@
-//! Files of templates (debconf-devel(7)): stanzas, in each of which a field has one line and, further in, an extended text, whose lines
-//! are joined to paragraphs; lines that stand further in again stay lines, and a single dot parts paragraphs.
+//! Parses templates files (debconf-devel(7)): stanzas of fields. A field may have an extended text in indented lines, which are joined to
+//! paragraphs; lines with additional indentation are kept, and a single dot separates paragraphs.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How debconf parts and escapes text.
+//! Splitting and escaping of text as in debconf.
 
 /// Bytes that are text mostly, but in whatever encoding a template has.
 pub(super) type Text = Vec<u8>;

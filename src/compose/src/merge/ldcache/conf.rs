@@ -1,6 +1,5 @@
-//! The directories that ldconfig scans: those of `/etc/ld.so.conf` and of what it includes, in that order, then the
-//! system's. A directory that comes twice, also by another path, counts once; its subdirectories below `glibc-hwcaps`
-//! come right behind it.
+//! The directories that ldconfig scans: those in `/etc/ld.so.conf` and the files that it includes, in this order, then the system's. A
+//! directory that is listed twice, also by another path, counts once; its subdirectories below `glibc-hwcaps` follow it directly.
 
 use std::collections::BTreeSet;
 

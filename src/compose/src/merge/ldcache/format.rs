@@ -1,8 +1,8 @@
-//! The file format of the cache, "glibc-ld.so.cache1.1" (glibc, `sysdeps/generic/dl-cache.h`): little-endian, all offsets
-//! in bytes from the start of the file.
+//! The file format of the cache, "glibc-ld.so.cache1.1" (glibc, `sysdeps/generic/dl-cache.h`): little-endian, offsets in bytes from the
+//! start of the file.
 //!
-//! A header of 48 bytes, one entry of 24 bytes for each library, the strings, and at the next multiple of 4 the
-//! extensions: the names below `glibc-hwcaps`, and which ldconfig wrote the file.
+//! A header of 48 bytes, an entry of 24 bytes for each library, the strings, and at the next multiple of 4 the extensions: the names below
+//! `glibc-hwcaps`, and the version of ldconfig that wrote the file.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The libraries of one directory, as ldconfig lists them: one for each soname, the newest where there are several.
+//! Lists the libraries of a directory as ldconfig does: the newest file for each soname.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
-//! The commands of Debian that maintainer scripts call, by name. Each does on the tree what the real one does on a system that does not
-//! run, or says that it cannot. What only talks to a running system does nothing; what needs the machine makes the script wait.
+//! Debian's commands in maintainer scripts, by name. Each has the same effect on the tree as the real one on a system that is not running,
+//! or reports that it is not supported. Commands that only control a running system do nothing; commands that need the machine defer the
+//! script.
 
 mod options;
 mod accounts;

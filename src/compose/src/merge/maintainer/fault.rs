@@ -1,4 +1,4 @@
-//! Why a maintainer script is not done.
+//! Why a maintainer script cannot run.
 
 use vmbake_common::hint::Hint;
 use vmbake_shell::ShellError;

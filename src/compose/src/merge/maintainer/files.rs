@@ -1,4 +1,4 @@
-//! The image's tree as scripts see it: what they write counts as the package's, and no file may get privileges that no layer lists.
+//! The image's tree for scripts: files that a script writes belong to its package, and must not have privileges that no layer lists.
 
 use std::cell::RefCell;
 

@@ -1,6 +1,8 @@
-//! What a maintainer script creates, as far as its text shows: the hint about a script that does not run lists it, because leaving out the
-//! account or directory of a service breaks the first boot. The text is split into simple commands, whatever branch they are in, and
-//! variables with a constant value are replaced. Nothing is evaluated, so that a script with invalid syntax can be read, too.
+//! Accounts, directories and units that a maintainer script creates, according to its text: the hint about an unsupported script lists
+//! them, because the first boot fails if a layer omits them.
+//!
+//! The text is split into simple commands of all branches, and variables with a constant value are replaced. Nothing is evaluated, so
+//! scripts with unsupported syntax can be analyzed too.
 
 use std::collections::BTreeMap;
 

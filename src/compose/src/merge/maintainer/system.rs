@@ -1,4 +1,4 @@
-//! What commands of Debian act on: the tree, dpkg's database, and the package whose script runs.
+//! The state that Debian's commands work on: the tree, dpkg's database, and the package whose script runs.
 
 use std::cell::{RefCell, RefMut};
 

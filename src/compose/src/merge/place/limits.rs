@@ -1,5 +1,5 @@
-//! What artifacts and layers may not do to a tree, however they are made: write through a symbolic link that another of them
-//! brought, contain a file that runs as another user unless the layer lists it, or a name that differs only in case.
+//! Restrictions for artifacts and layers: they must not write through a symbolic link of another artifact or layer, contain a set-uid file
+//! that no layer lists, or a name that differs only in case.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
-//! Finding libraries as the dynamic linker does (ld.so(8)): `DT_RPATH` of the object and of those that loaded it, or
-//! `DT_RUNPATH` of the object alone; then the cache; then the system's directories. A candidate for another machine is
-//! passed over. What is loaded already is not looked for again.
+//! Finds libraries as the dynamic linker does (ld.so(8)): `DT_RPATH` of the object and of those that loaded it, or `DT_RUNPATH` of the
+//! object alone; then the cache; then the system's directories. Candidates for another machine are skipped, and loaded libraries are not
+//! searched again.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::rc::Rc;

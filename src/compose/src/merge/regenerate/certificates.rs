@@ -1,5 +1,5 @@
-//! Certificates that machines trust: the script of the image's own package `ca-certificates` is set off, as packages do it with
-//! `dpkg-trigger update-ca-certificates`.
+//! Trusted certificates: runs the script of the image's package `ca-certificates`, as packages do with `dpkg-trigger
+//! update-ca-certificates`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;

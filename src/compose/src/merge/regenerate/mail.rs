@@ -1,4 +1,4 @@
-//! Tables of Postfix: a source file that `postmap` or `newaliases` would have to index is of no use without its index.
+//! Postfix tables: refuses a source file that must be indexed by `postmap` or `newaliases`.
 
 use crate::merge::MergeError;
 use crate::merge::database::Database;

@@ -1,8 +1,8 @@
-//! GRUB's menu, `/boot/grub/grub.cfg`, after a change of `/etc/default/grub` and `/etc/default/grub.d`: the settings of the base and those of the
-//! finished tree are read as grub-mkconfig(8) reads them, and what differs is changed in the menu as that would write it.
+//! GRUB's menu, `/boot/grub/grub.cfg`, after a change of `/etc/default/grub` or `/etc/default/grub.d`: reads the settings of the base and
+//! of the finished tree as grub-mkconfig(8) does, and applies the differences to the menu.
 //!
-//! The entries that `/etc/grub.d/10_linux` of GRUB 2.12 writes, and the timeout of `00_header`, are known. In a menu that grub-mkconfig did not
-//! write, arguments can only be appended. Whatever else differs is refused, since the menu would not have it.
+//! Supported are the entries that `/etc/grub.d/10_linux` of GRUB 2.12 writes, and the timeout of `00_header`. In a menu that grub-mkconfig
+//! did not write, arguments can only be appended. All other differences are refused, since the menu would not reflect them.
 
 use std::collections::BTreeMap;
 

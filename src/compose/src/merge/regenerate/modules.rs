@@ -1,4 +1,4 @@
-//! Kernel modules: modprobe(8) finds only those that `modules.dep` lists (modules.dep(5)).
+//! Kernel modules: modprobe(8) finds only modules that are listed in modules.dep(5).
 
 use crate::merge::MergeError;
 use crate::merge::place::Target;

@@ -1,4 +1,4 @@
-//! deb-systemd-helper(1p): what a package enables, with a record of it, so that a unit that an administrator has disabled stays so.
+//! deb-systemd-helper(1p): enables units of packages and records this, so that a unit that an administrator disabled stays disabled.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Where a unit and its drop-ins are, as `systemctl enable` of systemd 257 finds them: by its name, by that of its template, and by aliases.
+//! Finds a unit and its drop-ins as `systemctl enable` of systemd 257 does: by its name, the name of its template, and aliases.
 
 use std::collections::BTreeMap;
 

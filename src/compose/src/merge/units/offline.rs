@@ -1,4 +1,4 @@
-//! What systemctl(1) does to unit files without a running systemd.
+//! Effects of systemctl(1) on unit files without a running systemd.
 
 use vmbake_disk::tree::Kind;
 

@@ -1,5 +1,5 @@
-//! System V scripts: the links that update-rc.d(8) makes, changes and removes where insserv is not there. systemd looks at them only
-//! where no unit of that name is.
+//! System V scripts: the links that update-rc.d(8) creates, changes and removes without insserv. systemd uses them only if no unit of that
+//! name exists.
 
 use vmbake_disk::tree::Kind;
 

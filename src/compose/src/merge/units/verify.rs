@@ -1,4 +1,5 @@
-//! Why systemd would not start an enabled service: what systemd-analyze(1) `verify` says about commands and users, for the files of the tree.
+//! Reasons why systemd would not start an enabled service: the checks of systemd-analyze(1) `verify` on commands and users, for files of
+//! the tree.
 
 use vmbake_disk::tree::Kind;
 

@@ -1,4 +1,4 @@
-//! Decompression into a file, with bounds that a bomb meets before the disk is full.
+//! Decompresses to a file, with limits that stop a decompression bomb before the disk is full.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};

@@ -1,7 +1,7 @@
-//! Numbers in the headers of tar archives (POSIX.1-2001, ustar; GNU tar manual, "Extensions"): octal digits, or base 256, big-endian, where the
-//! first byte is 0x80, or 0xff for what is negative.
+//! Numbers in the headers of tar archives (POSIX.1-2001, ustar; GNU tar manual, "Extensions"): octal digits, or base 256, big-endian, with
+//! the first byte 0x80, or 0xff for negative numbers.
 //!
-//! Stricter than most: characters that only some programs skip make a number invalid, and numbers are not truncated.
+//! Stricter than most programs: characters that only some programs skip make a number invalid, and numbers are not truncated.
 
 use std::ops::Range;
 

@@ -1,8 +1,7 @@
-//! The headers of a tar archive, looked at before any library does: so that what would fill the memory or the disk is
-//! refused while it has done neither.
+//! Checks the headers of a tar archive before a library reads it, so that an archive that would exhaust memory or disk is refused first.
 //!
-//! Blocks of 512 bytes (POSIX.1-2001, ustar). Members are counted, and extended headers, which a reader holds in memory, are
-//! limited. What is damaged is left to the reader, which stops there.
+//! Blocks of 512 bytes (POSIX.1-2001, ustar). The number of members is limited, and the size of extended headers, which a reader keeps in
+//! memory. Damage is left to the reader, which stops there.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The members of an uncompressed archive, read one after the other.
+//! Reads the members of an uncompressed archive sequentially.
 
 use std::collections::BTreeMap;
 use std::fs::File;

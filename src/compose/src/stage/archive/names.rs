@@ -1,4 +1,4 @@
-//! The names that an archive has had so far: what would mean different things to different readers is refused.
+//! The names of an archive so far: names that readers could interpret differently are refused.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hasher};

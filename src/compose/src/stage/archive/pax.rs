@@ -1,8 +1,7 @@
-//! Extended headers of tar archives (POSIX.1-2001, pax, "pax Extended Header"): records of a decimal length, a blank, a key, `=`, a value and a
-//! line end.
+//! Extended headers of tar archives (POSIX.1-2001, pax, "pax Extended Header"): records of a decimal length, a blank, a key, `=`, a value
+//! and a line feed.
 //!
-//! Stricter than the specification: a key may come only once in a header, and has no NUL byte in it; where programs end
-//! to agree, nothing is taken.
+//! Stricter than the specification: duplicate keys and keys with NUL bytes are refused, as is everything that programs read differently.
 
 use vmbake_disk::tree::{Metadata, Timestamp};
 

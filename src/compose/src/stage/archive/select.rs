@@ -1,4 +1,4 @@
-//! Which members of an archive are installed, and where.
+//! Selects the members of an archive to install, and their destinations.
 
 use std::collections::BTreeMap;
 

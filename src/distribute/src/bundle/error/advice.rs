@@ -1,4 +1,4 @@
-//! What to do about a bundle that cannot be used.
+//! Hints for errors of bundles.
 
 use super::BundleError;
 use vmbake_common::hint::Hint;

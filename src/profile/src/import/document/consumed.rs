@@ -1,4 +1,4 @@
-//! Files that did their work when the image was made.
+//! Files that the image does not need, because the import has executed them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Files and archives that scripts fetch, as downloads of a layer.
+//! Downloads of scripts, as `downloads` of a layer.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What machines are told: settings, the files that are made of them, and checks of their values.
+//! Settings of the machines, the files that are rendered from them, and checks of their values.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Requests of scripts to the files of a machine: each is answered, or recorded as unknown.
+//! Answers file requests of scripts, or records them as unknown.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The arguments of `curl`, `wget`, `tar` and `touch`, as far as scripts of profiles use them; others are named.
+//! Arguments of `curl`, `wget`, `tar` and `touch`; unsupported ones are named.
 
 use super::text;
 

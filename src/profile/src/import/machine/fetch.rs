@@ -1,5 +1,5 @@
-//! Files that scripts fetch: nothing is, but a token stands for what would be there, and is followed: into files, through checksums and
-//! out of archives.
+//! Downloads of scripts: nothing is downloaded; a token represents the content, and is followed into files, through checksums and out of
+//! archives.
 
 use vmbake_shell::{Call, Follow, Outcome};
 

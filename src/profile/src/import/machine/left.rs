@@ -1,4 +1,4 @@
-//! Scripts that are left to the first boot: it calls them once, with the environment of a unit, and after all that the import does.
+//! Scripts that run on the first boot: called once, with the environment of a unit, after all other effects of the profile.
 
 use vmbake_shell::{Call, Files, Outcome};
 

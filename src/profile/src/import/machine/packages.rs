@@ -1,4 +1,4 @@
-//! `apt-get` of a script: the packages of an image, which the bake installs.
+//! `apt-get` in scripts: records packages, which the bake installs.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The phases of cloud-init: `runcmd` and `bootcmd` are one script each, and `cloud-init init` begins the provisioning.
+//! The phases of cloud-init: `bootcmd` and `runcmd` are one script each, and `cloud-init init` starts the provisioning phase.
 
 use vmbake_shell::{Call, Files, Outcome};
 

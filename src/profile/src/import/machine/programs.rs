@@ -1,4 +1,4 @@
-//! Programs of the system that scripts call, other than those that `vmbake_shell` interprets: what each comes to.
+//! Programs in scripts that `vmbake_shell` does not interpret: the result of each.
 
 use vmbake_shell::{Call, Follow, Outcome};
 

@@ -1,4 +1,4 @@
-//! `sudo` of a script: it starts a program as root, in a clean environment (sudoers(5), `env_reset`).
+//! `sudo` in scripts: runs a program as root with a clean environment (sudoers(5), `env_reset`).
 
 use vmbake_shell::{Call, Follow, Outcome};
 

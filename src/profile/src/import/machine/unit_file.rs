@@ -1,4 +1,4 @@
-//! Unit files as systemd reads them, and which services of `Type=oneshot` an import runs exactly.
+//! Unit files as systemd parses them, and the services of `Type=oneshot` that an import can run exactly.
 
 use crate::import::runtime::is_marked;
 

@@ -1,4 +1,4 @@
-//! `systemctl` of a script. Units that only run scripts once are run here, when they are started; others are enabled, and started by the
+//! `systemctl` in scripts. Units of type `oneshot` are run during the import when they are started; others are enabled, and started by the
 //! machine.
 
 use vmbake_shell::{Call, Files, Outcome};

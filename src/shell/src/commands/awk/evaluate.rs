@@ -1,4 +1,4 @@
-//! Values of expressions.
+//! Evaluates expressions.
 
 use super::machine::{Lvalue, Machine};
 use super::number;

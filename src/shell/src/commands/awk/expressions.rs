@@ -1,4 +1,4 @@
-//! Expressions of an awk program, by their precedence. Where gawk and mawk take a program for different ones, it is refused.
+//! Parses expressions of an awk program by precedence. Expressions that gawk and mawk parse differently are refused.
 
 use super::machine::NF;
 use super::parser::Parser;

@@ -1,4 +1,4 @@
-//! `printf` and `sprintf` of awk, and how a number becomes a text.
+//! `printf` and `sprintf` of awk, and conversion of numbers to strings.
 
 use super::machine::Machine;
 use super::value::Value;

@@ -1,4 +1,4 @@
-//! What a running program has: its variables and arrays, the record, the input, and what it wrote.
+//! The state of a running program: variables, arrays, the record, input and output.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

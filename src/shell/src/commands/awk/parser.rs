@@ -1,4 +1,4 @@
-//! The parser of awk programs: their rules, by the grammar of POSIX. What it does not know it refuses with the program's text.
+//! The parser of awk programs: their rules, by the grammar of POSIX. Unsupported syntax is refused with the text of the program.
 
 use super::syntax::{Pattern, Program, Rule};
 use super::tokens::{Lexer, Token};

@@ -1,4 +1,4 @@
-//! Running a program: its rules, its statements.
+//! Runs the rules and statements of a program.
 
 use super::machine::{Lvalue, Machine, OFS, ORS};
 use super::record::Found;

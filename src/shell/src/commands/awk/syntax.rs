@@ -1,4 +1,4 @@
-//! The syntax tree of an awk program. Names are resolved: a variable or an array is its place in a table.
+//! The syntax tree of an awk program. Names are resolved: a variable or an array is an index into a table.
 
 pub(super) struct Program {
     pub(super) begin: Vec<Statement>,

@@ -1,4 +1,4 @@
-//! Tokens of an awk program. Whether a slash begins an expression or divides, only the parser knows: it asks for the expression.
+//! Tokens of an awk program. Only the parser knows whether a slash starts a regular expression or divides, so it requests the expression.
 
 use super::syntax::Function;
 

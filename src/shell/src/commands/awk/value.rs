@@ -1,4 +1,4 @@
-//! Values: what a text is as a number, a number as a text, and how two are compared.
+//! Values: conversions between strings and numbers, and comparison.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Copying one file, link or directory with all below it.
+//! Copies a file, a link, or a directory with everything below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

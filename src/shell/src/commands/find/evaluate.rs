@@ -1,4 +1,4 @@
-//! The tests and actions of `find`, applied.
+//! Applies the tests and actions of `find`.
 
 use super::format::{self, Piece};
 use super::{Entry, Search, Test, links};

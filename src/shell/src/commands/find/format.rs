@@ -1,4 +1,4 @@
-//! What `-printf` of `find` prints.
+//! Formats of `find -printf`.
 
 use super::Entry;
 use crate::commands::paths::{bare, last_name};

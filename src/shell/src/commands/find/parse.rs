@@ -1,4 +1,4 @@
-//! The expression of `find`, parsed.
+//! Parses the expression of `find`.
 
 use super::{Amount, Search, Test, format};
 use crate::commands::regex::{Expression, Syntax};

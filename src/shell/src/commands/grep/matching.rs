@@ -1,4 +1,4 @@
-//! Which lines and which of their places `grep` selects.
+//! Selects lines and matches for `grep`.
 
 use super::super::options::Options;
 use super::super::regex::{Expression, Syntax};

@@ -1,4 +1,4 @@
-//! What `sed` writes: standard output and the files of `w`.
+//! Output of `sed`: standard output and the files of `w`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Texts between delimiters in a script of `sed`, and the expressions in them.
+//! Delimited texts in a script of `sed`, and the regular expressions in them.
 
 use super::super::regex::{Expression, Syntax};
 use super::script::Parser;

@@ -1,4 +1,4 @@
-//! Running a script of `sed` over lines.
+//! Runs a script of `sed` over lines.
 
 use super::super::Input;
 use super::super::regex::Expression;

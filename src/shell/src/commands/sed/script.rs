@@ -1,4 +1,4 @@
-//! The script of `sed`, parsed.
+//! Parses the script of `sed`.
 
 use super::super::regex::Expression;
 use super::patterns::code;

@@ -1,4 +1,4 @@
-//! `s` and `y` of `sed`: what they replace by what.
+//! `s` and `y` of `sed`: patterns and replacements.
 
 use super::super::regex::Expression;
 use super::patterns::code;

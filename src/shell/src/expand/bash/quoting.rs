@@ -1,4 +1,4 @@
-//! `${x@Q}` and its like, and the quoting of `declare -p` and `printf %q`.
+//! `${x@Q}` and similar operators, and the quoting of `declare -p` and `printf %q`.
 
 use super::{Index, Subject, Value};
 use crate::eval::Run;

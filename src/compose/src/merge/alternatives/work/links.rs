@@ -1,4 +1,4 @@
-//! The two levels of links: a generic name leads below `/etc/alternatives`, and from there to a choice.
+//! Creates and removes the links of alternatives: from the generic path to `/etc/alternatives`, and from there to the selected path.
 
 use vmbake_disk::tree::Kind;
 

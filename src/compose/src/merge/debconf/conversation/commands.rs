@@ -1,4 +1,4 @@
-//! What the commands about questions do.
+//! Protocol commands on questions.
 
 use super::{Conversation, Open, Reply, SUCCESS};
 use crate::merge::debconf::database::Files;

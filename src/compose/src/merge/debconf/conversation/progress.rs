@@ -1,4 +1,4 @@
-//! Progress bars, which are not shown: only the replies to a script.
+//! Protocol commands on progress bars, which are never shown.
 
 use super::super::database::Files;
 use super::super::fault::DebconfFault;

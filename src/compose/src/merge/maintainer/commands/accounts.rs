@@ -1,4 +1,4 @@
-//! Users and groups: adduser(8) and what comes with it, the tools of shadow, and getent(1) as far as files answer it.
+//! Users and groups: adduser(8) and related commands, the tools of shadow, and getent(1) for databases in files.
 
 mod adduser;
 mod adduser_conf;

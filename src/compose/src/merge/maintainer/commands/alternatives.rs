@@ -1,4 +1,4 @@
-//! update-alternatives(1).
+//! update-alternatives(1): arguments and actions.
 
 mod shown;
 

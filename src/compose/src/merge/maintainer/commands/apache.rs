@@ -1,5 +1,5 @@
-//! a2enmod(8), a2dismod(8), their like for sites and pieces of configuration, and a2query(1): links from what is enabled to what is
-//! available, and marks of who said so.
+//! a2enmod(8), a2dismod(8), and the same for sites and configurations: links from the enabled to the available files, and state files that
+//! record who enabled each.
 
 mod query;
 

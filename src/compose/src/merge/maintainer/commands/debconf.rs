@@ -1,5 +1,5 @@
-//! debconf(7): what `. /usr/share/debconf/confmodule` starts, the functions that it brings, and the programs debconf-communicate(1),
-//! debconf-escape(1), debconf-loadtemplate(1), debconf-set-selections(1) and debconf-show(1).
+//! debconf(7): the effect of `. /usr/share/debconf/confmodule`, its functions, and the programs debconf-communicate(1), debconf-escape(1),
+//! debconf-loadtemplate(1), debconf-set-selections(1) and debconf-show(1).
 
 use vmbake_shell::{Call, Errno, Files, Outcome};
 

@@ -1,5 +1,4 @@
-//! dpkg(1), as far as it changes nothing: what it says about versions and architectures. What it says about packages is
-//! dpkg-query's.
+//! dpkg(1), read-only: versions and architectures. Queries of packages are in `query`.
 
 use debversion::Version;
 use vmbake_shell::Call;

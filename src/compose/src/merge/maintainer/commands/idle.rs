@@ -1,4 +1,4 @@
-//! Commands that change nothing on a system that does not run, and those that only the machine can run.
+//! Commands that do nothing on a system that is not running, and commands that must run on the machine.
 
 use vmbake_shell::{Call, Outcome};
 

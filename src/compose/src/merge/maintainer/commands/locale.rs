@@ -1,4 +1,4 @@
-//! locale(1), as far as scripts ask which one they run in.
+//! locale(1): the current locale.
 
 use vmbake_shell::Call;
 

@@ -1,5 +1,5 @@
-//! openssl(1), as far as update-ca-certificates(8) calls it: `rehash` links each certificate of a directory under the hash of its subject,
-//! where OpenSSL looks certificates up. Whatever else it makes is a key, which only the machine may have.
+//! openssl(1) for update-ca-certificates(8): `rehash` links each certificate of a directory under the hash of its subject, where OpenSSL
+//! looks it up. Any other command generates keys, which only the machine may have.
 
 mod pem;
 mod subject;

@@ -1,4 +1,4 @@
-//! Options as the programs of dpkg take them: in front of the operands, a value behind `=` or as the next word.
+//! Options, parsed as by dpkg's programs: before the operands, with the value after `=` or in the next word.
 
 use vmbake_shell::Call;
 

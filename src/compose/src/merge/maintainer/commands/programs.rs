@@ -1,5 +1,5 @@
-//! Programs of other packages that scripts call: what they do where nothing runs, neither a kernel of the image's own nor a service. Those
-//! that the image lacks are not found, as on the machine.
+//! Programs of other packages that scripts call: their effect on a system without a running kernel or services. A program that the image
+//! lacks is not found, as on the machine.
 
 use vmbake_shell::{Call, Follow, Outcome};
 

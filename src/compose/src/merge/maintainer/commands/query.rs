@@ -1,4 +1,4 @@
-//! dpkg-query(1): what dpkg knows about packages, and their files.
+//! dpkg-query(1): packages and their files.
 
 mod format;
 mod packages;

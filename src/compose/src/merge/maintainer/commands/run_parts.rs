@@ -1,4 +1,4 @@
-//! run-parts(8), as far as it only lists.
+//! run-parts(8): only lists files.
 
 use vmbake_shell::{Call, Follow, NodeKind};
 

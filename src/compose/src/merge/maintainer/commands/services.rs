@@ -1,4 +1,4 @@
-//! Services: deb-systemd-helper(1p), systemctl(1) and what comes with them, on a system that does not run.
+//! Services: deb-systemd-helper(1p), systemctl(1) and related commands, on a system that is not running.
 
 use vmbake_shell::{Call, Outcome};
 

@@ -1,4 +1,4 @@
-//! adduser.conf(5), and in what the releases of adduser differ.
+//! adduser.conf(5), and differences between releases of adduser.
 
 use debversion::Version;
 use vmbake_shell::Call;

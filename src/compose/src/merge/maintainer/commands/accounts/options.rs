@@ -1,4 +1,4 @@
-//! Options as getopt_long(3) and Perl's Getopt::Long read them.
+//! Options, parsed as by getopt_long(3) and Perl's Getopt::Long.
 
 /// An option that a command knows.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! chfn(1), chsh(1), passwd(1), chage(1): what changes one field of an account.
+//! chfn(1), chsh(1), passwd(1), chage(1): change a single field of an account.
 
 use vmbake_shell::Call;
 

@@ -1,4 +1,4 @@
-//! What update-alternatives prints of its groups.
+//! Output of update-alternatives.
 
 use vmbake_disk::tree::Kind;
 

@@ -1,4 +1,4 @@
-//! a2query(1): what is enabled, and by whom.
+//! a2query(1): enabled modules, sites and configurations.
 
 use vmbake_shell::{Call, Follow};
 

@@ -1,4 +1,4 @@
-//! The certificate of a file, as `PEM_X509_INFO_read_bio` of OpenSSL finds it: text in, the DER of its only certificate out.
+//! Finds the certificate in a file as OpenSSL's `PEM_X509_INFO_read_bio` does: text in, the DER of its only certificate out.
 
 use base64ct::{Base64, Encoding};
 

@@ -1,7 +1,7 @@
 //! The hash of a certificate's subject (`X509_NAME_hash_ex` of OpenSSL 3): the first four bytes of the SHA-1 of its canonical form,
 //! little-endian.
 //!
-//! In the canonical form, values are UTF-8 in small letters of ASCII, without blanks at their ends and with one space in place of others,
+//! In the canonical form, values are UTF-8 with ASCII letters in lower case, without leading and trailing blanks and with single spaces,
 //! and the outer SEQUENCE has no header. X.509 is RFC 5280, DER is X.690; DER is big-endian, and lengths count bytes.
 
 use sha1::{Digest as _, Sha1};

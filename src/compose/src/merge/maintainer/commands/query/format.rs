@@ -1,4 +1,4 @@
-//! What `--showformat` says: text with fields in `${…}`.
+//! Formats of `--showformat`: text with fields in `${…}`.
 
 use super::packages::Package;
 use crate::merge::MergeError;

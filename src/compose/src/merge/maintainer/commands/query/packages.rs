@@ -1,4 +1,4 @@
-//! Packages as dpkg-query finds them: those of the status file, and those that others only speak of.
+//! Finds packages as dpkg-query does: those in the status file, and those that other packages only refer to.
 
 use std::collections::BTreeSet;
 
