@@ -65,7 +65,7 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     found.keys("/os_release", schema.os_release.keys(), os_release_key);
     for (key, value) in &schema.os_release {
         let control = value.chars().any(char::is_control);
-        found.value(child("/os_release", key), control.then(|| format!("{value:?} has a control character in it")));
+        found.value(child("/os_release", key), control.then(|| format!("{value:?} contains a control character")));
     }
     paths::cases(&mut found, schema);
     found.0
@@ -95,7 +95,7 @@ fn requires(found: &mut Findings, schema: &Schema) {
     for (index, required) in schema.requires.iter().enumerate() {
         let version = required.version.as_deref();
         let fault = version.and_then(|version| match version {
-            "" => Some(format!("{required:?} names no version after the @", required = required.to_string())),
+            "" => Some(format!("{required:?} has no version after the @", required = required.to_string())),
             version => validate::line(version),
         });
         found.value(format!("/requires/{index}"), fault);
@@ -131,9 +131,9 @@ fn packages(found: &mut Findings, schema: &Schema) {
         found.value(pointer.clone(), wanted.version.as_deref().and_then(validate::version));
         let artifact = schema.install(&wanted.name).is_some();
         found
-            .value(pointer.clone(), artifact.then(|| format!("{:?} is an artifact of the layer already", wanted.name)));
+            .value(pointer.clone(), artifact.then(|| format!("{:?} is already an artifact of the layer", wanted.name)));
         let without = schema.without.contains(&wanted.name);
-        found.value(pointer, without.then(|| format!("{:?} is also left out by `without`", wanted.name)));
+        found.value(pointer, without.then(|| format!("{:?} is also in `without`", wanted.name)));
     }
     found.list("/recommends", schema.recommends.names(), validate::package);
     found.value("/archive".to_owned(), schema.archive.as_deref().and_then(validate::line));
@@ -146,7 +146,7 @@ fn packages(found: &mut Findings, schema: &Schema) {
         ("without", !schema.without.is_empty()),
     ] {
         let alone = is_set && !asks;
-        found.value(format!("/{key}"), alone.then(|| format!("`{key}` means nothing without `packages` or `upgrade`")));
+        found.value(format!("/{key}"), alone.then(|| format!("`{key}` requires `packages` or `upgrade`")));
     }
 }
 
@@ -170,8 +170,8 @@ fn scripts(found: &mut Findings, schema: &Schema) {
         let unknown = match script.script.as_str() {
             "preinst" | "postinst" => None,
             "prerm" | "postrm" if script.upgrade => None,
-            "prerm" | "postrm" => Some(format!("script {:?} runs only for an `upgrade`", script.script)),
-            _ => Some(format!("script {:?} is neither preinst nor postinst", script.script)),
+            "prerm" | "postrm" => Some(format!("script {:?} requires `\"upgrade\": true`", script.script)),
+            _ => Some(format!("invalid script {:?}: expected preinst or postinst", script.script)),
         };
         found.value(format!("{pointer}/script"), unknown);
         found.value(format!("{pointer}/sha256"), validate::sha256(&script.sha256));
@@ -187,7 +187,7 @@ fn scripts(found: &mut Findings, schema: &Schema) {
             found.value(format!("{pointer}/link"), validate::path(&alternative.link));
             found.value(format!("{pointer}/path"), validate::path(&alternative.path));
             let name = |name: &str| {
-                validate::below(name).or_else(|| name.contains('/').then(|| "has a slash in it".to_owned()))
+                validate::below(name).or_else(|| name.contains('/').then(|| "contains a slash".to_owned()))
             };
             let named = |text: &str| name(text).map(|reason| format!("name {text:?} {reason}"));
             found.value(format!("{pointer}/name"), named(&alternative.name));
@@ -222,7 +222,7 @@ fn skipped(script: &AuditedScript) -> Option<String> {
         && script.symlinks.is_empty();
     match reason.trim() {
         "" => Some("the reason is empty".to_owned()),
-        _ if script.defer || !idle => Some("a script that is skipped has no effects".to_owned()),
+        _ if script.defer || !idle => Some("`skip` cannot be combined with effects or `defer`".to_owned()),
         _ => None,
     }
 }
@@ -249,19 +249,19 @@ fn accounts(found: &mut Findings, schema: &Schema) {
     let users = schema.users.iter().map(|(name, user)| (child("/users", name) + "/id", name, user.id));
     for (pointer, name, id) in groups.chain(users) {
         let range = (!(1..=MAX_ID).contains(&id)).then(|| format!("id {id} is not between 1 and {MAX_ID}"));
-        let first = taken.insert(id, name).map(|first| format!("id {id} is that of {first} already"));
+        let first = taken.insert(id, name).map(|first| format!("id {id} is already used by {first}"));
         found.value(pointer, range.or(first));
     }
     let both = schema.users.keys().filter(|name| schema.groups.contains_key(*name));
     for name in both {
-        found.key(child("/groups", name), Some(format!("group {name} is made with the user of that name")));
+        found.key(child("/groups", name), Some(format!("group {name} is created with the user of that name")));
     }
     schema.users.iter().for_each(|(name, account)| user(found, &child("/users", name), account));
 }
 
 fn user(found: &mut Findings, pointer: &str, account: &Account) {
     let field = |path: &str| {
-        validate::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} has a colon in it")))
+        validate::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} contains a colon")))
     };
     found.value(
         format!("{pointer}/home"),
@@ -276,8 +276,8 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
         .subordinate
         .as_ref()
         .filter(|range| range.count == 0 || range.start <= MAX_ID || range.start.checked_add(range.count).is_none());
-    let message = range
-        .map(|range| format!("{} ids from {} on are not a valid range of subordinate ids", range.count, range.start));
+    let message =
+        range.map(|range| format!("invalid range of subordinate ids: {} ids from {}", range.count, range.start));
     found.value(format!("{pointer}/subordinate"), message);
 }
 

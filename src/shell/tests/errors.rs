@@ -1,4 +1,4 @@
-//! What is not known is an error with its place, wherever it stands; what is not reached is none.
+//! Unknown syntax and commands are errors with their position, but only if they are reached.
 
 use vmbake_shell::{ErrorKind, Files, Limits, Script, ShellError, TreeFiles, parses};
 

@@ -1,4 +1,4 @@
-//! What the caller's commands see and can do.
+//! The interface between the interpreter and the commands of its caller.
 
 use std::cell::RefCell;
 

@@ -1,5 +1,5 @@
-//! Where credentials, regions and endpoints come from. Each case is a separate process with its own environment: this test
-//! program, asked for [`opened`] only.
+//! Sources of credentials, regions and endpoints. Each case is a separate process with a separate environment: this test program, which
+//! runs only [`opened`].
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What is repeated, how often, and what is final at once.
+//! Retries: which requests are retried, how often, and which failures are final.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};

@@ -1,4 +1,4 @@
-//! Packages: what is refused, and what a good one leaves in the tree.
+//! Packages: refusals, and the tree after a valid one.
 
 use vmbake_disk::tree::Kind;
 

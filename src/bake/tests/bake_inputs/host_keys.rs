@@ -1,4 +1,4 @@
-//! Who makes the host keys of ssh on a machine.
+//! SSH host keys: when the bake adds the unit that generates them.
 
 use vmbake_disk::tree::Tree;
 

@@ -1,4 +1,4 @@
-//! What a layer removes from a base that was in use.
+//! Paths that `hygiene` removes from a base that was in use.
 
 use std::sync::Arc;
 

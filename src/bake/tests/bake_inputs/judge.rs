@@ -1,4 +1,4 @@
-//! The same packages installed by dpkg itself, onto the same base: what both leave is compared path by path.
+//! Compares each path of the result with that of dpkg, which installs the same packages onto the same base.
 
 use std::collections::BTreeMap;
 use std::fs;

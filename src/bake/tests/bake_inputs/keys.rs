@@ -1,4 +1,4 @@
-//! What layers say about units and accounts, on bases that are not as plain as Debian's.
+//! Keys of layers for units and accounts, on bases that differ from Debian's.
 
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 

@@ -1,5 +1,4 @@
-//! What artifacts may put into an image: archives, packages and layers, good and hostile ones, through the stages of a
-//! bake from the manifest to the merged tree.
+//! Artifacts and layers, valid and hostile, through the stages of a bake from the manifest to the merged tree.
 
 pub mod parts;
 mod archives;

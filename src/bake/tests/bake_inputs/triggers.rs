@@ -1,4 +1,4 @@
-//! What packages set off in others.
+//! Triggers that packages activate in other packages.
 
 use vmbake_common::digest::Digest;
 

@@ -1,5 +1,5 @@
-//! What enabling a unit links. The cases are what `systemctl --root=DIR enable` of systemd 257.13 made of the same files: the links, or an error. A unit in `Also`
-//! that cannot be read is refused here (`also broken`, `also dir`), where systemctl only warns.
+//! Links of enabled units. The expected results are those of `systemctl --root=DIR enable` of systemd 257.13 for the same files: the links,
+//! or an error. A unit in `Also` that cannot be read is refused here (`also broken`, `also dir`), where systemctl only warns.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What maintainer scripts do by Debian's commands, each as the real one does it.
+//! Debian's commands in maintainer scripts, compared with the real ones.
 
 mod parts;
 mod helpers;

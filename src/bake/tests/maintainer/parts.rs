@@ -1,4 +1,4 @@
-//! A small system to run commands on, with accounts. What the tests expect is what the real commands of Debian 13 left on such a one.
+//! A small system with accounts, on which commands run. The expected results are those of the real commands of Debian 13.
 
 use vmbake_disk::tree::Tree;
 

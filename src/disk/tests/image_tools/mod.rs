@@ -1,4 +1,4 @@
-//! What the tests of images share: external tools, disks to store, and comparison.
+//! Common parts of the image tests: external tools, disks to store, and comparison.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::path::Path;

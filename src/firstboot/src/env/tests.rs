@@ -1,3 +1,5 @@
+//! Tests of environment files: accepted forms, refusals, and values that survive a round trip.
+
 use super::*;
 
 use proptest::prelude::*;

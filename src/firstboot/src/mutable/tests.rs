@@ -1,3 +1,5 @@
+//! Tests of merging mutable variables.
+
 use super::*;
 
 use std::fs;

@@ -1,3 +1,5 @@
+//! Tests of the file system below a root: links, owners, atomic writes and dry runs.
+
 use super::*;
 
 use std::fs;

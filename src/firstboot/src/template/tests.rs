@@ -1,3 +1,5 @@
+//! Tests of templates: values as in Jinja, errors with their lines, and random input.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

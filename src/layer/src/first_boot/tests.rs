@@ -1,3 +1,5 @@
+//! Tests of merging and checking first-boot parts of layers.
+
 use super::*;
 
 fn schema(name: &str, rest: &str) -> Schema {

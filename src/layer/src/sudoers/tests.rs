@@ -1,3 +1,5 @@
+//! Tests of sudoers rules: accepted and refused lines.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of the lint rules.
+
 use std::sync::Arc;
 
 use vmbake_disk::source::Map;

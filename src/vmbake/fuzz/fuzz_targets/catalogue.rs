@@ -1,4 +1,4 @@
-//! What is asked for, the record of a base and an index, with a zero between them: which packages are chosen.
+//! Dependency resolution: requested packages, the status file of a base and an index, separated by NUL.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

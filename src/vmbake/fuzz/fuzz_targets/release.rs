@@ -1,4 +1,4 @@
-//! What is said about a release: by the first byte a policy, a list of digests, a key without a password, or the statement about a delta.
+//! Documents of a release: the first byte selects a policy, a checksum list, a key without a password, or the statement of a delta.
 #![no_main]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the targets share.
+//! Common parts of the fuzz targets.
 
 use std::fs::File;
 use std::io::{Seek, Write};

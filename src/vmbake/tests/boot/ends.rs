@@ -1,4 +1,4 @@
-//! The end of a machine leaves nothing behind.
+//! Nothing remains after a machine ends.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What files of a bundle have systemd create at boot, special bits of directories, and names that hide characters.
+//! Files of a bundle from which systemd creates paths at boot, special bits of directories, and names with hidden characters.
 
 use serde_json::json;
 

@@ -34,7 +34,7 @@ fn another_version_than_the_required_one_is_refused() {
     for (required, expected) in [
         ("vm@1", None),
         ("vm@2", Some(r#"layer vm has version "1", but "2" is required"#)),
-        ("vm@", Some(r#""vm@" names no version after the @"#)),
+        ("vm@", Some(r#""vm@" has no version after the @"#)),
         ("@1", Some(r#"name "" "#)),
     ] {
         write(dir.path(), "own", "3", &format!(r#", "requires": ["{required}"]"#));

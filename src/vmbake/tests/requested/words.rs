@@ -17,7 +17,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""downloads": {¦"A": TOOL}"#, "name \"A\" is invalid: expected lowercase letters"),
     (r#""downloads": {¦"os.image": TOOL}"#, "name \"os.image\" is reserved"),
     (r#""artifacts": {"x": {"type": "deb"}}, "downloads": {¦"x": TOOL}"#, "\"x\" is already an artifact of the layer"),
-    (r#""packages": [¦"x1"], "downloads": {"x1": TOOL}"#, "\"x1\" is an artifact of the layer already"),
+    (r#""packages": [¦"x1"], "downloads": {"x1": TOOL}"#, "\"x1\" is already an artifact of the layer"),
     (r#""downloads": {"x": {"url": ¦"http://a/x", "version": "1", STATED, FILE}}"#, "the URL is not https"),
     (
         r#""downloads": {"x": {"url": {"amd64": "https://a/x", "arm64": ¦"http://a/x"}, "version": "1", STATED, FILE}}"#,

@@ -1,4 +1,4 @@
-//! What is left of packages that ask, and of those that do not.
+//! The debconf database after packages with and without questions.
 
 use super::{CONFIG, PASSWORDS, QUESTIONS, TEMPLATES, asking, found};
 use crate::bake_inputs::parts::{bake_layers, bake_onto, base, base_with, control, deb, package, text};

@@ -1,4 +1,4 @@
-//! What only bash has.
+//! Grammar of constructs that only bash has.
 
 use super::Grammar;
 use crate::judge::program::{Node, Piece, pieces};
