@@ -1,5 +1,4 @@
-//! What a layer of the right form may not say: a [`Layer`] in, its faults out, each with the pointer (RFC 6901) of the value
-//! that is wrong.
+//! Checks a parsed layer by itself: a [`Layer`] in, all errors with the JSON pointers (RFC 6901) of the invalid values out.
 
 mod executable;
 mod ignored;

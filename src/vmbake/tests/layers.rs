@@ -89,7 +89,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (r#""scripts": [{"package": "p", "script": ¦"config", "sha256": "00"}]"#, "script \"config\" is neither"),
     (r#""groups": {¦"G": 5}"#, "name \"G\" is not valid for useradd"),
-    (r#""groups": {"g": 5, "h": ¦5}"#, "id 5 is that of g already"),
+    (r#""groups": {"g": 5, "h": ¦5}"#, "id 5 is already used by g"),
     (r#""groups": {"g": ¦0}"#, "id 0 is not between 1 and 65533"),
     (r#""users": {"u": {"id": 901, "home": ¦"u"}}"#, "path \"u\" is not absolute"),
     (r#""users": {"u": {"id": 901, "groups": [¦"nobodys"]}}"#, "group \"nobodys\" is created neither by"),
