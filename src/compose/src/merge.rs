@@ -96,7 +96,7 @@ pub struct Merged {
     pub deferred: Vec<DeferredPackage>,
     /// The ids of the accounts that maintainer scripts have made.
     pub accounts: PinnedAccounts,
-    /// What packages that were chosen by name bring with set-uid or set-gid bits or file capabilities, by path.
+    /// Files of packages chosen by name that have set-uid or set-gid bits or file capabilities, by path.
     pub privileged: BTreeMap<String, String>,
     /// Files that layers list in `setuid`, by path.
     pub setuid: BTreeSet<String>,

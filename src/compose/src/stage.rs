@@ -29,7 +29,7 @@ use vmbake_layer::{ExtractOption, Install, Layer};
 use vmbake_manifest::{ArtifactType, Manifest, Proof};
 use vmbake_store::store::{DecodedForm, Store};
 
-/// Name of the artifact that the builder brings itself: the first-boot program.
+/// Name of the built-in artifact: the first-boot program.
 pub const FIRSTBOOT: &str = "firstboot";
 
 /// What an artifact puts into the tree.
@@ -56,11 +56,11 @@ pub struct StagedArtifact {
     pub(crate) upgrades: Option<String>,
 }
 
-/// All artifacts of an image, in the order in which they are installed; made only of what a [`Plan`] asks for.
+/// All artifacts of an image, in the order in which they are installed; created only from a [`Plan`].
 pub struct Staged {
     pub(crate) layers: Vec<Layer>,
     pub(crate) artifacts: Vec<StagedArtifact>,
-    /// The container images, where a layer brings them.
+    /// The container images, if a layer includes them.
     pub(crate) images: Option<Layout>,
 }
 
@@ -77,7 +77,7 @@ pub struct Plan {
     arch: String,
     /// By name of the artifact: its layer.
     owners: BTreeMap<String, usize>,
-    /// Packages that were chosen for layers, with the version of the base that each takes the place of.
+    /// Packages chosen for layers, with the version of the base that each replaces.
     chosen: BTreeMap<String, Option<String>>,
 }
 

@@ -17,7 +17,7 @@ pub enum BootConfig {
     Preset,
 }
 
-/// What a line creates or changes.
+/// A path or account that a line creates or changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BootEffect {
     /// A path, with the mode that it gets.

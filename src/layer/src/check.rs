@@ -18,7 +18,7 @@ use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download,
 use vmbake_common::paths::is_at_or_below;
 use vmbake_manifest::package_request::Choice;
 
-/// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
+/// The largest valid id: above it are `nobody` and the two values that mean "no id".
 const MAX_ID: u32 = 65_533;
 
 /// The faults of a layer that need no other layer to be seen.

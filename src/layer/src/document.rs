@@ -126,7 +126,7 @@ fn offset(text: &[u8], error: &serde_json::Error) -> usize {
     (line + error.column().saturating_sub(1)).min(text.len())
 }
 
-/// What serde_json says, without the position at its end, which stands in front of ours.
+/// The message of serde_json without its position, since our message starts with it.
 fn message(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned()

@@ -30,7 +30,7 @@ pub struct Compiled {
     sources: BTreeMap<String, PlanSource>,
 }
 
-/// Where a value stands: in the `layer.json` of a layer.
+/// Position of a value in the `layer.json` of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanSource {
     /// Name of the layer.

@@ -79,7 +79,7 @@ pub struct Fault {
     pub position: Option<(usize, usize)>,
     /// Whether it is only a warning.
     pub warning: bool,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Span {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spans {
     by_pointer: BTreeMap<String, Span>,
-    /// Keys that their object has already: where the key stands again, and its text.
+    /// Duplicate keys: position and text of each repetition.
     pub(super) twice: Vec<(usize, String)>,
 }
 

@@ -7,7 +7,7 @@ pub use certificates::certificates;
 use vmbake_common::glob::matches;
 use vmbake_common::paths::is_at_or_below;
 
-/// What is made of files of layers here.
+/// Types of processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// `/etc/ssl/certs`, by update-ca-certificates(8).
@@ -25,7 +25,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// What is changed, which must be granted to a bundle that brings a file for it.
+    /// The path that the processing changes; a bundle with such a file needs a grant for it.
     pub fn output(self) -> Option<&'static str> {
         match self {
             Self::Certificates => Some("/etc/ssl/certs"),
@@ -36,7 +36,7 @@ impl Work {
     }
 }
 
-/// What happens with a path.
+/// Processing of a path.
 #[derive(Clone, Copy, Debug)]
 pub enum Treatment {
     Done(Work),
@@ -46,9 +46,9 @@ pub enum Treatment {
     Warned(&'static str),
     /// The bake stops.
     Refused {
-        /// What would have to be made.
+        /// Why the file has no effect without processing.
         what: &'static str,
-        /// What to do.
+        /// Hint.
         hint: &'static str,
     },
 }
@@ -156,13 +156,13 @@ const TABLE: [Row; 17] = [
     },
 ];
 
-/// What happens with a path.
+/// The processing of a path.
 pub fn treatment(path: &[u8]) -> Option<Treatment> {
     let row = TABLE.iter().find(|row| row.paths.iter().any(|pattern| fits(pattern, path)));
     row.map(|row| row.treatment)
 }
 
-/// What is wrong with a file that a program would have to process, as far as its path and its content show, and what to do about it.
+/// The error in a file that a program would have to process, according to its path and content, and a hint.
 pub fn unprocessed(path: &str, content: &[u8]) -> Option<(String, &'static str)> {
     match treatment(path.as_bytes())? {
         Treatment::Refused { what, hint } => Some((what.to_owned(), hint)),
@@ -171,7 +171,7 @@ pub fn unprocessed(path: &str, content: &[u8]) -> Option<(String, &'static str)>
     }
 }
 
-/// Whether a path fits a pattern: `*` in the last component stands for any bytes; `**` before it, or as the last one, for any directories.
+/// Whether a path matches a pattern: `*` in the last component matches any bytes; `**` before it, or as the last one, any directories.
 pub(crate) fn fits(pattern: &str, path: &[u8]) -> bool {
     let Some(at) = path.iter().rposition(|byte| *byte == b'/') else { return false };
     let (dir, name) = (&path[..at], &path[at + 1..]);

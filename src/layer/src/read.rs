@@ -33,7 +33,7 @@ pub(super) const DESCRIPTION: &str = "layer.json";
 /// The directory of packages, archives and other files that `local_files` installs.
 pub(super) const LOCAL_FILES: &str = "local";
 
-/// What a layer's directory holds.
+/// Contents of a layer's directory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayerFolder {
     /// The text of its description, if there is one.
@@ -42,7 +42,7 @@ pub(super) struct LayerFolder {
     pub(super) files: BTreeMap<String, LayerFile>,
     /// The files below `local/`, by their paths in the directory.
     pub(super) local: BTreeMap<String, LocalFile>,
-    /// What should not be there.
+    /// Unsupported entries.
     pub(super) faults: Vec<Fault>,
 }
 

@@ -221,7 +221,7 @@ pub(super) fn folder(root: &Root) -> &Path {
     }
 }
 
-/// What every layer's directory holds, by its name.
+/// Contents of all layer directories, by layer name.
 pub(super) fn contents(root: &Root) -> Result<BTreeMap<String, LayerFolder>, LayerError> {
     let mut contents: BTreeMap<String, LayerFolder> = BTreeMap::new();
     match root {
@@ -285,7 +285,7 @@ fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>, local: &BTreeMap<Str
     Digest::of(lines.chain(executables).collect::<String>().as_bytes())
 }
 
-/// What is wrong with a layer of the right form, in the order of its text.
+/// Errors in a parsed layer, in the order of its text.
 pub(super) fn faults(
     loaded: &Loaded,
     all: &BTreeMap<String, &Layer>,

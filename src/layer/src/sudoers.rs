@@ -212,7 +212,7 @@ fn list(lexer: &mut Lexer<'_>) -> Result<(), String> {
     }
 }
 
-/// What was expected in place of a wrong name of a user, a group or a host.
+/// The expected form of an invalid user, group or host name.
 fn expected_name(word: &str) -> Option<&'static str> {
     let is_quoted = word.len() > 2 && word.starts_with('"') && word.ends_with('"') && word.matches('"').count() == 2;
     if !is_quoted && word.contains('"') {

@@ -16,7 +16,7 @@ use vmbake_common::hint::Hint;
 use names::{Kind, alias, specifiers};
 use syntax::{assignments, plain_words, quoted_words};
 
-/// What is wrong with a line.
+/// The error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct InstallFault {

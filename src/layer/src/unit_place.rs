@@ -30,7 +30,7 @@ pub struct UnitPlace<'a> {
     pub role: UnitRole,
 }
 
-/// What it is.
+/// Type of the path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum UnitRole {
     /// A unit, or another name of one.
@@ -41,7 +41,7 @@ pub enum UnitRole {
     Wanted,
 }
 
-/// What a path in a directory of units is. A directory itself is nothing.
+/// Classifies a path in a unit directory; `None` for the directory itself.
 pub fn unit_place(path: &str) -> Option<UnitPlace<'_>> {
     let (dir, rest) = UNIT_SCOPES.iter().copied().flatten().find_map(|dir| {
         let rest = path.strip_prefix(dir)?.strip_prefix('/')?;

@@ -83,7 +83,7 @@ pub(super) fn package(name: &str) -> Option<String> {
     })
 }
 
-/// What the version of a package must look like (deb-version(7)), with `*` for any characters.
+/// Checks a package version (deb-version(7)), in which `*` matches any characters.
 pub(super) fn version(pattern: &str) -> Option<String> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+-~:*".contains(&byte);
     let valid = !pattern.is_empty() && pattern.bytes().all(known);

@@ -57,11 +57,11 @@ impl ArtifactType {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
-    /// Its file type.
+    /// File type.
     #[serde(rename = "type")]
     pub kind: ArtifactType,
     pub version: VersionSource,
-    /// Its URL; absent for packages of an archive, whose index has it.
+    /// URL; absent for packages of an archive, whose index contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<Template>,
     /// URL of a checksum file that lists it.

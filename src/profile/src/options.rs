@@ -190,7 +190,7 @@ fn is_file(name: &str) -> bool {
     matches!(name, "api-server-token" | "bootstrap-kubeconfig" | "host-ca-bundle" | "kubernetes-ca-bundle")
 }
 
-/// What stands between commas.
+/// The parts between commas.
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

@@ -399,7 +399,7 @@ fn assignment_prefix(text: &[u8]) -> usize {
     if crate::variables::divide_reference(name).is_some() { equals + 1 } else { 0 }
 }
 
-/// Where a tilde stands for a home directory.
+/// Positions where a tilde means a home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tilde {
     None,

@@ -13,7 +13,7 @@ pub enum Errno {
     Enoent,
     /// A path leads through something that is not a directory.
     Enotdir,
-    /// A directory stands where a file is needed.
+    /// A directory is in place of a file.
     Eisdir,
     /// Something is there already.
     Eexist,

@@ -60,7 +60,7 @@ pub use limits::Limits;
 pub use run::{Event, Finished, Host, Script, Settings, parses, run};
 pub use tree::TreeFiles;
 
-/// Whether a text fits a pattern of fnmatch(3) without flags: `*` stands for any bytes, slashes and leading dots too.
+/// Whether a text matches a pattern of fnmatch(3) without flags: `*` matches any bytes, also slashes and leading dots.
 pub fn fnmatch(pattern: &[u8], text: &[u8]) -> bool {
     expand::literal_pattern(pattern).matches(text)
 }

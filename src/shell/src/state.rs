@@ -80,7 +80,7 @@ pub(crate) struct Flags {
     pub(crate) functrace: bool,
 }
 
-/// Where `getopts` stands in one argument.
+/// Position of `getopts` in an argument.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Getopts {
     pub(crate) index: usize,

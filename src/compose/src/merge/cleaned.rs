@@ -93,7 +93,7 @@ pub(super) fn archives(artifacts: &[StagedArtifact]) -> Vec<String> {
     archives.map(|artifact| artifact.name.clone()).collect()
 }
 
-/// The paths that `hygiene` leaves, without links: those that layers list in `keep`.
+/// The paths that `hygiene` keeps, without links: those that layers list in `keep`.
 pub(super) fn kept<'a>(target: &Target, paths: impl Iterator<Item = &'a String>) -> Result<Vec<Vec<u8>>, MergeError> {
     let real = |path: &String| target.wrap(target.tree.real_path(path.as_bytes(), false)).transpose();
     paths.filter_map(real).map(|found| found.map(|(path, _)| path)).collect()

@@ -23,7 +23,7 @@ const NEW: &str = "newconffile";
 /// What becomes of the package's version of a conffile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// It takes the place of what is there.
+    /// Replaces the existing file.
     Install,
     /// It goes: what is there stays.
     Keep,

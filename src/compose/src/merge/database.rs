@@ -12,7 +12,7 @@ use super::{DatabaseFault, MergeError, SatisfiedPackage, deferred, present, rela
 use crate::stage::StagedArtifact;
 use vmbake_layer::Layer;
 
-/// dpkg's knowledge of the tree, and what the installed packages leave to do.
+/// dpkg's database of the tree, and the pending work of installed packages.
 #[derive(Debug)]
 pub(super) struct Database {
     /// The image's architecture, by Debian's name.

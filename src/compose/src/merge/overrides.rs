@@ -50,7 +50,7 @@ impl Overrides {
         self.diversions.get(path).map(|found| found.package.as_deref().unwrap_or_default())
     }
 
-    /// The path whose files are diverted to this one: no package may bring it.
+    /// The path whose files are diverted to this one; no package may contain it.
     pub(super) fn diverted_from(&self, path: &str) -> Option<&str> {
         self.diversions.iter().find(|(_, found)| found.to == path).map(|(from, _)| from.as_str())
     }
@@ -142,7 +142,7 @@ fn diversions(target: &Target) -> Result<BTreeMap<String, Diversion>, MergeError
     Ok(diversions)
 }
 
-/// `user group mode path` on each line; the names are looked up when a package brings the path.
+/// `user group mode path` on each line; the names are resolved when a package contains the path.
 fn stats(target: &Target) -> Result<BTreeMap<String, Stat>, MergeError> {
     let mut stats = BTreeMap::new();
     for line in target.text_or_empty(OVERRIDES)?.lines().filter(|line| !line.is_empty()) {

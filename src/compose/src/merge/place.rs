@@ -38,7 +38,7 @@ pub(super) struct Target {
     pub(super) granters: RefCell<BTreeMap<Vec<u8>, Origin>>,
     /// What the layers that are named here may change.
     pub(super) grants: BTreeMap<String, LayerGrants>,
-    /// What `remove` leaves, by paths without links.
+    /// Paths that `remove` keeps, without links.
     pub(super) kept: BTreeSet<Vec<u8>>,
     pub(super) base_accounts: BaseAccounts,
     /// Mount points of the base's fstab(5).
@@ -232,7 +232,7 @@ impl Target {
         self.place(path.as_bytes(), meta, Kind::Symlink(target.as_bytes().to_vec())).map(|_| ())
     }
 
-    /// Fails when another artifact wrote `path`, or when something of another kind stands there.
+    /// Fails if another artifact wrote `path`, or if the existing node has another type.
     fn claim(&self, path: &[u8], wanted: &'static str) -> Result<(), MergeError> {
         let found = self.wrap(self.tree.find(path))?;
         let Some(id) = found else { return Ok(()) };

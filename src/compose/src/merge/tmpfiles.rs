@@ -14,7 +14,7 @@ use vmbake_common::paths::is_at_or_below;
 /// File systems of the machine alone.
 const VOLATILE: [&str; 4] = ["/run", "/proc", "/sys", "/dev"];
 
-/// What systemd-tmpfiles ends with where a line is wrong, and where something else stands in the way.
+/// Exit statuses of systemd-tmpfiles for an invalid line, and for a path that it cannot create.
 const DATA_ERROR: u8 = 65;
 const CANNOT_CREATE: u8 = 73;
 
@@ -303,7 +303,7 @@ impl Item {
         target.set_mode(path, &meta)
     }
 
-    /// The paths that a pattern with `*` in its last component stands for.
+    /// The paths that match a pattern with `*` in its last component.
     fn found(&self, target: &Target) -> Result<Vec<String>, MergeError> {
         let (dir, last) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         if !last.contains('*') {

@@ -47,7 +47,7 @@ impl BundleLayers {
     }
 }
 
-/// Fails if a layer with grants concerns units that its bundle does not bring, in the finished tree or on the first boot.
+/// Fails if a layer with grants affects units outside its bundle, in the finished tree or on the first boot.
 pub(super) fn check(target: &Target, layers: &[Layer], bundles: &BundleLayers) -> Result<(), MergeError> {
     for (layer, grants) in &target.grants {
         let is_same = |other: &str| bundles.is_same(layer, other);
@@ -134,7 +134,7 @@ impl<'a> Units<'a> {
         self.others.contains(unit) || self.others.contains(&unit_file(unit))
     }
 
-    /// Whether the bundle brings a unit, and it alone.
+    /// Whether a unit is only in the bundle.
     fn is_own(&self, unit: &str) -> bool {
         !self.is_foreign(unit) && (self.own.contains(unit) || self.own.contains(&unit_file(unit)))
     }

@@ -73,7 +73,7 @@ impl Old {
         self.conffiles.get(path).or_else(|| same().map(|(_, digest)| digest)).map(String::as_str)
     }
 
-    /// Removes its files where the new version has directories: dpkg lets a directory take the place of such a file.
+    /// Removes its files where the new version has directories: dpkg replaces such a file with a directory.
     pub(super) fn make_way(&self, target: &mut Target, placed: &[Placed]) -> Result<(), MergeError> {
         let own: BTreeSet<&[u8]> = self.list.iter().map(Vec::as_slice).collect();
         for placed in placed.iter().filter(|placed| matches!(placed.entry.kind, MemberKind::Directory)) {

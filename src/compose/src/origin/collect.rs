@@ -63,7 +63,7 @@ pub struct Ingredients {
 }
 
 impl Ingredients {
-    /// Notes what `manifest` pins, what `staged` brings and what `base` has.
+    /// Records the pins of `manifest`, the paths of `staged` and the properties of `base`.
     pub fn note(manifest: &Manifest, staged: &Staged, base: &Tree) -> Result<Self, OriginError> {
         let pinned = manifest.content().os.image.as_ref().map(|image| BaseImage {
             version: image.version.clone(),

@@ -15,7 +15,7 @@ use vmbake_common::digest::Digest;
 /// The form that is written and read.
 const FORMAT: u32 = 1;
 
-/// Largest record that is read, in bytes: some 60 for each path that a layer brings.
+/// Maximum size of a record in bytes: about 60 for each path of a layer.
 pub const MAX_LEN: u64 = 32 << 20;
 
 /// Why a record cannot be used.

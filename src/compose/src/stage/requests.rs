@@ -19,7 +19,7 @@ pub(super) fn check_bases(layers: &[Layer], content: &Content) -> Result<(), Sta
     Ok(())
 }
 
-/// Fails unless the packages of the manifest were chosen for what the layers ask for.
+/// Fails unless the packages of the manifest were resolved for the requests of the layers.
 pub(super) fn check_packages(layers: &[Layer], content: &Content) -> Result<(), StageError> {
     let mut known = content.closure.iter().flat_map(|closure| closure.layers.keys());
     if let Some(layer) = known.find(|name| !layers.iter().any(|layer| layer.schema.name == **name)) {
@@ -36,7 +36,7 @@ pub(super) fn check_packages(layers: &[Layer], content: &Content) -> Result<(), 
     }
 }
 
-/// Fails unless the downloads and container images of the manifest are those that the layers ask for.
+/// Fails unless the manifest pins the downloads and container images that the layers request.
 pub(super) fn check_upstreams(layers: &[Layer], content: &Content) -> Result<(), StageError> {
     let mut known = content.requests.keys();
     if let Some(layer) = known.find(|name| !layers.iter().any(|layer| layer.schema.name == **name)) {

@@ -70,7 +70,7 @@ fn digests(bundle: &BundleContents, found: &mut BTreeSet<String>) {
     }
 }
 
-/// An effect that the document does not ask for.
+/// An effect that the document does not request.
 fn asked(bundle: &BundleContents, effect: &Effect, found: &mut BTreeSet<String>) {
     let Effect { kind, value, layer, key, .. } = effect;
     let list = kind.asked_by();
@@ -247,7 +247,7 @@ fn groups(bundle: &BundleContents, schema: &Schema, say: &mut impl FnMut(String)
     }
 }
 
-/// Files by which systemd creates paths and accounts at boot that the document does not ask for.
+/// Files from which systemd creates paths and accounts at boot that the document does not request.
 fn boot_configs(bundle: &BundleContents, own: &[Effect], layer: &Layer, say: &mut impl FnMut(String)) {
     let asks = &bundle.document.asks;
     let accounts: BTreeSet<&str> = bundle.own.iter().flat_map(|layer| layer.schema.accounts()).collect();

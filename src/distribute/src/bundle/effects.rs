@@ -187,7 +187,7 @@ impl Collected {
         }
     }
 
-    /// A change of whatever a path with wildcards stands for.
+    /// A change of all paths that match a pattern.
     fn matching(&mut self, key: &'static str, pattern: &str) {
         self.add(EffectKind::Change, key, parent_of_pattern(pattern));
         if let Some(effect) = self.effects.last_mut().filter(|_| pattern.contains('*')) {

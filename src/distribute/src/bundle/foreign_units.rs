@@ -64,7 +64,7 @@ pub(super) fn foreign_units(bundle: &BundleContents, own: &[Effect], layer: &Lay
 struct Scope {
     dirs: &'static [&'static str],
     units: BTreeSet<String>,
-    /// Whether an archive may bring more.
+    /// Whether an archive may contain more units.
     is_open: bool,
 }
 
@@ -86,7 +86,7 @@ impl Scope {
     }
 }
 
-/// Whether the bundle brings what is at a path, or an archive of it may.
+/// Whether the bundle contains a path, or one of its archives may.
 fn is_brought(own: &[Effect], path: &str) -> bool {
     own.iter().any(|effect| match effect.kind {
         EffectKind::Write => effect.value == path,

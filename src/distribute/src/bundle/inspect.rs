@@ -15,7 +15,7 @@ use vmbake_common::progress::human_bytes;
 /// What there is to know of a bundle.
 #[derive(Clone, Debug, Serialize)]
 pub struct BundleSummary {
-    /// What it says of itself.
+    /// Its document.
     #[serde(flatten)]
     pub document: BundleDocument,
     /// Digest of its index, if it is packed.

@@ -62,7 +62,7 @@ pub struct TakenFrom {
 /// What may change in a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockRules {
-    /// Whether another version may take the place of the locked one.
+    /// Whether another version may replace the locked one.
     pub upgrade: bool,
     /// Whether that may be a lower one.
     pub downgrade: bool,

@@ -44,7 +44,7 @@ pub struct PackedContents {
     pub place: BundlePlace,
     /// Digest of its index, which leads to all that is in it.
     pub digest: Digest,
-    /// What it says and does.
+    /// Its document and layers.
     pub contents: BundleContents,
     /// Its artifacts and the documents of proofs, by digest.
     pub blobs: BTreeMap<Digest, Descriptor>,

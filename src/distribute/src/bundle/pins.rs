@@ -57,7 +57,7 @@ pub struct PinTools<'a> {
     pub refresh: bool,
 }
 
-/// Pins all artifacts of the bundle in `folder`, and brings them into the store.
+/// Pins all artifacts of the bundle in `folder`, and downloads them into the store.
 pub fn pin(
     folder: &Path,
     contents: &BundleContents,

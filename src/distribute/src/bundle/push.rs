@@ -32,7 +32,7 @@ pub struct BundlePushReport {
     pub signatures: u64,
 }
 
-/// Pushes a bundle. A tag that stands for something else is only moved with `force`.
+/// Pushes a bundle. A tag that refers to something else is moved only with `force`.
 pub fn push(
     packed: &PackedContents,
     repository: &Repository,

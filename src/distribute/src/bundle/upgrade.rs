@@ -32,7 +32,7 @@ pub struct BundleUpgrade {
     pub variables: VariableChanges,
     /// What a machine keeps.
     pub state: StateChanges,
-    /// What it asks for, each with its key.
+    /// Requested permissions, each with its key.
     pub asks: NameChanges,
 }
 

@@ -90,7 +90,7 @@ pub fn is_below(path: &str, parent: &str) -> bool {
     parent == "/" || is_at_or_below(path, parent)
 }
 
-/// A path as Debian has it: without the links that stand for directories of /usr and /run.
+/// A path without Debian's links to directories of /usr and /run.
 pub(super) fn real(path: &str) -> String {
     for (link, target) in LINKED {
         if let Some(rest) = path.strip_prefix(link).filter(|_| is_at_or_below(path, link)) {

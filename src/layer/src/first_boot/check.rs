@@ -12,7 +12,7 @@ use crate::{Install, Layer, child, validate};
 /// Something wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanFault {
-    /// Where it stands.
+    /// Position of the fault.
     pub source: PlanSource,
     /// Whether it is only a warning.
     pub warning: bool,
@@ -38,13 +38,13 @@ pub trait Surroundings {
     /// What is wrong with a unit that is to be enabled; a warning where the rest of the image may set it right.
     fn unit(&self, unit: &str) -> Option<Diagnostic>;
 
-    /// What is wrong with a program that is to run, and that a layer should bring if `of_layer` says so.
+    /// The error in a program to run, which must be from a layer if `of_layer` is set.
     fn program(&self, path: &str, of_layer: bool) -> Option<Diagnostic>;
 
     /// What is wrong where something should be.
     fn missing(&self, path: &str) -> Option<Diagnostic>;
 
-    /// What stands in the way of a file that is to be written, or of a directory that is to be made.
+    /// What conflicts with a file to write or a directory to create.
     fn unreachable(&self, path: &str, directory: bool) -> Option<Diagnostic>;
 }
 

@@ -7,7 +7,7 @@ use crate::findings::Found;
 use crate::{Install, Layer, validate};
 use vmbake_common::paths::is_at_or_below;
 
-/// Where systemd looks for units that layers bring.
+/// Directories of units that layers may add.
 const UNIT_DIRS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
 
 /// What a layer's part of the plan adds to what is wrong. With `accounts` off, accounts are left to the files of the image.

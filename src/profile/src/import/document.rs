@@ -357,7 +357,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether machines are told anything.
+    /// Whether machines have settings.
     fn has_settings(&self) -> bool {
         self.parts.has_name || !self.boot.is_empty()
     }

@@ -135,7 +135,7 @@ pub(super) struct Machine<'a> {
     pub(super) entries: BTreeSet<String>,
     /// Units that run now.
     running: Vec<String>,
-    /// What the command that runs now comes to.
+    /// The result of the running command.
     current: Option<(StatementClass, String)>,
     by_sudo: Option<(StatementClass, String)>,
     sleeps: BTreeMap<(String, u32), u32>,
@@ -184,7 +184,7 @@ impl<'a> Machine<'a> {
         vmbake_shell::run(&script, &mut host, &settings).map(|done| (done.status, done.stderr))
     }
 
-    /// Notes what the running command comes to.
+    /// Records the result of the running command.
     fn note(&mut self, class: StatementClass, reason: impl Into<String>) -> Outcome {
         self.current = Some((class, reason.into()));
         Outcome::Status(0)

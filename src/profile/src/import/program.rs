@@ -13,7 +13,7 @@ pub(super) struct File {
     pub(super) text: String,
 }
 
-/// What cloud-init is told to run, with a name for messages.
+/// A script that cloud-init runs, with a name for messages.
 #[derive(Clone, Debug)]
 pub(super) struct Commands {
     pub(super) name: &'static str,

@@ -12,9 +12,9 @@ use super::error::CommandLocation;
 pub enum StatementClass {
     /// In the image.
     Baked,
-    /// The first boot brings it about.
+    /// Runs on the first boot.
     FirstBoot,
-    /// User data brings it about.
+    /// Replaced by user data.
     UserData,
     /// Nowhere.
     Dropped,

@@ -58,7 +58,7 @@ impl RuntimeValue {
         RUNTIME.iter().find(|value| value.variable == variable)
     }
 
-    /// What stands for it in texts.
+    /// Its marker in texts.
     pub(super) fn mark(&self) -> String {
         format!("{OPEN}{}{CLOSE}", self.variable)
     }
@@ -116,7 +116,7 @@ pub(super) fn unknown_text(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
 }
 
-/// What stands for the name of a machine.
+/// The marker of the machine's name.
 pub(super) fn machine_name() -> String {
     unknown_text("INSTANCE_ID")
 }
@@ -141,7 +141,7 @@ pub(super) fn has_private_use(text: &str) -> bool {
     text.contains(|char| ('\u{e000}'..='\u{e00f}').contains(&char))
 }
 
-/// A text for people: marks as what stands for them on a machine.
+/// Text for messages: markers become `{{ NAME }}`.
 pub(super) fn legible(text: &str) -> String {
     let text = text.replace(OPEN, "{{ ").replace(CLOSE, " }}");
     text.replace(TOKEN.0, "{{ fetched ").replace("~\u{e003}", TOKEN.1).replace(TOKEN.1, " }}")

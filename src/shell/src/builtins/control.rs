@@ -78,7 +78,7 @@ pub(super) fn eval(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run
     result
 }
 
-/// `exec`: its redirections stay; a command takes the place of the shell.
+/// `exec`: its redirections stay; a command replaces the shell.
 pub(super) fn exec(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     if args.is_empty() {
         return Ok(0);

@@ -11,7 +11,7 @@ const RESERVED: [&[u8]; 16] = [
     b"until", b"while",
 ];
 
-/// What a name stands for.
+/// The meaning of a command name.
 enum Meaning {
     Reserved,
     Function,

@@ -31,7 +31,7 @@ const RESERVED: [&[u8]; 22] = [
     b"}",
 ];
 
-/// What a name stands for.
+/// The meaning of a command name.
 enum Meaning {
     Keyword,
     Function,

@@ -7,7 +7,7 @@ use crate::eval::Run;
 use crate::files::{Errno, Follow, Node};
 use crate::shell::Shell;
 
-/// User and group; `None` leaves it.
+/// User and group; `None` keeps it.
 pub(super) type Owner = (Option<u32>, Option<u32>);
 
 const OPTIONS: Accepted = Accepted {

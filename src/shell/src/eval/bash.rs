@@ -10,7 +10,7 @@ use crate::shell::Shell;
 use crate::state::Frame;
 use crate::syntax::{Assigned, Assignment, Node, Simple};
 
-/// What a name stands for.
+/// The meaning of a command name.
 enum Found {
     Nothing,
     Function(Rc<Node>),

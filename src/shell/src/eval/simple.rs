@@ -8,7 +8,7 @@ use crate::run::Event;
 use crate::shell::{PATH, Shell};
 use crate::syntax::{Assigned, Assignment, Node, Part, Simple, Subscript, Word, is_declaring};
 
-/// What a name stands for.
+/// The meaning of a command name.
 enum Found {
     Nothing,
     Function(Rc<Node>),

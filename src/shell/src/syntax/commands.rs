@@ -15,7 +15,7 @@ const BEFORE_COMMANDS: [&[u8]; 9] = [b"!", b"{", b"if", b"then", b"else", b"elif
 /// Builtins of bash whose operands may be assignments.
 const DECLARING: [&[u8]; 6] = [b"declare", b"export", b"local", b"readonly", b"typeset", b"alias"];
 
-/// Parses commands from where its reader stands.
+/// Parses commands from the position of the reader.
 pub(crate) struct Parser<'p, 's> {
     pub(super) reader: &'p mut Reader<'s>,
     peeked: Option<Token>,

@@ -154,12 +154,12 @@ impl<'s> Reader<'s> {
         Self { extglob: self.extglob, ..Self::new(source, line, self.depth, self.language) }
     }
 
-    /// The next byte as it stands there.
+    /// The next byte, unchanged.
     pub(crate) fn raw(&self) -> Option<u8> {
         self.source.get(self.at).copied()
     }
 
-    /// Takes the next byte as it stands there.
+    /// Takes the next byte, unchanged.
     pub(crate) fn take_raw(&mut self) -> Option<u8> {
         let byte = self.raw()?;
         self.at += 1;

@@ -30,7 +30,7 @@ fn quotes_expansion(part: &Part) -> bool {
     matches!(part, Part::DoubleQuoted(inner) if !inner.iter().all(is_text))
 }
 
-/// Whether a byte may stand in a name, at its beginning or later.
+/// Whether a byte is allowed in a name, at its start or later.
 pub(crate) fn is_name_byte(byte: u8, first: bool) -> bool {
     byte == b'_' || byte.is_ascii_alphabetic() || (!first && byte.is_ascii_digit())
 }

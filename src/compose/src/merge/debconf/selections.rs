@@ -172,7 +172,7 @@ fn set(
     Ok(())
 }
 
-/// What debconf itself writes into the database, until the package brings its own text.
+/// The placeholder that debconf writes into the database until the package is configured.
 const DUMMY: &[u8] =
     b"This is a fake template used to pre-seed the debconf database. If you are seeing this, something is \
     probably wrong.";

@@ -130,7 +130,7 @@ fn cut(text: &str) -> String {
     if line.chars().count() <= SHOWN { line } else { line.chars().take(SHOWN).chain("...".chars()).collect() }
 }
 
-/// Words that stand before a command: keywords, and assignments for it alone.
+/// Words before a command: keywords, and its assignments.
 fn is_leading(word: &str) -> bool {
     let keywords = ["if", "then", "else", "elif", "while", "until", "do", "!", "{", "exec", "env", "command"];
     keywords.contains(&word) || assignment(word).is_some()

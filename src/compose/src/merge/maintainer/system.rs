@@ -9,7 +9,7 @@ use crate::merge::database::Database;
 use crate::merge::debconf::Conversation;
 use crate::merge::place::Target;
 
-/// What a command leaves: how it ended, or why the bake stops.
+/// Result of a command: its exit status, or why the bake stops.
 pub(super) type Done = Result<Outcome, MergeError>;
 
 /// A command of Debian.

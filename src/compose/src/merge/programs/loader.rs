@@ -23,7 +23,7 @@ pub(super) struct Loader<'a> {
     objects: BTreeMap<InodeId, Option<Rc<Elf>>>,
     /// What any program has loaded.
     loaded: BTreeSet<InodeId>,
-    /// The names of all libraries that layers bring.
+    /// The names of all libraries of layers.
     brought: BTreeSet<Vec<u8>>,
 }
 

@@ -100,7 +100,7 @@ fn inputs(target: &Target) -> BTreeMap<Vec<u8>, Map> {
     found
 }
 
-/// Fails if update-ca-certificates would leave a file out, or make a bundle of it that cannot be read.
+/// Fails if update-ca-certificates would skip a file, or write an unreadable bundle.
 pub(super) fn check(target: &Target, path: &str, layer: &str) -> Result<(), MergeError> {
     let Ok(content) = target.tree.read(path.as_bytes(), MAX_TEXT) else { return Ok(()) };
     match unprocessed(path, &content) {
@@ -109,7 +109,7 @@ pub(super) fn check(target: &Target, path: &str, layer: &str) -> Result<(), Merg
     }
 }
 
-/// Sets off the script that brings certificates into the bundle and links them.
+/// Runs the script that adds certificates to the bundle and links them.
 pub(super) fn update(
     target: &mut Target,
     packages: &mut Database,

@@ -139,7 +139,7 @@ pub(in crate::merge) fn unmask(target: &mut Target, scope: Scope, unit: &str) ->
     if is_masked(target, &path) { remove(target, &path) } else { Ok(()) }
 }
 
-/// Removes something, and the directory that it leaves empty.
+/// Removes a path, and its directory if that becomes empty.
 fn remove(target: &mut Target, path: &str) -> Result<(), MergeError> {
     if !is_there(target, path) {
         return Ok(());

@@ -121,7 +121,7 @@ pub(in crate::merge) fn preset(
     disable(target, scope, unit).map(Ok)
 }
 
-/// Masks a unit, unless a file of an administrator stands there.
+/// Masks a unit, unless the administrator has a file there.
 pub(in crate::merge) fn mask(target: &mut Target, scope: Scope, unit: &str) -> Result<Result<(), String>, MergeError> {
     let path = format!("{}/{unit}", scope.etc());
     if target.wrap(target.tree.find(path.as_bytes()))?.is_some() && !is_masked(target, &path) {

@@ -65,7 +65,7 @@ impl Machine<'_> {
         self.dropped("the image already contains its result")
     }
 
-    /// What a script comes to that another one runs.
+    /// The result of a script that another one runs.
     pub(super) fn nested(&mut self, name: &str, ran: Ran) -> Outcome {
         match ran {
             Ok((0, _)) => Outcome::Status(0),

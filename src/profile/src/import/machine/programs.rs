@@ -14,7 +14,7 @@ const COMPILED: [&str; 10] =
 const MAX_SLEEPS: u32 = 3;
 
 impl Machine<'_> {
-    /// What a program comes to; none if it is not known here.
+    /// The result of a program; `None` if it is unknown.
     pub(super) fn known(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
         let name = String::from_utf8_lossy(call.base_name()).into_owned();
         Some(match name.as_str() {

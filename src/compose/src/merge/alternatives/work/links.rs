@@ -55,7 +55,7 @@ impl Work<'_> {
             })
     }
 
-    /// Whether a file stands where a link would be, and stays.
+    /// Whether a file is at the path of a link, and is kept.
     fn is_kept(&self, link: &str) -> bool {
         let found = self.target.tree.find(link.as_bytes()).ok().flatten().map(|id| &self.target.tree.inode(id).kind);
         !self.force && found.is_some_and(|kind| !matches!(kind, Kind::Symlink(_)))

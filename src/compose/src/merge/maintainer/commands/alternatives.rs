@@ -29,7 +29,7 @@ pub(super) fn find(name: &str) -> Option<Command> {
     (name == PROGRAM).then_some(update_alternatives as Command)
 }
 
-/// What a call asks for.
+/// A parsed call.
 #[derive(Default)]
 struct Request {
     action: &'static str,

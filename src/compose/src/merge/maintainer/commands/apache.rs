@@ -264,7 +264,7 @@ impl Switch<'_, '_> {
         Ok(values.next().unwrap_or_default().split_whitespace().map(str::to_owned).collect())
     }
 
-    /// How a link stands; one that leads nowhere is removed.
+    /// State of a link; a broken one is removed.
     fn link(&mut self, name: &str, suffix: &str) -> Result<Link, Fault> {
         let (link, target) = (self.enabled(name, suffix), self.available(name, suffix));
         let Ok(own) = self.call.files.lookup(link.as_bytes(), Follow::No) else { return Ok(Link::Missing) };

@@ -9,7 +9,7 @@ use vmbake_manifest::relation;
 
 const PROGRAM: &str = "dpkg";
 
-/// What `--assert-…` can ask for.
+/// Features of `--assert-…`.
 const FEATURES: [&str; 8] = [
     "support-predepends",
     "working-epoch",

@@ -19,7 +19,7 @@ pub(super) struct Format(Vec<Part>);
 const WIDEST: i32 = 10_000;
 
 impl Format {
-    /// What stands for packages without a format.
+    /// Default format of packages.
     pub(super) fn plain() -> Self {
         let field = |name: &str| Part::Field(name.to_owned(), 0);
         let text = |text: &str| Part::Text(text.to_owned());

@@ -36,7 +36,7 @@ impl<'a> PackagePattern<'a> {
     }
 }
 
-/// What dpkg knows of one package.
+/// A package in dpkg's database.
 pub(super) struct Package<'a> {
     /// What others speak of has a name and nothing else.
     known: Result<(&'a Control, &'a str), String>,
