@@ -57,11 +57,29 @@ impl Format {
         }
     }
 
-    /// The format of an image by the extension of its file name.
-    pub fn of_file_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|format| name.rsplit_once('.').is_some_and(|(_, extension)| extension == format.name()))
+    /// Names of image files, for messages.
+    pub const FILE_NAMES: &str = "NAME.raw or NAME.qcow2";
+
+    /// The use of the format, for help texts.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Raw => "Uncompressed, sparse",
+            Self::Qcow2 => "Compressed, for QEMU, OpenStack, Proxmox",
+        }
+    }
+
+    /// Whether the header of an image can name other files with parts of its disk.
+    pub fn can_have_backing(self) -> bool {
+        match self {
+            Self::Raw => false,
+            Self::Qcow2 => true,
+        }
+    }
+
+    /// The image name in the file name of an image, and the format.
+    pub fn split_file_name(file: &str) -> Option<(&str, Self)> {
+        let (name, extension) = file.rsplit_once('.')?;
+        Some((name, extension.parse().ok()?))
     }
 }
 
@@ -225,9 +243,11 @@ mod tests {
 
     #[test]
     fn format_names_are_read_back() {
-        for format in [Format::Raw, Format::Qcow2] {
+        for format in Format::ALL {
             assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
+            assert_eq!(Format::split_file_name(&format!("a.b.{format}")), Some(("a.b", format)));
         }
+        assert_eq!(Format::split_file_name("raw"), None);
         assert!("vmdk".parse::<Format>().is_err());
     }
 }

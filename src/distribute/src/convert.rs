@@ -51,13 +51,33 @@ pub enum ConvertedFormat {
     Vhd,
 }
 
+impl ConvertedFormat {
+    /// Every format.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::Gce, Self::Vhd].into_iter().chain(Format::ALL.map(Self::Disk))
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disk(format) => format.name(),
+            Self::Gce => "gce",
+            Self::Vhd => "vhd",
+        }
+    }
+
+    /// The use of the format, for help texts.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Disk(format) => format.purpose(),
+            Self::Gce => "For Google Compute Engine: disk.raw in a sparse tar archive, compressed with gzip",
+            Self::Vhd => "For Azure: fixed-size VHD",
+        }
+    }
+}
+
 impl fmt::Display for ConvertedFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Disk(format) => format.fmt(f),
-            Self::Gce => f.write_str("gce"),
-            Self::Vhd => f.write_str("vhd"),
-        }
+        f.write_str(self.name())
     }
 }
 

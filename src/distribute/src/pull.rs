@@ -106,7 +106,7 @@ pub fn pull(request: &PullRequest<'_>) -> Result<PullReport, PullError> {
     let digest = digest.to_string();
     let report = PullReport { digest, signed_by, version, image: image.clone(), ..PullReport::default() };
     match (wanted.config.format, wanted.layers.first()) {
-        (Format::Qcow2, Some(layer)) => {
+        (format, Some(layer)) if format != Format::Raw => {
             let (pending, report) = transfer::whole(request, layer, &image, report)?;
             let files = write_all(request, &sidecars)?;
             pending.publish()?;

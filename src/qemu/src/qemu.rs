@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;
 use vmbake_disk::disk::Arch;
-use vmbake_disk::image::Format;
 
 use super::accel::Chosen;
 use super::check::{CheckOptions, Line, PORT};
@@ -205,14 +204,15 @@ impl VirtualMachine {
         // Data need not survive a crash of the host; crashes and flushes of the guest are honored in any case.
         let cache = json!({ "no-flush": !disk.kept });
         let file = json!({ "driver": "file", "filename": image, "read-only": true });
+        let mut backing = json!({ "driver": guest.format.name(), "read-only": true, "file": file });
+        if guest.format.can_have_backing() {
+            // QEMU opens no other file, even if the image's header changes in the meantime.
+            backing["backing"] = serde_json::Value::Null;
+        }
         self.block(&json!({
             "node-name": "disk", "driver": "qcow2", "discard": "unmap", "cache": cache,
             "file": { "driver": "file", "filename": overlay, "discard": "unmap", "cache": cache },
-            "backing": match guest.format {
-                Format::Raw => json!({ "driver": "raw", "read-only": true, "file": file }),
-                // QEMU opens no other file, even if the image's header changes in the meantime.
-                Format::Qcow2 => json!({ "driver": "qcow2", "read-only": true, "file": file, "backing": null }),
-            },
+            "backing": backing,
         }));
         self.block(&json!({
             "node-name": "seed", "driver": "raw", "read-only": true,

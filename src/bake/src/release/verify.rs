@@ -25,6 +25,7 @@ use crate::incremental::checksums::Checksum;
 use crate::incremental::published::Sidecar;
 use crate::release::policy::ReleasePolicy;
 use crate::release::sums::{Sums, SumsKind, read_sums};
+use vmbake_disk::image::Format;
 use vmbake_pin::anchors::Anchors;
 use vmbake_pin::sources::Sources;
 use vmbake_proof::sigstore::SigstoreRoot;
@@ -127,5 +128,5 @@ pub fn belongs(file: &str, name: &str) -> bool {
 
 /// The image name in the file name of an image.
 pub fn image_name(file: &str) -> Option<&str> {
-    file.strip_suffix(".raw").or_else(|| file.strip_suffix(".qcow2"))
+    Format::split_file_name(file).map(|(name, _)| name)
 }

@@ -67,7 +67,7 @@ pub enum PullError {
         there: String,
     },
     #[error("{digest}: layer {layer} has media type {found:?}, expected {expected}")]
-    Layer { digest: Box<Digest>, layer: usize, found: String, expected: &'static str },
+    Layer { digest: Box<Digest>, layer: usize, found: String, expected: String },
     #[error("{digest}: chunk {chunk} is not a zstd frame with {len} bytes of content {expected}")]
     Chunk {
         digest: Box<Digest>,

@@ -10,7 +10,7 @@ use super::PullRequest;
 use super::error::PullError;
 use crate::release::chunks::chunk_len;
 use crate::release::config::DiskConfig;
-use crate::release::document::{ArtifactManifest, CHUNK, DISK, DISK_CONFIG, DISK_TYPE, QCOW2, ReleaseIndex};
+use crate::release::document::{ArtifactManifest, DISK, DISK_CONFIG, DISK_TYPE, ReleaseIndex, media_type};
 use vmbake_disk::image::Format;
 
 /// Maximum length of an image name.
@@ -81,7 +81,7 @@ impl WantedImage {
     fn check_layers(&self, digest: &Digest) -> Result<(), PullError> {
         let invalid = |reason: String| PullError::Invalid { digest: Box::new(*digest), reason };
         let DiskConfig { size, chunk_size, chunks, checksum, format, .. } = &self.config;
-        let expected = if *format == Format::Raw { CHUNK } else { QCOW2 };
+        let expected = media_type(*format);
         let other = self.layers.iter().position(|layer| layer.media_type.to_string() != expected);
         if let Some((layer, found)) = other.and_then(|layer| Some((layer, self.layers.get(layer)?))) {
             let found = found.media_type.to_string();
@@ -105,7 +105,7 @@ impl WantedImage {
                     None => Ok(()),
                 }
             }
-            (Format::Qcow2, Checksum::Bytes(whole)) => match &self.layers[..] {
+            (format, Checksum::Bytes(whole)) if *format != Format::Raw => match &self.layers[..] {
                 [layer] if layer.digest == *whole && layer.size == *size => Ok(()),
                 _ => Err(invalid("expected the single layer that its config describes".to_owned())),
             },
@@ -131,9 +131,9 @@ fn choose(request: &PullRequest<'_>, index: &ReleaseIndex) -> Result<Descriptor,
     let only = if arches.len() == 1 { arches.first().copied() } else { None };
     let arch = request.arch.or(only).unwrap_or(HOST_ARCH);
     let of_arch = || disks().filter(|entry| entry.platform() == Some(("linux", arch)));
-    let has_raw = of_arch().any(|entry| disk_type(entry) == Some(Format::Raw.name()));
-    let usual = if has_raw { Format::Raw } else { Format::Qcow2 };
-    let format = request.format.unwrap_or(usual);
+    let has = |format: &Format| of_arch().any(|entry| disk_type(entry) == Some(format.name()));
+    let first = || Format::ALL.into_iter().find(has);
+    let format = request.format.or_else(first).unwrap_or(Format::Qcow2);
     let fitting: Vec<&Descriptor> = of_arch().filter(|entry| disk_type(entry) == Some(format.name())).collect();
     match fitting[..] {
         [entry] => Ok(entry.clone()),

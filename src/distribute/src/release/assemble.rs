@@ -24,8 +24,8 @@ use super::binding::ReleaseBinding;
 use super::chunks::{Frame, chunk_len, frame, is_hole, zeros};
 use super::config::DiskConfig;
 use super::document::{
-    ArtifactManifest, CHUNK, CREATED, DISK, DISK_CONFIG, DISK_TYPE, INDEX, MANIFEST, QCOW2, RELEASE, ReleaseIndex,
-    VERSION, Written, titled,
+    ArtifactManifest, CHUNK, CREATED, DISK, DISK_CONFIG, DISK_TYPE, INDEX, MANIFEST, RELEASE, ReleaseIndex, VERSION,
+    Written, media_type, titled,
 };
 use super::error::DocumentError;
 use super::folder::{NamedImage, ReleaseFolder};
@@ -167,13 +167,14 @@ fn layers<E: From<DocumentError> + Send>(
             (config.chunk_size, config.chunks) = (chunk_size, chunks);
             layers
         }
-        (Format::Qcow2, Checksum::Bytes(digest)) => {
-            let descriptor = titled(Descriptor::new(QCOW2, digest, size), &format!("{}.qcow2", image.name));
+        (format, Checksum::Bytes(digest)) => {
+            let file_name = format!("{}.{format}", image.name);
+            let descriptor = titled(Descriptor::new(&media_type(format), digest, size), &file_name);
             let file = open(&image.path)?;
             each(&descriptor, Payload::Range { file: &file, offset: 0, len: size })?;
             vec![ReleaseBlob { descriptor, source: BlobSource::File(image.path.clone()) }]
         }
-        (Format::Qcow2, Checksum::Verity(_)) => {
+        (_, Checksum::Verity(_)) => {
             return Err(DocumentError::Unlisted { path: image.path.clone() }.into());
         }
     };

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use vmbake_common::digest::Digest;
+use vmbake_disk::image::Format;
 use vmbake_oci::Descriptor;
 
 /// Media type of an index.
@@ -20,8 +21,6 @@ pub const DISK: &str = "application/vnd.vmbake.disk.v1";
 pub const DISK_CONFIG: &str = "application/vnd.vmbake.disk.config.v1+json";
 /// Media type of a chunk.
 pub const CHUNK: &str = "application/vnd.vmbake.disk.chunk.v1.raw+zstd";
-/// Media type of a whole qcow2 image.
-pub const QCOW2: &str = "application/vnd.vmbake.disk.v1.qcow2";
 /// Media type of an empty config.
 pub const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// Annotation with the format of an image, as in other tools that store disks in registries.
@@ -32,6 +31,14 @@ pub const TITLE: &str = "org.opencontainers.image.title";
 pub const VERSION: &str = "org.opencontainers.image.version";
 /// Annotation with a time, RFC 3339.
 pub const CREATED: &str = "org.opencontainers.image.created";
+
+/// Media type of the layers of an image: the chunks of a raw one, or the whole file.
+pub fn media_type(format: Format) -> String {
+    match format {
+        Format::Raw => CHUNK.to_owned(),
+        other => format!("{DISK}.{other}"),
+    }
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,6 +8,7 @@ use vmbake_bake::release::key::KeyError;
 use vmbake_bake::release::sums::SumsError;
 use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;
+use vmbake_disk::image::Format;
 use vmbake_manifest::ManifestError;
 
 /// Why files are not a valid release.
@@ -15,7 +16,7 @@ use vmbake_manifest::ManifestError;
 pub enum DocumentError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: file name is not NAME.raw or NAME.qcow2")]
+    #[error("{path}: file name is not {}", Format::FILE_NAMES)]
     Name { path: PathBuf },
     #[error("{path}: not in {}, the directory of the first image", .folder.display())]
     Folder {

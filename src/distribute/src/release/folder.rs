@@ -88,8 +88,7 @@ impl ReleaseFolder {
 
 fn image(path: &Path, folder: &Path, listed: &BTreeMap<String, Checksum>) -> Result<NamedImage, DocumentError> {
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-    let name = image_name(file).ok_or_else(|| DocumentError::Name { path: path.to_owned() })?;
-    let format = Format::of_file_name(file).ok_or_else(|| DocumentError::Name { path: path.to_owned() })?;
+    let (name, format) = Format::split_file_name(file).ok_or_else(|| DocumentError::Name { path: path.to_owned() })?;
     let checksum = *listed.get(file).ok_or_else(|| DocumentError::Unlisted { path: path.to_owned() })?;
     let inputs_path = folder.join(Sidecar::Inputs.file_name(name));
     let inputs = BuildInputs::parse(&inputs_path, &read(&inputs_path)?)?;

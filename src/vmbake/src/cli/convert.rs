@@ -3,12 +3,14 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
 use super::{Compression, Failure, Outcome, files, threads};
 use vmbake_common::escape;
 use vmbake_common::progress::Progress;
+use vmbake_disk::image::Format;
 use vmbake_distribute::convert::{ConvertRequest, ConvertedFormat, convert};
 
 const EXAMPLES: &str = "\
@@ -23,8 +25,8 @@ pub(super) struct ConvertArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,
     /// Format of the output file
-    #[arg(long)]
-    format: Target,
+    #[arg(long, value_parser = format_parser())]
+    format: ConvertedFormat,
     /// Compression method, with --format qcow2 [default: zstd]
     #[arg(long, value_name = "NAME")]
     compression: Option<Compression>,
@@ -42,16 +44,10 @@ pub(super) struct ConvertArgs {
     jobs: Option<NonZeroUsize>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Target {
-    /// For Google Compute Engine: disk.raw in a sparse tar archive, compressed with gzip
-    Gce,
-    /// For Azure: fixed-size VHD
-    Vhd,
-    /// Uncompressed, sparse
-    Raw,
-    /// Compressed, for QEMU, OpenStack, Proxmox
-    Qcow2,
+fn format_parser() -> impl TypedValueParser<Value = ConvertedFormat> {
+    let value = |format: ConvertedFormat| PossibleValue::new(format.name()).help(format.purpose());
+    PossibleValuesParser::new(ConvertedFormat::all().map(value))
+        .try_map(|name| ConvertedFormat::all().find(|format| format.name() == name).ok_or("unknown format"))
 }
 
 /// Output of `--json`. Lengths are in bytes.
@@ -65,16 +61,11 @@ struct Answer {
 }
 
 pub(super) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
-    if args.compression.is_some() && !matches!(args.format, Target::Qcow2) {
+    let ConvertArgs { image, out, force, format, .. } = args;
+    let format = *format;
+    if args.compression.is_some() && format != ConvertedFormat::Disk(Format::Qcow2) {
         return Err("--compression requires --format qcow2".into());
     }
-    let format = match args.format {
-        Target::Gce => ConvertedFormat::Gce,
-        Target::Vhd => ConvertedFormat::Vhd,
-        Target::Raw => ConvertedFormat::Disk(vmbake_disk::image::Format::Raw),
-        Target::Qcow2 => ConvertedFormat::Disk(vmbake_disk::image::Format::Qcow2),
-    };
-    let ConvertArgs { image, out, force, .. } = args;
     let compression = args.compression.map(Into::into).unwrap_or_default();
     let request = ConvertRequest { image, format, compression, out, force: *force, threads: threads(args.jobs)? };
     let done = convert(&request, &Progress::new(args.json))?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use vmbake_disk::image::Format;
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{InodeId, Kind, Tree};
 
@@ -26,7 +27,7 @@ impl Verification<'_> {
         };
         // The materials are read from the first valid image: all contain the same disk.
         let mut asked = None;
-        for file in ["raw", "qcow2"].map(|end| format!("{name}.{end}")) {
+        for file in Format::ALL.map(|format| format!("{name}.{format}")) {
             let path = self.request.folder.join(&file);
             if !path.is_file() {
                 continue;

@@ -76,14 +76,9 @@ impl Backing {
             }
         }
         let format = format(&first, u64::from(be32(fixed, 100)));
-        let format = match format {
-            Some(b"raw") => Format::Raw,
-            Some(b"qcow2") => Format::Qcow2,
-            Some(other) => {
-                return Err(unsupported(format!("a backing file of format {:?}", String::from_utf8_lossy(other))));
-            }
-            None => return Err(unsupported("a backing file without a format".to_owned())),
-        };
+        let format = format.ok_or_else(|| unsupported("a backing file without a format".to_owned()))?;
+        let format = String::from_utf8_lossy(format);
+        let format: Format = format.parse().map_err(|_| unsupported(format!("a backing file of format {format:?}")))?;
         let (at, len) = (be64(fixed, 8), u64::from(be32(fixed, 16)));
         let name = part(&first, at, len).and_then(|name| str::from_utf8(name).ok());
         let name = name.ok_or_else(|| unsupported("a backing file whose name is unreadable".to_owned()))?;

@@ -78,10 +78,7 @@ impl Rebuild {
             client: None,
             size: inputs.size,
             epoch: inputs.source_date_epoch,
-            formats: [Format::Raw, Format::Qcow2]
-                .into_iter()
-                .filter(|format| inputs.formats.contains(&format.to_string()))
-                .collect(),
+            formats: Format::ALL.into_iter().filter(|format| inputs.formats.contains(&format.to_string())).collect(),
             compression: inputs.compression,
             out: out.to_owned(),
             force: false,
