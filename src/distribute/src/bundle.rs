@@ -6,7 +6,6 @@
 mod validate;
 pub mod document;
 pub mod contents;
-pub mod effects;
 mod foreign_units;
 pub mod check;
 pub mod skeleton;
@@ -27,4 +26,3 @@ pub mod compose;
 mod error;
 
 pub use error::BundleError;
-pub use validate::is_below;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download, settings, sudoers, swap, validate};
+use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download, keys, settings, validate};
 use vmbake_common::paths::is_at_or_below;
 use vmbake_manifest::package_request::Choice;
 
@@ -43,13 +43,8 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     scripts(&mut found, schema);
     answers(&mut found, schema);
     accounts(&mut found, schema);
-    found.keys("/sudoers", schema.sudoers.keys(), sudoers::name);
-    for (name, text) in &schema.sudoers {
-        found.value(child("/sudoers", name), sudoers::check(text.as_str()));
-    }
-    sudoers::check_files(&mut found, layer);
+    keys::check(&mut found, layer);
     choices(&mut found, schema);
-    swap::check(&mut found, layer);
     paths::check(&mut found, layer);
     paths::modes(&mut found, schema);
     paths::capabilities(&mut found, schema);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Layer, LayerError};
+use super::{Layer, LayerError, keys};
 
 /// Fails where the layers of a kind do not go together.
 pub fn check(kind: &str, layers: &[Layer]) -> Result<(), LayerError> {
@@ -35,12 +35,7 @@ fn contradictions(layers: &[Layer]) -> Result<(), LayerError> {
     let mut values: BTreeMap<(&'static str, &str), (&Layer, &str)> = BTreeMap::new();
     for layer in layers {
         let schema = &layer.schema;
-        let choices = schema.alternatives.iter().map(|(name, path)| ("alternatives", name.as_str(), path.as_str()));
-        let capabilities =
-            schema.capabilities.iter().map(|(path, text)| ("capabilities", path.as_str(), text.as_str()));
-        let sudoers = schema.sudoers.iter().map(|(name, text)| ("sudoers", name.as_str(), text.as_str()));
-        let swap = schema.swap.iter().map(|swap| ("swap", swap.path.as_str(), swap.size.as_str()));
-        for (key, entry, value) in choices.chain(capabilities).chain(sudoers).chain(swap) {
+        for (key, entry, value) in keys::exclusive(schema) {
             match values.insert((key, entry), (layer, value)) {
                 Some((first, other)) if other != value => {
                     let (first, second) = (first.schema.name.clone(), schema.name.clone());

@@ -19,8 +19,9 @@ mod validate;
 pub mod unit_place;
 mod boot_config;
 mod unit_install;
-mod sudoers;
-mod swap;
+mod keys;
+pub mod real_path;
+pub mod effects;
 mod findings;
 mod check;
 mod references;
@@ -34,6 +35,7 @@ mod authoring;
 pub use authoring::{check, release};
 pub use by_arch::ByArch;
 pub use download::{Download, LocalArtifact};
+pub use keys::swap::Swap;
 pub use requirement::Requirement;
 pub use schema::{
     Account, Alternative, AuditedScript, DirectoryRule, ExtractOption, FileRule, InPlace, Install, Layer, LayerFile,
@@ -42,16 +44,16 @@ pub use schema::{
 pub use set::Layers;
 pub use settings::Keyboard;
 pub use skeleton::init;
-pub use swap::Swap;
 pub use text::{Scalar, Text, Words};
 
 pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
 pub use check::{cron_users, is_run_by_parts};
+pub use keys::swap::PAGE;
+pub use keys::{DevSync, KEYS, Key};
 pub use position::child;
 pub use removal::{FILES_BELOW, system_directory};
 pub use set::HYGIENE;
-pub use swap::PAGE;
 pub use text::without_comments;
 pub use unit_install::{InstallFault, InstallLink, Location, UnitForm, UnitInstall, unit_form};
 pub use unit_place::{UNIT_SCOPES, UnitRole, is_wants, unit_place};

@@ -510,9 +510,9 @@ pub struct FileRule {
 }
 
 impl FileRule {
-    /// A file with mode 0755 and the other defaults.
-    pub(super) fn executable() -> Self {
-        Self { mode: Some(0o755), owner: root(), group: root(), content: None }
+    /// A file of root with a mode and the other defaults.
+    pub(super) fn with_mode(mode: u16) -> Self {
+        Self { mode: Some(mode), owner: root(), group: root(), content: None }
     }
 
     /// Mode and owner of the file at `path`.

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::document::Document;
 use super::findings::Found;
-use super::position::child;
 use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
 use super::settings::{self, Setting};
 use super::{
     Fault, FileRule, Layer, LayerError, LayerFile, LocalFile, Swap, check as layer_check, consistency, first_boot,
-    references, sudoers,
+    references,
 };
 use vmbake_common::catalog::{Catalog, Entries, Entry, Override, Root};
 use vmbake_common::digest::Digest;
@@ -42,7 +41,7 @@ impl Loaded {
     fn apply_executables(&mut self) {
         let Layer { schema, files, .. } = &mut self.layer;
         for (path, _) in files.iter().filter(|(_, file)| file.is_executable) {
-            let rule = schema.files.entry(path.clone()).or_insert_with(FileRule::executable);
+            let rule = schema.files.entry(path.clone()).or_insert_with(|| FileRule::with_mode(0o755));
             rule.mode.get_or_insert(0o755);
         }
     }
@@ -56,19 +55,19 @@ impl Loaded {
             let message = format!("{path:?} is duplicated in the layer");
             faults.push(Fault { path: self.path.clone(), position, warning: false, message });
         };
-        for Setting { pointer, path, content } in settings::files(&schema) {
+        let settings = settings::files(&schema);
+        let modes: Vec<_> =
+            settings.iter().filter_map(|one| Some((one.pointer.clone(), one.path.clone(), one.mode?))).collect();
+        for Setting { pointer, path, content, .. } in settings {
             let file = LayerFile { content: content.into_bytes(), is_executable: false };
             if self.layer.files.insert(path.clone(), file).is_some() {
                 twice(&pointer, &path);
             }
         }
         self.layer.schema.units.enable.extend(schema.swap.iter().map(Swap::unit));
-        for (name, text) in &schema.sudoers {
-            let path = sudoers::path(name);
-            let (owner, group) = ("root".to_owned(), "root".to_owned());
-            let rule = FileRule { mode: Some(sudoers::MODE), owner, group, content: Some(text.clone()) };
-            if self.layer.schema.files.insert(path.clone(), rule).is_some() {
-                twice(&child("/sudoers", name), &path);
+        for (pointer, path, mode) in modes {
+            if self.layer.schema.files.insert(path.clone(), FileRule::with_mode(mode)).is_some() {
+                twice(&pointer, &path);
             }
         }
         if let Some((path, target)) = settings::symlinks(&schema)

@@ -12,10 +12,10 @@ use serde_json::json;
 use super::findings::Findings;
 use super::position::child;
 use super::text::{Scalar, Words};
-use super::{Schema, sudoers, validate};
+use super::{Schema, keys, validate};
 
 /// Directory of units that a layer adds.
-const UNITS: &str = "/etc/systemd/system";
+pub(super) const UNITS: &str = "/etc/systemd/system";
 
 /// Keyboard of the console (keyboard(5)).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -43,27 +43,28 @@ pub(super) struct Setting {
     pub(super) pointer: String,
     pub(super) path: String,
     pub(super) content: String,
+    /// The mode, if it is not the default.
+    pub(super) mode: Option<u16>,
+}
+
+impl Setting {
+    pub(super) fn new(pointer: String, path: String, content: String) -> Self {
+        Self { pointer, path, content, mode: None }
+    }
 }
 
 /// The files that the keys of a layer write.
 pub(super) fn files(schema: &Schema) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    let mut add = |pointer: String, path: String, content: String| settings.push(Setting { pointer, path, content });
+    let contents = schema.files.iter().filter_map(|(path, file)| {
+        let content = file.content.as_ref()?.as_str().to_owned();
+        Some(Setting::new(child("/files", path) + "/content", path.clone(), content))
+    });
+    let units = schema.units.files.iter().map(|(unit, text)| {
+        Setting::new(child("/units/files", unit), format!("{UNITS}/{unit}"), text.as_str().to_owned())
+    });
+    let mut settings: Vec<Setting> = contents.chain(units).chain(keys::files(schema)).collect();
+    let mut add = |pointer: String, path: String, content: String| settings.push(Setting::new(pointer, path, content));
     let name = &schema.name;
-    for (path, file) in &schema.files {
-        if let Some(content) = &file.content {
-            add(child("/files", path) + "/content", path.clone(), content.as_str().to_owned());
-        }
-    }
-    for (unit, text) in &schema.units.files {
-        add(child("/units/files", unit), format!("{UNITS}/{unit}"), text.as_str().to_owned());
-    }
-    if let Some(swap) = &schema.swap {
-        add("/swap".to_owned(), format!("{UNITS}/{}", swap.unit()), swap.unit_text());
-    }
-    for (name, rules) in &schema.sudoers {
-        add(child("/sudoers", name), sudoers::path(name), rules.as_str().to_owned());
-    }
     let line = |(key, value): (&String, &Scalar)| format!("{key} = {value}\n");
     if !schema.sysctl.is_empty() {
         add("/sysctl".to_owned(), format!("/etc/sysctl.d/60-{name}.conf"), schema.sysctl.iter().map(line).collect());

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use super::release::ExtensionKind;
-use vmbake_distribute::bundle::effects::{Effect, EffectKind, effects};
-use vmbake_distribute::bundle::is_below;
+use vmbake_layer::effects::{Effect, EffectKind, effects};
+use vmbake_layer::real_path::is_below;
 use vmbake_layer::{Install, Layer, Schema};
 
 /// All reasons why `layers` cannot become such an extension, each with layer and key.

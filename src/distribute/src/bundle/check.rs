@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::contents::BundleContents;
-use super::effects::{Effect, EffectKind, SPECIAL_BITS, effects};
 use super::error::BundleError;
 use super::foreign_units::foreign_units;
-use super::validate::{is_below, real};
 use vmbake_common::address;
-use vmbake_layer::{Account, BootConfig, BootEffect, Layer, Schema};
+use vmbake_layer::effects::{Effect, EffectKind, SPECIAL_BITS, effects};
+use vmbake_layer::real_path::{is_below, real};
+use vmbake_layer::{Account, BootConfig, BootEffect, KEYS, Key, Layer, Schema};
 
 impl BundleContents {
     /// Fails if anything is wrong with it; `path` is for messages.
@@ -125,86 +125,24 @@ fn names(bundle: &BundleContents, layer: &Layer, say: &mut impl FnMut(String)) {
     }
 }
 
-/// Keys that a bundle may not have. The pattern names every key, so that a new one must be considered here.
+/// Keys that a bundle may not have.
 fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
-    let Schema {
-        // Checked by their effects, which must be granted.
-        artifacts: _,
-        downloads: _,
-        scripts: _,
-        groups: _,
-        users: _,
-        directories: _,
-        files: _,
-        capabilities: _,
-        modes: _,
-        setuid: _,
-        symlinks: _,
-        units: _,
-        remove: _,
-        empty: _,
-        truncate: _,
-        sysctl: _,
-        modules_load: _,
-        // These describe the layer, or its own files.
-        name: _,
-        version: _,
-        description: _,
-        os: _,
-        requires: _,
-        expand: _,
-        in_place: _,
-        before_packages: _,
-        keep_conffiles: _,
-        // These are part of `request`.
-        packages: _,
-        recommends: _,
-        archive: _,
-        hold: _,
-        without: _,
-        upgrade: _,
-        // These are refused, and of `first_boot` some parts.
-        bases,
-        bundles,
-        local_files,
-        container_images,
-        debconf,
-        images,
-        hostname,
-        timezone,
-        kernel_arguments,
-        locale,
-        keyboard,
-        ssh_authorized_keys,
-        motd,
-        os_release,
-        swap,
-        alternatives,
-        sudoers,
-        keep,
-        first_boot,
-    } = schema;
+    let is_set = |key: &Key| match key.name {
+        "packages" => !schema.request().is_empty(),
+        _ => key.is_set(schema),
+    };
+    for key in KEYS.iter().filter(|key| is_set(key)) {
+        if let Some(instead) = key.not_in_bundles {
+            say(format!("`{}` is not supported in a bundle: {instead}", key.name));
+        }
+    }
+    let plan = schema.first_boot.as_ref();
     let of_the_image = [
-        ("hostname", hostname.is_some()),
-        ("timezone", timezone.is_some()),
-        ("kernel_arguments", !kernel_arguments.is_empty()),
-        ("locale", locale.is_some()),
-        ("keyboard", keyboard.is_some()),
-        ("motd", motd.is_some()),
-        ("ssh_authorized_keys", !ssh_authorized_keys.is_empty()),
-        ("os_release", !os_release.is_empty()),
-        ("swap", swap.is_some()),
-        ("alternatives", !alternatives.is_empty()),
-        ("sudoers", !sudoers.is_empty()),
-        ("keep", !keep.is_empty()),
-        ("images", images.is_some()),
-        ("bases", !bases.is_empty()),
-        ("bundles", !bundles.is_empty()),
-        ("first_boot/inputs", first_boot.as_ref().is_some_and(|plan| plan.inputs.is_some())),
-        ("first_boot/receive", first_boot.as_ref().is_some_and(|plan| plan.receive.is_some())),
+        ("inputs", plan.is_some_and(|plan| plan.inputs.is_some())),
+        ("receive", plan.is_some_and(|plan| plan.receive.is_some())),
     ];
-    for (key, _) in of_the_image.iter().filter(|(_, is_there)| *is_there) {
-        say(format!("`{key}` is not supported in a bundle: set it in a layer of the image"));
+    for (key, _) in of_the_image.iter().filter(|(_, is_set)| *is_set) {
+        say(format!("`first_boot/{key}` is not supported in a bundle: set it in a layer of the image"));
     }
     for (name, account) in &schema.users {
         // Its groups are compared with the grants.
@@ -221,17 +159,6 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         if password_hash.is_some() || !ssh_authorized_keys.is_empty() {
             say(format!("`users`: {name} can log in with a password or keys, which are not supported in a bundle"));
         }
-    }
-    let not_carried = [
-        ("packages", !schema.request().is_empty()),
-        ("debconf", !debconf.is_empty()),
-        ("container_images", !container_images.is_empty()),
-    ];
-    if !local_files.is_empty() {
-        say("`local_files` is not supported in a bundle: publish the files and list them in `downloads`".to_owned());
-    }
-    for (key, _) in not_carried.iter().filter(|(_, is_there)| *is_there) {
-        say(format!("`{key}` is not supported in a bundle: the result depends on the image"));
     }
 }
 

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::contents::BundleContents;
 use super::document::{BundleDocument, Need};
-use super::effects::{Effect, EffectKind, effects};
 use super::foreign_units::UNITS;
-use super::validate::is_below;
+use vmbake_layer::effects::{Effect, EffectKind, effects};
+use vmbake_layer::real_path::is_below;
 use vmbake_layer::{Layer, Ownership};
 use vmbake_manifest::Target;
 

@@ -13,6 +13,7 @@ use super::validate;
 use crate::version::{Version, VersionDemand};
 use vmbake_common::address;
 use vmbake_common::digest::Digest;
+use vmbake_layer::real_path::is_below;
 use vmbake_manifest::{Dependency, Document};
 use vmbake_proof::sigstore::json;
 
@@ -148,7 +149,7 @@ impl Permissions {
         let lists = self.lists().into_iter().zip(granted.lists());
         let beyond = lists.flat_map(|((key, asked), (_, granted))| {
             let is_granted = |value: &str| match key {
-                "paths" => granted.iter().any(|path| validate::is_below(value, path)),
+                "paths" => granted.iter().any(|path| is_below(value, path)),
                 _ => granted.contains(value),
             };
             asked

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::contents::BundleContents;
 use super::document::{BundleDocument, Permissions};
-use super::effects::{Effect, EffectKind, effects};
 use super::error::BundleError;
 use super::foreign_units::UNITS;
 use super::inspect::variables;
-use super::validate::real;
 use vmbake_common::digest::Digest;
+use vmbake_layer::effects::{Effect, EffectKind, effects};
+use vmbake_layer::real_path::real;
 use vmbake_layer::{Install, Layer};
 
 /// The footprint of a bundle version.

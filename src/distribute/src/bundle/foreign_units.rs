@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::contents::BundleContents;
-use super::effects::{Effect, EffectKind};
-use super::validate::{is_below, real};
+use vmbake_layer::effects::{Effect, EffectKind};
+use vmbake_layer::real_path::{is_below, real};
 use vmbake_layer::{Layer, UNIT_SCOPES, UnitInstall, UnitRole, is_wants, unit_file, unit_place};
 
 /// Directories of units of the system that layers write to.

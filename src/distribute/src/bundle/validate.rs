@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use vmbake_common::escape;
-use vmbake_common::paths::is_at_or_below;
 
 /// Longest name of a publisher or a bundle, in bytes: that of a label in DNS.
 const MAX_LABEL: usize = 63;
@@ -13,15 +12,6 @@ const MAX_NAME: usize = 255;
 const MAX_PATH: usize = 4095;
 /// Most elements of a list.
 const MAX_LIST: usize = 1024;
-/// Directories that Debian has below /usr or /run, by the names that links have for them.
-const LINKED: [(&str, &str); 6] = [
-    ("/bin", "/usr/bin"),
-    ("/sbin", "/usr/sbin"),
-    ("/lib", "/usr/lib"),
-    ("/lib64", "/usr/lib64"),
-    ("/var/run", "/run"),
-    ("/var/lock", "/run/lock"),
-];
 
 /// The name of a publisher or a bundle.
 pub(super) fn label(name: &str) -> Option<String> {
@@ -84,34 +74,9 @@ pub(super) fn list(list: &BTreeSet<String>, rule: impl Fn(&str) -> Option<String
     list.iter().find_map(|value| rule(value))
 }
 
-/// Whether `path` is `parent`, or below it.
-pub fn is_below(path: &str, parent: &str) -> bool {
-    let (path, parent) = (real(path), real(parent));
-    parent == "/" || is_at_or_below(path, parent)
-}
-
-/// A path without Debian's links to directories of /usr and /run.
-pub(super) fn real(path: &str) -> String {
-    for (link, target) in LINKED {
-        if let Some(rest) = path.strip_prefix(link).filter(|_| is_at_or_below(path, link)) {
-            return format!("{target}{rest}");
-        }
-    }
-    path.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_compared_by_their_parts() {
-        assert!(
-            is_below("/usr/local/bin/a", "/usr/local") && is_below("/usr/local", "/usr/local") && is_below("/a", "/")
-        );
-        assert!(!is_below("/usr/locale", "/usr/local") && !is_below("/usr", "/usr/local"));
-        assert!(is_below("/lib/systemd/a", "/usr/lib") && is_below("/var/run/a", "/run"));
-    }
 
     #[test]
     fn words_have_forms() {

@@ -5,7 +5,10 @@ use vmbake_firstboot::plan::Account as PlanAccount;
 use super::NewImage;
 use super::machine::{Found, Installed};
 use vmbake_common::escape;
-use vmbake_layer::{Account, Install, Layer, LayerError, Schema};
+use vmbake_layer::{Account, DevSync, Install, KEYS, Key, Layer, LayerError};
+
+/// Keys that are compared with the machine.
+const COMPARED: [&str; 5] = ["groups", "users", "alternatives", "images", "remove"];
 
 /// Compared properties of a user.
 fn described<'a>(id: u32, home: &str, shell: &str, groups: impl Iterator<Item = &'a String>) -> String {
@@ -27,98 +30,32 @@ pub(super) struct Keys<'a> {
 /// Compares all keys of a layer that are not sent.
 pub(super) fn compare<'a>(layer: &'a Layer, installed: &'a Installed, found: &Found) -> Result<Keys<'a>, LayerError> {
     let mut keys = Keys { layer, installed, differs: Vec::new(), unknown: Vec::new() };
-    // Destructured without `..`, so that new keys are not forgotten.
-    let Schema {
-        // Part of the record, or of the kind as a whole.
-        name: _,
-        bases: _,
-        version: _,
-        description: _,
-        os: _,
-        requires: _,
-        bundles: _,
-        // Compared with the manifest and with the record of origins.
-        artifacts: _,
-        downloads: _,
-        local_files: _,
-        container_images: _,
-        packages: _,
-        recommends: _,
-        archive: _,
-        hold: _,
-        without: _,
-        upgrade: _,
-        // Not recorded on the machine.
-        scripts,
-        debconf,
-        capabilities,
-        empty,
-        truncate,
-        os_release,
-        swap,
-        // Compared with the machine.
-        groups,
-        users,
-        alternatives,
-        images,
-        remove,
-        // Synced as files, links, units, or in the plan.
-        directories: _,
-        files: _,
-        expand: _,
-        sudoers: _,
-        modes: _,
-        symlinks: _,
-        units: _,
-        sysctl: _,
-        modules_load: _,
-        hostname: _,
-        timezone: _,
-        kernel_arguments: _,
-        locale: _,
-        keyboard: _,
-        ssh_authorized_keys: _,
-        motd: _,
-        first_boot: _,
-        // Only relevant to a bake.
-        setuid: _,
-        in_place: _,
-        before_packages: _,
-        keep_conffiles: _,
-        keep: _,
-    } = &layer.schema;
+    let schema = &layer.schema;
     keys.artifacts()?;
-    for (key, is_set) in [
-        ("scripts", !scripts.is_empty()),
-        ("debconf", !debconf.is_empty()),
-        ("capabilities", !capabilities.is_empty()),
-        ("empty", !empty.is_empty()),
-        ("truncate", !truncate.is_empty()),
-        ("os_release", !os_release.is_empty()),
-        ("swap", swap.is_some()),
-    ] {
-        keys.unknown_if(is_set, key, "not recorded on the machine");
+    let is_unknown = |key: &&Key| key.sync == DevSync::NewImage && !COMPARED.contains(&key.name);
+    for key in KEYS.iter().filter(is_unknown) {
+        keys.unknown_if(key.is_set(schema), key.name, "not recorded on the machine");
     }
-    for (name, id) in groups {
+    for (name, id) in &schema.groups {
         let found = installed.groups.get(name);
         keys.unless(found == Some(&id.to_string()), "groups", || match found {
             Some(found) => format!("group {name} has id {found} on the machine, expected {id}"),
             None => format!("group {name} does not exist on the machine"),
         });
     }
-    users.iter().for_each(|(name, user)| keys.user(name, user));
-    for (name, path) in alternatives {
+    schema.users.iter().for_each(|(name, user)| keys.user(name, user));
+    for (name, path) in &schema.alternatives {
         let link = found.nodes.get(&format!("/etc/alternatives/{name}"));
         keys.unless(link.is_some_and(|link| link.target == *path), "alternatives", || {
             let found = link.map_or("nothing", |link| link.target.as_str());
             format!("expected {name} to lead to {path}, found {found} on the machine")
         });
     }
-    if let Some(folder) = images {
+    if let Some(folder) = &schema.images {
         let is_there = keys.origins(folder).next().is_some();
         keys.unless(is_there, "images", || format!("the image has no container images in {folder}"));
     }
-    for path in remove {
+    for path in &schema.remove {
         let is_pattern = path.contains('*');
         keys.unknown_if(is_pattern, "remove", path);
         keys.unless(is_pattern || !found.nodes.contains_key(path), "remove", || {

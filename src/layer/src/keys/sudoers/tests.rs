@@ -20,7 +20,7 @@ fn lines_are_those_of_sudoers() {
         "@includedir /etc/more\n",
         "\"a b\" ALL=ALL\n",
     ] {
-        assert_eq!(check(good), None, "{good}");
+        assert_eq!(fault(good), None, "{good}");
     }
     for (bad, expected) in [
         ("ops ALL=(ALL:) ALL\n", "expected `(users)`"),
@@ -68,7 +68,7 @@ fn lines_are_those_of_sudoers() {
         ("ops ALL=ALL \\\n", "found the end of the rules"),
         ("ops ALL=ALL : x\n", "expected `=`, found nothing"),
     ] {
-        assert!(check(bad).is_some_and(|found| found.contains(expected)), "{bad}: {:?}", check(bad));
+        assert!(fault(bad).is_some_and(|found| found.contains(expected)), "{bad}: {:?}", fault(bad));
     }
     for (file, valid) in [("10-ops", true), ("ops.conf", false), ("ops~", false), ("", false), ("a/b", false)] {
         assert_eq!(name(file).is_none(), valid, "{file}");
@@ -143,7 +143,7 @@ fn visudo_takes_whatever_passes() {
     ];
     let defaults = scopes.iter().flat_map(|scope| parameters.iter().map(move |text| format!("Defaults{scope} {text}")));
     for line in defaults.chain(rules.map(str::to_owned)) {
-        assert_eq!(check(&line), None, "{line}");
+        assert_eq!(fault(&line), None, "{line}");
         std::fs::write(&path, line.clone() + "\n").unwrap();
         let Ok(judged) = std::process::Command::new("visudo").arg("-cf").arg(&path).output() else { return };
         assert!(judged.status.success(), "{line}: {judged:?}");

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::findings::Findings;
-use super::{Layer, validate};
+use crate::findings::Findings;
+use crate::settings::{Setting, UNITS};
+use crate::{Layer, Schema, validate};
 
 /// Page size in bytes, the same on all machines that Debian has images for.
 pub const PAGE: u64 = 4096;
@@ -42,18 +43,28 @@ impl Swap {
     }
 
     /// Name of the unit: the path with dashes instead of slashes, which needs no escaping (systemd.unit(5)).
-    pub(super) fn unit(&self) -> String {
+    pub(crate) fn unit(&self) -> String {
         format!("{}.swap", self.path.trim_start_matches('/').replace('/', "-"))
     }
 
     /// The text of the unit.
-    pub(super) fn unit_text(&self) -> String {
+    fn unit_text(&self) -> String {
         format!("[Unit]\nDescription=Swap file\n\n[Swap]\nWhat={}\n\n[Install]\nWantedBy=swap.target\n", self.path)
     }
 }
 
+/// The unit of the swap file.
+pub(super) fn files(schema: &Schema) -> Vec<Setting> {
+    let unit = |swap: &Swap| Setting::new("/swap".to_owned(), format!("{UNITS}/{}", swap.unit()), swap.unit_text());
+    schema.swap.iter().map(unit).collect()
+}
+
+pub(super) fn entries(schema: &Schema) -> Vec<(&str, &str)> {
+    schema.swap.iter().map(|swap| (swap.path.as_str(), swap.size.as_str())).collect()
+}
+
 /// Validates `swap`.
-pub fn check(found: &mut Findings, layer: &Layer) {
+pub(super) fn check(found: &mut Findings, layer: &Layer) {
     let schema = &layer.schema;
     let Some(swap) = &schema.swap else { return };
     let path = &swap.path;

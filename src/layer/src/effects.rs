@@ -5,12 +5,12 @@
 
 use vmbake_firstboot::plan::Plan;
 
-use super::validate::{is_below, real};
+use super::real_path::{is_below, real};
+use super::{AuditedScript, Install, Layer, ScriptUnits, Units, keys};
 use vmbake_common::glob::matches;
-use vmbake_layer::{AuditedScript, Install, Layer, Schema, ScriptUnits, Units};
 
 /// Set-uid, set-gid and sticky bit.
-pub(super) const SPECIAL_BITS: u16 = 0o7000;
+pub const SPECIAL_BITS: u16 = 0o7000;
 
 /// One effect of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +47,7 @@ pub enum EffectKind {
 }
 
 impl EffectKind {
-    /// The list of [`Permissions`](super::document::Asks) that names such effects.
+    /// The list of `asks` in `bundle.json` that names such effects.
     pub fn asked_by(self) -> &'static str {
         match self {
             Self::Write | Self::Unpack | Self::Directory | Self::Change => "paths",
@@ -75,99 +75,14 @@ impl Effect {
 /// All effects of a layer, sorted, each once.
 pub fn effects(layer: &Layer) -> Vec<Effect> {
     let mut found = Collected { layer: layer.schema.name.clone(), effects: Vec::new() };
-    let schema = &layer.schema;
-    // Names every key, so that the compiler reports a new one.
-    let Schema {
-        name: _,
-        version: _,
-        description: _,
-        os: _,
-        requires: _,
-        bundles: _,
-        // They say where the layer can be installed, and change nothing there.
-        bases: _,
-        in_place: _,
-        before_packages: _,
-        keep_conffiles: _,
-        // These are read by `installs`.
-        artifacts: _,
-        downloads: _,
-        local_files: _,
-        // What the image gets of these depends on it. No bundle has them.
-        container_images: _,
-        images: _,
-        packages: _,
-        recommends: _,
-        archive: _,
-        hold: _,
-        without: _,
-        upgrade: _,
-        debconf: _,
-        scripts,
-        groups,
-        users,
-        directories,
-        // They are among the files of the layer, as are the settings below.
-        files: _,
-        expand: _,
-        capabilities,
-        // No bundle has these.
-        swap: _,
-        alternatives: _,
-        sudoers: _,
-        modes,
-        setuid,
-        symlinks,
-        units,
-        remove,
-        empty,
-        truncate,
-        // No bundle has them.
-        keep: _,
-        sysctl: _,
-        modules_load: _,
-        hostname: _,
-        timezone: _,
-        kernel_arguments: _,
-        locale: _,
-        keyboard: _,
-        ssh_authorized_keys: _,
-        motd: _,
-        os_release: _,
-        first_boot: plan,
-    } = schema;
-    found.all(EffectKind::Write, "files", layer.files.keys());
-    found.all(EffectKind::Write, "symlinks", symlinks.keys());
-    for (path, rule) in directories {
-        found.directory("directories", path, rule.ownership().mode);
-    }
-    found.all(EffectKind::Change, "capabilities", capabilities.keys());
-    found.all(EffectKind::Change, "modes", modes.keys());
-    found.all(EffectKind::Change, "empty", empty);
-    found.all(EffectKind::Change, "truncate", truncate);
-    for pattern in remove {
-        found.matching("remove", pattern);
-    }
-    let Units { enable, disable, mask, files: _ } = units;
-    if [enable, disable, mask].iter().any(|units| !units.is_empty()) {
-        found.add(EffectKind::Directory, "units", "/etc/systemd/system");
-    }
-    found.all(EffectKind::Setuid, "setuid", setuid);
-    installs(&mut found, schema);
-    for (name, user) in users {
-        found.add(EffectKind::User, "users", name);
-        found.add(EffectKind::Directory, "users", &user.home_of(name));
-    }
-    found.all(EffectKind::User, "groups", groups.keys());
-    scripts.iter().for_each(|one| script(&mut found, one));
-    plan.iter().for_each(|plan| first_boot(&mut found, plan));
+    keys::collect_effects(layer, &mut found);
     found.effects.sort();
     found.effects.dedup();
     found.effects
 }
 
 /// Effects as they are found.
-struct Collected {
+pub(super) struct Collected {
     layer: String,
     effects: Vec<Effect>,
 }
@@ -200,8 +115,68 @@ impl Collected {
     }
 }
 
-fn installs(found: &mut Collected, schema: &Schema) {
-    for (_, name, install) in schema.installs() {
+/// Effects of files below `files/`, and of those that other keys stand for.
+pub(super) fn files(layer: &Layer, found: &mut Collected) {
+    found.all(EffectKind::Write, "files", layer.files.keys());
+}
+
+pub(super) fn symlinks(layer: &Layer, found: &mut Collected) {
+    found.all(EffectKind::Write, "symlinks", layer.schema.symlinks.keys());
+}
+
+pub(super) fn directories(layer: &Layer, found: &mut Collected) {
+    for (path, rule) in &layer.schema.directories {
+        found.directory("directories", path, rule.ownership().mode);
+    }
+}
+
+pub(super) fn capabilities(layer: &Layer, found: &mut Collected) {
+    found.all(EffectKind::Change, "capabilities", layer.schema.capabilities.keys());
+}
+
+pub(super) fn modes(layer: &Layer, found: &mut Collected) {
+    found.all(EffectKind::Change, "modes", layer.schema.modes.keys());
+}
+
+pub(super) fn empty(layer: &Layer, found: &mut Collected) {
+    found.all(EffectKind::Change, "empty", &layer.schema.empty);
+}
+
+pub(super) fn truncate(layer: &Layer, found: &mut Collected) {
+    found.all(EffectKind::Change, "truncate", &layer.schema.truncate);
+}
+
+pub(super) fn remove(layer: &Layer, found: &mut Collected) {
+    for pattern in &layer.schema.remove {
+        found.matching("remove", pattern);
+    }
+}
+
+pub(super) fn units(layer: &Layer, found: &mut Collected) {
+    let Units { enable, disable, mask, files: _ } = &layer.schema.units;
+    if [enable, disable, mask].iter().any(|units| !units.is_empty()) {
+        found.add(EffectKind::Directory, "units", "/etc/systemd/system");
+    }
+}
+
+pub(super) fn setuid(layer: &Layer, found: &mut Collected) {
+    found.all(EffectKind::Setuid, "setuid", &layer.schema.setuid);
+}
+
+pub(super) fn users(layer: &Layer, found: &mut Collected) {
+    for (name, user) in &layer.schema.users {
+        found.add(EffectKind::User, "users", name);
+        found.add(EffectKind::Directory, "users", &user.home_of(name));
+    }
+}
+
+pub(super) fn groups(layer: &Layer, found: &mut Collected) {
+    found.all(EffectKind::User, "groups", layer.schema.groups.keys());
+}
+
+/// Effects of artifacts, downloads and local files.
+pub(super) fn installs(layer: &Layer, found: &mut Collected) {
+    for (_, name, install) in layer.schema.installs() {
         match install {
             Install::File { path, .. } => found.add(EffectKind::Write, "install", path),
             Install::Tar { path, .. } | Install::Zip { path, .. } => found.add(EffectKind::Unpack, "install", path),
@@ -211,6 +186,14 @@ fn installs(found: &mut Collected, schema: &Schema) {
             }
         }
     }
+}
+
+pub(super) fn scripts(layer: &Layer, found: &mut Collected) {
+    layer.schema.scripts.iter().for_each(|one| script(found, one));
+}
+
+pub(super) fn first_boot(layer: &Layer, found: &mut Collected) {
+    layer.schema.first_boot.iter().for_each(|plan| plan_effects(found, plan));
 }
 
 fn script(found: &mut Collected, script: &AuditedScript) {
@@ -245,7 +228,7 @@ fn script(found: &mut Collected, script: &AuditedScript) {
     }
 }
 
-fn first_boot(found: &mut Collected, plan: &Plan) {
+fn plan_effects(found: &mut Collected, plan: &Plan) {
     let Plan {
         inputs: _,
         variables: _,

@@ -8,24 +8,42 @@ mod lexer;
 
 use std::collections::BTreeSet;
 
-use crate::Layer;
 use crate::check::pointer;
 use crate::findings::Findings;
+use crate::position::child;
+use crate::settings::Setting;
+use crate::{Layer, Schema, Text};
 use lexer::Lexer;
 
 /// Permissions of the files, which sudo recommends.
-pub(super) const MODE: u16 = 0o440;
+const MODE: u16 = 0o440;
 
 /// Kinds of aliases.
 const ALIASES: [&str; 5] = ["User_Alias", "Runas_Alias", "Host_Alias", "Cmnd_Alias", "Cmd_Alias"];
 
-/// Where the rules of that name go.
-pub(super) fn path(name: &str) -> String {
-    format!("/etc/sudoers.d/{name}")
+/// The files of the rules.
+pub(super) fn files(schema: &Schema) -> Vec<Setting> {
+    let file = |(name, text): (&String, &Text)| {
+        let setting = Setting::new(child("/sudoers", name), format!("/etc/sudoers.d/{name}"), text.as_str().to_owned());
+        Setting { mode: Some(MODE), ..setting }
+    };
+    schema.sudoers.iter().map(file).collect()
+}
+
+pub(super) fn entries(schema: &Schema) -> Vec<(&str, &str)> {
+    schema.sudoers.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+}
+
+pub(super) fn check(found: &mut Findings, layer: &Layer) {
+    found.keys("/sudoers", layer.schema.sudoers.keys(), name);
+    for (name, text) in &layer.schema.sudoers {
+        found.value(child("/sudoers", name), fault(text.as_str()));
+    }
+    check_files(found, layer);
 }
 
 /// The name of a file of rules: sudo skips names with a dot, and those that end with `~`.
-pub(super) fn name(name: &str) -> Option<String> {
+fn name(name: &str) -> Option<String> {
     let valid = !name.is_empty()
         && name.len() < 256
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
@@ -35,7 +53,7 @@ pub(super) fn name(name: &str) -> Option<String> {
 }
 
 /// Checks the files of rules that the layer has without the key `sudoers`.
-pub(super) fn check_files(found: &mut Findings, layer: &Layer) {
+fn check_files(found: &mut Findings, layer: &Layer) {
     for (path, file) in &layer.files {
         let Some(name) = path.strip_prefix("/etc/sudoers.d/").filter(|name| self::name(name).is_none()) else {
             continue;
@@ -44,7 +62,7 @@ pub(super) fn check_files(found: &mut Findings, layer: &Layer) {
             continue;
         }
         let fault = match str::from_utf8(&file.content) {
-            Ok(text) => check(text),
+            Ok(text) => fault(text),
             Err(_) => Some("not UTF-8".to_owned()),
         };
         found.key(pointer(layer, path), fault.map(|reason| format!("{path:?}: {reason}")));
@@ -52,7 +70,7 @@ pub(super) fn check_files(found: &mut Findings, layer: &Layer) {
 }
 
 /// The first line that is not valid.
-pub fn check(text: &str) -> Option<String> {
+fn fault(text: &str) -> Option<String> {
     let mut line = String::new();
     let mut aliases = BTreeSet::new();
     for (index, next) in text.lines().enumerate() {
