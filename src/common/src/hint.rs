@@ -7,7 +7,7 @@ use vmbake_disk::disk::AssembleError;
 use vmbake_disk::ext4::{AuthorError, ReadError};
 use vmbake_disk::fat::FatError;
 use vmbake_disk::gpt::GptError;
-use vmbake_disk::image::{BackingNameError, ImageError};
+use vmbake_disk::image::{BackingNameError, Format, ImageError};
 use vmbake_disk::layout::LayoutError;
 use vmbake_disk::squashfs::SquashfsError;
 use vmbake_disk::tree::TreeError;
@@ -16,7 +16,9 @@ use vmbake_disk::write::WriteError;
 use crate::spelling::of_path;
 
 /// Hint for arguments that must be disk images.
-pub const IMAGE: &str = "a disk image is a raw or qcow2 file; `vmbake bake` writes such files to dist";
+pub fn image() -> String {
+    format!("a disk image is a {} file; `vmbake bake` writes such files to dist", Format::NAMES)
+}
 
 /// An error that may have a hint.
 pub trait Hint: Error {
@@ -97,7 +99,7 @@ impl Hint for std::io::Error {
 impl Hint for ImageError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Open { path, source } => of_path(path, source, IMAGE),
+            Self::Open { path, source } => of_path(path, source, &image()),
             _ => Self::hint(self),
         }
     }

@@ -57,6 +57,10 @@ impl Format {
         }
     }
 
+    /// All formats, for messages.
+    pub const NAMES: &str = "raw or qcow2";
+    /// All formats, for help texts.
+    pub const OPTIONS: &str = "qcow2 or raw";
     /// Names of image files, for messages.
     pub const FILE_NAMES: &str = "NAME.raw or NAME.qcow2";
 
@@ -91,7 +95,7 @@ impl fmt::Display for Format {
 
 /// An unknown format name.
 #[derive(Debug, thiserror::Error)]
-#[error("unknown image format {0:?}, expected raw or qcow2")]
+#[error("unknown image format {0:?}, expected {expected}", expected = Format::NAMES)]
 pub struct UnknownFormat(String);
 
 impl FromStr for Format {

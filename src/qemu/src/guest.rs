@@ -14,7 +14,7 @@ use vmbake_disk::source::ReadAt;
 
 use super::Options;
 use super::scratch::{Scratch, ScratchError};
-use vmbake_common::hint::{Hint, IMAGE};
+use vmbake_common::hint::{Hint, image};
 use vmbake_common::spelling::of_path;
 use vmbake_image::disk::InspectError;
 use vmbake_image::grub::{BootError, Menu};
@@ -43,9 +43,12 @@ impl Hint for GuestError {
                 "the file is corrupt or incomplete: check it with `sha256sum -c SHA256SUMS`, or fetch or bake it again"
             }
             Self::Image(error) => return Hint::hint(error),
-            Self::Open { path, source } => return of_path(path, source, IMAGE),
+            Self::Open { path, source } => return of_path(path, source, &image()),
             Self::Disk { .. } => {
-                "use a raw or qcow2 image with a GPT and a root partition; `vmbake inspect` shows the contents of an image"
+                return Some(format!(
+                    "use a {} image with a GPT and a root partition; `vmbake inspect` shows the contents of an image",
+                    Format::NAMES
+                ));
             }
             Self::UnknownArch { .. } => {
                 "set the partition type with `sgdisk --typecode=1:8304` for amd64, or 1:8305 for arm64; an MBR has no such types"

@@ -214,7 +214,7 @@ enum Command {
 struct BakeArgs {
     #[command(flatten)]
     pinned: pinned::PinnedArgs,
-    /// Base disk image, qcow2 or raw [default: the base image that the manifest pins]
+    #[arg(help = format!("Base disk image, {READABLE} [default: the base image that the manifest pins]"))]
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
     /// Number of the base image's root partition, if it is ambiguous
@@ -262,6 +262,9 @@ struct BakeArgs {
     catalog: catalog::CatalogArgs,
 }
 
+/// Formats of disk images, for help texts.
+const READABLE: &str = Format::OPTIONS;
+
 /// Parses the name of a disk format.
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
@@ -287,7 +290,7 @@ impl From<Compression> for Qcow2Compression {
 
 #[derive(Debug, Args)]
 struct InspectArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     image: PathBuf,
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]

@@ -13,6 +13,7 @@ use crate::resolve::{ResolveError, Resolver};
 use crate::sources::SourcesError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::hint::Hint;
+use vmbake_disk::image::Format;
 use vmbake_image::identity::IdentityError;
 use vmbake_manifest::ManifestError;
 
@@ -57,8 +58,11 @@ impl Hint for UpdateError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Incomplete { only_image: true, .. } => {
-                "use --image with a raw or qcow2 image of a disk with a GUID partition table and a root file \
-                system of --os and --arch; the resolved entries are kept"
+                return Some(format!(
+                    "use --image with a {} image of a disk with a GUID partition table and a root file \
+                    system of --os and --arch; the resolved entries are kept",
+                    Format::NAMES
+                ));
             }
             Self::Incomplete { .. } => {
                 "the resolved entries are kept: run the command again when the causes above are resolved. If a \

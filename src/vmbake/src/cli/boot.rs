@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory};
 use serde_json::json;
 
 use super::files::{print, show};
-use super::{Cli, Failure, Outcome, parse_size};
+use super::{Cli, Failure, Outcome, READABLE, parse_size};
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress, emit};
@@ -29,7 +29,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct BootArgs {
-    /// Disk image, qcow2 or raw, for amd64 or arm64; opened read-only
+    #[arg(help = format!("Disk image, {READABLE}, for amd64 or arm64; opened read-only"))]
     image: PathBuf,
     /// User data for cloud-init [default: an empty cloud-config]
     #[arg(long, value_name = "FILE")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, READABLE, files};
 use vmbake_query::changelog::changelog;
 
 const EXAMPLES: &str = "\
@@ -15,7 +15,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ChangelogArgs {
-    /// Older release: a disk image, qcow2 or raw, or a document written next to it
+    #[arg(help = format!("Older release: a disk image, {READABLE}, or a document written next to it"))]
     from: PathBuf,
     /// Newer release, as for FROM
     to: PathBuf,

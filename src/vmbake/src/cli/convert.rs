@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 
-use super::{Compression, Failure, Outcome, files, threads};
+use super::{Compression, Failure, Outcome, READABLE, files, threads};
 use vmbake_common::escape;
 use vmbake_common::progress::Progress;
 use vmbake_disk::image::Format;
@@ -22,7 +22,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ConvertArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     image: PathBuf,
     /// Format of the output file
     #[arg(long, value_parser = format_parser())]

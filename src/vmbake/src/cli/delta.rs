@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::key::KeySource;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Outcome, files, format_parser, threads};
+use super::{Failure, Outcome, READABLE, files, format_parser, threads};
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_disk::image::Format;
@@ -25,9 +25,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = DELTA_EXAMPLES)]
 pub(super) struct DeltaArgs {
-    /// Old disk image, qcow2 or raw
+    #[arg(help = format!("Old disk image, {READABLE}"))]
     old: PathBuf,
-    /// New disk image, qcow2 or raw
+    #[arg(help = format!("New disk image, {READABLE}"))]
     new: PathBuf,
     /// Delta to write: a qcow2 file with OLD as its backing file; FILE.json is its statement
     #[arg(short = 'o', long = "out", value_name = "FILE")]
@@ -59,7 +59,7 @@ Examples:
 pub(super) struct ApplyArgs {
     /// Delta, with its statement DELTA.json next to it
     delta: PathBuf,
-    /// Disk image to apply the delta to, qcow2 or raw
+    #[arg(help = format!("Disk image to apply the delta to, {READABLE}"))]
     #[arg(long, value_name = "OLD")]
     base: PathBuf,
     /// Disk image to write

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, files, threads};
+use super::{Failure, Outcome, READABLE, files, threads};
 use vmbake_common::progress::{Event, emit, emit_message};
 use vmbake_query::diff::{DiffOptions, diff, diff_blocks};
 
@@ -18,7 +18,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct DiffArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     from: PathBuf,
     /// Disk image to compare with
     to: PathBuf,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, READABLE, files};
 use vmbake_image::disk::InspectError;
 use vmbake_query::explain::{ExplainError, explain};
 
@@ -16,7 +16,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ExplainArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     image: PathBuf,
     /// Path in the root file system; symbolic links are followed inside the image
     path: PathBuf,

@@ -10,7 +10,7 @@ use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components, permissions};
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, READABLE};
 use vmbake_common::escape;
 use vmbake_image::disk::InspectError;
 use vmbake_image::inspect::{open_some, open_tree};
@@ -24,7 +24,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = LS_EXAMPLES)]
 pub(super) struct LsArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     image: PathBuf,
     /// File or directory
     #[arg(default_value = "/")]
@@ -51,7 +51,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = CAT_EXAMPLES)]
 pub(super) struct CatArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     image: PathBuf,
     /// Regular file; symbolic links are followed inside the image
     path: PathBuf,

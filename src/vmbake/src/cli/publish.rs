@@ -16,7 +16,7 @@ use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::verify::image::{DemandArgs, place};
 use super::verify::signers::RootArgs;
-use super::{Failure, Outcome, files, threads};
+use super::{Failure, Outcome, READABLE, files, threads};
 use vmbake_bake::release::verify::{VerifyRequest, verify};
 use vmbake_bake::{BakedDisk, bake_disk};
 use vmbake_common::escape;
@@ -64,7 +64,7 @@ pub(super) enum PublishCommand {
 /// The image to publish.
 #[derive(Debug, Args)]
 struct ImageArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     #[arg(value_name = "IMAGE", required_unless_present = "kind")]
     image: Option<PathBuf>,
     #[command(flatten)]

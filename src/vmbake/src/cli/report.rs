@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::verify::place;
-use super::{Failure, Outcome, threads};
+use super::{Failure, Outcome, READABLE, threads};
 use vmbake_bake::incremental::build_inputs::BuildInputs;
 use vmbake_bake::incremental::checksums::Checksum;
 use vmbake_bake::release::policy::ReleasePolicy;
@@ -32,7 +32,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ReportArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     image: PathBuf,
     /// HTML file to write
     #[arg(short = 'o', long = "out", value_name = "FILE")]

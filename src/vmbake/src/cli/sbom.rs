@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, Outcome, files, threads};
+use super::{Failure, Outcome, READABLE, files, threads};
 use vmbake_common::progress::{Event, emit};
 use vmbake_query::sbom::{Inventory, SbomFormat};
 
@@ -17,7 +17,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct SbomArgs {
-    /// Disk image, qcow2 or raw
+    #[arg(help = format!("Disk image, {READABLE}"))]
     image: PathBuf,
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]

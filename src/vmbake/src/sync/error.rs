@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use vmbake_common::hint::{Hint, IMAGE};
+use vmbake_common::hint::{Hint, image};
 use vmbake_common::spelling::of_path;
 use vmbake_compose::merge::MergeError;
 use vmbake_compose::origin::RecordError;
@@ -128,7 +128,7 @@ const RSYNC: &str = "require the layer `rsync` in the layer.json of the kind, ba
 impl Hint for SyncError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Image { path, source } => return of_path(path, source, IMAGE),
+            Self::Image { path, source } => return of_path(path, source, &image()),
             Self::Host { .. } => {
                 "use an address or an alias from ~/.ssh/config; put options of ssh after `--`, as in `vmbake dev sync HOST -- -i KEY`"
             }

@@ -10,7 +10,7 @@ use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::network::NetworkArgs;
 use super::super::pinned::PinnedArgs;
 use super::super::target::ARCH;
-use super::super::{BakeArgs, Failure, bake, parse_size};
+use super::super::{BakeArgs, Failure, READABLE, bake, parse_size};
 use vmbake_bake::BakeRequest;
 use vmbake_distribute::bundle::compose::Composition;
 
@@ -31,7 +31,7 @@ pub(super) struct KindArgs {
     /// Manifest directory, with --kind
     #[arg(long, value_name = "DIR", default_value = "manifests")]
     manifests: PathBuf,
-    /// Base disk image, qcow2 or raw, with --kind [default: the base image that the manifest pins]
+    #[arg(help = format!("Base disk image, {READABLE}, with --kind [default: the base image that the manifest pins]"))]
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
     /// Disk size in bytes, or with suffix K, M, G, T (binary), with --kind [default: size of the base image]
