@@ -230,7 +230,10 @@ fn a_lock_that_does_not_say_what_a_version_brings_is_of_use() {
     assert!(ok && said.contains("acme.agent 1.0.0+a1, unchanged"), "{said}");
     assert_eq!(fs::read_to_string(shop.path(LOCK)).unwrap(), lock);
     for (text, expected) in [
-        (lock.replace("\"schema\": 1", "\"schema\": 2"), "m/bundles.lock.json: `schema`: unsupported schema: expected 1"),
+        (
+            lock.replace("\"schema\": 1", "\"schema\": 2"),
+            "m/bundles.lock.json: `schema`: unsupported schema: expected 1",
+        ),
         (lock.replace("\"brings\"", "\"bring\""), "m/bundles.lock.json:"),
         (" ".repeat((32 << 20) + 1), "m/bundles.lock.json: cannot read"),
     ] {
