@@ -242,7 +242,7 @@ fn an_image_tells_what_only_it_knows() {
     for (part, expected) in [
         (r#""services": [{"unit": "none.service"}]"#.to_owned(), "services/0/unit: unit \"none.service\" is not in the image"),
         (r#""services": [{"unit": "plain.service"}]"#.to_owned(), "services/0/unit: unit \"plain.service\" has no [Install]"),
-        (r#""commands": [["/usr/bin/none"]]"#.to_owned(), "commands/0/0: program \"/usr/bin/none\" is not a file of any layer"),
+        (r#""commands": [["/usr/bin/none"]]"#.to_owned(), "commands/0/0: program \"/usr/bin/none\" is not in any layer, artifact or package"),
         (r#""commands": [["/usr/bin/text"]]"#.to_owned(), "commands/0/0: program \"/usr/bin/text\" cannot be run with mode 0644"),
         (r#""users": {"u": {"when": "true", "shell": "/usr"}}"#.to_owned(), "users/u/shell: program \"/usr\" is a directory"),
         (r#""modes": {"/opt/none": {"mode": "0640"}}"#.to_owned(), "modes/~1opt~1none: \"/opt/none\" is not in the image"),

@@ -239,7 +239,7 @@ fn a_record_beside_the_image_is_used_or_compared() {
     );
     let said = vmbake(&["explain", image.to_str().unwrap(), "/etc/os-release"]);
     assert_eq!(said.status.code(), Some(1));
-    assert!(text(&said.stderr).contains("hint: --record"), "{}", text(&said.stderr));
+    assert!(text(&said.stderr).contains("use --record"), "{}", text(&said.stderr));
     let by_choice = explain(&image, None, b"/etc/os-release", Some(&sidecar)).unwrap();
     assert_eq!(by_choice.layer.unwrap().name, "tools");
 

@@ -291,7 +291,7 @@ fn options_are_those_of_the_operating_system_manager() {
     let pem = key.text_path("pem");
     for (name, value, expected) in [
         ("cluster-dn", "10.0.0.1", "--set cluster-dn: unknown option of OSM"),
-        ("cluster-dns", "10.0.0", "--set cluster-dns: expected addresses"),
+        ("cluster-dns", "10.0.0", "--set cluster-dns: expected IP addresses"),
         ("container-runtime", "docker", "--set container-runtime: expected containerd"),
         ("external-cloud-provider", "yes", "expected true or false"),
         ("initial-taints", "{{ .Token }}", "expected taints in a single line"),

@@ -54,7 +54,7 @@ fn a_manifest_has_the_images_that_its_layers_ask_for() {
     let (ok, said) = yard.bake();
     let expected =
         "layer box requests the container image registry.example/pause:3.11, which the manifest does not pin";
-    assert!(!ok && said.contains(expected) && said.contains("hint: `vmbake update KIND`"), "{said}");
+    assert!(!ok && said.contains(expected) && said.contains("hint: run `vmbake update KIND`"), "{said}");
     let mut forged = good.clone();
     forged.as_object_mut().unwrap().remove("requests");
     yard.forge(&forged);

@@ -52,9 +52,9 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", FILE}}"#, "no proof: add `sha256`"),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "first-use", FILE}}"#,
-        "`proof` is \"checksum\"",
+        "`proof` must be \"checksum\"",
     ),
-    (r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "apt", FILE}}"#, "`proof` is \"checksum\""),
+    (r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "apt", FILE}}"#, "`proof` must be \"checksum\""),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "checksum", FILE}}"#,
         "checksums is missing",
