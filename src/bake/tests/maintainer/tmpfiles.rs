@@ -82,11 +82,11 @@ fn what_is_there_stays() {
 fn what_is_not_known_or_not_allowed_stops_the_bake() {
     for (line, expected) in [
         ("k /x", "line \"k /x\" is invalid"),
-        ("d", "is not understood"),
-        ("d x", "is not understood"),
-        ("d~ /x", "is not understood"),
-        ("d /x 9", "is not understood"),
-        ("d /x \"a", "is not understood"),
+        ("d", "is invalid"),
+        ("d x", "is invalid"),
+        ("d~ /x", "is invalid"),
+        ("d /x 9", "is invalid"),
+        ("d /x \"a", "is invalid"),
         ("f /usr/x 4755", "mode 4755"),
         ("z /usr/bin/sh 4755", "mode 4755"),
     ] {
