@@ -67,7 +67,7 @@ fn hostile_packages_are_refused() {
         ("misnamed", only(&control("../x", "")), "invalid package name or version: \"../x\" \"1.0-1\""),
         ("no field", only("Package p\n"), "control file: line \"Package p\" is not a field"),
         ("own status", only(&control("p", "Status: install ok installed\n")), "field \"Status\" is duplicated or"),
-        ("hidden status", only(&control("p", "Status : install ok installed\n")), "field \"Status \" comes"),
+        ("hidden status", only(&control("p", "Status : install ok installed\n")), "field \"Status \" is duplicated"),
         ("conffiles", only(&control("p", "conffiles:\n /etc/passwd 0\n")), "field \"conffiles\" is duplicated or"),
         ("field twice", only(&control("p", "package: q\n")), "field \"package\" is duplicated or not allowed here"),
         ("control file in a folder", with("a/b", "x"), "control file: \"a/b\" next to it is not a regular file"),
