@@ -19,7 +19,8 @@ use vmbake_common::digest::Digest;
 use vmbake_common::paths::is_at_or_below;
 use vmbake_proof::sigstore::{PublicKey, Signer, json};
 
-/// The format version.const SCHEMA: u32 = 1;
+/// The format version.
+const SCHEMA: u32 = 1;
 /// Default directory of these files.
 pub const FOLDER: &str = "trust/publishers";
 
@@ -68,7 +69,7 @@ impl Publisher {
             Err(BundleError::Publisher { path, key, what })
         };
         match &publisher {
-            one if one.schema != SCHEMA => fault("schema", "is not 1"),
+            one if one.schema != SCHEMA => fault("schema", "unsupported schema: expected 1"),
             one if one.publisher != name => fault("publisher", "does not match the name of the file"),
             one if !one.names.starts_with(&format!("{name}.")) => {
                 fault("names", "does not start with the publisher's name and a dot")

@@ -72,7 +72,7 @@ fn a_publisher_does_what_he_was_granted() {
         ("/key", json!(other), "agent.oci: not signed by publisher acme: "),
         ("/key", json!("no key"), "trust/publishers/acme.json: `key`: "),
         ("/key", Value::Null, "expected either a key or an identity with its issuer"),
-        ("/schema", json!(2), "`schema`: is not 1"),
+        ("/schema", json!(2), "`schema`: unsupported schema: expected 1"),
     ] {
         let mut changed = granted.clone();
         *changed.pointer_mut(key).unwrap() = value;
