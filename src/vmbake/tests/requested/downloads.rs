@@ -182,7 +182,10 @@ fn a_layer_for_one_base_image_goes_into_no_other() {
         let (ok, said) = yard.bake();
         let expected =
             format!("layer box requires the base image {expected} for amd64, but the manifest pins {pinned}");
-        assert!(!ok && said.contains(&expected) && said.contains("hint: run `vmbake update KIND --image FILE`"), "{said}");
+        assert!(
+            !ok && said.contains(&expected) && said.contains("hint: run `vmbake update KIND --image FILE`"),
+            "{said}"
+        );
     }
     yard.layer("box", &format!(r#", "bases": {{"amd64": "{pinned}"}}{}"#, stated()));
     let (ok, said) = yard.bake();

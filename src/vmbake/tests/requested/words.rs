@@ -54,7 +54,10 @@ const FAULTS: &[(&str, &str)] = &[
         r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "first-use", FILE}}"#,
         "`proof` must be \"checksum\"",
     ),
-    (r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "apt", FILE}}"#, "`proof` must be \"checksum\""),
+    (
+        r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "apt", FILE}}"#,
+        "`proof` must be \"checksum\"",
+    ),
     (
         r#""downloads": {¦"x": {"url": "https://a/x", "version": "1", "proof": "checksum", FILE}}"#,
         "checksums is missing",
