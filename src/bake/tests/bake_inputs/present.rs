@@ -93,9 +93,27 @@ fn what_the_base_has_otherwise_is_refused() {
             upgrade,
             "/var/lib/dpkg/status: has p in the state unpacked: complete its installation or",
         ),
-        ("install ok half-configured", "amd64", "1.0-1", "", "/var/lib/dpkg/status: has p as half-configured"),
-        ("install ok triggers-pending", "amd64", "1.0-1", "", "/var/lib/dpkg/status: has p as triggers-pending"),
-        ("deinstall ok installed", "amd64", "1.0-1", "", "/var/lib/dpkg/status: has p as installed, to be removed"),
+        (
+            "install ok half-configured",
+            "amd64",
+            "1.0-1",
+            "",
+            "/var/lib/dpkg/status: has p in the state half-configured",
+        ),
+        (
+            "install ok triggers-pending",
+            "amd64",
+            "1.0-1",
+            "",
+            "/var/lib/dpkg/status: has p in the state triggers-pending",
+        ),
+        (
+            "deinstall ok installed",
+            "amd64",
+            "1.0-1",
+            "",
+            "/var/lib/dpkg/status: has p in the state installed, to be removed",
+        ),
     ] {
         let error = run(&status(state, arch, version), keys).expect_err(state);
         assert!(error.starts_with(expected), "{state} {arch} {version}: {error}");

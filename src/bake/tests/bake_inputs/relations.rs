@@ -8,24 +8,24 @@ const PROVIDES: &str = "Provides: service (= 2)\n";
 fn packages_that_do_not_fit_are_refused() {
     let cases = [
         ("Depends: none\n", "p: depends on none, which neither the base nor a layer provides"),
-        ("Depends: libc6 (>= 2.42)\n", "p: needs libc6 (>= 2.42)"),
-        ("Depends: libc6 (>= 1:0)\n", "p: needs libc6 (>= 1:0)"),
-        ("Pre-Depends: libc6, none | other (>= 1)\n", "p: needs none | other (>= 1)"),
-        ("Depends: libc-dev-virtual (>= 4)\n", "p: needs libc-dev-virtual (>= 4)"),
-        ("Depends: gone\n", "p: needs gone"),
+        ("Depends: libc6 (>= 2.42)\n", "p: depends on libc6 (>= 2.42)"),
+        ("Depends: libc6 (>= 1:0)\n", "p: depends on libc6 (>= 1:0)"),
+        ("Pre-Depends: libc6, none | other (>= 1)\n", "p: depends on none | other (>= 1)"),
+        ("Depends: libc-dev-virtual (>= 4)\n", "p: depends on libc-dev-virtual (>= 4)"),
+        ("Depends: gone\n", "p: depends on gone"),
         ("Conflicts: libc6\n", "p: conflicts with libc6, found 2.41-12"),
         ("Breaks: libc6 (<< 3)\n", "p: conflicts with libc6 (<< 3)"),
-        ("Depends: libc6:any\n", "p: needs libc6:any"),
-        ("Depends: libc6:arm64\n", "p: needs libc6:arm64"),
+        ("Depends: libc6:any\n", "p: depends on libc6:any"),
+        ("Depends: libc6:arm64\n", "p: depends on libc6:arm64"),
         (
             "Depends: libc6, none [amd64]\n",
             "p: field Depends is not a valid list of relations: \"libc6, none [amd64]\"",
         ),
-        ("Pre-Depends: libc6 (=> 1)\n", "p: its Pre-Depends \"libc6 (=> 1)\" is not"),
-        ("Conflicts: libc6 (>> 9), (\n", "p: its Conflicts"),
-        ("Replaces: <x>\n", "p: its Replaces"),
-        ("Provides: a b\n", "p: its Provides"),
-        ("Depends: libc-dev-virtual (>= 2), range\nProvides: range (>= 1)\n", "p: needs range"),
+        ("Pre-Depends: libc6 (=> 1)\n", "p: field Pre-Depends \"libc6 (=> 1)\" is not"),
+        ("Conflicts: libc6 (>> 9), (\n", "p: field Conflicts"),
+        ("Replaces: <x>\n", "p: field Replaces"),
+        ("Provides: a b\n", "p: field Provides"),
+        ("Depends: libc-dev-virtual (>= 2), range\nProvides: range (>= 1)\n", "p: depends on range"),
         ("Provides: service\nConflicts: service\n", "p: conflicts with service, found 1.0-1"),
         ("Provides: service\nBreaks: service (<< 3)\n", "p: conflicts with service (<< 3)"),
         ("Conflicts: q\n", "p: conflicts with q, found 1.0-1"),
@@ -85,11 +85,11 @@ fn a_package_comes_once() {
 #[test]
 fn what_the_base_has_half_is_there() {
     for (state, expected) in [
-        ("deinstall ok config-files", "/var/lib/dpkg/status: has p as config-files"),
-        ("install ok unpacked", "/var/lib/dpkg/status: has p as unpacked"),
-        ("install reinstreq half-installed", "/var/lib/dpkg/status: has p as half-installed"),
-        ("install ok triggers-awaited", "/var/lib/dpkg/status: has p as triggers-awaited"),
-        ("deinstall ok installed", "/var/lib/dpkg/status: has p as installed, to be removed"),
+        ("deinstall ok config-files", "/var/lib/dpkg/status: has p in the state config-files"),
+        ("install ok unpacked", "/var/lib/dpkg/status: has p in the state unpacked"),
+        ("install reinstreq half-installed", "/var/lib/dpkg/status: has p in the state half-installed"),
+        ("install ok triggers-awaited", "/var/lib/dpkg/status: has p in the state triggers-awaited"),
+        ("deinstall ok installed", "/var/lib/dpkg/status: has p in the state installed, to be removed"),
     ] {
         let status = format!("Package: p\nStatus: {state}\nArchitecture: amd64\nVersion: 0.9\n\n");
         let base = || base_with(&[("/var/lib/dpkg/status", &status)]);

@@ -55,9 +55,9 @@ fn what_the_image_does_not_have_is_refused() {
     for (keys, expected) in [
         (
             r#", "timezone": "Europe/Berlim""#,
-            "no time zone Europe/Berlim: there is no /usr/share/zoneinfo/Europe/Berlim",
+            "no time zone Europe/Berlim: /usr/share/zoneinfo/Europe/Berlim does not exist",
         ),
-        (r#", "locale": "en_US.UTF-8""#, "no locale en_US.UTF-8: there is no /usr/lib/locale/en_US.utf8"),
+        (r#", "locale": "en_US.UTF-8""#, "no locale en_US.UTF-8: /usr/lib/locale/en_US.utf8 does not exist"),
     ] {
         let error = bake(keys).unwrap_err();
         assert!(error.contains(expected), "{error}");

@@ -125,7 +125,7 @@ fn an_archive_brings_nothing_that_its_layer_excludes() {
         match bake(&[part("tar.gz", &keys, bytes.clone())]) {
             Ok(_) => assert!(!is_there, "{path}"),
             Err(error) => {
-                assert!(is_there && error.contains(&format!("brings \"{path}\", which `absent`")), "{path}: {error}");
+                assert!(is_there && error.contains(&format!("contains \"{path}\", which `absent`")), "{path}: {error}");
             }
         }
     }
@@ -267,7 +267,7 @@ fn a_package_leaves_what_a_script_created() {
         (&conffiles[..], new(), &other, Err("dpkg would prompt")),
         (&[][..], new(), &in_place("0644"), Ok("script")),
         (&[][..], new(), &earlier, Err("writes it before installing packages, but pk contains a regular file there")),
-        (&[][..], link(), &earlier, Err("and pk has a symbolic link there")),
+        (&[][..], link(), &earlier, Err("but pk contains a symbolic link there")),
         (&[][..], new(), &in_place("0600"), Err("with mode 0600, found a regular file with mode 0644")),
         (&[][..], link(), &in_place("0644"), Err("found a symbolic link with mode")),
     ] {

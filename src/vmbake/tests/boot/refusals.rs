@@ -22,7 +22,7 @@ fn a_bad_image_is_told_before_qemu_is_looked_for() {
     run("qemu-img", &["create", "-f", "qcow2", "-F", "raw", "-b", "disk.raw", lab.path("top.qcow2").to_str().unwrap()]);
     for (image, reason, hint) in [
         ("absent", "absent: cannot open the image", ""),
-        ("tmp", "tmp: expected a disk image, found a directory", "name the image file"),
+        ("tmp", "tmp: expected a disk image, found a directory", "use the path of an image file"),
         ("text", "text: a text file; only raw and qcow2", "`head text` shows its start"),
         ("zeros", "zeros: not an image of a bootable disk", "raw or qcow2"),
         ("half.raw", "half.raw: not an image of a bootable disk", "raw or qcow2"),

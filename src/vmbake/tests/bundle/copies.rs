@@ -129,7 +129,7 @@ fn a_list_leads_to_one_bundle_and_to_its_signatures_only() {
         (vec![copy.blob(b"[", INDEX, "1.0.0_a1")], none),
         (vec![index.clone(), second], none),
         (vec![index.clone(), typed], none),
-        (vec![index.clone(); 65], "agent.oci: 65 indexes in index.json, more than the limit of 64"),
+        (vec![index.clone(); 65], "agent.oci: contains 65 indexes in index.json, more than the limit of 64"),
     ] {
         let (said, _) = copy.judged(&list);
         assert!(said.contains(expected), "{list:?}: {said}");
