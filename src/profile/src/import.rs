@@ -35,7 +35,7 @@ pub use report::{FileNote, ImportReport, Statement, StatementClass};
 pub use rules::{DownloadRule, Rules, StatementRule};
 pub use support::{SUPPORT, Support};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
@@ -101,7 +101,7 @@ pub fn import(request: ImportRequest) -> Result<ImportedProfile, ImportError> {
         SUPPORT.check(system, &request.deployment.provider, &request.deployment.kubelet)?;
     }
     let phases = Phases::new(&request.profile, &request.deployment, &request.options)?;
-    let own: BTreeSet<String> = phases.files().map(|file| file.path.clone()).collect();
+    let own: BTreeMap<&str, &str> = phases.texts();
     let defaults = phases.defaults(&request.options)?;
     let parts = Parts {
         rules: &request.rules,
@@ -117,6 +117,7 @@ pub fn import(request: ImportRequest) -> Result<ImportedProfile, ImportError> {
     for (arch, machine) in ARCHES.into_iter().filter(|(arch, _)| is_wanted(arch)) {
         let evaluated = run(&request, &phases, machine)?;
         phases.check_scripts(&evaluated)?;
+        phases.check_copies(&evaluated)?;
         let (document, report) = document::document(&evaluated, &parts)?;
         all = Some(match all {
             None => (document, report),

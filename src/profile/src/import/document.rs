@@ -33,8 +33,8 @@ pub(super) struct Parts<'a> {
     pub(super) rules: &'a Rules,
     /// Files of the profile that the first boot writes, by path.
     pub(super) templates: &'a BTreeMap<String, Deferred>,
-    /// All files of the profile.
-    pub(super) own: &'a BTreeSet<String>,
+    /// All files of the profile, with their texts.
+    pub(super) own: &'a BTreeMap<&'a str, &'a str>,
     /// Whether machines are told their names.
     pub(super) has_name: bool,
     /// Values that machines have unless they are told others, by setting.
@@ -265,7 +265,9 @@ impl Writer<'_> {
             self.leave_out(path, StatementClass::Dropped, "checksums, which the bake verifies");
             return Ok(());
         }
-        if let Some(Deferred { text: template, .. }) = self.parts.templates.get(path) {
+        // What scripts made of a file is in its text alone.
+        let is_unchanged = self.parts.own.get(path).is_some_and(|own| own.as_bytes() == text);
+        if let Some(Deferred { text: template, .. }) = self.parts.templates.get(path).filter(|_| is_unchanged) {
             self.boot_file(path, mode, template.clone());
             return Ok(());
         }

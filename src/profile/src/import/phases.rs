@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::base::Content;
 use super::boot_template::{Deferred, deferred};
 use super::document::settings::HARMFUL;
 use super::error::ImportError;
@@ -10,7 +11,7 @@ use super::evaluate::Evaluated;
 use super::machine::units::{UNITS, unit_name};
 use super::program::{Commands, File, Phase};
 use super::report::{FileNote, StatementClass};
-use super::runtime::{self, Case, RUNTIME};
+use super::runtime::{self, Case, RUNTIME, RuntimeValue};
 use crate::cloud_config::{self, RenderedFile};
 use crate::config::{PhaseConfig, annotations, phase};
 use crate::deployment::Deployment;
@@ -167,6 +168,11 @@ impl Phases {
         self.phases.iter().flat_map(|phase| &phase.files)
     }
 
+    /// Texts of the files by path: those of the second phase, where both write one.
+    pub(super) fn texts(&self) -> BTreeMap<&str, &str> {
+        self.files().map(|file| (file.path.as_str(), file.text.as_str())).collect()
+    }
+
     /// Values that machines have unless user data say others, by setting: what the options of the import give.
     pub(super) fn defaults(&self, options: &ControllerOptions) -> Result<BTreeMap<&'static str, String>, ImportError> {
         for (option, given) in
@@ -224,6 +230,42 @@ impl Phases {
             }
         }
     }
+
+    /// Refuses what scripts made of files whose templates test values that only machines have: the text has one of the cases.
+    pub(super) fn check_copies(&self, evaluated: &Evaluated) -> Result<(), ImportError> {
+        let texts = self.texts();
+        for found in &evaluated.after {
+            let Content::File(text) = &found.content else { continue };
+            let path = found.path.as_str();
+            let Some(text) = str::from_utf8(text).ok().filter(|text| texts.get(path) != Some(text)) else { continue };
+            let source = self.templates.iter().filter(|(_, template)| template.tests).find(|(source, template)| {
+                source.as_str() == path
+                    || texts.get(source.as_str()).is_some_and(|whole| depends(text, template, whole))
+            });
+            if let Some((source, _)) = source {
+                let what = match source == path {
+                    true => "a script changes it, but its template tests values that only machines know: write the lines in the template".to_owned(),
+                    false => format!(
+                        "a script writes it from {source}, whose template tests values that only machines know: write it as one of `files`"
+                    ),
+                };
+                return Err(ImportError::Tree { path: runtime::legible(path), what });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text that scripts wrote depends on the conditions of a template, whose text is `whole`.
+fn depends(text: &str, template: &Deferred, whole: &str) -> bool {
+    let is_tested = |value: &RuntimeValue| {
+        ["if", "if not"].iter().any(|test| template.text.contains(&format!("{{% {test} {} %}}", value.variable)))
+    };
+    let is_whole = match whole.trim() {
+        "" => text.trim().is_empty(),
+        whole => text.contains(whole),
+    };
+    is_whole || RUNTIME.iter().any(|value| is_tested(value) && text.contains(&value.mark()))
 }
 
 /// Renders phases, each case once.

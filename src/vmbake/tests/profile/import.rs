@@ -104,6 +104,19 @@ fn commands_become_keys_of_a_layer() {
 }
 
 #[test]
+fn changes_of_files_with_values_of_machines_are_kept() {
+    let files = [("/opt/x", "server: {{ .ServerURL }}")];
+    for (script, expected) in
+        [(":", "server: {{ SERVER_URL }}"), ("echo \"maxPods: 5\" >> /opt/x", "server: {{ SERVER_URL }}maxPods: 5\n")]
+    {
+        let found = layer(script, &files, &json!({}));
+        assert_eq!(found["first_boot"]["files"][0]["content"]["text"], expected, "{script}");
+    }
+    let imported = run("echo \"maxPods: 5\" > /opt/x", &files, &json!({})).unwrap();
+    assert_eq!(content(&imported, "/opt/x").as_deref(), Some("maxPods: 5\n"));
+}
+
+#[test]
 fn fetched_files_become_downloads_with_their_proofs() {
     let sum = "b".repeat(64);
     let by_sum = format!(

@@ -104,6 +104,28 @@ fn files_of_a_profile_may_not_be_more_than_files() {
 }
 
 #[test]
+fn conditions_of_templates_are_not_lost() {
+    let files = [
+        ("/opt/t", "a\n{{ if .InitialTaints }}t={{ .InitialTaints }}\n{{ end }}end"),
+        ("/opt/u", "{{ if .InitialTaints }}flag\n{{ end }}end"),
+    ];
+    for (script, expected) in [
+        ("echo b >> /opt/t", "/opt/t: a script changes it, but its template tests values"),
+        ("echo b > /opt/t", "/opt/t: a script changes it, but its template tests values"),
+        ("echo b > /opt/b; mv /opt/b /opt/t", "/opt/t: a script changes it, but its template tests values"),
+        ("cp /opt/t /opt/v", "/opt/v: a script writes it from /opt/t"),
+        ("mv /opt/t /opt/v", "/opt/v: a script writes it from /opt/t"),
+        ("cat /opt/t > /opt/v", "/opt/v: a script writes it from /opt/t"),
+        ("echo \"$(cat /opt/t)\" > /opt/v", "/opt/v: a script writes it from /opt/t"),
+        ("cp /opt/u /opt/v", "/opt/v: a script writes it from /opt/u"),
+        ("cat /opt/u >> /opt/v", "/opt/v: a script writes it from /opt/u"),
+    ] {
+        let error = run(script, &files, &json!({})).map(|imported| document(&imported)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{script}\n{error}");
+    }
+}
+
+#[test]
 fn units_that_start_each_other_are_bounded() {
     let unit = |number: usize| {
         (

@@ -26,7 +26,7 @@ pub(super) fn consumed<'a>(
             let what = "it is changed after it was started: give the two units different names".to_owned();
             return Err(ImportError::Tree { path: found.path.clone(), what });
         }
-        if !parts.own.contains(&found.path) {
+        if !parts.own.contains_key(found.path.as_str()) {
             continue;
         }
         if done.is_some() {
