@@ -36,6 +36,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("if [ {{ .ServerURL }} = x ]; then :; fi", "the text"),
     ("echo {{ .InitialTaints }} | grep -q a || true", "the text"),
     ("{{ if .InitialTaints }}apt-get install -y jq{{ end }}\n:", "tests whether .InitialTaints is set"),
+    ("printf %q {{ .ServerURL }} > /opt/x", "the text {{ SERVER_URL }}"),
     ("chown 1000 /opt", "the file /opt,"),
     ("touch /opt/x; chown 1000 /opt/x", "/opt/x: owned by a user other than root"),
     ("mkfifo /opt/x", "the command is not known"),

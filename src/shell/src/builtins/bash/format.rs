@@ -5,6 +5,7 @@ use super::escapes::{Style, unescape};
 use crate::builtins::print::{Conversion, digits, padded};
 use crate::eval::Run;
 use crate::expand::{number, quoting};
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::variables::divide_reference;
 
@@ -149,7 +150,11 @@ impl<'a> Printer<'a> {
                 self.ended = ended;
                 text
             }
-            b'q' => quoting::backslashed(self.next().unwrap_or_default()),
+            b'q' => {
+                let operand = self.next().unwrap_or_default();
+                shell.ask(Question::Value(operand))?;
+                quoting::backslashed(operand)
+            }
             b'd' | b'i' => {
                 let operand = self.next();
                 let value = clamped(self.integer(shell, operand)?);
