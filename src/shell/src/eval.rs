@@ -163,7 +163,7 @@ impl Shell<'_> {
             }
             return self.ended(status, tested, trapped);
         }
-        if ends && status != 0 && self.state.flags.errexit && !tested {
+        if ends && status != 0 && self.state.flags.end_on_failure() && !tested {
             return Err(Stop::Exit);
         }
         Ok(status)
@@ -194,6 +194,7 @@ impl Shell<'_> {
     pub(crate) fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
         self.step()?;
         let saved = self.state.clone();
+        self.state.flags.ends_on_failure = false;
         let renames = self.renames.len();
         let (levels, calls) = (self.budget.levels, self.budget.calls);
         crate::builtins::clear_traps(self);

@@ -43,7 +43,7 @@ pub struct Settings {
     pub directory: Vec<u8>,
     /// The mask of new files' modes.
     pub umask: u16,
-    /// Whether the script starts with `set -e`.
+    /// Whether the script ends with the first command that fails. Unlike `set -e`, subshells do not inherit it, and `$-` does not show it.
     pub exits_on_failure: bool,
 }
 
@@ -91,7 +91,7 @@ pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Res
     let (out, stdout) = Handle::output();
     let (err, stderr) = Handle::output();
     let mut interpreter = interpreter(script)?;
-    interpreter.flags.errexit |= settings.exits_on_failure;
+    interpreter.flags.ends_on_failure = settings.exits_on_failure;
     let start = state(script, settings, interpreter);
     let mut shell = Shell::new(&mut *host.files, &mut *host.commands, start, settings);
     shell.open_standard(out, err);

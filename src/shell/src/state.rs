@@ -78,6 +78,15 @@ pub(crate) struct Flags {
     /// Of bash: functions and subshells inherit the trap for ERR, or those for DEBUG and RETURN.
     pub(crate) errtrace: bool,
     pub(crate) functrace: bool,
+    /// The caller gives the script up where a command fails: not an option, and not of subshells.
+    pub(crate) ends_on_failure: bool,
+}
+
+impl Flags {
+    /// Whether a failure ends the shell.
+    pub(crate) fn end_on_failure(self) -> bool {
+        self.errexit || self.ends_on_failure
+    }
 }
 
 /// Position of `getopts` in an argument.

@@ -40,7 +40,7 @@ pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bo
         shell.state.status = status(shell, text)?;
     }
     // To `set -e` of dash, the builtin itself has failed.
-    if shell.state.flags.errexit && shell.state.status != 0 && !tested && !shell.state.language.is_bash() {
+    if shell.state.flags.end_on_failure() && shell.state.status != 0 && !tested && !shell.state.language.is_bash() {
         return Err(Stop::Exit);
     }
     Err(Stop::Return)

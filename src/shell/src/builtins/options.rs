@@ -121,6 +121,7 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
                 Some(flag) => *flag = on,
                 None => return shell.unsupported(&[b'-', letter]),
             }
+            shell.state.flags.ends_on_failure &= on || letter != b'e';
         }
     }
     if at < args.len() {

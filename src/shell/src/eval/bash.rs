@@ -100,7 +100,7 @@ impl Shell<'_> {
 
     /// Whether a failure ends the shell.
     pub(crate) fn exits_on_failure(&self) -> bool {
-        self.state.flags.errexit && !self.state.bash.errexit_ignored
+        self.state.flags.end_on_failure() && !self.state.bash.errexit_ignored
     }
 
     /// How many words `command` and `builtin` with their options are, if they run a command.

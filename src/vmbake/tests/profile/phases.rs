@@ -61,6 +61,11 @@ fn commands_of_a_phase_are_one_script() {
         (&["f() { echo x > /opt/f; }", "f"], "/opt/f", Some("x\n")),
         (&["for i in 1 2; do", "echo $i >> /opt/f", "done"], "/opt/f", Some("1\n2\n")),
         (&["exec > /opt/f", "echo x"], "/opt/f", Some("x\n")),
+        // Subshells go on after a failure.
+        (&["echo $(false; echo hi) > /opt/f"], "/opt/f", Some("hi\n")),
+        (&["(false; echo hi) > /opt/f"], "/opt/f", Some("hi\n")),
+        (&["{ false; echo hi; } | cat > /opt/f"], "/opt/f", Some("hi\n")),
+        (&["set -e", "echo $(false; echo hi) > /opt/f"], "/opt/f", Some("\n")),
     ] {
         is(&both(NONE, (&[], &[], lines)), path, expected);
         is(&both(NONE, (lines, &[], &[])), path, expected);
