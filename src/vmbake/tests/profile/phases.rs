@@ -64,7 +64,7 @@ fn commands_of_a_phase_are_one_script() {
         // Subshells go on after a failure.
         (&["echo $(false; echo hi) > /opt/f"], "/opt/f", Some("hi\n")),
         (&["(false; echo hi) > /opt/f"], "/opt/f", Some("hi\n")),
-        (&["{ false; echo hi; } | cat > /opt/f"], "/opt/f", Some("hi\n")),
+        (&["if :; then false; echo hi; fi | cat > /opt/f"], "/opt/f", Some("hi\n")),
         (&["set -e", "echo $(false; echo hi) > /opt/f"], "/opt/f", Some("\n")),
     ] {
         is(&both(NONE, (&[], &[], lines)), path, expected);
