@@ -132,7 +132,7 @@ impl Shell<'_> {
         if lists.joined && lists.separate {
             return self.unsupported(b"a word in quotes with $@ or its like and with an operation on $* or its like");
         }
-        for field in self.split(&units) {
+        for field in self.split(&units)? {
             self.pathnames(&field, fields)?;
         }
         let limit = self.budget.limits.fields;

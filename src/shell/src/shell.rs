@@ -298,7 +298,7 @@ impl Shell<'_> {
             return Ok(());
         }
         let (what, subject) = match question {
-            Question::Value(text) => ("the text", text),
+            Question::Value(text) | Question::Fields { text, .. } => ("the text", text),
             Question::Program(name) => ("the program", name),
             Question::Unset(name) => ("the variable", name),
         };

@@ -26,7 +26,7 @@ use super::error::CommandLocation;
 use super::program::{Phase, Program};
 use super::report::{Statement, StatementClass};
 use super::rules::Rules;
-use super::runtime::{is_marked, legible, unknown_text};
+use super::runtime::{is_marked, legible, may_divide, unknown_text};
 
 /// Files of accounts.
 const PASSWD: &[u8] = b"/etc/passwd";
@@ -294,6 +294,7 @@ impl Commands for Machine<'_> {
             Question::Value(text) => is_marked(text) || has_token(text),
             Question::Program(_) => true,
             Question::Unset(name) => SESSION.iter().any(|known| known.as_bytes() == name),
+            Question::Fields { text, is_alone } => may_divide(text, is_alone),
         }
     }
 

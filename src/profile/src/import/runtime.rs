@@ -136,6 +136,23 @@ pub(super) fn is_marked(text: &[u8]) -> bool {
     text.windows(mark.len()).any(|window| window == mark)
 }
 
+/// Whether the values of a text's marks decide how many words a shell makes of it; if it `is_alone`, an empty one is none.
+pub(super) fn may_divide(text: &[u8], is_alone: bool) -> bool {
+    if !is_marked(text) {
+        return false;
+    }
+    let text = String::from_utf8_lossy(text);
+    let parts: Vec<(&str, &str)> = text.split(OPEN).skip(1).filter_map(|part| part.split_once(CLOSE)).collect();
+    let values = || parts.iter().map(|(name, _)| (name, RuntimeValue::of(name.split(':').next().unwrap_or_default())));
+    let is_divided = values().any(|(name, value)| match value {
+        Some(value) => value.form == Form::Lines,
+        None => name.starts_with("output-of-") || name.starts_with("messages-of-"),
+    });
+    let has_value = values().any(|(_, value)| value.is_none_or(|value| !value.optional));
+    let has_more = !text.starts_with(OPEN) || parts.iter().any(|(_, after)| !after.is_empty());
+    is_divided || (is_alone && !has_value && !has_more)
+}
+
 /// Whether a text has a character that only marks have.
 pub(super) fn has_private_use(text: &str) -> bool {
     text.contains(|char| ('\u{e000}'..='\u{e00f}').contains(&char))

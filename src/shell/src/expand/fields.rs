@@ -1,11 +1,13 @@
 //! Field splitting (POSIX XCU 2.6.5).
 
-use super::{Unit, Units};
+use super::{Unit, Units, bytes};
+use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 
 impl Shell<'_> {
     /// The fields of an expanded word: only what came from expansions without quotes is split.
-    pub(super) fn split(&self, units: &[Unit]) -> Vec<Units> {
+    pub(super) fn split(&self, units: &[Unit]) -> Run<Vec<Units>> {
         let ifs = self.state.ifs();
         let bash = self.state.language.is_bash();
         let mut fields: Vec<Units> = Vec::new();
@@ -42,6 +44,20 @@ impl Shell<'_> {
             }
         }
         fields.extend(field);
-        fields
+        self.ask_fields(units, &fields, &ifs)?;
+        Ok(fields)
+    }
+
+    /// Asks where the fields depend on what a text is.
+    fn ask_fields(&self, units: &[Unit], fields: &[Units], ifs: &[u8]) -> Run<()> {
+        if ifs.iter().any(|byte| !b" \t\n".contains(byte)) {
+            let split: Units = units.iter().copied().filter(|unit| unit.is_split()).collect();
+            self.ask(Question::Value(&bytes(&split)))?;
+        }
+        for field in fields {
+            let plain: Units = field.iter().copied().filter(|unit| !unit.is_quoted()).collect();
+            self.ask(Question::Fields { text: &bytes(&plain), is_alone: plain.len() == field.len() })?;
+        }
+        Ok(())
     }
 }

@@ -104,6 +104,13 @@ fn commands_become_keys_of_a_layer() {
 }
 
 #[test]
+fn values_of_machines_are_words_where_they_cannot_be_anything_else() {
+    let script = "u={{ .ServerURL }}; v={{ .InitialTaints }}; set -- $u \"$v\" --taints=$v; echo $# $u > /opt/x";
+    let found = layer(script, &[], &json!({}));
+    assert_eq!(found["first_boot"]["files"][0]["content"]["text"], "3 {{ SERVER_URL }}\n");
+}
+
+#[test]
 fn changes_of_files_with_values_of_machines_are_kept() {
     let files = [("/opt/x", "server: {{ .ServerURL }}")];
     for (script, expected) in

@@ -37,6 +37,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("echo {{ .InitialTaints }} | grep -q a || true", "the text"),
     ("{{ if .InitialTaints }}apt-get install -y jq{{ end }}\n:", "tests whether .InitialTaints is set"),
     ("printf %q {{ .ServerURL }} > /opt/x", "the text {{ SERVER_URL }}"),
+    // Fields.
+    ("u={{ .ServerURL }}; IFS=/; set -- $u; echo $# > /opt/x", "the text {{ SERVER_URL }}"),
+    ("v={{ .InitialTaints }}; set -- $v z; echo $# > /opt/x", "the text {{ INITIAL_TAINTS }}"),
+    ("set -- {{ .InitialTaints }} z; echo $# > /opt/x", "the text {{ INITIAL_TAINTS }}"),
+    ("set -- $(apt-get update); echo $# > /opt/x", "the text {{ output-of-apt-get }}"),
     ("chown 1000 /opt", "the file /opt,"),
     ("touch /opt/x; chown 1000 /opt/x", "/opt/x: owned by a user other than root"),
     ("mkfifo /opt/x", "the command is not known"),

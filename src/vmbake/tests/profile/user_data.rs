@@ -80,7 +80,7 @@ fn files_of_the_first_boot_end_as_those_of_cloud_init() {
     assert!(matches!(error, ImportError::Choice { .. }), "{error}");
     assert!(error_report::hint(&error).is_some_and(|hint| hint.contains("encoding: b64")), "{error}");
     // What a script writes ends with its own line break.
-    let script = "#!/bin/sh\necho {{ .InitialTaints }} > /opt/g\n";
+    let script = "#!/bin/sh\necho \"{{ .InitialTaints }}\" > /opt/g\n";
     let imported = imported("", script, "sh /opt/f").unwrap();
     assert_eq!(boot_text(&imported, "/opt/g").as_deref(), Some("{{ INITIAL_TAINTS }}\n"));
 }
