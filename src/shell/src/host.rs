@@ -104,6 +104,8 @@ pub enum Question<'a> {
     Program(&'a [u8]),
     /// A variable that is not set, by its name.
     Unset(&'a [u8]),
+    /// All variables of the environment whose names begin with this.
+    Environment(&'a [u8]),
     /// How many fields a text without quotes is. If it is alone in its word, an empty one is no field.
     Fields { text: &'a [u8], is_alone: bool },
 }

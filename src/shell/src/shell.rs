@@ -301,6 +301,10 @@ impl Shell<'_> {
             Question::Value(text) | Question::Fields { text, .. } => ("the text", text),
             Question::Program(name) => ("the program", name),
             Question::Unset(name) => ("the variable", name),
+            Question::Environment(b"") => {
+                return Err(self.fatal(ErrorKind::Unknown { what: "the environment".to_owned() }));
+            }
+            Question::Environment(prefix) => ("the variables of the environment that begin with", prefix),
         };
         Err(self.fatal(ErrorKind::Unknown { what: format!("{what} {}", show(subject)) }))
     }

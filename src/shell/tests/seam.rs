@@ -154,7 +154,7 @@ impl Commands for Unsure {
         match question {
             Question::Value(text) => text.windows(6).any(|window| window == b"SECRET"),
             Question::Program(name) => name == b"tool",
-            Question::Unset(_) | Question::Fields { .. } => false,
+            Question::Unset(_) | Question::Environment(_) | Question::Fields { .. } => false,
         }
     }
 }

@@ -294,6 +294,7 @@ impl Commands for Machine<'_> {
             Question::Value(text) => is_marked(text) || has_token(text),
             Question::Program(_) => true,
             Question::Unset(name) => SESSION.iter().any(|known| known.as_bytes() == name),
+            Question::Environment(prefix) => SESSION.iter().any(|known| known.as_bytes().starts_with(prefix)),
             Question::Fields { text, is_alone } => may_divide(text, is_alone),
         }
     }

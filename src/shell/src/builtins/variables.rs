@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::state::Variable;
 use crate::syntax::words::is_name;
@@ -52,6 +53,7 @@ fn list(shell: &mut Shell<'_>, word: &[u8], is_listed: fn(&Variable) -> bool) ->
 /// `export`
 pub(super) fn export(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     let Some(operands) = operands(shell, args)? else {
+        shell.ask(Question::Environment(b""))?;
         return list(shell, b"export", |variable| variable.exported);
     };
     for arg in operands {

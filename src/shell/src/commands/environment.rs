@@ -2,6 +2,7 @@
 
 use super::options::{Accepted, parse};
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 
 /// The search path of execvp(3) if `PATH` is not set.
@@ -29,6 +30,9 @@ pub(super) fn env(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     if !operands.is_empty() {
         return run(shell, operands, empty, &removed, given);
+    }
+    if !empty {
+        shell.ask(Question::Environment(b""))?;
     }
     let mut variables = if empty { Variables::new() } else { ordered(shell)? };
     variables.retain(|(name, _)| !removed.contains(&&name[..]));

@@ -324,6 +324,7 @@ impl Shell<'_> {
         if special::begins_special(prefix) {
             return self.unsupported(&[b"${!", prefix, b"*} with variables of bash itself"].concat());
         }
+        self.ask(Question::Environment(prefix))?;
         self.spend(self.state.variables.len() * 8)?;
         let has_value = |state: &State, name: &[u8]| {
             state.variables.get(name).is_some_and(|found| match &found.array {

@@ -108,6 +108,7 @@ fn values_of_machines_are_words_where_they_cannot_be_anything_else() {
     let script = "u={{ .ServerURL }}; v={{ .InitialTaints }}; set -- $u \"$v\" --taints=$v; echo $# $u > /opt/x";
     let found = layer(script, &[], &json!({}));
     assert_eq!(found["first_boot"]["files"][0]["content"]["text"], "3 {{ SERVER_URL }}\n");
+    assert_eq!(layer("env -i A=b > /opt/x", &[], &json!({}))["files"]["/opt/x"], json!({"mode": "0644"}));
 }
 
 #[test]

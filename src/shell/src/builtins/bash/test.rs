@@ -235,7 +235,13 @@ fn is_set(shell: &mut Shell<'_>, operand: &[u8]) -> Run<bool> {
     }
     match divide_reference(operand) {
         None => Ok(false),
-        Some((name, None)) => Ok(shell.scalar_value(name)?.is_some()),
+        Some((name, None)) => {
+            let is_set = shell.scalar_value(name)?.is_some();
+            if !is_set {
+                shell.ask(Question::Unset(name))?;
+            }
+            Ok(is_set)
+        }
         Some((name, Some(b"@" | b"*"))) if !shell.is_associative(name) => Ok(!shell.elements(name)?.is_empty()),
         Some((_, Some(b"@" | b"*"))) => shell.unsupported(b"-v of all elements"),
         Some((name, Some(subscript))) => {

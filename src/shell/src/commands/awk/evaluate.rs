@@ -67,7 +67,11 @@ impl Machine<'_, '_> {
             Expr::In(keys, array) => {
                 let key = self.key(keys)?;
                 self.shell.spend(key.len())?;
-                Ok(Value::truth(self.arrays[*array].contains_key(&key)))
+                let has = self.arrays[*array].contains_key(&key);
+                if !has {
+                    self.ask_element(*array, &key)?;
+                }
+                Ok(Value::truth(has))
             }
             Expr::Call(function, list) => self.call(*function, list),
             Expr::Split(text, array, separator) => self.split_into(text, *array, separator.as_deref()),

@@ -10,6 +10,7 @@ use super::syntax::{Expr, Program};
 use super::value::Value;
 use crate::error::ErrorKind;
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 
 /// Places of awk's variables, as [`SPECIAL`] has their names.
@@ -26,6 +27,9 @@ pub(super) const OFMT: usize = 9;
 pub(super) const FILENAME: usize = 10;
 pub(super) const RSTART: usize = 11;
 pub(super) const RLENGTH: usize = 12;
+
+/// The array of the environment, as the parser numbers it.
+pub(super) const ENVIRON: usize = 0;
 
 /// Size of an element without its bytes.
 const ELEMENT_BYTES: usize = 64;
@@ -76,7 +80,7 @@ impl<'s, 'h> Machine<'s, 'h> {
             status: 0,
         };
         for (name, value) in environment {
-            machine.set(&Lvalue::Element(0, name.into()), Value::input(&value))?;
+            machine.set(&Lvalue::Element(ENVIRON, name.into()), Value::input(&value))?;
         }
         Ok(machine)
     }
@@ -129,10 +133,16 @@ impl<'s, 'h> Machine<'s, 'h> {
                 if let Some(found) = self.arrays[*array].get(key) {
                     return Ok(found.clone());
                 }
+                self.ask_element(*array, key)?;
                 self.set(place, Value::Unset)?;
                 Ok(Value::Unset)
             }
         }
+    }
+
+    /// Asks for a missing element of `ENVIRON`.
+    pub(super) fn ask_element(&self, array: usize, key: &[u8]) -> Run<()> {
+        if array == ENVIRON { self.shell.ask(Question::Unset(key)) } else { Ok(()) }
     }
 
     pub(super) fn set(&mut self, place: &Lvalue, value: Value) -> Run<()> {

@@ -1,10 +1,11 @@
 //! Runs the rules and statements of a program.
 
-use super::machine::{Lvalue, Machine, OFS, ORS};
+use super::machine::{ENVIRON, Lvalue, Machine, OFS, ORS};
 use super::record::Found;
 use super::syntax::{Expr, Pattern, Program, Rule, Statement};
 use super::value::Value;
 use crate::eval::Run;
+use crate::host::Question;
 
 /// What a statement counts for, in bytes of work.
 const COST: usize = 32;
@@ -165,6 +166,9 @@ impl Machine<'_, '_> {
 
     /// Goes through the keys that an array has now, in the order of their bytes: the order of real awks is unspecified.
     fn for_in(&mut self, variable: usize, array: usize, body: &Statement) -> Run<Flow> {
+        if array == ENVIRON {
+            self.shell.ask(Question::Environment(b""))?;
+        }
         let keys: Vec<_> = self.arrays[array].keys().cloned().collect();
         self.shell.spend(keys.len().saturating_mul(16))?;
         for key in keys {
