@@ -51,6 +51,11 @@ impl BootConfig {
 
     /// What the lines of a file create or change, each with its number.
     pub fn effects(self, text: &[u8]) -> Vec<(usize, BootEffect)> {
+        // systemd ends a line at these too, also at one that follows a comment.
+        if let Some(end) = text.iter().position(|byte| matches!(byte, b'\r' | 0)) {
+            let before = text.iter().take(end).filter(|byte| **byte == b'\n').count();
+            return vec![(before.saturating_add(1), BootEffect::Unknown)];
+        }
         let lines = text.split(|byte| *byte == b'\n').map(|line| str::from_utf8(line).map(str::trim));
         let mut found = Vec::new();
         for (number, line) in (1..).zip(lines) {
@@ -138,6 +143,11 @@ mod tests {
             assert_eq!(found, expected, "{line}");
         }
         assert_eq!(BootConfig::Tmpfiles.effects(b"\n\xff\n"), [(2, BootEffect::Unknown)]);
+        for text in ["\n# c\rf /etc/a", "#\n# c\0f /etc/a\n", "#\nx /tmp/a\r\n"] {
+            for config in [BootConfig::Tmpfiles, BootConfig::Sysusers, BootConfig::Preset] {
+                assert_eq!(config.effects(text.as_bytes()), [(2, BootEffect::Unknown)], "{text:?}");
+            }
+        }
     }
 
     #[test]
