@@ -83,9 +83,7 @@ impl BootConfig {
         let kind = word(0).chars().next().unwrap_or('-');
         match self {
             Self::Tmpfiles if EXCLUSIONS.contains(&kind) => Vec::new(),
-            Self::Tmpfiles if INDIRECT.contains(&kind) || word(1).split('/').any(|part| part == "..") => {
-                vec![BootEffect::Unknown]
-            }
+            Self::Tmpfiles if INDIRECT.contains(&kind) || is_evasive(word(1)) => vec![BootEffect::Unknown],
             Self::Tmpfiles => {
                 let digits = word(2).trim_start_matches([':', '~']);
                 let path = word(1).split(['*', '?', '[']).next().unwrap_or_default();
@@ -107,6 +105,12 @@ impl BootConfig {
     }
 }
 
+/// Whether a path may lead out of its directory: by `..`, or by a pattern that may match it or, with braces, become it.
+fn is_evasive(path: &str) -> bool {
+    let is_parent = |part: &str| part == ".." || (part.starts_with('.') && part.contains(['*', '?', '[']));
+    path.contains(['{', '}']) || path.split('/').any(is_parent)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +126,10 @@ mod tests {
             (BootConfig::Tmpfiles, "L /opt/x/l - - - - /etc", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "C+ /opt/x/su - - - - /usr/bin/su", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "R /opt/x/*/../../../etc/zz", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "R /opt/x/{..,y}/{..,y}/etc/zz", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "R /opt/x/{.,y}./etc/zz", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "R /opt/x/.*/zz", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "R /opt/x/.[.]/zz", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "z /sys/*/x 0644", vec![path("/sys", 0o644)]),
             (BootConfig::Tmpfiles, "x /tmp/a", vec![]),
             (BootConfig::Tmpfiles, "d \"/run/a b\"", vec![BootEffect::Unknown]),

@@ -27,6 +27,8 @@ const BOOT: &[(&str, &str, &str)] = &[
     ("/etc/tmpfiles.d/a.conf", "L /opt/tool/l - - - - /etc\nz /opt/tool/l/shadow 0666", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "C /opt/tool/su - - - - /usr/bin/su", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "R /opt/tool/*/../../../etc/ssh", "not supported in a bundle"),
+    ("/etc/tmpfiles.d/a.conf", "R /opt/tool/{..,x}/{..,x}/etc/ssh", "not supported in a bundle"),
+    ("/etc/tmpfiles.d/a.conf", "R /opt/tool/.?/.?/etc/ssh", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "z /etc/*.conf 0666", "\"/etc\" is not in `asks/paths`"),
     ("/etc/tmpfiles.d/a.conf", "z /opt/tool/su 4755", "\"/opt/tool/su\" is not in `asks/setuid`"),
     ("/etc/tmpfiles.d/a.conf", "d \"/opt/tool/a b\"", "not supported in a bundle unless `asks/paths` lists the file"),
