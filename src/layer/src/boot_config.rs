@@ -8,6 +8,8 @@ const ROOTS: [&str; 4] = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
 const EXCLUSIONS: [char; 2] = ['x', 'X'];
 /// Letters of links and copies: later lines are followed through a link, and a copy has the mode and the content of any file of the machine.
 const INDIRECT: [char; 2] = ['L', 'C'];
+/// Letters of device nodes, through which a path of the bundle reaches disks and memory.
+const DEVICES: [char; 2] = ['b', 'c'];
 
 /// A file of such a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +85,9 @@ impl BootConfig {
         let kind = word(0).chars().next().unwrap_or('-');
         match self {
             Self::Tmpfiles if EXCLUSIONS.contains(&kind) => Vec::new(),
-            Self::Tmpfiles if INDIRECT.contains(&kind) || is_evasive(word(1)) => vec![BootEffect::Unknown],
+            Self::Tmpfiles if INDIRECT.contains(&kind) || DEVICES.contains(&kind) || is_evasive(word(1)) => {
+                vec![BootEffect::Unknown]
+            }
             Self::Tmpfiles => {
                 let digits = word(2).trim_start_matches([':', '~']);
                 let path = word(1).split(['*', '?', '[']).next().unwrap_or_default();
@@ -126,6 +130,8 @@ mod tests {
             (BootConfig::Tmpfiles, "L /opt/x/l - - - - /etc", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "C+ /opt/x/su - - - - /usr/bin/su", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "R /opt/x/*/../../../etc/zz", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "b /opt/x/sda 0666 - - - 8:0", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "c+- /opt/x/mem 0666 - - - 1:1", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "R /opt/x/{..,y}/{..,y}/etc/zz", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "R /opt/x/{.,y}./etc/zz", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "R /opt/x/.*/zz", vec![BootEffect::Unknown]),

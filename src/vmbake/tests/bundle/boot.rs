@@ -26,6 +26,8 @@ const BOOT: &[(&str, &str, &str)] = &[
     ("/etc/tmpfiles.d/a.conf", "L+ /etc/shadow - - - - /opt/tool/x", "a.conf:1: not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "L /opt/tool/l - - - - /etc\nz /opt/tool/l/shadow 0666", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "C /opt/tool/su - - - - /usr/bin/su", "not supported in a bundle"),
+    ("/etc/tmpfiles.d/a.conf", "b+ /opt/tool/sda 0666 agent - - 8:0", "a.conf:1: not supported in a bundle"),
+    ("/etc/tmpfiles.d/a.conf", "c /opt/tool/mem 0666 - - - 1:1", "a.conf:1: not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "R /opt/tool/*/../../../etc/ssh", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "R /opt/tool/{..,x}/{..,x}/etc/ssh", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "R /opt/tool/.?/.?/etc/ssh", "not supported in a bundle"),
