@@ -24,9 +24,11 @@ pub enum BootConfig {
 pub enum BootEffect {
     /// A path, with the mode that it gets.
     Path { path: String, mode: u16 },
-    /// A user or a group.
-    Account(String),
-    /// A user becomes a member of a group.
+    /// A user, and a group of the same name.
+    User(String),
+    /// A group.
+    Group(String),
+    /// A user becomes a member of a group, or has it as the primary group.
     Member { user: String, group: String },
     /// Something that these rules do not read.
     Unknown,
@@ -99,7 +101,9 @@ impl BootConfig {
                 }
             }
             Self::Sysusers => match kind {
-                'u' | 'g' => vec![BootEffect::Account(word(1).to_owned())],
+                'u' | 'g' if word(2).starts_with('/') => vec![BootEffect::Unknown],
+                'u' => user(word(1), word(2)),
+                'g' => vec![BootEffect::Group(word(1).to_owned())],
                 'm' => vec![BootEffect::Member { user: word(1).to_owned(), group: word(2).to_owned() }],
                 'r' => Vec::new(),
                 _ => vec![BootEffect::Unknown],
@@ -107,6 +111,19 @@ impl BootConfig {
             Self::Preset => vec![BootEffect::Unknown],
         }
     }
+}
+
+/// The effects of a line of a user with its id, after which a colon and the primary group may follow.
+fn user(name: &str, id: &str) -> Vec<BootEffect> {
+    let mut effects = vec![BootEffect::User(name.to_owned())];
+    if let Some((_, group)) = id.split_once(':') {
+        let is_number = group.starts_with(|first: char| first.is_ascii_digit());
+        effects.push(match is_number || group.is_empty() {
+            true => BootEffect::Unknown,
+            false => BootEffect::Member { user: name.to_owned(), group: group.to_owned() },
+        });
+    }
+    effects
 }
 
 /// Whether a path may lead out of its directory: by `..`, or by a pattern that may match it or, with braces, become it.
@@ -122,7 +139,8 @@ mod tests {
     #[test]
     fn lines_name_what_they_create() {
         let path = |path: &str, mode| BootEffect::Path { path: path.to_owned(), mode };
-        let account = |name: &str| BootEffect::Account(name.to_owned());
+        let account = |name: &str| BootEffect::User(name.to_owned());
+        let group = |name: &str| BootEffect::Group(name.to_owned());
         for (config, line, expected) in [
             (BootConfig::Tmpfiles, "d /run/a 0755 root root -", vec![path("/run/a", 0o755)]),
             (BootConfig::Tmpfiles, "D! /run/a :~4755", vec![path("/run/a", 0o4755)]),
@@ -143,7 +161,15 @@ mod tests {
             (BootConfig::Tmpfiles, "d /run/a mode", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "# d /run/a", vec![]),
             (BootConfig::Sysusers, "u! agent 990 \"An agent\" /opt/a", vec![account("agent")]),
-            (BootConfig::Sysusers, "g agents -", vec![account("agents")]),
+            (BootConfig::Sysusers, "g agents -", vec![group("agents")]),
+            (
+                BootConfig::Sysusers,
+                "u agent -:disk",
+                vec![account("agent"), BootEffect::Member { user: "agent".to_owned(), group: "disk".to_owned() }],
+            ),
+            (BootConfig::Sysusers, "u agent 990:6", vec![account("agent"), BootEffect::Unknown]),
+            (BootConfig::Sysusers, "u agent /etc/shadow", vec![BootEffect::Unknown]),
+            (BootConfig::Sysusers, "g agents /etc/shadow", vec![BootEffect::Unknown]),
             (
                 BootConfig::Sysusers,
                 "m agent sudo",

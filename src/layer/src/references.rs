@@ -89,7 +89,7 @@ fn unknown_cron_users(found: &mut Findings, schema: &Schema, all: &BTreeMap<Stri
     // Groups count as well: a warning is left out rather than wrong.
     let created: BTreeSet<String> = effects
         .filter_map(|(_, effect)| match effect {
-            BootEffect::Account(name) | BootEffect::Member { user: name, .. } => Some(name),
+            BootEffect::User(name) | BootEffect::Group(name) | BootEffect::Member { user: name, .. } => Some(name),
             _ => None,
         })
         .collect();

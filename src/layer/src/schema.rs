@@ -233,6 +233,13 @@ impl Schema {
         self.users.keys().chain(self.groups.keys()).chain(scripts).chain(plans).map(String::as_str)
     }
 
+    /// Names of users that the layer creates, in the image or on the first boot.
+    pub fn user_names(&self) -> impl Iterator<Item = &str> {
+        let scripts = self.scripts.iter().flat_map(|script| &script.users);
+        let plans = self.first_boot.iter().flat_map(|plan| plan.users.keys().chain(plan.accounts.keys()));
+        self.users.keys().chain(scripts).chain(plans).map(String::as_str)
+    }
+
     /// The request for Debian packages.
     pub fn request(&self) -> PackageRequest {
         let upgrade = match &self.upgrade {

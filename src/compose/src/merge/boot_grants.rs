@@ -15,8 +15,10 @@ use super::unit_grants::BundleLayers;
 /// Fails if a file of a layer with grants has systemd create at boot what is not granted.
 pub(super) fn check(target: &Target, layers: &[Layer], bundles: &BundleLayers) -> Result<(), MergeError> {
     for (layer, grants) in &target.grants {
-        let mine = layers.iter().filter(|other| bundles.is_same(layer, &other.schema.name));
-        let check = Check { target, layer, accounts: mine.flat_map(|layer| layer.schema.accounts()).collect() };
+        let mine: Vec<&Layer> = layers.iter().filter(|other| bundles.is_same(layer, &other.schema.name)).collect();
+        let users = mine.iter().flat_map(|layer| layer.schema.user_names()).collect();
+        let groups = mine.iter().flat_map(|layer| layer.schema.accounts()).collect();
+        let check = Check { target, layer, users, groups };
         let found = target.tree.walk_from(ROOT).filter(|(_, id, _)| target.layer_of(*id) == layer);
         for (path, id, inode) in found {
             let path = String::from_utf8_lossy(&path).into_owned();
@@ -34,8 +36,10 @@ pub(super) fn check(target: &Target, layers: &[Layer], bundles: &BundleLayers) -
 struct Check<'a> {
     target: &'a Target,
     layer: &'a str,
-    /// Users and groups of the bundle's layers.
-    accounts: BTreeSet<&'a str>,
+    /// Users of the bundle's layers.
+    users: BTreeSet<&'a str>,
+    /// Groups of the bundle's layers, among them those of the users.
+    groups: BTreeSet<&'a str>,
 }
 
 impl Check<'_> {
@@ -54,11 +58,17 @@ impl Check<'_> {
                     self.target.check_mode(self.layer, &landing, mode)?;
                     continue;
                 }
-                BootEffect::Account(name) if self.has(&name)? => continue,
-                BootEffect::Account(name) => format!("{name} is not a user or group of the bundle's layers"),
-                BootEffect::Member { user, group } if [&user, &group].iter().all(|name| self.is_own(name)) => continue,
+                BootEffect::User(name) if self.has_user(&name)? => continue,
+                BootEffect::User(name) => format!("{name} is not a user of the bundle's layers"),
+                BootEffect::Group(name) if self.has_group(&name)? => continue,
+                BootEffect::Group(name) => format!("{name} is not a group of the bundle's layers"),
+                BootEffect::Member { user, group }
+                    if self.users.contains(user.as_str()) && self.groups.contains(group.as_str()) =>
+                {
+                    continue;
+                }
                 BootEffect::Member { user, group } => {
-                    format!("{user} and {group} are not both users or groups of the bundle's layers")
+                    format!("{user} and {group} are not a user and a group of the bundle's layers")
                 }
                 BootEffect::Unknown => "not supported in a bundle".to_owned(),
             };
@@ -67,14 +77,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn is_own(&self, account: &str) -> bool {
-        self.accounts.contains(account)
+    /// Whether the bundle or the image has a user, and its group, so that nothing is created at boot.
+    fn has_user(&self, name: &str) -> Result<bool, MergeError> {
+        let is_own = self.users.contains(name);
+        Ok(is_own || (lookup(self.target, "/etc/passwd", name)?.is_some() && self.has_group(name)?))
     }
 
-    /// Whether the bundle or the image has an account, so that nothing is created at boot.
-    fn has(&self, account: &str) -> Result<bool, MergeError> {
-        let is_there = |file: &str| Ok::<_, MergeError>(lookup(self.target, file, account)?.is_some());
-        Ok(self.is_own(account) || is_there("/etc/passwd")? || is_there("/etc/group")?)
+    /// Whether the bundle or the image has a group.
+    fn has_group(&self, name: &str) -> Result<bool, MergeError> {
+        Ok(self.groups.contains(name) || lookup(self.target, "/etc/group", name)?.is_some())
     }
 
     fn refused(&self, path: &str, line: Option<usize>, what: &str) -> MergeError {

@@ -177,7 +177,9 @@ fn groups(bundle: &BundleContents, schema: &Schema, say: &mut impl FnMut(String)
 /// Files from which systemd creates paths and accounts at boot that the document does not request.
 fn boot_configs(bundle: &BundleContents, own: &[Effect], layer: &Layer, say: &mut impl FnMut(String)) {
     let asks = &bundle.document.asks;
-    let accounts: BTreeSet<&str> = bundle.own.iter().flat_map(|layer| layer.schema.accounts()).collect();
+    let users: BTreeSet<&str> = bundle.own.iter().flat_map(|layer| layer.schema.user_names()).collect();
+    // A user has a group of the same name.
+    let groups: BTreeSet<&str> = bundle.own.iter().flat_map(|layer| layer.schema.accounts()).collect();
     let files: BTreeMap<String, &[u8]> =
         layer.files.iter().map(|(path, file)| (real(path), file.content.as_slice())).collect();
     let is_written = |effect: &&Effect| effect.kind == EffectKind::Write && effect.layer == layer.schema.name;
@@ -204,15 +206,17 @@ fn boot_configs(bundle: &BundleContents, own: &[Effect], layer: &Layer, say: &mu
                     }
                     format!("{made:?} is not in `asks/setuid` of bundle.json")
                 }
-                BootEffect::Account(name) if accounts.contains(name.as_str()) => continue,
-                BootEffect::Account(name) => format!("{name:?} is not a user or group of the bundle's layers"),
+                BootEffect::User(name) if users.contains(name.as_str()) => continue,
+                BootEffect::User(name) => format!("{name:?} is not a user of the bundle's layers"),
+                BootEffect::Group(name) if groups.contains(name.as_str()) => continue,
+                BootEffect::Group(name) => format!("{name:?} is not a group of the bundle's layers"),
                 BootEffect::Member { user, group }
-                    if [&user, &group].iter().all(|name| accounts.contains(name.as_str())) =>
+                    if users.contains(user.as_str()) && groups.contains(group.as_str()) =>
                 {
                     continue;
                 }
                 BootEffect::Member { user, group } => {
-                    format!("{user:?} and {group:?} are not both users or groups of the bundle's layers")
+                    format!("{user:?} and {group:?} are not a user and a group of the bundle's layers")
                 }
                 BootEffect::Unknown => "not supported in a bundle unless `asks/paths` lists the file".to_owned(),
             };

@@ -39,8 +39,12 @@ const BOOT: &[(&str, &str, &str)] = &[
     ("/etc/tmpfiles.d/a.conf", "# c\0f /etc/cron.d/evil 0644 root root - x", "a.conf:1: not supported in a bundle"),
     ("/etc/sysusers.d/a.conf", "# c\ru evil 0\r\n", "/etc/sysusers.d/a.conf:1: not supported in a bundle"),
     ("/usr/lib/tmpfiles.d/a.conf", "d /var/run/agent", "\"/var/run/agent\" is not in `asks/paths`"),
-    ("/etc/sysusers.d/a.conf", "u evil 0", "/etc/sysusers.d/a.conf:1: \"evil\" is not a user or group of the bundle's"),
-    ("/etc/sysusers.d/a.conf", "m evil sudo", "\"evil\" and \"sudo\" are not both users or groups of the bundle's"),
+    ("/etc/sysusers.d/a.conf", "u evil 0", "/etc/sysusers.d/a.conf:1: \"evil\" is not a user of the bundle's layers"),
+    ("/etc/sysusers.d/a.conf", "g disk", "/etc/sysusers.d/a.conf:1: \"disk\" is not a group of the bundle's layers"),
+    ("/etc/sysusers.d/a.conf", "u evil -:disk", "\"evil\" and \"disk\" are not a user and a group of the bundle's"),
+    ("/etc/sysusers.d/a.conf", "u evil 990:6", "/etc/sysusers.d/a.conf:1: not supported in a bundle"),
+    ("/etc/sysusers.d/a.conf", "u evil /etc/shadow", "/etc/sysusers.d/a.conf:1: not supported in a bundle"),
+    ("/etc/sysusers.d/a.conf", "m evil sudo", "\"evil\" and \"sudo\" are not a user and a group of the bundle's"),
     ("/etc/systemd/system-preset/0.preset", "enable *", "0.preset:1: not supported in a bundle"),
 ];
 
@@ -71,6 +75,7 @@ fn files_that_create_at_boot_what_is_not_granted_are_refused() {
     for (path, text) in [
         ("/etc/tmpfiles.d/a.conf", "d /opt/tool/spool 0750\nx /tmp/agent\n"),
         ("/etc/sysusers.d/a.conf", "u agent - \"An agent\"\n"),
+        ("/etc/sysusers.d/a.conf", "g agent\nu agent -:agent\nm agent agent\n"),
     ] {
         let paths = format!("\"paths\": [{GRANTED}\"/home/agent\", \"/opt/tool\"");
         let asks = document(r#", "users": ["agent"]"#).replacen("\"paths\": [\"/opt/tool\"", &paths, 1);
