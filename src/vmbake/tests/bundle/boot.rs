@@ -36,7 +36,6 @@ const BOOT: &[(&str, &str, &str)] = &[
     ("/etc/tmpfiles.d/a.conf", "d \"/opt/tool/a b\"", "not supported in a bundle unless `asks/paths` lists the file"),
     ("/etc/tmpfiles.d/a.conf", "d /opt/tool/%H", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "#\n# c\rf /etc/cron.d/evil 0644 root root - x", "a.conf:2: not supported in a bundle"),
-    ("/etc/tmpfiles.d/a.conf", "# c\0f /etc/cron.d/evil 0644 root root - x", "a.conf:1: not supported in a bundle"),
     ("/etc/sysusers.d/a.conf", "# c\ru evil 0\r\n", "/etc/sysusers.d/a.conf:1: not supported in a bundle"),
     ("/usr/lib/tmpfiles.d/a.conf", "d /var/run/agent", "\"/var/run/agent\" is not in `asks/paths`"),
     ("/etc/sysusers.d/a.conf", "u evil 0", "/etc/sysusers.d/a.conf:1: \"evil\" is not a user of the bundle's layers"),
