@@ -22,20 +22,21 @@ pub(super) struct OneShot {
 const UNIT_KEYS: [&str; 7] =
     ["After", "Before", "DefaultDependencies", "Description", "Documentation", "Requires", "Wants"];
 /// Keys of `[Service]` that do not change what its commands do, or that are looked at.
-const SERVICE_KEYS: [&str; 10] = [
+const SERVICE_KEYS: [&str; 8] = [
     "ExecStart",
     "ExecStartPre",
     "RemainAfterExit",
     "Restart",
     "RestartSec",
-    "StandardError",
-    "StandardOutput",
     "SyslogIdentifier",
     "TimeoutStartSec",
     "Type",
 ];
 /// Values of `Restart=` that do not matter to commands that succeed.
 const RESTARTS: [&str; 5] = ["no", "on-abnormal", "on-abort", "on-failure", "on-watchdog"];
+/// Values of `StandardOutput=` and `StandardError=` that write no file. Those of syslog are older names.
+const OUTPUTS: [&str; 9] =
+    ["inherit", "journal", "journal+console", "kmsg", "kmsg+console", "null", "syslog", "syslog+console", "tty"];
 
 impl UnitFile {
     /// Reads a text. Comments are left out first, also between continued lines; a backslash at the end of a line continues it.
@@ -81,6 +82,7 @@ impl UnitFile {
             *key == "EnvironmentFile" && value.trim_start_matches('-') == "/etc/environment"
         };
         let is_plain = |setting: &(&str, &str)| match setting {
+            ("StandardError" | "StandardOutput", value) => OUTPUTS.contains(value),
             ("Restart", value) => RESTARTS.contains(value),
             ("RemainAfterExit", value) => boolean(value).is_some(),
             setting => SERVICE_KEYS.contains(&setting.0) || is_environment(setting),
@@ -162,6 +164,10 @@ mod tests {
                 "Type=oneshot\n# note \\\nExecStart=/a\nExecStart=/b \\\n# note\n c\n",
                 Some(vec![words("/a"), words("/b c")]),
             ),
+            (
+                "Type=oneshot\nStandardOutput=journal+console\nStandardError=inherit\nExecStart=/a\n",
+                Some(vec![words("/a")]),
+            ),
             ("# Type=oneshot\nExecStart=/a b\n", None),
             ("Type=oneshot\nType=simple\nExecStart=/a b\n", None),
             ("ExecStart=/a\n", None),
@@ -180,6 +186,11 @@ mod tests {
             "Environment=A=b\n",
             "Restart=always\n",
             "RemainAfterExit=perhaps\n",
+            "StandardOutput=file:/a\n",
+            "StandardOutput=append:/a\n",
+            "StandardError=truncate:/a\n",
+            "StandardError=fd:a\n",
+            "StandardOutput=socket\n",
             "[Unit]\nConditionPathExists=/a\n",
             "[Unit]\nAssertPathExists=/a\n",
             "[Unit]\nOnSuccess=b.service\n",
