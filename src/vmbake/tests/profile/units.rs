@@ -72,6 +72,11 @@ fn units_whose_start_does_more_are_refused() {
         ),
         (
             "systemctl start u",
+            vec![(own, "[Service]\nType=oneshot\n# a\rUser=a\nExecStart=/opt/s\n")],
+            "a carriage return or a NUL in a unit",
+        ),
+        (
+            "systemctl start u",
             vec![(own, "[Service]\nType=oneshot\nStandardOutput=append:/opt/log\nExecStart=/opt/s\n")],
             "StandardOutput=append:/opt/log in a unit that scripts start",
         ),

@@ -40,7 +40,11 @@ const OUTPUTS: [&str; 9] =
 
 impl UnitFile {
     /// Reads a text. Comments are left out first, also between continued lines; a backslash at the end of a line continues it.
-    pub(super) fn parse(text: &str) -> Self {
+    /// A carriage return and a NUL also end a line of systemd, and are refused unless the line ends in CRLF.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if text.replace("\r\n", "\n").contains(['\r', '\0']) {
+            return Err("a carriage return or a NUL in a unit".to_owned());
+        }
         let (mut section, mut settings) = (String::new(), Vec::new());
         for line in logical_lines(text) {
             let line = line.trim();
@@ -50,7 +54,7 @@ impl UnitFile {
                 settings.push((section.clone(), key.trim().to_owned(), value.trim().to_owned()));
             }
         }
-        Self { settings }
+        Ok(Self { settings })
     }
 
     fn section<'a>(&'a self, section: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
@@ -150,7 +154,7 @@ mod tests {
 
     fn steps(service: &str) -> Result<Option<Vec<Vec<String>>>, String> {
         let unit = format!("[Unit]\nAfter=a\n[Service]\n{service}[Install]\nWantedBy=multi-user.target\n");
-        UnitFile::parse(&unit).one_shot().map(|unit| unit.map(|unit| unit.commands))
+        UnitFile::parse(&unit).and_then(|unit| unit.one_shot()).map(|unit| unit.map(|unit| unit.commands))
     }
 
     #[test]
@@ -159,6 +163,7 @@ mod tests {
         for (service, expected) in [
             ("Type=oneshot\nExecStart=/a b\n", Some(vec![words("/a b")])),
             ("Type = oneshot\nExecStart=/c\nExecStartPre=/a \\\n  b\n", Some(vec![words("/a b"), words("/c")])),
+            ("Type=oneshot\r\nExecStart=/a \\\r\n b\r\n", Some(vec![words("/a b")])),
             ("Type=oneshot\nExecStart=/a\nExecStart=\nExecStart=/b\n", Some(vec![words("/b")])),
             (
                 "Type=oneshot\n# note \\\nExecStart=/a\nExecStart=/b \\\n# note\n c\n",
@@ -186,6 +191,9 @@ mod tests {
             "Environment=A=b\n",
             "Restart=always\n",
             "RemainAfterExit=perhaps\n",
+            "# a\rUser=a\n",
+            "# a\0User=a\n",
+            "ExecStart=/a\r\r\n",
             "StandardOutput=file:/a\n",
             "StandardOutput=append:/a\n",
             "StandardError=truncate:/a\n",

@@ -307,7 +307,7 @@ impl Machine<'_> {
         text: &str,
         together: &[String],
     ) -> Result<Option<OneShot>, String> {
-        let file = UnitFile::parse(text);
+        let file = UnitFile::parse(text)?;
         let Some(service) =
             file.one_shot()?.filter(|service| !service.commands.iter().any(|step| self.is_deferred(step)))
         else {
@@ -327,7 +327,8 @@ impl Machine<'_> {
         let wants = |other: &&String| {
             let text = files.destination(format!("{UNITS}/{other}").as_bytes()).is_ok();
             let text = text.then(|| files.read(format!("{UNITS}/{other}").as_bytes(), LARGEST).ok()).flatten();
-            let other = UnitFile::parse(&String::from_utf8_lossy(&text.unwrap_or_default()));
+            // A unit that cannot be read may say so.
+            let Ok(other) = UnitFile::parse(&String::from_utf8_lossy(&text.unwrap_or_default())) else { return true };
             other.names("Install", &["RequiredBy", "UpheldBy", "WantedBy"], &|name| name == unit).is_some()
         };
         if let Some(other) = self.effects.enabled.iter().find(wants) {
@@ -386,7 +387,7 @@ fn lacks_interpreter(files: &dyn Files, program: &str) -> bool {
 /// Whether a unit of the profile can be reloaded.
 fn has_reload(files: &dyn Files, unit: &str) -> bool {
     let text = files.read(format!("{UNITS}/{unit}").as_bytes(), LARGEST).unwrap_or_default();
-    UnitFile::parse(&String::from_utf8_lossy(&text)).has("Service", "ExecReload")
+    UnitFile::parse(&String::from_utf8_lossy(&text)).is_ok_and(|unit| unit.has("Service", "ExecReload"))
 }
 
 /// A file of the profile that a unit is made of, other than one in `/etc/systemd/system` by its name.
