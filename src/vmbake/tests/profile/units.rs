@@ -31,6 +31,7 @@ fn a_start_runs_what_systemd_runs() {
         ),
         ("systemctl start u", "ExecStart=/opt/s main\nExecStartPre=/opt/s pre", "pre unset\nmain unset\n"),
         ("systemctl start u", "ExecStart=/opt/s a\nExecStart=\nExecStart=/opt/s b", "b unset\n"),
+        ("systemctl start u", "ExecStart=/opt/s\n[Unit]\nRequires=basic.target\nWants=v.service", "x unset\n"),
         ("systemctl start u", "# a \\\nExecStart=/opt/s a \\\n# b\n", "a unset\n"),
         ("echo A=b > /etc/environment; systemctl start u", "ExecStart=/opt/s a", "a unset\n"),
         (
@@ -69,6 +70,16 @@ fn units_whose_start_does_more_are_refused() {
             "systemctl start u",
             vec![(own, "[Unit]\nConditionPathExists=/a\n[Service]\nType=oneshot\nExecStart=/opt/s\n")],
             "ConditionPathExists=/a in a unit that scripts start",
+        ),
+        (
+            "systemctl start u",
+            vec![(own, "[Unit]\nRequires=basic.target v.service\n[Service]\nType=oneshot\nExecStart=/opt/s\n")],
+            "a unit that requires v.service, which a machine may not have,",
+        ),
+        (
+            "systemctl mask network-online.target; systemctl start u",
+            vec![(own, "[Unit]\nRequires=network-online.target\n[Service]\nType=oneshot\nExecStart=/opt/s\n")],
+            "a unit that requires network-online.target",
         ),
         (
             "systemctl start u",

@@ -75,6 +75,21 @@ const ALWAYS_STARTED: [&str; 6] = [
     "systemd-udevd.service",
 ];
 
+/// Targets of systemd that every machine has.
+const TARGETS: [&str; 11] = [
+    "basic.target",
+    "local-fs.target",
+    "network-online.target",
+    "network.target",
+    "paths.target",
+    "remote-fs.target",
+    "slices.target",
+    "sockets.target",
+    "swap.target",
+    "sysinit.target",
+    "timers.target",
+];
+
 /// Units whose end is the end of an installation: an image is one that was never started.
 const CLOUD_INIT: [&str; 5] = ["cloud-init", "cloud-init-local", "cloud-init-main", "cloud-config", "cloud-final"];
 
@@ -320,6 +335,10 @@ impl Machine<'_> {
         if let Some(other) = file.names("Unit", &["Requires", "Wants"], &is_own) {
             return Err(format!("a unit whose start also starts {other}, a unit of the profile,"));
         }
+        let is_doubtful = |name: &str| self.effects.masked.contains(name) || !is_known(files, name);
+        if let Some(other) = file.names("Unit", &["BindsTo", "Requires"], &is_doubtful) {
+            return Err(format!("a unit that requires {other}, which a machine may not have,"));
+        }
         let is_ordered = |name: &str| name != unit && together.iter().any(|other| other == name);
         if let Some(other) = file.names("Unit", &["After", "Before"], &is_ordered) {
             return Err(format!("a start together with {other}, which the unit is ordered after or before,"));
@@ -399,6 +418,13 @@ fn foreign(files: &dyn Files, unit: &str) -> Option<String> {
         .chain(PLACES)
         .flat_map(|place| names.iter().flatten().map(move |name| format!("{place}/{name}")));
     paths.find(|path| files.is_made(path.as_bytes()))
+}
+
+/// Whether every machine has a unit of the system, or the base image does.
+fn is_known(files: &dyn Files, unit: &str) -> bool {
+    TARGETS.contains(&unit)
+        || ALWAYS_STARTED.contains(&unit)
+        || PLACES.iter().any(|place| files.destination(format!("{place}/{unit}").as_bytes()).is_ok())
 }
 
 /// A directory of the profile that adds settings or dependencies to a unit.
