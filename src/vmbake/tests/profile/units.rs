@@ -82,8 +82,8 @@ fn units_whose_start_does_more_are_refused() {
             "a unit that requires network-online.target",
         ),
         (
-            "systemctl start u",
-            vec![(own, "[Service]\nType=oneshot\n# a\rUser=a\nExecStart=/opt/s\n")],
+            r"printf '[Service]\nType=oneshot\n# a\rUser=a\n' > /etc/systemd/system/u.service; systemctl start u",
+            vec![(own, plain)],
             "a carriage return or a NUL in a unit",
         ),
         (
