@@ -202,6 +202,7 @@ mod tests {
             "[Unit]\nConditionPathExists=/a\n",
             "[Unit]\nAssertPathExists=/a\n",
             "[Unit]\nOnSuccess=b.service\n",
+            "[Unit]\nBindsTo=basic.target\n",
         ] {
             assert!(steps(&format!("Type=oneshot\n{service}")).is_err(), "{service}");
         }

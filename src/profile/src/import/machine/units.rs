@@ -336,7 +336,7 @@ impl Machine<'_> {
             return Err(format!("a unit whose start also starts {other}, a unit of the profile,"));
         }
         let is_doubtful = |name: &str| self.effects.masked.contains(name) || !is_known(files, name);
-        if let Some(other) = file.names("Unit", &["BindsTo", "Requires"], &is_doubtful) {
+        if let Some(other) = file.names("Unit", &["Requires"], &is_doubtful) {
             return Err(format!("a unit that requires {other}, which a machine may not have,"));
         }
         let is_ordered = |name: &str| name != unit && together.iter().any(|other| other == name);
