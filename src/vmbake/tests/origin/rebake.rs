@@ -91,7 +91,7 @@ fn what_a_base_left_to_the_first_boot_is_not_lost() {
     let expected = "the base was baked with layer tools, which this image lacks: packages that it deferred to the \
         first boot would be lost";
     assert_eq!(error.to_string(), expected);
-    assert!(hint(&error).unwrap().contains("a layer that requires tools"));
+    assert!(hint(&error).unwrap().contains("require tools in a layer of the kind"));
 
     // A record that cannot be read stops a bake as well, since losses would be unknown.
     let damaged = dir.path().join("damaged.raw");
