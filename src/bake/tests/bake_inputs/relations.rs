@@ -21,7 +21,7 @@ fn packages_that_do_not_fit_are_refused() {
             "Depends: libc6, none [amd64]\n",
             "p: field Depends is not a valid list of relations: \"libc6, none [amd64]\"",
         ),
-        ("Pre-Depends: libc6 (=> 1)\n", "p: field Pre-Depends \"libc6 (=> 1)\" is not"),
+        ("Pre-Depends: libc6 (=> 1)\n", "p: field Pre-Depends is not a valid list of relations: \"libc6 (=> 1)\""),
         ("Conflicts: libc6 (>> 9), (\n", "p: field Conflicts"),
         ("Replaces: <x>\n", "p: field Replaces"),
         ("Provides: a b\n", "p: field Provides"),
