@@ -19,10 +19,10 @@ FILES = {
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "/etc/containerd/certs.d"
 """),
-    "/etc/crictl.yaml": (0o644, "runtime-endpoint: unix:///run/containerd/containerd.sock\ntimeout: 10\n"),
+    "/etc/crictl.yaml": (0o644, "runtime-endpoint: unix:///run/containerd/containerd.sock\ntimeout: 10"),
     "/etc/environment": (0o644, "no_proxy=.svc,.cluster.local,localhost,127.0.0.1\n"),
-    "/etc/modules-load.d/worker.conf": (0o644, "br_netfilter\noverlay\n"),
-    "/etc/profile.d/worker.sh": (0o644, 'PATH="/opt/bin:$PATH"\n'),
+    "/etc/modules-load.d/worker.conf": (0o644, "br_netfilter\noverlay"),
+    "/etc/profile.d/worker.sh": (0o644, 'PATH="/opt/bin:$PATH"'),
     "/etc/sysctl.d/70-worker.conf": (
         0o644, "kernel.panic = 10\nnet.bridge.bridge-nf-call-iptables = 1\nnet.ipv4.ip_forward = 1\nvm.overcommit_memory = 1\n"),
     "/etc/systemd/system/containerd.service.d/10-limits.conf": (0o644, "[Service]\nEnvironmentFile=-/etc/environment\nLimitNOFILE=524288\n"),
