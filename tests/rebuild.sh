@@ -55,7 +55,7 @@ server=
 asks verify image "a release" --key first.pub --store other/store --base base --rebuild --jobs 1 \
     --sign second.key --builder-id https://rebuild.example.net >said
 cat said
-[ "$(grep -c 'rebuild .*the same$' said)" = "$(($(wc -l <"a release/SHA256SUMS") + $(wc -l <"a release/FSVERITYSUMS") - 1))" ]
+[ "$(grep -c 'rebuild .*identical$' said)" = "$(($(wc -l <"a release/SHA256SUMS") + $(wc -l <"a release/FSVERITYSUMS") - 1))" ]
 [ "$(grep -c '^signed ' said)" = 3 ]
 echo "ok: another user bakes the release again in another folder: every output is the same"
 
