@@ -24,6 +24,8 @@ PHRASES = {
     r"\bis to be had\b": "is available",
     r"\bwithout a word\b": "silently",
     r"\bof its own\b": "own, separate, custom",
+    r"\b(?:struct|enum|trait|type) (?:Memo|Hops|Paced|Stamp|CarryError|Catalogue|Standing|Wanted|Reach|Spot|Place|Asks)\b": "a name of the field, such as OnceMap, RedirectChain, FileIdentity, ArchiveError, Location, Permissions",
+    r"\bfn (?:remark|tell|obtain|bring|settle)\b": "report, emit, fetch, apply",
 }
 
 

@@ -106,7 +106,7 @@ pub enum Question<'a> {
     Unset(&'a [u8]),
     /// All variables of the environment whose names begin with this.
     Environment(&'a [u8]),
-    /// How many fields a text without quotes is. If it is alone in its word, an empty one is no field.
+    /// The number of fields that an unquoted text expands to. If it `is_alone` in its word, an empty text yields no field.
     Fields { text: &'a [u8], is_alone: bool },
 }
 
