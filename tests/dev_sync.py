@@ -112,6 +112,23 @@ def unchanged(node, dev, target):
     case("and nothing is left on the machine", node.get(STATE) is None)
 
 
+def restored(node, dev, target, layers):
+    """An edit of `first_boot` that is undone."""
+    plan = "/opt/podplane/share/firstboot.json"
+    path = layers.folder / "containerd/layer.json"
+    kept = path.read_text()
+    layers.change("containerd", lambda layer: layer["first_boot"].setdefault("files", []).append(
+        {"path": "/opt/podplane/etc/edited.txt", "mode": "0600", "content": {"text": "edited\n"}}))
+    code, report, said = dev.report(target)
+    case("an edit of first_boot is sent", code == 0 and actions(report, "write") == {plan} and b"edited.txt" in node.get(plan), (code, report, said))
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    case("so is the original", code == 0 and actions(report, "write") == {plan} and b"edited.txt" not in node.get(plan), (code, report, said))
+    code, report, said = dev.report(target)
+    case("then nothing is sent", code == 0 and not report["actions"], (code, report, said))
+    node.run("rm", STATE, "/opt/podplane/etc/edited.txt")
+
+
 def change(layers):
     """A template, a unit, a file with an owner, the plan."""
     layers.append("containerd", TEMPLATE, "\n# changed by the developer\n")
@@ -354,6 +371,7 @@ def below_nspawn(vmbake, image, folder):
         target = f"root@{ADDRESS}"
         case("the node is configured", node.until(lambda: node.show(life.FIRST)[life.FIRST]["ActiveState"] == "active") and node.settled(), node.failed())
         unchanged(node, dev, target)
+        restored(node, dev, target, layers)
         sent(node, dev, target, layers)
         units(node, dev, target, layers)
         taken_back(node, dev, target, layers)

@@ -131,11 +131,12 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     plan.accounts = installed.plan.accounts.clone();
     let found = machine::look(to, &questions(&desired, &plan, &scope, &installed))?;
     desired::without_links(&mut plan, &found, &installed);
-    let refused = match scope.is_empty() || serde_json::to_value(&plan)? == installed.plan_text {
+    let has_plan = compares_plan(&scope, &installed);
+    let refused = match !has_plan || serde_json::to_value(&plan)? == installed.plan_text {
         true => None,
         false => add_plan(&mut desired, &plan, &resolved, &foreign, &installed)?,
     };
-    let own_plan = if scope.is_empty() || refused.is_some() { &installed.plan } else { &plan };
+    let own_plan = if !has_plan || refused.is_some() { &installed.plan } else { &plan };
     let mut actions = actions::compare(&desired, &scope, own_plan, &installed, &found);
     actions.new_image.extend(foreign.into_iter().chain(refused));
     let mut unknown = Vec::new();
@@ -169,6 +170,11 @@ fn wanted<'a>(desired: &'a BTreeMap<String, Desired>, path: &str) -> Option<&'a 
 
 fn is_changed(layer: &Layer, installed: &Installed) -> bool {
     installed.record.layers.get(&layer.schema.name).is_none_or(|known| known.digest != layer.digest)
+}
+
+/// Whether to compare the plan: a layer counts as changed, or a plan was sent earlier and may have to be replaced by that of the image.
+fn compares_plan(scope: &[&Layer], installed: &Installed) -> bool {
+    !scope.is_empty() || installed.state.files.contains_key(vmbake_firstboot::plan::PATH)
 }
 
 /// The layers to compare: changed ones, and those of which files were sent; and layers that require a new image.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::sync::machine::FoundNode;
 use crate::sync::ssh::Login;
-use crate::sync::{desired, keys};
+use crate::sync::{compares_plan, desired, keys};
 use vmbake_common::catalog::Catalog;
 use vmbake_compose::origin::Record;
 use vmbake_layer::Layers;
@@ -194,4 +194,14 @@ fn units_are_known_by_their_paths() {
     ] {
         assert_eq!(unit(path), expected, "{path}");
     }
+}
+
+#[test]
+fn a_sent_plan_is_compared_without_changed_layers() {
+    let (layer, mut installed) = (layer(), installed());
+    assert!(compares_plan(&[&layer], &installed));
+    assert!(compares_plan(&[], &installed));
+    installed.state.files.remove(vmbake_firstboot::plan::PATH);
+    assert!(!compares_plan(&[], &installed));
+    assert!(compares_plan(&[&layer], &installed));
 }
