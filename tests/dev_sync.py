@@ -126,6 +126,17 @@ def restored(node, dev, target, layers):
     case("so is the original", code == 0 and actions(report, "write") == {plan} and b"edited.txt" not in node.get(plan), (code, report, said))
     code, report, said = dev.report(target)
     case("then nothing is sent", code == 0 and not report["actions"], (code, report, said))
+    # A unit that neither a layer nor the plan has.
+    unit = "systemd-pstore.service"
+    state = node.states(unit)[unit][1]
+    layers.change("containerd", lambda layer: layer.setdefault("units", {}).setdefault("mask", []).append(unit))
+    code, report, said = dev.report(target)
+    case("a unit is masked", code == 0 and actions(report, "mask") == {unit} and node.states(unit)[unit][1] == "masked", (code, report, said))
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    case("and restored", code == 0 and len(report["actions"]) == 1 and node.states(unit)[unit][1] == state, (code, report, said))
+    code, report, said = dev.report(target)
+    case("then the layer is as in the image", code == 0 and not report["layers"], (code, report, said))
     node.run("rm", STATE, "/opt/podplane/etc/edited.txt")
 
 

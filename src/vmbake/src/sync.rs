@@ -177,7 +177,7 @@ fn compares_plan(scope: &[&Layer], installed: &Installed) -> bool {
     !scope.is_empty() || installed.state.files.contains_key(vmbake_firstboot::plan::PATH)
 }
 
-/// The layers to compare: changed ones, and those of which files were sent; and layers that require a new image.
+/// The layers to compare: changed ones, and those whose files were sent or whose units were changed; and layers that require a new image.
 fn scope<'a>(
     resolved: &'a [Layer],
     own: &BTreeSet<String>,
@@ -198,7 +198,8 @@ fn scope<'a>(
         let sent =
             || installed.state.files.iter().filter(|(path, sent)| sent.layer == *name && !installed.is_plan_file(path));
         let was_sent = sent().next().is_some();
-        if !is_changed(layer, installed) && !was_sent {
+        let has_units = installed.state.units.contains_key(name);
+        if !is_changed(layer, installed) && !was_sent && !has_units {
             continue;
         }
         if own.contains(name) {
@@ -208,6 +209,10 @@ fn scope<'a>(
                 sent().filter(|(path, sent)| wanted(desired, path).is_none_or(|node| node.digest() != sent.digest));
             let why = "the machine has different content, sent from a directory that is not in --layers";
             foreign.extend(others.map(|(path, _)| NewImage::of(name, path, why.to_owned())));
+            if has_units {
+                let why = "units were enabled, disabled or masked by a layer in a directory that is not in --layers";
+                foreign.push(NewImage::of(name, "units", why.to_owned()));
+            }
         } else {
             let (found, here) = (&known.version, &layer.schema.version);
             let why = format!(
@@ -270,6 +275,9 @@ fn questions(desired: &BTreeMap<String, Desired>, plan: &Plan, scope: &[&Layer],
     ask(vmbake_firstboot::plan::PATH);
     plan.inputs.iter().for_each(|inputs| ask(&inputs.defaults));
     for schema in scope.iter().map(|layer| &layer.schema) {
+        questions
+            .units
+            .extend(installed.state.units.get(&schema.name).into_iter().flat_map(|units| units.keys().cloned()));
         installed.own_files(schema).for_each(|path| ask(&path));
         schema.alternatives.keys().for_each(|name| ask(&format!("/etc/alternatives/{name}")));
         schema.remove.iter().filter(|path| !path.contains('*')).for_each(|path| ask(path));

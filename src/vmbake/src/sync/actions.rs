@@ -9,7 +9,7 @@ use super::desired::{Desired, DesiredNode, owned_by_root, split};
 use super::machine::{Found, Installed};
 use super::resolve::{self, ResolvedPath};
 use super::state::{SentFile, State};
-use super::{NewImage, SyncNote};
+use super::{NewImage, SyncNote, is_changed};
 use vmbake_common::digest::Digest;
 use vmbake_compose::merge;
 use vmbake_layer::Layer;
@@ -44,6 +44,11 @@ pub enum SyncAction {
         /// Its content, so that a changed one is not removed.
         #[serde(skip)]
         digest: Digest,
+    },
+    /// Unmask a unit that sync had masked.
+    Unmask {
+        /// Its name.
+        unit: String,
     },
     /// Enable a unit.
     Enable {
@@ -100,7 +105,7 @@ pub(super) fn compare(
     }
     actions.obsolete(desired, scope, installed, found);
     actions.dropped(desired, scope, installed, found);
-    actions.units(scope, found);
+    actions.units(scope, installed, found);
     actions
 }
 
@@ -221,21 +226,77 @@ impl Actions {
         }
     }
 
-    /// Units whose state differs from layers. Those of the plan are handled on the machine.
-    fn units(&mut self, scope: &[&Layer], found: &Found) {
-        let Self { list, planned, .. } = self;
-        let state = |unit: &String| found.units.get(unit).map_or("", String::as_str);
-        for units in scope.iter().map(|layer| &layer.schema.units) {
-            let enable = units.enable.iter().filter(|unit| {
-                !planned.contains(*unit) && matches!(state(unit), "" | "disabled" | "not-found" | "masked")
-            });
-            list.extend(enable.map(|unit| SyncAction::Enable { unit: unit.clone() }));
-            let disable =
-                units.disable.iter().filter(|unit| !planned.contains(*unit) && state(unit).starts_with("enabled"));
-            list.extend(disable.map(|unit| SyncAction::Disable { unit: unit.clone() }));
-            let mask = units.mask.iter().filter(|unit| state(unit) != "masked");
-            list.extend(mask.map(|unit| SyncAction::Mask { unit: unit.clone() }));
+    /// Units whose state differs from layers, and those to restore.
+    fn units(&mut self, scope: &[&Layer], installed: &Installed, found: &Found) {
+        for layer in scope {
+            let name = &layer.schema.name;
+            let mut known = self.state.units.remove(name).unwrap_or_default();
+            for unit in self.requested(layer, found) {
+                let before = found.state(&unit).to_owned();
+                known.entry(unit).or_insert(before);
+            }
+            known.retain(|unit, before| self.restore(unit, before, scope, found));
+            if is_changed(layer, installed) && !known.is_empty() {
+                self.state.units.insert(name.clone(), known);
+            }
         }
+    }
+
+    /// Adds actions for the units of a layer and returns the units. Those of the plan are handled on the machine.
+    fn requested(&mut self, layer: &Layer, found: &Found) -> Vec<String> {
+        let Self { list, planned, .. } = self;
+        let units = &layer.schema.units;
+        let mut changed = Vec::new();
+        for unit in &units.enable {
+            let is_off = matches!(found.state(unit), "" | "disabled" | "not-found" | "masked");
+            if is_off && !planned.contains(unit) {
+                list.push(SyncAction::Enable { unit: unit.clone() });
+                changed.push(unit.clone());
+            }
+        }
+        for unit in &units.disable {
+            if found.state(unit).starts_with("enabled") && !planned.contains(unit) {
+                list.push(SyncAction::Disable { unit: unit.clone() });
+                changed.push(unit.clone());
+            }
+        }
+        for unit in &units.mask {
+            if found.state(unit) != "masked" {
+                list.push(SyncAction::Mask { unit: unit.clone() });
+                changed.push(unit.clone());
+            }
+        }
+        changed
+    }
+
+    /// Restores a unit that sync masked or disabled if no layer requests that any more; returns whether the unit is still to be recorded.
+    fn restore(&mut self, unit: &String, before: &str, scope: &[&Layer], found: &Found) -> bool {
+        let mut layers = scope.iter().map(|layer| &layer.schema.units);
+        if layers.clone().any(|units| units.mask.contains(unit)) {
+            return true;
+        }
+        let is_enabled = layers.clone().any(|units| units.enable.contains(unit));
+        let is_disabled = layers.any(|units| units.disable.contains(unit));
+        let is_planned = self.planned.contains(unit);
+        let was_enabled = before.starts_with("enabled");
+        if is_enabled && !is_planned {
+            // Enabling a unit unmasks it.
+            return true;
+        }
+        if !is_disabled && !is_planned && was_enabled {
+            if !found.state(unit).starts_with("enabled") {
+                self.list.push(SyncAction::Enable { unit: unit.clone() });
+            }
+            return false;
+        }
+        if found.state(unit) == "masked" && before != "masked" {
+            self.list.push(SyncAction::Unmask { unit: unit.clone() });
+            // The links of an enabled unit remain while it is masked.
+            if is_disabled && was_enabled && !is_planned {
+                self.list.push(SyncAction::Disable { unit: unit.clone() });
+            }
+        }
+        is_enabled || is_disabled
     }
 }
 

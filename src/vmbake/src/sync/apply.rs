@@ -36,9 +36,7 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
     script.call("begin", [name, &installed.state_hex]);
     // Recorded first, so that a later run knows which files an interrupted or earlier run sent.
     let mut pending = State { pending: true, ..actions.state.clone() };
-    for (path, sent) in &installed.state.files {
-        pending.files.entry(path.clone()).or_insert_with(|| sent.clone());
-    }
+    pending.extend(&installed.state);
     script.call("record", [stage(&serde_json::to_vec(&pending)?)?.as_str()]);
     for action in &actions.list {
         match action {
@@ -63,7 +61,10 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
                 }
                 script.call("delete", [digest.hex().as_str(), above, name]);
             }
-            SyncAction::Enable { .. } | SyncAction::Disable { .. } | SyncAction::Mask { .. } => {}
+            SyncAction::Unmask { .. }
+            | SyncAction::Enable { .. }
+            | SyncAction::Disable { .. }
+            | SyncAction::Mask { .. } => {}
         }
     }
     services(&mut script, installed, actions);
@@ -88,6 +89,12 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
     {
         if paths.iter().any(|path| path.contains(folder)) {
             script.call("run systemctl restart", [reader]);
+        }
+    }
+    // The first-boot program cannot enable masked units.
+    for action in &actions.list {
+        if let SyncAction::Unmask { unit } = action {
+            script.call("run systemctl unmask --", [unit.as_str()]);
         }
     }
     script.call("run", [super::machine::PROGRAM, "permissions"]);

@@ -104,6 +104,13 @@ pub(super) struct Found {
     pub(super) units: BTreeMap<String, String>,
 }
 
+impl Found {
+    /// State of a unit; empty if unknown.
+    pub(super) fn state(&self, unit: &str) -> &str {
+        self.units.get(unit).map_or("", String::as_str)
+    }
+}
+
 /// Paths and units to query.
 #[derive(Debug, Default)]
 pub(super) struct Questions {

@@ -19,6 +19,24 @@ pub(super) struct State {
     /// Sent files and links, by path.
     #[serde(default)]
     pub(super) files: BTreeMap<String, SentFile>,
+    /// Units that were enabled, disabled or masked, by layer and name, with their states before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) units: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl State {
+    /// Adds the entries of an earlier record that are missing.
+    pub(super) fn extend(&mut self, earlier: &Self) {
+        for (path, sent) in &earlier.files {
+            self.files.entry(path.clone()).or_insert_with(|| sent.clone());
+        }
+        for (layer, units) in &earlier.units {
+            let known = self.units.entry(layer.clone()).or_default();
+            for (unit, before) in units {
+                known.entry(unit.clone()).or_insert_with(|| before.clone());
+            }
+        }
+    }
 }
 
 /// A file or link that was sent.

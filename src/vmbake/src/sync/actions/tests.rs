@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::sync::machine::FoundNode;
 use crate::sync::ssh::Login;
-use crate::sync::{compares_plan, desired, keys};
+use crate::sync::{compares_plan, desired, keys, scope};
 use vmbake_common::catalog::Catalog;
 use vmbake_compose::origin::Record;
 use vmbake_layer::Layers;
@@ -57,7 +57,11 @@ fn installed() -> Installed {
         record: Record::parse("r", record.as_bytes()).unwrap(),
         plan: serde_json::from_str(r#"{"services": [{"unit": "planned.service"}]}"#).unwrap(),
         plan_text: serde_json::Value::Null,
-        state: State { pending: true, files: files.map(|(path, sent)| (path.to_owned(), sent)).into() },
+        state: State {
+            pending: true,
+            files: files.map(|(path, sent)| (path.to_owned(), sent)).into(),
+            ..State::default()
+        },
         state_hex: String::new(),
         users: ["root".to_owned()].into(),
         groups: [("root", "0"), ("web", "7")].map(|(name, id)| (name.to_owned(), id.to_owned())).into(),
@@ -106,28 +110,27 @@ fn found() -> Found {
     }
 }
 
+fn shown(action: &SyncAction) -> String {
+    match action {
+        SyncAction::Directory { path, ownership } => {
+            format!("directory {path} {:o} {}", ownership.mode, ownership.group)
+        }
+        SyncAction::Write { path, ownership, .. } => format!("write {path} {:o} {}", ownership.mode, ownership.group),
+        SyncAction::Link { path, .. } => format!("link {path}"),
+        SyncAction::Remove { path, .. } => format!("remove {path}"),
+        SyncAction::Unmask { unit } => format!("unmask {unit}"),
+        SyncAction::Enable { unit } => format!("enable {unit}"),
+        SyncAction::Disable { unit } => format!("disable {unit}"),
+        SyncAction::Mask { unit } => format!("mask {unit}"),
+    }
+}
+
 #[test]
 fn what_differs_is_sent_and_the_rest_is_named() {
     let (layer, installed, found) = (layer(), installed(), found());
     let desired = desired::files(std::slice::from_ref(&layer), installed.manifest.content()).unwrap();
     let actions = compare(&desired, &[&layer], &installed.plan, &installed, &found);
-    let told: Vec<String> = actions
-        .list
-        .iter()
-        .map(|action| match action {
-            SyncAction::Directory { path, ownership } => {
-                format!("directory {path} {:o} {}", ownership.mode, ownership.group)
-            }
-            SyncAction::Write { path, ownership, .. } => {
-                format!("write {path} {:o} {}", ownership.mode, ownership.group)
-            }
-            SyncAction::Link { path, .. } => format!("link {path}"),
-            SyncAction::Remove { path, .. } => format!("remove {path}"),
-            SyncAction::Enable { unit } => format!("enable {unit}"),
-            SyncAction::Disable { unit } => format!("disable {unit}"),
-            SyncAction::Mask { unit } => format!("mask {unit}"),
-        })
-        .collect();
+    let told: Vec<String> = actions.list.iter().map(shown).collect();
     // Only the group of /etc/b differs.
     let expected = [
         "write /etc/b 644 root",
@@ -204,4 +207,82 @@ fn a_sent_plan_is_compared_without_changed_layers() {
     installed.state.files.remove(vmbake_firstboot::plan::PATH);
     assert!(!compares_plan(&[], &installed));
     assert!(compares_plan(&[&layer], &installed));
+}
+
+/// The fixtures without files, with a layer that is in the image.
+fn restored(units: [&str; 3], before: Option<(&str, &str)>) -> (Layer, Installed) {
+    let (mut layer, mut installed) = (layer(), installed());
+    let [enable, disable, mask] =
+        units.map(|names| names.split_whitespace().map(str::to_owned).collect::<Vec<String>>());
+    layer.schema.units.enable = enable;
+    layer.schema.units.disable = disable;
+    layer.schema.units.mask = mask;
+    installed.state.files.clear();
+    installed.record.layers.get_mut("web").unwrap().digest = layer.digest;
+    if let Some((unit, state)) = before {
+        let units = [(unit.to_owned(), state.to_owned())].into();
+        installed.state.units.insert("web".to_owned(), units);
+    }
+    (layer, installed)
+}
+
+#[test]
+fn changes_of_units_are_recorded_and_undone() {
+    // Keys `enable`, `disable` and `mask` of the layer; the recorded state; the state on the machine; actions; the state recorded next for a
+    // layer that differs from the image.
+    for (units, before, state, expected, next) in [
+        (["", "", "u.service"], None, "enabled", "mask u.service", Some("enabled")),
+        (["", "", "u.service"], Some("enabled"), "masked", "", Some("enabled")),
+        (["u.service", "", ""], Some("enabled"), "masked", "enable u.service", Some("enabled")),
+        (["", "", ""], Some("enabled"), "masked", "enable u.service", None),
+        (["", "", ""], Some("static"), "masked", "unmask u.service", None),
+        (["", "", ""], Some("masked"), "masked", "", None),
+        (["", "", ""], Some("enabled"), "disabled", "enable u.service", None),
+        (["", "", ""], Some("enabled"), "enabled", "", None),
+        (["", "", ""], None, "masked", "", None),
+        (["", "", ""], Some("disabled"), "enabled", "", None),
+        (["", "u.service", ""], Some("disabled"), "enabled", "disable u.service", Some("disabled")),
+        (["", "u.service", ""], Some("enabled"), "masked", "unmask u.service, disable u.service", Some("enabled")),
+    ] {
+        let about = format!("{units:?} {before:?} {state}");
+        let (layer, mut installed) = restored(units, before.map(|before| ("u.service", before)));
+        let mut found = found();
+        found.units.insert("u.service".to_owned(), state.to_owned());
+        let actions = |installed: &Installed| compare(&BTreeMap::new(), &[&layer], &installed.plan, installed, &found);
+        let of_image = actions(&installed);
+        assert_eq!(of_image.list.iter().map(shown).collect::<Vec<_>>().join(", "), expected, "{about}");
+        assert!(of_image.state.units.is_empty(), "{about}");
+        installed.record.layers.get_mut("web").unwrap().digest = ZEROS.parse().unwrap();
+        let changed = actions(&installed);
+        assert_eq!(changed.list, of_image.list, "{about}");
+        let recorded = changed.state.units.get("web").and_then(|units| units.get("u.service"));
+        assert_eq!(recorded.map(String::as_str), next, "{about}");
+    }
+    // The first-boot program enables units of the plan.
+    let (layer, installed) = restored(["planned.service", "", ""], Some(("planned.service", "enabled")));
+    let mut found = found();
+    found.units.insert("planned.service".to_owned(), "masked".to_owned());
+    let actions = compare(&BTreeMap::new(), &[&layer], &installed.plan, &installed, &found);
+    assert_eq!(actions.list.iter().map(shown).collect::<Vec<_>>(), ["unmask planned.service"]);
+}
+
+#[test]
+fn layers_with_changed_units_are_compared() {
+    let own = BTreeSet::from(["web".to_owned()]);
+    for (before, own, expected, foreign) in [
+        (None, &own, 0, 0),
+        (Some(("u.service", "enabled")), &own, 1, 0),
+        (Some(("u.service", "enabled")), &BTreeSet::new(), 0, 1),
+    ] {
+        let (layer, installed) = restored(["u.service", "", ""], before);
+        let (scope, named) = scope(std::slice::from_ref(&layer), own, &BTreeMap::new(), &installed);
+        assert_eq!((scope.len(), named.len()), (expected, foreign), "{before:?}");
+    }
+}
+
+#[test]
+fn a_state_without_units_is_read() {
+    let state: State = serde_json::from_str("{\"files\": {}}").unwrap();
+    assert_eq!(state, State::default());
+    assert_eq!(serde_json::to_string(&state).unwrap(), "{\"files\":{}}");
 }
