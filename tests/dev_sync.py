@@ -304,6 +304,12 @@ def refusals(node, dev, target, layers):
         dev.ssh = option
         refused(f"{' '.join(option)} contradicts the address", f"{target}: expected ", "set user, host and port only in the address")
     dev.ssh = []
+    for path in ("/etc/passwd", "/opt/podplane/share/vmconfig-installed.json", STATE):
+        before = node.get(path)
+        layers.append("containerd", path, "x\n")
+        refused(f"{path} in a layer", f"{path}, layer containerd: this file cannot be replaced", "bake a new image")
+        case(f"{path} is unchanged", node.get(path) == before)
+        layers.file("containerd", path).unlink()
     refused("another kind", "expected a machine of kind other, found kind kn", "name a machine of that kind", more=("--kind", "other"))
     layers.append("containerd", TEMPLATE, "# for a file to be sent\n")
     refused("no rsync here", "cannot run rsync", "install the package rsync", env={**os.environ, "PATH": str(only(dev.folder / "bin", "ssh", "ip"))})

@@ -126,6 +126,9 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     let mut desired = desired::files(&resolved, content)?;
     let (scope, foreign) = scope(&resolved, own, &desired, &installed);
     desired.retain(|_, desired| scope.iter().any(|layer| layer.schema.name == desired.layer));
+    if let Some((path, Desired { layer, .. })) = desired.iter().find(|(path, _)| installed.is_reserved(path)) {
+        return Err(SyncError::Reserved { path: path.clone(), layer: layer.clone() });
+    }
     let mut plan = desired::joined(&resolved, content)?;
     // Users can only be added by a new image.
     plan.accounts = installed.plan.accounts.clone();

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use vmbake_firstboot::plan::{self, Plan};
 
+use super::desired::split;
 use super::script::{SECTION, Script};
 use super::ssh::{self, Answer, Login};
 use super::state::{self, State};
@@ -19,6 +20,9 @@ const FUNCTIONS: &str = include_str!("probe.sh");
 
 /// The program that configures a machine.
 pub(super) const PROGRAM: &str = "/opt/podplane/bin/firstboot";
+
+/// The identity of a machine.
+const MACHINE_ID: &str = "/etc/machine-id";
 
 /// A machine that was baked.
 pub(super) struct Installed {
@@ -51,6 +55,16 @@ impl Installed {
     /// Whether a file is derived from the plan, which is sent only if it differs.
     pub(super) fn is_plan_file(&self, path: &str) -> bool {
         path == plan::PATH || self.plan.inputs.as_ref().is_some_and(|inputs| inputs.defaults == path)
+    }
+
+    /// Whether a file of a layer at `path` would replace a file of the machine or of vmbake, such as accounts and records.
+    pub(super) fn is_reserved(&self, path: &str) -> bool {
+        let below_usr = format!("/usr{path}");
+        let (folder, _) = split(state::PATH);
+        let is_of_sync = path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let is_known =
+            |path: &str| SHARED.contains(&path) || [MACHINE_ID, merge::RECORD, origin::RECORD, PROGRAM].contains(&path);
+        is_of_sync || self.is_plan_file(path) || is_known(path) || is_known(&below_usr)
     }
 
     /// Paths of a layer in the image, including directories and links.

@@ -286,3 +286,36 @@ fn a_state_without_units_is_read() {
     assert_eq!(state, State::default());
     assert_eq!(serde_json::to_string(&state).unwrap(), "{\"files\":{}}");
 }
+
+#[test]
+fn files_of_the_machine_are_reserved() {
+    let mut installed = installed();
+    installed.plan = serde_json::from_str(
+        r#"{"inputs": {"user_data": "/opt/a", "detected": "/opt/b", "mutable": "/opt/c", "defaults": "/opt/defaults", "marker": "/opt/d"}}"#,
+    )
+    .unwrap();
+    for path in [
+        "/etc/passwd",
+        "/etc/group",
+        "/etc/shadow",
+        "/etc/gshadow",
+        "/etc/machine-id",
+        "/etc/os-release",
+        "/lib/os-release",
+        "/usr/lib/os-release",
+        "/opt/podplane/share/vmconfig-installed.json",
+        "/opt/podplane/share/vmbake-origin.json",
+        "/opt/podplane/share/firstboot.json",
+        "/opt/podplane/bin/firstboot",
+        "/opt/defaults",
+        "/var/lib/vmbake/sync",
+        "/var/lib/vmbake/sync/state.json",
+        "/var/lib/vmbake/sync/a/b",
+    ] {
+        assert!(installed.is_reserved(path), "{path}");
+    }
+    for path in ["/etc/passwd.d/a", "/opt/podplane/share/templates/a", "/var/lib/vmbake/synced", "/opt/podplane/bin/a"]
+    {
+        assert!(!installed.is_reserved(path), "{path}");
+    }
+}
