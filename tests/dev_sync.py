@@ -303,6 +303,9 @@ def refusals(node, dev, target, layers):
     for option in (["-l", "other"], ["-o", "User=other"], ["-oHostName=elsewhere"]):
         dev.ssh = option
         refused(f"{' '.join(option)} contradicts the address", f"{target}: expected ", "set user, host and port only in the address")
+    for option in ('Ho"stName" elsewhere', "=HostName elsewhere", '"" HostName=elsewhere'):
+        dev.ssh = ["-o", option]
+        refused(f"-o {option}", "expected an option of ssh after `--`", "name the machine before `--`")
     dev.ssh = []
     for path in ("/etc/passwd", "/opt/podplane/share/vmconfig-installed.json", STATE):
         before = node.get(path)

@@ -74,7 +74,9 @@ fn settings(words: &[OsString]) -> Result<Vec<Setting>, SyncError> {
                 }
                 rest => (rest, text.to_owned()),
             };
-            let (keyword, value) = assigned(letter, value);
+            let Some((keyword, value)) = assigned(letter, value) else {
+                return Err(SyncError::Option { word: option.into() });
+            };
             settings.push(Setting { keyword, value, option });
             break;
         }
@@ -82,26 +84,32 @@ fn settings(words: &[OsString]) -> Result<Vec<Setting>, SyncError> {
     Ok(settings)
 }
 
-/// Keyword and value of an option; the keyword is empty if irrelevant.
-fn assigned(letter: char, value: &str) -> (String, String) {
+/// Blanks between keyword and value, as in ssh.
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// Keyword and value of an option; the keyword is empty if irrelevant. Nothing if the keyword of `-o` is not a plain word before a blank or
+/// `=`: ssh also accepts quoted keywords, and skips characters before them.
+fn assigned(letter: char, value: &str) -> Option<(String, String)> {
     let keyword = match letter {
         'l' => "user",
         'p' => "port",
         'J' => "proxyjump",
         'S' => "controlpath",
         'o' => {
-            let is_end = |c: char| c == '=' || c.is_ascii_whitespace();
-            let text = value.trim();
-            let (keyword, value) = text.split_once(is_end).unwrap_or((text, ""));
-            let value = value.trim_start();
+            let text = value.trim_start_matches(BLANKS);
+            let (keyword, value) = text.split_once(|c: char| c == '=' || BLANKS.contains(&c))?;
+            if keyword.is_empty() || !keyword.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+                return None;
+            }
+            let value = value.trim_start_matches(BLANKS);
             // Keyword and value are separated by blanks and at most one `=`.
             let value =
                 if text[keyword.len()..].starts_with('=') { value } else { value.strip_prefix('=').unwrap_or(value) };
-            return (unquoted(keyword).to_lowercase(), unquoted(value.trim()).to_owned());
+            return Some((keyword.to_lowercase(), unquoted(value.trim_matches(BLANKS)).to_owned()));
         }
         _ => "",
     };
-    (keyword.to_owned(), value.to_owned())
+    Some((keyword.to_owned(), value.to_owned()))
 }
 
 fn unquoted(text: &str) -> &str {
@@ -150,6 +158,17 @@ mod tests {
             ("-oStdinNull=yes", Some("-oStdinNull=yes")),
             ("-o|RemoteCommand=id", Some("-o RemoteCommand=id")),
             ("-o|ForkAfterAuthentication=yes", Some("-o ForkAfterAuthentication=yes")),
+            // Keywords that ssh reads, but that are not plain words.
+            ("-o|Ho\"stName\" evil", Some("-o Ho\"stName\" evil")),
+            ("-o|\"HostName\" evil", Some("-o \"HostName\" evil")),
+            ("-o|=HostName evil", Some("-o =HostName evil")),
+            ("-o= HostName=evil", Some("-o= HostName=evil")),
+            ("-o|\"\" HostName=evil", Some("-o \"\" HostName=evil")),
+            ("-o|\u{b}HostName=evil", Some("-o \u{b}HostName=evil")),
+            ("-o|HostName\u{c}=evil", Some("-o HostName\u{c}=evil")),
+            ("-o|HostName\"evil\"", Some("-o HostName\"evil\"")),
+            ("-o|HostName", Some("-o HostName")),
+            ("-o|#HostName=evil", Some("-o #HostName=evil")),
         ] {
             assert_eq!(refusal(words, &[]).as_deref(), refused, "{words}");
         }
