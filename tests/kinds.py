@@ -120,7 +120,7 @@ def explain(vmbake):
     for path, expected in {
         "/usr/bin/kube-apiserver": r"artifact +kube-apiserver [\s\S]*proof +cosign signature by krel-staging@[\s\S]*matches the pinned digest",
         "/usr/local/bin/ctr": r"artifact +containerd [\s\S]*proof +sigstore bundle by https://github.com/containerd/",
-        "/usr/bin/newuidmap": r"artifact +uidmap [\s\S]*proof +archive debian, trixie [\s\S]*package +uidmap ",
+        "/usr/bin/newuidmap": r"artifact +uidmap [\s\S]*proof +archive debian(-security)?, trixie(-security|-updates)? [\s\S]*package +uidmap ",
         "/opt/kubelet/etc/kubelet.yaml": r"layer +kubelet ",
         "/opt/kubelet/etc/kubeconfig": r"layer +kubelet ",
         "/opt/podplane/share/defaults/mutable.env": r"layer +settings ",
