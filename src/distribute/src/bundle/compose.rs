@@ -17,6 +17,7 @@ use super::pins::{Pins, content};
 use super::place::BundlePlace;
 use super::publisher::Publisher;
 use super::upgrade::BundleUpgrade;
+use vmbake_bake::BakeRequest;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::message::FileError;
 use vmbake_layer::Layers;
@@ -108,6 +109,19 @@ impl Composition {
             conflicts if conflicts.is_empty() => Ok(()),
             conflicts => Err(BundleError::Conflicts { conflicts }),
         }
+    }
+
+    /// Makes the bundles inputs of a bake: their layers, sources and artifacts. `sources` lists the user's sources.
+    ///
+    /// Fails if anything keeps them from that image. Their artifacts are not downloaded: see [`Self::fetch`].
+    pub fn add_to(&self, request: &mut BakeRequest, sources: &Catalog) -> Result<(), BundleError> {
+        let BakeRequest { kind, os, arch, .. } = &*request;
+        let target = Target { kind: kind.clone(), os: os.clone(), arch: arch.clone() };
+        self.require_compatible(&target, &request.layers)?;
+        request.layers = self.layers(&request.layers);
+        request.sources = Sources::load(&self.sources(sources))?;
+        request.more = self.additions(&target)?;
+        Ok(())
     }
 
     /// Where layers are, with those of the bundles.

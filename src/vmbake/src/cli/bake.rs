@@ -9,7 +9,6 @@ use vmbake_common::progress::{Event, Progress};
 use vmbake_disk::image::Format;
 use vmbake_distribute::bundle::compose::Composition;
 use vmbake_manifest::{Additions, Target};
-use vmbake_pin::sources::Sources;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -98,10 +97,7 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
         let before = compositions.iter().rev().flatten().next();
         let composition = args.with.compose(&target, &manifest, before, &reader)?;
         if let Some(composition) = &composition {
-            composition.require_compatible(&target, &layers)?;
-            request.layers = composition.layers(&layers);
-            request.sources = Sources::load(&composition.sources(&args.network.sources_catalog(&args.catalog)))?;
-            request.more = composition.additions(&target)?;
+            composition.add_to(&mut request, &args.network.sources_catalog(&args.catalog))?;
             if is_bake {
                 composition.fetch(&target, &store)?;
             }

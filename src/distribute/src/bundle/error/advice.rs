@@ -40,7 +40,7 @@ impl Hint for BundleError {
             Self::NewlyRequired { .. } => {
                 Some("use --user-data-is-ready once the user data of all machines contains them".to_owned())
             }
-            Self::Locked { .. } => Some("use --upgrade-bundles for a higher version, with --allow-downgrade for a lower one; the content of a version must never change".to_owned()),
+            Self::Locked { .. } => Some("use --upgrade-bundles for a higher version, with --allow-downgrade for a lower one; a changed version needs a new number from its publisher".to_owned()),
             Self::Conflicts { .. } => Some("remove one of the two; run `vmbake bundle plan` to show everything that bundles do to an image".to_owned()),
             Self::Unattended { .. } => Some("use --yes to accept what was shown".to_owned()),
             Self::NoSigner { .. } => Some("use --key or --publisher".to_owned()),
