@@ -72,11 +72,11 @@ use grants::Step;
 use place::Target;
 use unit_grants::BundleLayers;
 use vmbake_fetch::images::Layout;
-pub use vmbake_layer::{HYGIENE, Layer, LayerFile, default_mode};
+pub use vmbake_layer::{GENERATED, HYGIENE, Layer, LayerFile, default_mode};
 use vmbake_manifest::{Content, LayerGrants, Manifest, PinnedAccounts};
 
 /// Where the manifest is recorded in every image.
-pub const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";
+pub const RECORD: &str = vmbake_layer::MANIFEST;
 
 /// The language of logins (update-locale(8)).
 const LOCALE: &str = "/etc/default/locale";
@@ -211,10 +211,12 @@ pub fn merge(
             place_images(&mut target, &layer.schema.name, path, images)?;
         }
         target.leave_layer(&layer.schema)?;
+        target.check_generated(&GENERATED)?;
         target.check_changes(name, before.as_ref(), Step::Content, &bundles)?;
     }
     alternatives::check_choices(&target, &layers)?;
     host_keys::apply(&mut target)?;
+    record(&mut target, &layers, manifest)?;
     first_boot::write(&mut target, &layers, manifest.content())?;
     unit_grants::check(&target, &layers, &bundles)?;
     boot_grants::check(&target, &layers, &bundles)?;
@@ -350,10 +352,6 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
         ));
     }
     locales::check(target, schema)?;
-    if schema.artifacts.contains_key(FIRSTBOOT) {
-        let meta = target.meta(0o644);
-        target.file(RECORD, meta, manifest.text().to_vec())?;
-    }
     units::apply(target, schema)?;
     for path in &schema.remove {
         target.remove(path)?;
@@ -367,6 +365,17 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
         target.truncate(path)?;
     }
     os_release::set(target, &schema.os_release, manifest)
+}
+
+/// Writes the manifest for the layer that installs the first-boot program.
+fn record(target: &mut Target, layers: &[Layer], manifest: &Manifest) -> Result<(), MergeError> {
+    let Some(owner) = layers.iter().find(|layer| layer.schema.artifacts.contains_key(FIRSTBOOT)) else { return Ok(()) };
+    let before = target.origin().clone();
+    target.enter(Origin { layer: owner.schema.name.clone(), ..Origin::default() });
+    let meta = target.meta(0o644);
+    target.file(RECORD, meta, manifest.text().to_vec())?;
+    target.enter(before);
+    Ok(())
 }
 
 /// The text of a layer's file.

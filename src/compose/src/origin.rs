@@ -12,7 +12,7 @@ pub use record::{ArtifactOrigin, BaseImage, KeptOrigin, LayerOrigin, PathOrigin,
 pub use record::{MAX_LEN, inside_record};
 
 /// Where the record is in an image.
-pub const RECORD: &str = "/opt/podplane/share/vmbake-origin.json";
+pub const RECORD: &str = vmbake_layer::ORIGINS;
 
 /// Name of the base image where a layer's name is expected; no layer can be called so.
 const BASE: &str = "base";

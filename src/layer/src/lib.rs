@@ -57,7 +57,7 @@ pub use set::HYGIENE;
 pub use text::without_comments;
 pub use unit_install::{InstallFault, InstallLink, Location, UnitForm, UnitInstall, unit_form};
 pub use unit_place::{UNIT_SCOPES, UnitRole, is_wants, unit_place};
-pub use validate::{default_mode, hidden_by, unit_file};
+pub use validate::{GENERATED, MANIFEST, ORIGINS, default_mode, hidden_by, unit_file};
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -112,6 +112,20 @@ pub(super) fn path(path: &str) -> Option<String> {
     below(rest).map(|reason| format!("path {path:?} {reason}"))
 }
 
+/// The manifest in an image.
+pub const MANIFEST: &str = "/opt/podplane/share/vmconfig-installed.json";
+
+/// The record of origins in an image.
+pub const ORIGINS: &str = "/opt/podplane/share/vmbake-origin.json";
+
+/// Files that a bake writes itself, after all layers.
+pub const GENERATED: [&str; 3] = [MANIFEST, ORIGINS, vmbake_firstboot::plan::PATH];
+
+/// The fault of the path of such a file.
+pub(super) fn generated(path: &str) -> Option<String> {
+    GENERATED.contains(&path).then(|| format!("path {path:?} is written by the bake itself"))
+}
+
 /// Where machines mount other file systems, which hide what an image has there, and the links that lead there. systemd empties
 /// or ages the temporary directories as well.
 const MOUNTS: [&str; 8] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/lock", "/var/run", "/var/tmp"];

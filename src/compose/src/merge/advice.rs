@@ -52,6 +52,9 @@ fn of_merge(error: &MergeError) -> Option<String> {
         MergeError::LinkPrivilege { to, .. } => {
             Some(format!("list {to} instead, also in `modes` and `capabilities`"))
         }
+        MergeError::Generated { .. } => Some(
+            "remove the file from the layer; leave it out of an archive by listing the other files in `members`".to_owned(),
+        ),
         MergeError::Hidden { .. } => Some(
             "choose other members or another path; a file in /etc/tmpfiles.d can create files there at each boot"
                 .to_owned(),

@@ -56,6 +56,12 @@ pub enum MergeError {
     },
     #[error("{path}: layer {layer} contains it, but machines mount another file system at {mount}")]
     Hidden { path: String, layer: String, mount: String },
+    #[error("{path}: {writer} contains it, but the bake writes this file itself")]
+    Generated {
+        path: String,
+        /// The layer, and the artifact if it is from one.
+        writer: String,
+    },
     #[error("{path}: {artifact} needs a {wanted}, found a {found}")]
     Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
     #[error(

@@ -80,6 +80,7 @@ fn real(
 /// Writes the defaults of the variables that may change.
 fn defaults(target: &mut Target, compiled: &Compiled) -> Result<(), MergeError> {
     let (Some(inputs), Some(source)) = (&compiled.plan.inputs, compiled.source("/inputs")) else { return Ok(()) };
+    target.check_generated(&[&inputs.defaults])?;
     let text = mutable::merged(&compiled.plan, &[]).map_err(|source| MergeError::Baked { source })?;
     file(target, &source.layer, &inputs.defaults, text.into_bytes())
 }

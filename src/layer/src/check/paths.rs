@@ -38,6 +38,7 @@ pub fn check(found: &mut Findings, layer: &Layer) {
     found.list("/setuid", &schema.setuid, validate::path);
     found.list("/truncate", &schema.truncate, validate::path);
     hidden(found, layer);
+    generated(found, layer);
     let own: BTreeSet<&String> =
         layer.files.keys().chain(schema.symlinks.keys()).chain(schema.directories.keys()).collect();
     let others: BTreeSet<&String> = schema.empty.iter().chain(&schema.images).chain(schema.homes()).collect();
@@ -98,6 +99,29 @@ fn hidden(found: &mut Findings, layer: &Layer) {
             Install::Deb => continue,
         };
         found.value(pointer + "/path", validate::visible(path));
+    }
+}
+
+/// Nothing names the files that a bake writes itself.
+fn generated(found: &mut Findings, layer: &Layer) {
+    let (schema, rule) = (&layer.schema, validate::generated);
+    found.keys("/directories", schema.directories.keys(), rule);
+    found.keys("/symlinks", schema.symlinks.keys(), rule);
+    found.keys("/modes", schema.modes.keys(), rule);
+    found.keys("/capabilities", schema.capabilities.keys(), rule);
+    found.keys("/in_place", schema.in_place.keys(), rule);
+    let lists = [("remove", &schema.remove), ("empty", &schema.empty), ("truncate", &schema.truncate)];
+    for (key, paths) in lists {
+        paths.iter().enumerate().for_each(|(index, path)| found.value(format!("/{key}/{index}"), rule(path)));
+    }
+    found.value("/images".to_owned(), schema.images.as_deref().and_then(rule));
+    for path in layer.files.keys() {
+        found.key(pointer(layer, path), rule(path));
+    }
+    for (pointer, _, install) in schema.installs() {
+        if let Install::File { path, .. } | Install::Tar { path, .. } | Install::Zip { path, .. } = install {
+            found.value(pointer + "/path", rule(path));
+        }
     }
 }
 

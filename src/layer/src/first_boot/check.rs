@@ -198,7 +198,7 @@ fn inputs(inputs: &Inputs) -> [(&str, &str); 5] {
 /// No path is written by two of them: a rule, an input, the layers themselves.
 fn written_twice(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer]) {
     let mut writers: BTreeMap<&str, String> = BTreeMap::new();
-    writers.insert(vmbake_firstboot::plan::PATH, "is the plan itself".to_owned());
+    writers.extend(validate::GENERATED.map(|path| (path, "is written by the bake itself".to_owned())));
     for layer in layers {
         let name = &layer.schema.name;
         for path in layer.files.keys() {

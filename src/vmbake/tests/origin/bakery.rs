@@ -194,6 +194,11 @@ fn manifest_text(store: &Store, base: &[u8]) -> String {
 
 /// A tar archive with the file `data`.
 pub fn pack() -> Vec<u8> {
+    pack_of("data")
+}
+
+/// A tar archive with a file of this name.
+pub fn pack_of(name: &str) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.set_size(5);
     header.set_mode(0o644);
@@ -202,6 +207,6 @@ pub fn pack() -> Vec<u8> {
     header.set_mtime(0);
     header.set_entry_type(tar::EntryType::Regular);
     let mut builder = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
-    builder.append_data(&mut header, "data", &b"hello"[..]).unwrap();
+    builder.append_data(&mut header, name, &b"hello"[..]).unwrap();
     builder.into_inner().unwrap().finish().unwrap()
 }

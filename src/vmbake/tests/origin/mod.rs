@@ -4,6 +4,7 @@
 pub mod image;
 pub mod bakery;
 mod explain;
+mod generated;
 mod poison;
 mod rebake;
 mod diff;

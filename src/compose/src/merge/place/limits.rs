@@ -64,6 +64,20 @@ impl Target {
         Ok(())
     }
 
+    /// Fails when one of `paths`, which the bake writes itself, exists, except in the base. Links above it are followed.
+    pub(in crate::merge) fn check_generated(&self, paths: &[&str]) -> Result<(), MergeError> {
+        for path in paths {
+            let found = self.wrap(self.tree.find(path.as_bytes()))?;
+            if let Some(origin) =
+                found.map(|id| self.tree.inode(id).origin).filter(|origin| !self.limits.is_base(*origin))
+            {
+                let (path, writer) = ((*path).to_owned(), describe(self.tree.origin(origin)));
+                return Err(MergeError::Generated { path, writer });
+            }
+        }
+        Ok(())
+    }
+
     /// Fails when `path` leads through a symbolic link that the writer may not use: artifacts use those of the base alone,
     /// layers also those of layers, unless what that one may change is limited: its links are for itself.
     pub(in crate::merge) fn check_way(&self, path: &[u8]) -> Result<(), MergeError> {
