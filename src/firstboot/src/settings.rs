@@ -9,6 +9,10 @@ use crate::plan::{Assignment, Check, Format, Inputs, Plan, Stage, Variable};
 use crate::root::Root;
 use crate::template::{self, Machine, Scope, Url, Writing, base64};
 
+/// Maximum lengths of a label and of a name (RFC 1035, section 2.3.4), in bytes.
+pub const MAX_LABEL: usize = 63;
+const MAX_NAME: usize = 253;
+
 /// Names and their values.
 pub type Variables = BTreeMap<String, String>;
 
@@ -89,33 +93,51 @@ pub fn check_value(name: &str, variable: &Variable, value: &str) -> Result<(), E
 }
 
 fn matches(format: Format, value: &str) -> bool {
-    let number = || value.bytes().all(|byte| byte.is_ascii_digit());
+    // Kubernetes reads a number with a leading zero as octal.
+    let differs = || value.trim_start_matches('0').len() > 1 || value.ends_with(['8', '9']);
+    let number = || value.bytes().all(|byte| byte.is_ascii_digit()) && !(value.starts_with('0') && differs());
     match format {
         Format::Boolean => matches!(value, "true" | "false"),
         Format::Number => number() && value.parse::<i32>().is_ok(),
         Format::Port => number() && value.parse::<u16>().is_ok_and(|port| port > 0),
-        Format::Hostname => is_host_name(value),
-        Format::Host => is_host_name(value) || value.parse::<Ipv6Addr>().is_ok(),
+        Format::Hostname => is_host_name(value, MAX_LABEL),
+        Format::Host => is_resolvable(value) || value.parse::<Ipv6Addr>().is_ok(),
         Format::Addresses => value.split(',').all(|address| address.trim().parse::<IpAddr>().is_ok()),
         Format::Url => Url::parse(value).is_ok(),
         Format::Base64 => base64(value).is_ok(),
     }
 }
 
-/// Whether a text is a valid host name or IPv4 address.
-pub fn is_host_name(value: &str) -> bool {
-    value.len() <= 253
-        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
-        && value.split('.').all(|label| !label.is_empty() && !label.starts_with('-'))
+/// Whether a text is a valid host name, with labels of at most `longest` bytes, or an IPv4 address.
+pub fn is_host_name(value: &str, longest: usize) -> bool {
+    let is_label = |label: &str| {
+        (1..=longest).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    value.len() <= MAX_NAME && value.split('.').all(is_label)
+}
+
+/// Whether getent(1) would resolve a name: unlike in host names, underscores and a dot at the end are valid.
+pub fn is_resolvable(name: &str) -> bool {
+    let relative = name.strip_suffix('.').unwrap_or(name);
+    let is_label = |label: &str| (1..=MAX_LABEL).contains(&label.len());
+    !name.starts_with('-')
+        && relative.len() <= MAX_NAME
+        && relative.split('.').all(is_label)
+        && relative.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
 }
 
 fn described(format: Format) -> &'static str {
     match format {
         Format::Boolean => "true or false",
-        Format::Number => "a decimal number",
-        Format::Port => "a port from 1 to 65535",
+        Format::Number => "a decimal number without leading zeros",
+        Format::Port => "a port from 1 to 65535 without leading zeros",
         Format::Hostname => "a host name of letters, digits, dots and dashes",
-        Format::Host => "a host name of letters, digits, dots and dashes, or an IP address",
+        Format::Host => {
+            "a host name of letters, digits, dots, dashes and underscores, or an IP address without brackets"
+        }
         Format::Addresses => "IP addresses, separated by commas",
         Format::Url => "an http:// or https:// URL",
         Format::Base64 => "a certificate in PEM or text in base64",
@@ -153,4 +175,81 @@ pub fn check<'a>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_formats() {
+        let label = "x".repeat(MAX_LABEL);
+        let long = [label.as_str(); 4].join(".");
+        let name = &long[..MAX_NAME];
+        let cases: [(Format, &[&str], &[&str]); 4] = [
+            (
+                Format::Port,
+                &["1", "6443", "65535", "01", "007"],
+                &["0", "65536", "08", "010", "0443", "+1", " 1", "1.0"],
+            ),
+            (Format::Number, &["0", "24", "2147483647", "02"], &["2147483648", "-1", "024", "08", "0x18", "٣"]),
+            (
+                Format::Hostname,
+                &["a", "A-1.example", "192.0.2.1", &label, name],
+                &[
+                    "a.",
+                    "a_b",
+                    ".a",
+                    "a..b",
+                    "-a",
+                    "a-",
+                    "a-.b",
+                    "a.-b",
+                    "..",
+                    &format!("{label}x"),
+                    &long,
+                    "[::1]",
+                    "::1",
+                    "é",
+                ],
+            ),
+            (
+                Format::Host,
+                &[
+                    "a",
+                    "a.",
+                    "a_b.example",
+                    "_a",
+                    "a-",
+                    "a.-b",
+                    "fd00::1",
+                    "::ffff:192.0.2.1",
+                    &label,
+                    &format!("{name}."),
+                ],
+                &[
+                    "[fd00::1]",
+                    "fe80::1%eth0",
+                    "-a",
+                    ".",
+                    "a..",
+                    ".a",
+                    "a..b",
+                    "a b",
+                    "a:b",
+                    &format!("{label}x"),
+                    &long,
+                    "é",
+                ],
+            ),
+        ];
+        for (format, good, bad) in cases {
+            for value in good {
+                assert!(matches(format, value), "{format:?} {value}");
+            }
+            for value in bad {
+                assert!(!matches(format, value), "{format:?} {value}");
+            }
+        }
+    }
 }

@@ -118,7 +118,7 @@ pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Resul
         place.filter(|_| token.is_some() || values.is_some()).into_iter().map(String::as_str).collect();
     let mut warnings = examine(request, plan, layers, &texts, &provided)?;
     let named = texts.get(NAME).filter(|name| plan.variables.contains_key(NAME) && !name.is_empty());
-    let host_name = named.filter(|name| name.len() <= MAX_NAME && is_host_name(name));
+    let host_name = named.filter(|name| name.len() <= MAX_NAME && is_host_name(name, MAX_NAME));
     if named.is_some() && host_name.is_none() {
         warnings.push(format!(
             "{NAME}: not a host name of at most {MAX_NAME} letters, digits, dots and dashes: the machine keeps the host name from its \

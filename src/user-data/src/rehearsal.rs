@@ -4,6 +4,7 @@
 //! Not rehearsed: responses of servers, addresses of hosts, and files that are delivered in another way.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 use std::path::Path;
 
 use vmbake_firstboot::error::Error;
@@ -118,7 +119,8 @@ fn failing(plan: &Plan, stage: Stage, scope: &Scope) -> Vec<Error> {
 fn connect(plan: &Plan, scope: &Scope) -> Result<(), Error> {
     for address in &plan.connect {
         let value = template::render(address, scope, Writing::Raw).map_err(Error::fault("connect"))?;
-        if !matches!(template::split_port(&value), Some((_, Some(_)))) {
+        let is_host = |host: &str| settings::is_resolvable(host) || host.parse::<Ipv6Addr>().is_ok();
+        if !matches!(template::split_port(&value), Some((host, Some(_))) if is_host(host)) {
             return Err(Error::Check { message: format!("{address}: expected host:port or [address]:port") });
         }
     }

@@ -135,7 +135,8 @@ impl Value {
             Piece::Field(Field::Known(known)) => Ok(known.sample.to_owned()),
             // A custom sample fits the whole value.
             Piece::Field(Field::Named(_)) if self.0.len() == 1 => Ok(fitting(name, variable)),
-            Piece::Field(Field::Named(_)) => Ok("value".to_owned()),
+            // Part of a host name, a number, or a port.
+            Piece::Field(Field::Named(_)) => Ok("1".to_owned()),
         };
         self.0.iter().map(sample).collect()
     }

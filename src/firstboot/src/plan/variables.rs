@@ -66,13 +66,13 @@ impl Variable {
 pub enum Format {
     /// `true` or `false`.
     Boolean,
-    /// A decimal number from 0 to 2^31 - 1.
+    /// A decimal number from 0 to 2^31 - 1, without leading zeros.
     Number,
-    /// A decimal number from 1 to 65535.
+    /// A decimal number from 1 to 65535, without leading zeros.
     Port,
-    /// Letters, digits, dots and dashes.
+    /// Letters, digits and dashes in labels of at most 63 bytes, separated by dots.
     Hostname,
-    /// A host name, or an IP address without brackets.
+    /// A name for the resolver, which can also have underscores and a dot at the end, or an IP address without brackets.
     Host,
     /// IP addresses, separated by commas.
     Addresses,

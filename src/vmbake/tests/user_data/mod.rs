@@ -187,7 +187,11 @@ fn what_a_machine_would_refuse_is_refused_here() {
     for (name, value, expected) in [
         ("PROVIDER_KIND", "azure", "PROVIDER_KIND: expected local, aws, google, proxmox, found \"azure\""),
         ("TELEMETRY_ENABLED", "yes", "TELEMETRY_ENABLED: expected true or false, found \"yes\""),
-        ("KUBE_API_PORT", "65536", "KUBE_API_PORT: expected a port from 1 to 65535, found \"65536\""),
+        (
+            "KUBE_API_PORT",
+            "65536",
+            "KUBE_API_PORT: expected a port from 1 to 65535 without leading zeros, found \"65536\"",
+        ),
         (
             "KUBE_CLUSTER_DNS",
             "198.19.255.254,,fdc6::ffff",
@@ -196,8 +200,23 @@ fn what_a_machine_would_refuse_is_refused_here() {
         (
             "KUBE_API_INTERNAL_LB_HOSTNAME",
             "[fd00::1]",
-            "KUBE_API_INTERNAL_LB_HOSTNAME: expected a host name of letters, digits, dots and dashes, or an IP address, \
-             found \"[fd00::1]\"",
+            "KUBE_API_INTERNAL_LB_HOSTNAME: expected a host name of letters, digits, dots, dashes and underscores, or an IP address \
+             without brackets, found \"[fd00::1]\"",
+        ),
+        (
+            "KUBE_API_PORT",
+            "0443",
+            "KUBE_API_PORT: expected a port from 1 to 65535 without leading zeros, found \"0443\"",
+        ),
+        (
+            "REGISTRY_HOSTNAME",
+            "registry.example.",
+            "REGISTRY_HOSTNAME: expected a host name of letters, digits, dots and dashes, found \"registry.example.\"",
+        ),
+        (
+            "NSTANCE_SERVER_AGENT_ADDR",
+            "a..b:1",
+            "{{ NSTANCE_SERVER_AGENT_ADDR }}: expected host:port or [address]:port",
         ),
         (
             "OIDC_CUSTOM_CA",
@@ -224,6 +243,28 @@ fn what_a_machine_would_refuse_is_refused_here() {
     // One wrong setting hides no other.
     let said = refusal(&request(with(&[("KUBE_API_PORT", "0"), ("CLUSTER_ID", ""), ("HOME", "")])));
     assert_eq!(said.lines().count(), 4, "{said}");
+}
+
+#[test]
+fn what_a_machine_accepts_is_accepted_here() {
+    let label = "x".repeat(63);
+    for (name, value) in [
+        ("KUBE_API_PORT", "01"),
+        ("KUBE_API_INTERNAL_LB_HOSTNAME", "my_lb.example."),
+        ("KUBE_API_INTERNAL_LB_HOSTNAME", "fd00::1"),
+        ("KUBE_API_INTERNAL_LB_HOSTNAME", &label),
+        ("NSTANCE_SERVER_AGENT_ADDR", "[fd00::1]:8994"),
+        ("NSTANCE_SERVER_AGENT_ADDR", "my_server.:8994"),
+    ] {
+        try_render(&request(with(&[(name, value)]))).unwrap();
+    }
+    let long = format!("{label}x");
+    for value in [long.as_str(), &format!("{long}.example")] {
+        let said = refusal(&request(with(&[("KUBE_API_INTERNAL_LB_HOSTNAME", value)])));
+        assert!(said.contains("KUBE_API_INTERNAL_LB_HOSTNAME: expected "), "{said}");
+        let said = refusal(&request(with(&[("NSTANCE_SERVER_AGENT_ADDR", &format!("{value}:8994"))])));
+        assert!(said.contains("expected host:port"), "{said}");
+    }
 }
 
 #[test]

@@ -69,6 +69,22 @@ fn settings_and_files_that_are_given_take_the_place_of_placeholders() {
 }
 
 #[test]
+fn host_and_port_can_be_variables() {
+    let settings = [
+        ("NSTANCE_SERVER_AGENT_ADDR", "{{ .Vars.HOST }}:{{ .Vars.PORT }}"),
+        ("NSTANCE_SERVER_REGISTRATION_ADDR", "[fd00::{{ .Vars.HOST }}]:8992"),
+        ("KUBE_API_INTERNAL_LB_HOSTNAME", "{{ .Vars.LB }}"),
+        ("KUBE_API_PORT", "{{ .Vars.PORT }}"),
+    ];
+    try_render(&template(&settings)).unwrap();
+    for (name, value) in
+        [("NSTANCE_SERVER_AGENT_ADDR", "{{ .Vars.HOST }}"), ("KUBE_API_PORT", "0443"), ("KUBE_API_PORT", "0")]
+    {
+        assert!(refusal(&template(&[(name, value)])).contains(": expected "), "{name}");
+    }
+}
+
+#[test]
 fn a_template_without_settings_writes_the_same_file_as_a_document() {
     let (plan, layers) = &KINDS["knd"];
     let plan = Plan { inputs: plan.inputs.clone(), ..Plan::default() };
@@ -122,7 +138,11 @@ fn other_settings_are_checked_as_without_a_template() {
         ("CLUSTER_ID", "s3cret{{ html .Nonce }}", "CLUSTER_ID: unknown placeholder"),
         ("CLUSTER_ID", "s3cret{{", "CLUSTER_ID: unknown placeholder"),
         ("KUBE_APIPORT", "1", "KUBE_APIPORT: unknown setting of this kind; did you mean KUBE_API_PORT?"),
-        ("KUBE_API_PORT", "{{ .Cluster.ID }}", "KUBE_API_PORT: expected a port from 1 to 65535, found \"cluster\""),
+        (
+            "KUBE_API_PORT",
+            "{{ .Cluster.ID }}",
+            "KUBE_API_PORT: expected a port from 1 to 65535 without leading zeros, found \"cluster\"",
+        ),
         (
             "KUBE_SERVICE_ACCOUNT_ISSUER",
             "https://{{ .Vars.HOST }}/",
