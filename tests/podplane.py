@@ -117,6 +117,54 @@ def refusals(vmbake, image, work):
     sidecar.write_bytes(kept)
 
 
+def releases(vmbake, image, work):
+    """An image is compared with the release next to it, as far as there is one."""
+    out, folder = work / "released.json", image.parent
+    sums, origins, inputs = folder / "SHA256SUMS", image.with_suffix(".origin.json"), image.with_suffix(".inputs.json")
+    kept = {path: path.read_bytes() for path in (sums, origins, inputs)}
+
+    def refused(name, expected):
+        code, printed, said = make(vmbake, image, "https://a.example", "--out", out)
+        case(f"refused: {name}", code == 1 and not printed and expected in said and "\nhint: " in said and not out.exists(), said)
+        for path, content in kept.items():
+            path.write_bytes(content)
+
+    digest = hashlib.sha256(image.read_bytes()).hexdigest().encode()
+    sums.write_bytes(kept[sums].replace(digest, b"0" * 64))
+    refused("an image that is not the listed one", f"{image}: has sha256:{digest.decode()}, but the list states sha256:{'0' * 64}")
+    inputs.write_bytes(kept[inputs] + b"\n")
+    refused("another document than the listed one", f"{inputs}: has sha256:")
+    sums.unlink()
+    origins.write_bytes(kept[origins].replace(b'"version":"1"', b'"version":"2"', 1))
+    refused("the origins of another image, without a list", f"{origins}: differs from the record of origins in {image}")
+    for path in kept:
+        path.unlink()
+    code, _, said = make(vmbake, image, "https://a.example", "--out", out)
+    case("an image and its manifest alone are sufficient", code == 0 and out.exists() and not said, said)
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+def others(vmbake, work):
+    """Images that are no control plane, or no machine of a cluster."""
+    name = bake.target("knd", ARCH)
+    raw, image, out = work / f"{name}.raw", work / f"{name}.qcow2", work / "other.json"
+    run("cp", "--sparse=always", bake.image("knd", ARCH), raw)
+    image.with_suffix(".json").write_bytes(bake.image("knd", ARCH).with_suffix(".json").read_bytes())
+    run(vmbake, "convert", raw, "--format", "qcow2", "--compression", "zlib", "-o", image)
+    code, _, said = make(vmbake, image, "https://a.example", "--out", out)
+    case("knd: a note says that a local cluster waits for Netsy", code == 0 and out.exists() and "it has no Netsy" in said, said)
+    listed = subprocess.check_output(["sgdisk", "-i", "1", raw], text=True)
+    begin = int(re.search(r"First sector: (\d+)", listed).group(1)) * 512
+    run("debugfs", "-w", "-R", "rm /opt/nstance-agent/bin/nstance-agent", f"{raw}?offset={begin}")
+    run(vmbake, "convert", raw, "--format", "qcow2", "--compression", "zlib", "-o", image, "--force")
+    out.unlink()
+    code, _, said = make(vmbake, image, "https://a.example", "--out", out)
+    case("refused: no agent", code == 1 and "cannot register with a cluster" in said and "\nhint: use an image of a kind" in said and not out.exists(), said)
+    raw.unlink()
+    image.unlink()
+
+
 def check(vmbake, work):
     out = work / "out"
     code, said = bake.baking(vmbake, "knc", ARCH, bake.base, "--out", out, "--format", "qcow2", "--compression", "zlib")
@@ -148,6 +196,8 @@ def check(vmbake, work):
     case("qemu-img finds no fault", code == 0 and "No errors" in printed and "leak" not in printed, printed + said)
     boot_files(raw, manifest["vmconfig"]["os"]["boot"], work)
     refusals(vmbake, image, work)
+    releases(vmbake, image, work)
+    others(vmbake, work)
 
     # With a download in /opt/podplane/artifacts.
     life.judge([raw], ["script", "handed"])

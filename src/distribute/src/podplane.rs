@@ -6,8 +6,10 @@
 //! nothing is unpacked over the image, and one small file, since the script in the user data requires at least one.
 //! That file is the image's own manifest.
 
+mod url;
+mod neighbours;
+
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -16,6 +18,7 @@ use vmbake_disk::ext4::{Depth, Want};
 use vmbake_disk::image::{ClusterCompression, Format, Image, ImageError};
 use vmbake_disk::tree::TreeError;
 
+use super::release::DocumentError;
 use vmbake_bake::incremental::published::Sidecar;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
@@ -23,21 +26,24 @@ use vmbake_common::input;
 use vmbake_image::disk::InspectError;
 use vmbake_image::grub::{self, BootError};
 use vmbake_image::inspect::open_some;
+use vmbake_layer::{MANIFEST, ORIGINS};
 use vmbake_manifest::{ContainerImage, Content, Manifest, ManifestError};
 
-/// The manifest in an image.
-const INSTALLED: &str = "/opt/podplane/share/vmconfig-installed.json";
+/// The program that registers a machine with the cluster.
+const AGENT: &str = "/opt/nstance-agent/bin/nstance-agent";
+
+/// The store of a control plane, for which the command line waits when it starts a local cluster.
+const NETSY: &str = "/opt/netsy/bin/netsy";
 
 /// Maximum size of a manifest in bytes.
 const MAX_MANIFEST: u64 = 64 << 20;
 
+/// Maximum size of a record of origins in bytes.
+const MAX_ORIGINS: u64 = 64 << 20;
+
 /// Digits of the digest that distinguish images of one version: the command line caches disk images by version and
 /// name.
 const SHORT: usize = 12;
-
-/// Maximum lengths of a DNS label and name, in bytes.
-const MAX_LABEL: usize = 63;
-const MAX_HOST: usize = 253;
 
 /// Why no manifest can be created for an image.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +58,7 @@ pub enum PodplaneError {
     Manifest(#[from] ManifestError),
     #[error("{path}: expected a qcow2 image, found {found}")]
     Format { path: PathBuf, found: Format },
-    #[error("{path}: cannot read {INSTALLED}")]
+    #[error("{path}: cannot read {MANIFEST}")]
     NotBaked { path: PathBuf, source: TreeError },
     #[error("{path}: manifest {found} differs from that in {image}, {expected}")]
     OtherManifest {
@@ -62,6 +68,12 @@ pub enum PodplaneError {
         expected: Box<Digest>,
         found: Box<Digest>,
     },
+    #[error("{path}: has no {AGENT}, so its machines cannot register with a cluster")]
+    NoAgent { path: PathBuf },
+    #[error("{path}: differs from the record of origins in {image}")]
+    OtherOrigins { path: PathBuf, image: PathBuf },
+    #[error(transparent)]
+    Release(#[from] DocumentError),
     #[error("{path}: invalid file name: expected letters, digits, dots, dashes and underscores")]
     Name { path: PathBuf },
     #[error(
@@ -82,6 +94,8 @@ impl Hint for PodplaneError {
                 "create one with `vmbake bake --format qcow2 --compression zlib` or `vmbake convert --format qcow2 --compression zlib`"
             }
             Self::NotBaked { .. } => "use an image of a kind with the layer podplane, such as knc",
+            Self::NoAgent { .. } => "use an image of a kind that requires the layer nstance-agent, such as knc",
+            Self::OtherOrigins { .. } => "`vmbake verify image DIR` reports all changes since the bake",
             Self::OtherManifest { .. } | Self::Manifest(_) => {
                 "keep the image and the manifest that a bake writes next to it together: the command line downloads both"
             }
@@ -92,7 +106,7 @@ impl Hint for PodplaneError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Image, Inspect, Boot, Manifest, File; NotBaked);
+    vmbake_common::causes!(Image, Inspect, Boot, Manifest, Release, File; NotBaked);
 }
 
 /// A manifest for the command line.
@@ -103,6 +117,8 @@ pub struct PodplaneManifest {
     pub text: String,
     /// Compression of the image: the command line reads kernels from zlib clusters only.
     pub compression: ClusterCompression,
+    /// Whether the image can be the control plane of a local cluster.
+    pub is_control_plane: bool,
 }
 
 /// The input files for the manifest of the image at `path`.
@@ -112,15 +128,17 @@ pub fn inputs(path: &Path) -> [PathBuf; 2] {
 
 /// Creates the manifest for the image at `path`, served at `url` together with the manifest next to it.
 pub fn manifest(path: &Path, url: &str) -> Result<PodplaneManifest, PodplaneError> {
-    let url = base_url(url)?;
+    let url = url::base_url(url)?;
     let image = Image::open(path)?;
     let Some(compression) = image.compression() else {
         return Err(PodplaneError::Format { path: path.to_owned(), found: image.format() });
     };
-    let (sidecar, own) = own_manifest(path)?;
+    let inside = Inside::read(path)?;
+    let (sidecar, own) = inside.manifest(path)?;
     let own_name = file_name(&sidecar)?;
     let content = own.content();
     let (digest, size) = digest(path)?;
+    neighbours::check(path, &digest, &own, inside.origins.as_deref())?;
     let version = format!("{}-{}", content.version, digest.hex().get(..SHORT).unwrap_or_default());
     let dependency = |kind: &str, digest: &str, url: &str, size: u64| json!({"version": version, "type": kind, "digest": digest, "url": url, "size": size});
     let boot = grub::read(path, None)?;
@@ -145,7 +163,7 @@ pub fn manifest(path: &Path, url: &str) -> Result<PodplaneManifest, PodplaneErro
         "images": content.images.iter().map(container_image).collect::<Vec<_>>(),
     }});
     let text = serde_json::to_string_pretty(&value)? + "\n";
-    Ok(PodplaneManifest { name: manifest_name(content), text, compression })
+    Ok(PodplaneManifest { name: manifest_name(content), text, compression, is_control_plane: inside.has_netsy })
 }
 
 fn manifest_name(content: &Content) -> String {
@@ -163,78 +181,40 @@ fn container_image(image: &ContainerImage) -> Value {
     })
 }
 
-/// The URL of the directory, without trailing slashes.
-fn base_url(url: &str) -> Result<&str, PodplaneError> {
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
-    let is_allowed = |c: char| c.is_ascii_graphic() && !"?#\"'`\\$<>{}|^@".contains(c);
-    let url = url.trim_end_matches('/');
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let is_segment = |segment: &str| {
-        let plain = segment.replace("%2e", ".").replace("%2E", ".");
-        plain != "." && plain != ".." && has_safe_escapes(segment)
-    };
-    match is_authority(authority) && rest.chars().all(is_allowed) && path.split('/').all(is_segment) {
-        true => Ok(url),
-        false => Err(PodplaneError::Url { url: url.to_owned() }),
+/// What is read from an image.
+struct Inside {
+    manifest: Vec<u8>,
+    /// The record of origins.
+    origins: Option<Vec<u8>>,
+    has_netsy: bool,
+}
+
+impl Inside {
+    /// Reads an image of a machine that can register with a cluster.
+    fn read(path: &Path) -> Result<Self, PodplaneError> {
+        let wants = [MANIFEST, ORIGINS, AGENT, NETSY].map(|path| Want { path: path.as_bytes(), depth: Depth::Node });
+        let tree = open_some(path, None, &wants)?;
+        let not_baked = |source| PodplaneError::NotBaked { path: path.to_owned(), source };
+        let manifest = tree.read(MANIFEST.as_bytes(), MAX_MANIFEST).map_err(not_baked)?;
+        let has = |path: &str| tree.resolve(path.as_bytes()).is_ok();
+        if !has(AGENT) {
+            return Err(PodplaneError::NoAgent { path: path.to_owned() });
+        }
+        let origins = tree.lookup(ORIGINS.as_bytes()).map(|_| tree.read(ORIGINS.as_bytes(), MAX_ORIGINS));
+        Ok(Self { manifest, origins: origins.transpose().map_err(not_baked)?, has_netsy: has(NETSY) })
     }
-}
 
-/// Whether every percent sign starts an escape, and none is for a slash, which servers treat as a separator, a control
-/// character, or a percent sign, which some programs decode again.
-fn has_safe_escapes(text: &str) -> bool {
-    let is_safe = |rest: &str| {
-        let digits = rest.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        byte.is_some_and(|byte| !byte.is_ascii_control() && !b"/\\%".contains(&byte))
-    };
-    text.split('%').skip(1).all(is_safe)
-}
-
-/// Whether it is a host name, an IPv4 address, or an IPv6 address in brackets, optionally with a port.
-fn is_authority(text: &str) -> bool {
-    let is_port = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        digits && text.parse::<u16>().is_ok_and(|port| port > 0)
-    };
-    if let Some((address, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
-        let is_rest = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
-        return address.parse::<Ipv6Addr>().is_ok() && is_rest;
+    /// The manifest next to the image, if it equals the one inside.
+    fn manifest(&self, path: &Path) -> Result<(PathBuf, Manifest), PodplaneError> {
+        let sidecar = sidecar(path);
+        let manifest = Manifest::load(&sidecar)?;
+        let expected = Digest::of(&self.manifest);
+        if manifest.digest() != expected {
+            let (expected, found) = (Box::new(expected), Box::new(manifest.digest()));
+            return Err(PodplaneError::OtherManifest { path: sidecar, image: path.to_owned(), expected, found });
+        }
+        Ok((sidecar, manifest))
     }
-    let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
-    port.is_none_or(is_port) && is_host(host)
-}
-
-/// Whether it is a DNS name, optionally with a trailing dot, or an IPv4 address.
-fn is_host(host: &str) -> bool {
-    let host = host.strip_suffix('.').unwrap_or(host);
-    let is_label = |label: &str| {
-        (1..=MAX_LABEL).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    // A name that ends with a number is parsed as an address (WHATWG URL).
-    let is_number = host.rsplit('.').next().is_some_and(|label| {
-        let hex = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
-        label.bytes().all(|byte| byte.is_ascii_digit())
-            || hex.is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    });
-    host.len() <= MAX_HOST && host.split('.').all(is_label) && (!is_number || host.parse::<Ipv4Addr>().is_ok())
-}
-
-/// The manifest next to an image, if it equals the one inside.
-fn own_manifest(path: &Path) -> Result<(PathBuf, Manifest), PodplaneError> {
-    let tree = open_some(path, None, &[Want { path: INSTALLED.as_bytes(), depth: Depth::Node }])?;
-    let installed = tree.read(INSTALLED.as_bytes(), MAX_MANIFEST);
-    let installed = installed.map_err(|source| PodplaneError::NotBaked { path: path.to_owned(), source })?;
-    let sidecar = sidecar(path);
-    let manifest = Manifest::load(&sidecar)?;
-    let expected = Digest::of(&installed);
-    if manifest.digest() != expected {
-        let (expected, found) = (Box::new(expected), Box::new(manifest.digest()));
-        return Err(PodplaneError::OtherManifest { path: sidecar, image: path.to_owned(), expected, found });
-    }
-    Ok((sidecar, manifest))
 }
 
 /// The manifest next to an image.
@@ -257,60 +237,4 @@ fn file_name(path: &Path) -> Result<&str, PodplaneError> {
 fn digest(path: &Path) -> Result<(Digest, u64), PodplaneError> {
     let file = input::open_regular(path).and_then(|file| Digest::of(b"").of_stream(file));
     file.map_err(|source| PodplaneError::File(FileError::new(path, "read", source)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_base_is_a_url_that_a_script_may_hold() {
-        for (url, expected) in [
-            ("https://images.example/knc/", Some("https://images.example/knc")),
-            ("http://10.0.2.2:8080", Some("http://10.0.2.2:8080")),
-            ("https://[fd00::1]/a%20b/", Some("https://[fd00::1]/a%20b")),
-            ("ftp://images.example", None),
-            ("https://", None),
-            ("https:///knc", None),
-            ("https://images.example/?a", None),
-            ("https://images.example/$(id)", None),
-            ("https://images.example/\"a", None),
-            ("https://images.example/a b", None),
-            ("https://images.example:443//knc//", Some("https://images.example:443//knc")),
-            ("https://127.0.0.1/a", Some("https://127.0.0.1/a")),
-            ("https://images.example:0", None),
-            ("https://images.example:65536", None),
-            ("https://images.example:", None),
-            ("https://images.example:+80", None),
-            ("https://images.example/a%", None),
-            ("https://images.example/a%2", None),
-            ("https://images.example/a%zz/b", None),
-            ("https://images.example/a%é0/b", None),
-            ("https://-images.example", None),
-            ("https://images-.example", None),
-            ("https://.example", None),
-            ("https://images..example", None),
-            ("https://%41.example", None),
-            ("https://user@images.example", None),
-            ("https://256.0.0.1", None),
-            ("https://[fd00::1", None),
-            ("https://[fd00]/", None),
-            ("https://[fd00::1]x", None),
-            ("https://images.example/../knc", None),
-            ("https://images.example/a/.", None),
-            ("https://images.example/%2e%2E/knc", None),
-            ("http://0x7f000001", None),
-            ("http://127.0.0.0X1/a", None),
-            ("http://0x", None),
-            ("http://0xg.example", Some("http://0xg.example")),
-            ("https://images.example/%2f..", None),
-            ("https://images.example/a%5c..%5Cb", None),
-            ("https://images.example/%00", None),
-            ("https://images.example/a%0d%0Ab", None),
-            ("https://images.example/%7f", None),
-            ("https://images.example/%252e%252e", None),
-        ] {
-            assert_eq!(base_url(url).ok(), expected, "{url}");
-        }
-    }
 }

@@ -57,12 +57,16 @@ pub(super) fn run(command: PodplaneCommand) -> Result<Outcome, Failure> {
     let inputs = || inputs.iter().map(PathBuf::as_path);
     // Checked before reading the image, which takes a while.
     args.out.as_deref().map_or(Ok(()), |out| require_other(out, inputs()))?;
-    let PodplaneManifest { name, text, compression } = podplane::manifest(&args.image, &args.url)?;
+    let PodplaneManifest { name, text, compression, is_control_plane } = podplane::manifest(&args.image, &args.url)?;
     let out = args.out.clone().unwrap_or_else(|| args.image.with_file_name(name));
     require_other(&out, inputs())?;
     if compression != ClusterCompression::Zlib {
         let note = "its clusters are compressed with zstd, which podplane does not support, so machines boot through the firmware; use \
                     `vmbake bake --compression zlib`";
+        progress.emit(Event::Note { path: Some(args.image.clone()), note: note.to_owned() });
+    }
+    if !is_control_plane {
+        let note = "it has no Netsy, for which `podplane local start` waits: a local cluster requires an image of the kind knc";
         progress.emit(Event::Note { path: Some(args.image.clone()), note: note.to_owned() });
     }
     write_file(&out, text.as_bytes(), args.force)?;
