@@ -307,12 +307,13 @@ def refusals(node, dev, target, layers):
         dev.ssh = ["-o", option]
         refused(f"-o {option}", "expected an option of ssh after `--`", "name the machine before `--`")
     dev.ssh = []
-    for path in ("/etc/passwd", "/opt/podplane/share/vmconfig-installed.json", STATE):
-        before = node.get(path)
-        layers.append("containerd", path, "x\n")
-        refused(f"{path} in a layer", f"{path}, layer containerd: this file cannot be replaced", "bake a new image")
-        case(f"{path} is unchanged", node.get(path) == before)
-        layers.file("containerd", path).unlink()
+    installed = "/opt/podplane/share/vmconfig-installed.json"
+    before = node.get(installed)
+    layers.append("containerd", installed, "x\n")
+    code, printed, said = dev.sync(target)
+    case("refused: the manifest in a layer", code == 1 and not printed and f'path "{installed}" is written by the bake itself' in said
+         and node.get(installed) == before, printed + said)
+    layers.file("containerd", installed).unlink()
     refused("another kind", "expected a machine of kind other, found kind kn", "name a machine of that kind", more=("--kind", "other"))
     layers.append("containerd", TEMPLATE, "# for a file to be sent\n")
     refused("no rsync here", "cannot run rsync", "install the package rsync", env={**os.environ, "PATH": str(only(dev.folder / "bin", "ssh", "ip"))})
@@ -353,6 +354,38 @@ def only(folder, *programs):
     for program in programs:
         (folder / program).symlink_to(shutil.which(program))
     return folder
+
+
+def owned_by_machine(node, dev, target, layers):
+    """Files of a layer that belong to the machine stay there, and the rest of the layer is sent."""
+    paths = ("/etc/passwd", "/etc/machine-id", "/etc/os-release", STATE)
+    before = {path: node.get(path) for path in paths[:-1]}
+    for path in paths:
+        layers.append("containerd", path, "x\n")
+    layers.append("containerd", TEMPLATE, "# next to files of the machine\n")
+    code, report, said = dev.report(target)
+    case("files of the machine are named, and the rest is sent", code == 0 and actions(report, "write") == {TEMPLATE}
+         and {one["what"] for one in report["unknown"]} >= set(paths) and not report["left"], (code, report, said))
+    case("files of the machine are unchanged", {path: node.get(path) for path in before} == before and node.get(STATE).startswith(b"{"), node.get(STATE))
+    for path in paths:
+        layers.file("containerd", path).unlink()
+
+
+def ran(node, dev, target, layers):
+    """A unit that runs without being enabled, and that a layer masks for a while."""
+    unit, path = "ran.service", layers.folder / "containerd/layer.json"
+    node.put(f"/usr/lib/systemd/system/{unit}", b"[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n")
+    node.systemctl("daemon-reload")
+    node.systemctl("start", unit)
+    kept = path.read_text()
+    layers.change("containerd", lambda layer: layer.setdefault("units", {}).setdefault("mask", []).append(unit))
+    code, report, said = dev.report(target)
+    case("a running unit is masked and stopped", code == 0 and actions(report, "mask") == {unit} and node.states(unit)[unit] == ("inactive", "masked"), (code, report, said))
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    case("and started again", code == 0 and actions(report, "start") == {unit} and node.states(unit)[unit] == ("active", "static"), (code, report, said, node.states(unit)))
+    node.systemctl("stop", unit)
+    node.run("rm", f"/usr/lib/systemd/system/{unit}")
 
 
 def failing(node, dev, target, layers):
@@ -399,6 +432,8 @@ def below_nspawn(vmbake, image, folder):
         elsewhere(dev, target)
         links(node, dev, target, layers)
         images(dev, target, layers)
+        owned_by_machine(node, dev, target, layers)
+        ran(node, dev, target, layers)
         failing(node, dev, target, layers)
         watched(node, dev, target, layers)
         refusals(node, dev, target, layers)

@@ -126,9 +126,15 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     let mut desired = desired::files(&resolved, content)?;
     let (scope, foreign) = scope(&resolved, own, &desired, &installed);
     desired.retain(|_, desired| scope.iter().any(|layer| layer.schema.name == desired.layer));
-    if let Some((path, Desired { layer, .. })) = desired.iter().find(|(path, _)| installed.is_reserved(path)) {
-        return Err(SyncError::Reserved { path: path.clone(), layer: layer.clone() });
-    }
+    let mut unknown = Vec::new();
+    desired.retain(|path, desired| {
+        let is_reserved = installed.is_reserved(path);
+        if is_reserved {
+            let why = "this file belongs to the machine, so it is not sent";
+            unknown.push(NewImage::of(&desired.layer, path, why.to_owned()));
+        }
+        !is_reserved
+    });
     let mut plan = desired::joined(&resolved, content)?;
     // Users can only be added by a new image.
     plan.accounts = installed.plan.accounts.clone();
@@ -142,7 +148,6 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     let own_plan = if !has_plan || refused.is_some() { &installed.plan } else { &plan };
     let mut actions = actions::compare(&desired, &scope, own_plan, &installed, &found);
     actions.new_image.extend(foreign.into_iter().chain(refused));
-    let mut unknown = Vec::new();
     for layer in scope.iter().filter(|layer| is_changed(layer, &installed)) {
         let keys = keys::compare(layer, &installed, &found)?;
         actions.new_image.extend(keys.differs);

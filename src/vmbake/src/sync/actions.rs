@@ -6,7 +6,7 @@ use serde::Serialize;
 use vmbake_firstboot::plan::{Ownership, Plan};
 
 use super::desired::{Desired, DesiredNode, owned_by_root, split};
-use super::machine::{Found, Installed};
+use super::machine::{ACTIVE, Found, Installed};
 use super::resolve::{self, ResolvedPath};
 use super::state::{SentFile, State};
 use super::{NewImage, SyncNote, is_changed};
@@ -47,6 +47,11 @@ pub enum SyncAction {
     },
     /// Unmask a unit that sync had masked.
     Unmask {
+        /// Its name.
+        unit: String,
+    },
+    /// Start a unit that ran before sync masked it.
+    Start {
         /// Its name.
         unit: String,
     },
@@ -232,7 +237,7 @@ impl Actions {
             let name = &layer.schema.name;
             let mut known = self.state.units.remove(name).unwrap_or_default();
             for unit in self.requested(layer, found) {
-                let before = found.state(&unit).to_owned();
+                let before = found.units.get(&unit).cloned().unwrap_or_default();
                 known.entry(unit).or_insert(before);
             }
             known.retain(|unit, before| self.restore(unit, before, scope, found));
@@ -278,6 +283,7 @@ impl Actions {
         let is_enabled = layers.clone().any(|units| units.enable.contains(unit));
         let is_disabled = layers.any(|units| units.disable.contains(unit));
         let is_planned = self.planned.contains(unit);
+        let (before, was_active) = before.strip_suffix(ACTIVE).map_or((before, false), |before| (before, true));
         let was_enabled = before.starts_with("enabled");
         if is_enabled && !is_planned {
             // Enabling a unit unmasks it.
@@ -291,6 +297,9 @@ impl Actions {
         }
         if found.state(unit) == "masked" && before != "masked" {
             self.list.push(SyncAction::Unmask { unit: unit.clone() });
+            if was_active && !is_disabled && !is_planned {
+                self.list.push(SyncAction::Start { unit: unit.clone() });
+            }
             // The links of an enabled unit remain while it is masked.
             if is_disabled && was_enabled && !is_planned {
                 self.list.push(SyncAction::Disable { unit: unit.clone() });

@@ -62,6 +62,7 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
                 script.call("delete", [digest.hex().as_str(), above, name]);
             }
             SyncAction::Unmask { .. }
+            | SyncAction::Start { .. }
             | SyncAction::Enable { .. }
             | SyncAction::Disable { .. }
             | SyncAction::Mask { .. } => {}
@@ -105,6 +106,7 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
                 script.call("run systemctl unmask --", [unit.as_str()]);
                 script.call("run systemctl enable --now --", [unit.as_str()]);
             }
+            SyncAction::Start { unit } => script.call("run systemctl start --", [unit.as_str()]),
             SyncAction::Disable { unit } => script.call("run systemctl disable --now --", [unit.as_str()]),
             SyncAction::Mask { unit } => script.call("run systemctl mask --now --", [unit.as_str()]),
             _ => {}

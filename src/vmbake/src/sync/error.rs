@@ -71,8 +71,6 @@ pub enum SyncError {
     },
     #[error("{host}: kind {kind} requires none of the layers {layers}")]
     Unrelated { host: String, kind: String, layers: String },
-    #[error("{path}, layer {layer}: this file cannot be replaced on a running machine")]
-    Reserved { path: String, layer: String },
     #[error("expected a directory with layers to send, found no layer.json in any directory of --layers")]
     NoLayers,
     #[error(transparent)]
@@ -163,7 +161,6 @@ impl Hint for SyncError {
             Self::Unrelated { .. } => {
                 "use --layers with a directory of layers that the kind requires; `vmbake layer list` lists all layers"
             }
-            Self::Reserved { .. } => "bake a new image, or remove the file from the layer",
             Self::Document { path: super::state::PATH, .. } => {
                 "remove this file on the machine and sync again: files sent before then count as files of the image"
             }

@@ -21,6 +21,9 @@ const FUNCTIONS: &str = include_str!("probe.sh");
 /// The program that configures a machine.
 pub(super) const PROGRAM: &str = "/opt/podplane/bin/firstboot";
 
+/// Ends the state of an active unit.
+pub(super) const ACTIVE: &str = " active";
+
 /// The identity of a machine.
 const MACHINE_ID: &str = "/etc/machine-id";
 
@@ -78,6 +81,7 @@ impl Installed {
         let paths = self.record.paths.iter().filter(|(path, origin)| {
             origin.layer == schema.name
                 && origin.artifact.is_none()
+                && !self.is_reserved(path)
                 && !others.contains(path.as_str())
                 && !homes.iter().any(|home| path.starts_with(home))
         });
@@ -114,14 +118,14 @@ pub(super) struct Found {
     pub(super) nodes: BTreeMap<String, FoundNode>,
     /// Resolved paths, and whether they exist.
     pub(super) real: BTreeMap<String, (String, bool)>,
-    /// Unit file states of systemd: `enabled`, `disabled`, `masked` and others.
+    /// Unit file states of systemd: `enabled`, `disabled`, `masked` and others, with [`ACTIVE`] if the unit is active.
     pub(super) units: BTreeMap<String, String>,
 }
 
 impl Found {
-    /// State of a unit; empty if unknown.
+    /// State of a unit file; empty if unknown.
     pub(super) fn state(&self, unit: &str) -> &str {
-        self.units.get(unit).map_or("", String::as_str)
+        self.units.get(unit).map_or("", |state| state.strip_suffix(ACTIVE).unwrap_or(state))
     }
 }
 

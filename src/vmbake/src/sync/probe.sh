@@ -17,6 +17,8 @@ exist() {
 }
 states() {
 	for unit; do
-		printf '%s\0' "$(systemctl is-enabled -- "$unit" 2>/dev/null)"
+		state=$(systemctl is-enabled -- "$unit" 2>/dev/null)
+		! systemctl is-active --quiet -- "$unit" 2>/dev/null || state="$state active"
+		printf '%s\0' "$state"
 	done
 }

@@ -19,7 +19,7 @@ pub(super) struct State {
     /// Sent files and links, by path.
     #[serde(default)]
     pub(super) files: BTreeMap<String, SentFile>,
-    /// Units that were enabled, disabled or masked, by layer and name, with their states before.
+    /// Units that were enabled, disabled or masked, by layer and name, with their states before, and whether they were active.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) units: BTreeMap<String, BTreeMap<String, String>>,
 }
