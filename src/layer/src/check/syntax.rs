@@ -24,6 +24,8 @@ use crate::{Layer, Ownership};
 /// A file of a layer.
 struct File<'a> {
     path: &'a str,
+    bytes: &'a [u8],
+    /// The content, with U+FFFD for bytes that are not UTF-8: most programs take any byte in comments and values.
     text: &'a str,
     access: Ownership,
     /// Whether the layer has drop-ins for the unit that it is.
@@ -58,7 +60,7 @@ type Row = (&'static [&'static str], fn(&File) -> Vec<Problem>);
 /// `docs/layer-check.md` has the same table.
 const TABLE: [Row; 14] = [
     (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], |file| sshd::check(file.text)),
-    (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], |file| yaml::check(file.text)),
+    (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], |file| yaml::check(file.bytes)),
     (&["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"], |file| apt::check_list(file.text)),
     (&["/etc/apt/sources.list.d/*.sources"], |file| apt::check_sources(file.text)),
     (&["/etc/crontab", "/etc/cron.d/*"], cron::check),
@@ -82,6 +84,7 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
         let drop_ins = format!("{path}.d/");
         let file = File {
             path,
+            bytes: &content.content,
             text: &String::from_utf8_lossy(&content.content),
             access: access_of(layer, path),
             has_drop_ins: layer.files.keys().any(|other| other.starts_with(&drop_ins)),

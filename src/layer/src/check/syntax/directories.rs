@@ -4,6 +4,7 @@ mod accounts;
 mod files;
 
 use super::Problem;
+pub(super) use files::is_time;
 
 /// Checks assignments of kernel parameters. A line that begins with `-` excludes one.
 pub(super) fn check_sysctl(text: &str) -> Vec<Problem> {

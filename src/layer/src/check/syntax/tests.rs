@@ -5,8 +5,13 @@ use crate::Ownership;
 
 /// The lines of what is found in a file, separated by blanks; 0 is the whole file.
 fn found(path: &str, text: &str) -> String {
+    found_in(path, text.as_bytes())
+}
+
+fn found_in(path: &str, bytes: &[u8]) -> String {
     let access = Ownership { mode: 0o644, owner: "root".to_owned(), group: "root".to_owned() };
-    let found = problems(&File { path, text, access, has_drop_ins: false });
+    let text = &String::from_utf8_lossy(bytes);
+    let found = problems(&File { path, bytes, text, access, has_drop_ins: false });
     let line = |problem: super::Problem| {
         format!("{}{}", if problem.is_warning { "~" } else { "" }, problem.line.unwrap_or_default())
     };
@@ -91,6 +96,15 @@ fn settings_of_cloud_init() {
         "a: |\n x\ty\n \tz\nb: \"x\ty\" # \tc\n# \tc\n",
         "a: >-\n x\n\n  y\tz\n\nb: 'x\n  \ty'\n",
         "## template: jinja\na: 1\n",
+        "a: !!bool \"yes\"\nb: !!int 0x1_f\nc: !!int 1:20\nd: !!float 1e3\ne: !!null x\nf: !!binary\n",
+        "a: 08\nb: 2020-1-1\nc: 2020-02-29\nd: 2001-12-14t21:59:43.10-5\ne: \"2020-13-45\"\nf: !!timestamp 2020-1-1\n",
+        "a: &x 1 # R&D\nb: &y [*x] # &x\nc: &z\n  d: *y\n",
+        "x: &x [{a: 1}]\nb:\n  <<: *x\nc:\n  <<: [{a: 1}, {b: 2}]\n",
+        "a: &x {b: *x}\n",
+        "a: !!omap [{b: 1}, {c: 2}]\nd: !!pairs [{b: 1}]\n",
+        "=: 1\n",
+        "\u{feff}a: 1\n",
+        "%YAML 1.2\n---\na: \u{1f600}\n",
     ];
     are_found("/etc/cloud/cloud.cfg.d/x.cfg", &valid.map(|text| (text, "")));
     are_found(
@@ -116,8 +130,40 @@ fn settings_of_cloud_init() {
             ("a: <<\n", "1"),
             ("<<: 1\n", "1"),
             ("a: ]\n", "1"),
+            ("x: 1\na: !!bool x\n", "2"),
+            ("a: !!bool\n", "1"),
+            ("a: !!int \"\"\n", "1"),
+            ("a: !!int 08\n", "1"),
+            ("a: !!int 1:2x\n", "1"),
+            ("a: !!float x\n", "1"),
+            ("a: !!timestamp x\n", "1"),
+            ("a: !!binary \"a\"\n", "1"),
+            ("a: !<tag:yaml.org,2002:bool> x\n", "1"),
+            ("a: 0b_\n", "1"),
+            ("a: 2020-13-45\n", "1"),
+            ("a: 2020-02-30 10:00:00\n", "1"),
+            ("a: 2001-12-14t21:59:43.10-25:00\n", "1"),
+            ("a: 0000-01-01\n", "1"),
+            ("2020-13-45: 1\n", "1"),
+            ("a: ! \"2020-13-45\"\n", "1"),
+            ("a: &x 1\nb: &x 2\n", "2"),
+            ("a: &x\n  b: 1\nc:\n- &x d\n", "4"),
+            ("a: &x [1]\nb: {<<: *x}\n", "2"),
+            ("a: {<<: [{b: 1}, 2]}\n", "1"),
+            ("a: &x {a: 1}\n? *x\n: 2\n", "2"),
+            ("a: !!omap [1]\n", "1"),
+            ("a: !!pairs [{a: 1, b: 2}]\n", "1"),
+            ("x: 1\na: \"\u{7}\"\n", "2"),
+            ("a: \u{80}\n", "1"),
+            ("a: \u{ffff}\n", "1"),
+            ("a: \u{0}b\n", "1"),
         ],
     );
+    let bytes: [&[u8]; 4] =
+        [b"x: 1\na: \xff\n", b"x: 1\n# \xe4\n", b"## template: jinja\na: \xff\n", b"x: 1\na: \xed\xa0\x80\n"];
+    for bytes in bytes {
+        assert_eq!(found_in("/etc/cloud/cloud.cfg.d/x.cfg", bytes), "2", "{bytes:?}");
+    }
     for text in [
         "a: [1\n",
         "a:\n\tb: 1\n",
@@ -431,6 +477,25 @@ fn services() {
     assert_eq!(missed.collect::<Vec<_>>(), [""; 0]);
 }
 
+/// Settings of which `systemd-analyze verify` of systemd 257 accepts or ignores the value. It says nothing of unknown capabilities.
+#[test]
+fn values_of_units() {
+    let of = |line: &str| {
+        let (section, setting) = line.split_once('.').unwrap();
+        let kind = match section {
+            "Unit" | "Install" => "service".to_owned(),
+            section => section.to_lowercase(),
+        };
+        found(&format!("/etc/systemd/system/x.{kind}.d/x.conf"), &format!("[{section}]\n{setting}\n"))
+    };
+    for line in include_str!("units/values-valid.txt").lines() {
+        assert_eq!(of(line), "", "{line}");
+    }
+    for line in include_str!("units/values-ignored.txt").lines() {
+        assert_eq!(of(line), "2", "{line}");
+    }
+}
+
 /// `systemd-analyze verify` of systemd 257.
 #[test]
 fn units() {
@@ -442,12 +507,14 @@ fn units() {
             ("", ""),
             ("[Service]\nType=oneshot\n", "~0"),
             ("[Service\nExecStart=/bin/true\n", "1"),
-            ("[Sevice]\nExecStart=/bin/true\n", "~1 ~0"),
-            ("[Service]\nExecStart=/bin/true\nfoo\n", "~3"),
-            ("A=b\n[Service]\nExecStart=/bin/true\n", "~1"),
+            ("[Sevice]\nExecStart=/bin/true\n", "1"),
+            ("[Service]\nExecStart=/bin/true\nfoo\n", "3"),
+            ("A=b\n[Service]\nExecStart=/bin/true\n", "1"),
+            ("[Service]\nExecStart=/bin/true\nUsre=x\nDescription=x\n[X-A]\nB=c\n[Service]\nX-B=c\n", "3 4"),
+            ("[Service]\nExecStart=/bin/true\nType=onesot\nExecStart=/bin/true\n", "3"),
         ],
     );
-    are_found("/etc/systemd/system/x.service.d/a.conf", &[("[Service]\nNice=1\n", ""), ("[Timer]\n", "~1")]);
+    are_found("/etc/systemd/system/x.service.d/a.conf", &[("[Service]\nNice=1\n", ""), ("[Timer]\n", "1")]);
     are_found(
         "/etc/systemd/system/x.timer",
         &[
@@ -468,6 +535,12 @@ fn units() {
     );
     are_found("/etc/systemd/system/srv-my\\x2ddata.mount", &[("[Mount]\nWhat=/dev/x\nWhere=/srv/my-data\n", "")]);
     are_found("/etc/systemd/system/srv-my-data.automount", &[("[Automount]\nWhere=/srv/my-data\n", "2")]);
+    are_found(
+        "/etc/systemd/system/srv-swap.swap",
+        &[("[Swap]\nWhat=/srv/swap\n", ""), ("[Swap]\nWhat=LABEL=x\n", ""), ("[Swap]\nWhat=/swap\n", "2")],
+    );
+    assert_eq!(found_in("/etc/systemd/system/x.service", b"[Service]\n# \xff\nExecStart=/bin/true\n"), "");
+    assert_eq!(found_in("/etc/systemd/system/x.service", b"[Service]\nExecStart=/bin/true \xff\n"), "2");
     are_found("/etc/systemd/system/-.mount", &[("[Mount]\nWhat=/dev/x\nWhere=/\n", "")]);
 }
 
@@ -499,7 +572,7 @@ fn access_of_files() {
         ("/etc/profile.d/x.sh", 0o644, "root", "root", false),
     ] {
         let access = Ownership { mode, owner: owner.to_owned(), group: group.to_owned() };
-        let found = problems(&File { path, text: "", access, has_drop_ins: false });
+        let found = problems(&File { path, bytes: b"", text: "", access, has_drop_ins: false });
         assert_eq!(!found.is_empty(), is_found, "{path} {mode:o} {owner}:{group}");
     }
 }

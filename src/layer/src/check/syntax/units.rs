@@ -1,11 +1,16 @@
 //! Units of systemd (systemd.unit(5)): what `systemd-analyze verify` says about sections, times of timers and mount points.
 
 mod service;
+mod settings;
+mod values;
+
+use vmbake_common::spelling::near;
 
 use super::{File, Problem, calendar};
 use crate::unit_install::{Statement, statements};
 use crate::{UnitRole, unit_place};
 use service::Service;
+use settings::Verdict;
 
 /// Kinds of units with a section of their own, the settings of it of which a unit needs one, and what systemd says without.
 const SECTIONS: [(&str, &str, &[&str]); 9] = [
@@ -46,13 +51,17 @@ const SECTIONS: [(&str, &str, &[&str]); 9] = [
     ),
 ];
 
+/// Sections of all kinds of units.
+const COMMON: [&str; 2] = ["Unit", "Install"];
+
 /// Checks a unit or a drop-in of one.
 pub(super) fn check(file: &File) -> Vec<Problem> {
     let Some(place) = unit_place(file.path) else { return Vec::new() };
     let kind = place.unit.rsplit('.').next().unwrap_or_default();
     let own = SECTIONS.iter().find(|(known, ..)| *known == kind);
+    let is_known = |name: &str| COMMON.contains(&name) || own.is_some_and(|(_, own, _)| *own == name);
     let (mut found, mut section, mut keys) = (Vec::new(), None::<String>, Vec::new());
-    let statements = match statements(file.text.as_bytes()) {
+    let statements = match statements(file.bytes) {
         Ok(statements) => statements,
         Err((line, reason)) => return vec![Problem::error(line, format!("is not loaded by systemd: {reason}"))],
     };
@@ -62,20 +71,32 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
     for (line, statement) in statements {
         match statement {
             Statement::Header(name) => {
-                let is_known =
-                    ["Unit", "Install"].contains(&name.as_str()) || own.is_some_and(|(_, own, _)| *own == name);
-                if !is_known && !name.starts_with("X-") {
-                    found.push(warning(line, format!("systemd ignores the unknown section [{name}]")));
+                if !is_known(&name) && !name.starts_with("X-") {
+                    let near = near(&name, own.iter().map(|(_, own, _)| *own).chain(COMMON));
+                    let hint = near.first().map(|near| format!("; did you mean [{near}]?")).unwrap_or_default();
+                    found.push(Problem::error(line, format!("systemd ignores the unknown section [{name}]{hint}")));
                 }
                 section = Some(name);
             }
             Statement::Assignment(key, value) => {
                 if section.is_none() {
-                    found.push(warning(line, format!("systemd ignores {key}=, which is not in a section")));
+                    found.push(Problem::error(line, format!("systemd ignores {key}=, which is not in a section")));
                 }
                 let section = section.as_deref().unwrap_or_default();
-                found.extend(setting(place.unit, section, &key, &value).map(|reason| Problem::error(line, reason)));
-                if section == "Service" && kind == "service" {
+                let verdict = match is_known(section) {
+                    true => settings::verdict(section, &key, &value),
+                    false => Verdict::Valid,
+                };
+                let is_valid = matches!(verdict, Verdict::Valid);
+                found.extend(match verdict {
+                    Verdict::Valid => {
+                        setting(place.unit, section, &key, &value).map(|reason| Problem::error(line, reason))
+                    }
+                    Verdict::Obsolete(reason) => Some(warning(line, reason)),
+                    Verdict::Ignored(reason) => Some(Problem::error(line, reason)),
+                });
+                // What is ignored does not replace an earlier value.
+                if is_valid && section == "Service" && kind == "service" {
                     found.extend(service.add(line, &key, &value));
                 }
                 if key == "SuccessAction" {
@@ -86,7 +107,7 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
                 }
             }
             Statement::Other(text) => {
-                found.push(warning(line, format!("systemd ignores {text:?}, which is not an assignment")));
+                found.push(Problem::error(line, format!("systemd ignores {text:?}, which is not an assignment")));
             }
         }
     }
@@ -120,12 +141,12 @@ fn setting(unit: &str, section: &str, key: &str, value: &str) -> Option<String> 
             (!is_valid)
                 .then(|| format!("systemd ignores OnCalendar={value}: not a valid time, such as `Mon *-*-* 03:00`"))
         }
-        ("Mount" | "Automount", "Where") => {
+        ("Mount" | "Automount", "Where") | ("Swap", "What") => {
             let (stem, kind) = unit.rsplit_once('.')?;
             let expected = escape_path(value);
-            let is_mismatch = !value.contains('%') && !stem.contains('@') && expected != stem;
+            let is_mismatch = value.starts_with('/') && !value.contains('%') && !stem.contains('@') && expected != stem;
             is_mismatch.then(|| {
-                format!("systemd refuses the unit: Where={value} needs the name {expected}.{kind}, found {unit}")
+                format!("systemd refuses the unit: {key}={value} needs the name {expected}.{kind}, found {unit}")
             })
         }
         _ => None,

@@ -1,10 +1,14 @@
-//! Settings of cloud-init in YAML: it ignores a file that is not a mapping, or that PyYAML does not read.
+//! Settings of cloud-init in YAML: it ignores a file that is not a mapping, or that PyYAML does not read, and stops at one that is not UTF-8.
 //!
-//! The parser reads YAML 1.2, and PyYAML YAML 1.1: it refuses tabs between words, unknown tags and keys that are not scalars.
+//! The parser reads YAML 1.2, and PyYAML YAML 1.1: it refuses tabs between words, unknown tags, keys that are not scalars, an anchor that a
+//! document has twice, and values that do not fit their type.
 
 mod nodes;
+mod scalars;
 
-use saphyr_parser::{Event, Parser, ScalarStyle};
+use std::collections::BTreeSet;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::Problem;
 use nodes::Nodes;
@@ -22,13 +26,23 @@ const ACCEPTED: [&str; 5] = [
 ];
 
 /// Checks that a file is one mapping, or nothing.
-pub(super) fn check(text: &str) -> Vec<Problem> {
+pub(super) fn check(bytes: &[u8]) -> Vec<Problem> {
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
+            return vec![Problem::error(line, "stops cloud-init: expected UTF-8, found another byte".to_owned())];
+        }
+    };
     // cloud-init renders it first.
     if text.starts_with("## template:") {
         return Vec::new();
     }
+    if let Some((line, character)) = unprintable(text) {
+        return problem(line, &format!("expected a printable character, found {character:?}"));
+    }
     let mut parser = Parser::new_from_str(text);
-    let (mut documents, mut is_top, mut nodes) = (0, false, Nodes::default());
+    let (mut documents, mut is_top, mut nodes, mut anchors) = (0, false, Nodes::default(), Anchors::default());
     while let Some(event) = parser.next_event() {
         let (event, span) = match event {
             Ok(event) => event,
@@ -54,6 +68,9 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
             Event::MappingStart(..) => is_top = false,
             _ => {}
         }
+        if let Some(name) = anchors.repeated(text, &event, span) {
+            return problem(line, &format!("has the anchor {name:?} twice"));
+        }
         if let Some(reason) = nodes.fault(&event, line, span.end.line()) {
             return problem(line, &reason);
         }
@@ -61,6 +78,43 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
     match nodes.line_with_tab(text) {
         Some(line) => problem(line, "expected blanks, found a tab"),
         None => nodes.warnings,
+    }
+}
+
+/// The first character that PyYAML does not read, with its line.
+fn unprintable(text: &str) -> Option<(usize, char)> {
+    let is_read = |next: char| match next {
+        '\t' | '\n' | '\r' | '\u{85}' => true,
+        '\u{fffe}' | '\u{ffff}' => false,
+        _ => !next.is_control(),
+    };
+    let (at, found) = text.char_indices().find(|(_, next)| !is_read(*next))?;
+    Some((1 + text[..at].matches('\n').count(), found))
+}
+
+/// The names of anchors, as the parser numbers them anew where one has the name of an earlier one.
+#[derive(Default)]
+struct Anchors {
+    names: BTreeSet<String>,
+    /// Where the last event ended, in characters.
+    end: usize,
+}
+
+impl Anchors {
+    /// The name of an event's anchor if an earlier one has it.
+    fn repeated(&mut self, text: &str, event: &Event, span: Span) -> Option<String> {
+        let start = std::mem::replace(&mut self.end, span.end.index());
+        let (Event::Scalar(_, _, 1.., _) | Event::SequenceStart(1.., _) | Event::MappingStart(1.., _)) = event else {
+            return None;
+        };
+        let rest: String = text.chars().skip(start).collect();
+        let lines = rest
+            .lines()
+            .map(|line| if line.starts_with('#') { "" } else { line.split(" #").next().unwrap_or_default() });
+        let name = lines.into_iter().find_map(|line| line.split_once('&')).map(|(_, name)| name)?;
+        let end = name.find(|next: char| next.is_whitespace() || ",[]{}".contains(next)).unwrap_or(name.len());
+        let name = &name[..end];
+        (!self.names.insert(name.to_owned())).then(|| name.to_owned())
     }
 }
 

@@ -92,7 +92,7 @@ fn is_age(age: &str) -> bool {
 }
 
 /// Whether it is a sequence of numbers, each with a unit perhaps.
-fn is_time(text: &str) -> bool {
+pub(in super::super) fn is_time(text: &str) -> bool {
     let is_digit = |next: char| next.is_ascii_digit() || next == '.';
     let mut rest = text.trim();
     if rest == "infinity" {

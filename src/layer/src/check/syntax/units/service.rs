@@ -1,18 +1,11 @@
 //! Settings of services (systemd.service(5)): commands that systemd does not take, and combinations for which it refuses a unit.
 
 use super::super::Problem;
+use super::values::BOOLEANS;
 
 /// Settings with commands.
 const COMMANDS: [&str; 7] =
     ["ExecCondition", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost"];
-
-/// Settings with a fixed set of values.
-const WORDS: [(&str, &[&str]); 4] = [
-    ("Type", &["simple", "exec", "forking", "oneshot", "dbus", "notify", "notify-reload", "idle"]),
-    ("Restart", &["no", "always", "on-success", "on-failure", "on-abnormal", "on-watchdog", "on-abort"]),
-    ("ExitType", &["main", "cgroup"]),
-    ("RemainAfterExit", &["1", "yes", "y", "true", "t", "on", "0", "no", "n", "false", "f", "off"]),
-];
 
 /// Characters after `%` (systemd.unit(5)). Other letters and digits are not specifiers.
 const SPECIFIERS: &str = "abcdfghijlmnopqrstuvwyABCDEGHIJLMNPRSTUVWY";
@@ -26,14 +19,9 @@ pub(super) struct Service {
 impl Service {
     /// Adds an assignment of `[Service]`, and returns what is wrong with it alone.
     pub(super) fn add(&mut self, line: usize, key: &str, value: &str) -> Option<Problem> {
-        let reason = match WORDS.iter().find(|(known, _)| *known == key) {
-            Some((_, words)) => (!is_word(key, value, words))
-                .then(|| format!("systemd ignores {key}={value}: expected one of {}", words.join(", "))),
-            None if COMMANDS.contains(&key) && !value.is_empty() => {
-                commands(value).err().map(|reason| format!("systemd does not run {key}={value}: {reason}"))
-            }
-            None => None,
-        };
+        let is_command = COMMANDS.contains(&key) && !value.is_empty();
+        let reason = is_command.then(|| commands(value).err()).flatten();
+        let reason = reason.map(|reason| format!("systemd does not run {key}={value}: {reason}"));
         // What is ignored does not replace an earlier value.
         if reason.is_none() {
             self.assignments.push((line, key.to_owned(), value.to_owned()));
@@ -52,9 +40,9 @@ impl Service {
         };
         let kind = self.last("Type").map_or(default, |(_, kind)| kind);
         let is = |key: &str, words: &[&str]| self.last(key).filter(|(_, value)| words.contains(value));
-        let remains = self.last("RemainAfterExit").is_some_and(|(_, value)| {
-            ["1", "yes", "y", "true", "t", "on"].iter().any(|word| word.eq_ignore_ascii_case(value))
-        });
+        let remains = self
+            .last("RemainAfterExit")
+            .is_some_and(|(_, value)| BOOLEANS[..6].iter().any(|word| word.eq_ignore_ascii_case(value)));
         let refused =
             |line: usize, reason: &str| Some(Problem::error(line, format!("systemd refuses the unit: {reason}")));
         let missing = match (starts.is_empty(), stops.is_empty(), kind) {
@@ -102,12 +90,6 @@ impl Service {
         }
         lines
     }
-}
-
-/// Booleans may be in upper case, other words not.
-fn is_word(key: &str, value: &str, words: &[&str]) -> bool {
-    let is_boolean = key == "RemainAfterExit";
-    words.iter().any(|word| *word == value || is_boolean && word.eq_ignore_ascii_case(value))
 }
 
 /// The number of commands in a value.
@@ -162,7 +144,7 @@ fn program(word: &str) -> (&str, &str) {
 }
 
 /// A letter or digit after `%` that is not a specifier.
-fn unknown_specifier(text: &str) -> Option<char> {
+pub(super) fn unknown_specifier(text: &str) -> Option<char> {
     let mut chars = text.chars();
     while let Some(next) = chars.next() {
         if next == '%' {
@@ -176,7 +158,7 @@ fn unknown_specifier(text: &str) -> Option<char> {
 }
 
 /// Words, which may be quoted; `None` if a quote is not closed. `;` is a word only without quotes and backslash.
-fn words(text: &str) -> Option<Vec<String>> {
+pub(super) fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
     while let Some(next) = chars.next() {

@@ -1,0 +1,59 @@
+//! Keys of the sections of units, and the kinds of their values.
+
+use vmbake_common::spelling;
+
+use super::values;
+
+/// Sections, each with its keys and the kinds of their values. `?` after a kind allows an empty value. Printed by `tools/unit_settings.py`.
+const TABLE: &str = include_str!("settings.txt");
+
+/// Settings that systemd knows but no longer applies.
+const IGNORED: &str = "ignored";
+
+/// What systemd does with an assignment.
+pub(super) enum Verdict {
+    Valid,
+    /// systemd does not apply it any more.
+    Obsolete(String),
+    Ignored(String),
+}
+
+/// Judges an assignment in a section that systemd knows.
+pub(super) fn verdict(section: &str, key: &str, value: &str) -> Verdict {
+    if key.starts_with("X-") {
+        return Verdict::Valid;
+    }
+    match keys(section).find(|(known, _)| *known == key) {
+        None => {
+            Verdict::Ignored(format!("systemd ignores the unknown setting {key}= in [{section}]{}", hint(section, key)))
+        }
+        Some((_, IGNORED)) => Verdict::Obsolete(format!("systemd ignores {key}=, which is obsolete")),
+        Some((_, kind)) => match values::fault(kind, value) {
+            Some(expected) => Verdict::Ignored(format!("systemd ignores {key}={value}: expected {expected}")),
+            None => Verdict::Valid,
+        },
+    }
+}
+
+/// Another section with the key, or a similar key.
+fn hint(section: &str, key: &str) -> String {
+    let mut others = sections().filter(|other| *other != section);
+    match others.find(|other| keys(other).any(|(known, _)| known == key)) {
+        Some(other) => format!("; it is a setting of [{other}]"),
+        None => {
+            let near = spelling::near(key, keys(section).map(|(known, _)| known));
+            near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+        }
+    }
+}
+
+fn sections() -> impl Iterator<Item = &'static str> {
+    TABLE.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'))
+}
+
+/// The keys of a section with their kinds.
+fn keys(section: &str) -> impl Iterator<Item = (&'static str, &'static str)> + use<'_> {
+    let is_header = move |line: &&str| line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) != Some(section);
+    let lines = TABLE.lines().skip_while(is_header).skip(1).take_while(|line| !line.starts_with('['));
+    lines.filter_map(|line| line.split_once(' '))
+}

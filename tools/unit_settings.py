@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Prints the settings of units with the kinds of their values, from the source of systemd.
+
+usage: tools/unit_settings.py SYSTEMD > src/layer/src/check/syntax/units/settings.txt
+
+SYSTEMD is the unpacked source package of systemd in Debian 13.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import jinja2
+
+# Kinds of the parsers that do not read one word of a table. `?` allows an empty value.
+KINDS = {
+    "bool": "words bool",
+    "job_mode_isolate": "words bool",
+    "tristate": "words? bool",
+    "sec": "time",
+    "sec_fix_0": "time",
+    "sec_def_infinity": "time?",
+    "job_timeout_sec": "time",
+    "job_running_timeout_sec": "time",
+    "service_timeout": "time",
+    "service_timeout_abort": "time?",
+    "nsec": "time",
+    "timer": "time?",
+    "unit_path_printf": "path?",
+    "path_spec": "path?",
+    "unit_condition_path": "condition?",
+    "unit_env_file": "file?",
+    "working_directory": "directory?",
+    "namespace_path_strv": "paths?",
+    "bind_paths": "paths?",
+    "temporary_filesystems": "paths?",
+    "unit_mounts_for": "paths?",
+    "exec_directories": "names?",
+    "mode": "mode",
+    "socket_listen": "address?",
+    "signal": "signal",
+    "user_group_compat": "account?",
+    "user_group_strv_compat": "accounts?",
+    "tasks_max": "tasks?",
+    "cg_cpu_weight": "words? idle number",
+    "in_addr_prefixes": "networks?",
+    "long": "integer -9223372036854775807 9223372036854775807",
+    "socket_bind": "words bool default both ipv6-only",
+    "socket_protocol": "words udplite sctp mptcp",
+    "exec_mount_propagation_flag": "words? shared slave private",
+    "restrict_namespaces": "list? bool cgroup ipc net mnt pid time user uts",
+    "capability_set": "capabilities?",
+    "syscall_filter": "syscalls?",
+    "syscall_log": "syscalls?",
+    "private_pids": "words bool",
+    "exec_nice": "integer? -20 19",
+    "exec_oom_score_adjust": "integer? -1000 1000",
+    "exec_io_priority": "integer? 0 7",
+    "swap_priority": "integer? -1 32767",
+    "unsigned": "integer 0 4294967295",
+    "int": "integer -2147483648 2147483647",
+    "cg_weight": "integer? 1 10000",
+    "exit_status": "integer? 0 255",
+    "rlimit": "limit",
+    "memory_limit": "size?",
+    "iec_size": "size",
+    "cpu_quota": "percent?",
+    "unit_deps": "units?",
+    "trigger_unit": "unit",
+    "unit_slice": "unit slice",
+    "socket_service": "unit service",
+    "service_sockets": "units? socket",
+    "environ": "variables?",
+    "address_families": "families?",
+    "unit_string_printf": "text?",
+    "unit_condition_string": "text?",
+    "warn_compat": "ignored",
+    "obsolete_unit_deps": "ignored",
+}
+
+# Keys whose parser reads several kinds.
+KEYS = {
+    "ListenFIFO": "path?",
+    "ListenSpecial": "path?",
+    "ListenUSBFunction": "path?",
+    "ListenNetlink": "any",
+    "ListenMessageQueue": "path?",
+    "OnCalendar": "any",
+}
+
+# Parsers of words whose table has another name.
+NAMES = {"log_facility": "log_facility_unshifted", "exec_io_class": "ioprio_class", "exec_cpu_sched_policy": "sched_policy"}
+
+# Parsers of words that take an empty value.
+OPTIONAL = {"kill_mode", "managed_oom_mode", "exec_io_class", "exec_cpu_sched_policy", "numa_policy", "ip_tos"}
+
+# Words that a parser takes in addition to its table; those that end with `:` or `/` are the begin of a value.
+ADDED = {
+    "exec_input": ["fd:", "file:/"],
+    "exec_output": ["syslog", "syslog+console", "fd:", "file:/", "append:/", "truncate:/"],
+}
+
+# Parsers that read more than the words of the table with their name.
+SKIPPED = {"personality"}
+
+
+def tables(source: Path) -> dict[str, list[str]]:
+    """The words of all string tables by their names, with `bool` and `number` for those that are words too."""
+    found: dict[str, list[str]] = {}
+    booleans: set[str] = set()
+    numbers: set[str] = set()
+    for path in sorted((source / "src").rglob("*.c")):
+        text = path.read_text(errors="replace")
+        for name, body in re.findall(r"const char ?\* ?const (\w+)_table\[[^]]*\] = \{(.*?)\};", text, re.S):
+            found.setdefault(name, re.findall(r'=\s*"([^"]*)"', body))
+        numbers |= set(re.findall(r"_WITH_FALLBACK\((\w+),", text))
+        booleans |= set(re.findall(r"_WITH_BOOLEAN\((\w+),", text))
+    for name in booleans & found.keys():
+        found[name] = ["bool", *(word for word in found[name] if word not in ("yes", "no"))]
+    for name in numbers & found.keys():
+        found[name].append("number")
+    return found
+
+
+def parsers(source: Path) -> dict[str, str]:
+    """The tables of the parsers of one word."""
+    text = (source / "src/core/load-fragment.c").read_text()
+    return dict(re.findall(r"DEFINE_CONFIG_PARSE_ENUM\w*\(config_parse_(\w+),\s*(\w+),", text))
+
+
+def main() -> None:
+    source = Path(sys.argv[1])
+    words, parser_tables = tables(source), parsers(source)
+    template = (source / "src/core/load-fragment-gperf.gperf.in").read_text()
+    features = {name: True for name in re.findall(r"\b(?:HAVE|ENABLE)_\w+", template)}
+    text = jinja2.Template(template).render(features)
+    print("# Settings of units in systemd 257, printed by tools/unit_settings.py.")
+    last = ""
+    for section, key, parser in re.findall(r"^(\w+)\.(\w+),\s*(?:config_parse_)?(\w+),", text, re.M):
+        if section != last:
+            print(f"[{section}]")
+            last = section
+        kind = KEYS.get(key, KINDS.get(parser))
+        if kind is None:
+            table = words.get(NAMES.get(parser, parser_tables.get(parser, parser)))
+            name = "words?" if parser in OPTIONAL else "words"
+            kind = " ".join([name, *table, *ADDED.get(parser, [])]) if table and parser not in SKIPPED else "any"
+        print(key, kind)
+
+
+if __name__ == "__main__":
+    main()
