@@ -54,25 +54,28 @@ impl Problem {
     }
 }
 
-/// Places as in [`fits`], of which those without a slash at the start are below each of [`ROOTS`], and their check.
-type Row = (&'static [&'static str], fn(&File) -> Vec<Problem>);
+/// Places as in [`fits`], of which those without a slash at the start are below each of [`ROOTS`], the names that the program skips
+/// there, and the check.
+type Row = (&'static [&'static str], fn(&str) -> bool, fn(&File) -> Vec<Problem>);
 
 /// `docs/layer-check.md` has the same table.
 const TABLE: [Row; 14] = [
-    (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], |file| sshd::check(file.text)),
-    (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], |file| yaml::check(file.bytes)),
-    (&["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"], |file| apt::check_list(file.text)),
-    (&["/etc/apt/sources.list.d/*.sources"], |file| apt::check_sources(file.text)),
-    (&["/etc/crontab", "/etc/cron.d/*"], cron::check),
-    (&["sysctl.d/*.conf"], |file| directories::check_sysctl(file.text)),
-    (&["tmpfiles.d/*.conf"], |file| directories::check_tmpfiles(file.text)),
-    (&["sysusers.d/*.conf"], |file| directories::check_sysusers(file.text)),
-    (&["udev/rules.d/*.rules"], |file| udev::check(file.text)),
-    (&["systemd/system/**", "systemd/user/**"], units::check),
-    (&["systemd/network/*.network", "systemd/network/*.netdev"], access::check_network),
-    (&["/etc/logrotate.conf", "/etc/logrotate.d/*"], logrotate::check),
-    (&["/etc/polkit-1/rules.d/*.rules", "/usr/share/polkit-1/rules.d/*.rules"], access::check_polkit),
-    (&["/etc/profile.d/*.sh"], access::check_profile),
+    (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], is_hidden, |file| sshd::check(file.text)),
+    (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], is_never, |file| yaml::check(file.bytes)),
+    (&["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"], is_skipped_by_apt, |file| {
+        apt::check_list(file.text)
+    }),
+    (&["/etc/apt/sources.list.d/*.sources"], is_skipped_by_apt, |file| apt::check_sources(file.text)),
+    (&["/etc/crontab", "/etc/cron.d/*"], is_never, cron::check),
+    (&["sysctl.d/*.conf"], is_hidden, |file| directories::check_sysctl(file.text)),
+    (&["tmpfiles.d/*.conf"], is_hidden, |file| directories::check_tmpfiles(file.text)),
+    (&["sysusers.d/*.conf"], is_hidden, |file| directories::check_sysusers(file.text)),
+    (&["udev/rules.d/*.rules"], is_hidden, |file| udev::check(file.text)),
+    (&["systemd/system/**", "systemd/user/**"], is_never, units::check),
+    (&["systemd/network/*.network", "systemd/network/*.netdev"], is_hidden, access::check_network),
+    (&["/etc/logrotate.conf", "/etc/logrotate.d/*"], logrotate::is_skipped, logrotate::check),
+    (&["/etc/polkit-1/rules.d/*.rules", "/usr/share/polkit-1/rules.d/*.rules"], is_never, access::check_polkit),
+    (&["/etc/profile.d/*.sh"], is_hidden, access::check_profile),
 ];
 
 /// Checks the files of a layer. Those with words that only a bake replaces are left out.
@@ -99,8 +102,24 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
 
 /// What the program of a file does not accept.
 fn problems(file: &File) -> Vec<Problem> {
-    let rows = TABLE.iter().filter(|(paths, _)| paths.iter().any(|pattern| is_at(pattern, file.path)));
-    rows.flat_map(|(_, check)| check(file)).collect()
+    let name = file.path.rsplit('/').next().unwrap_or_default();
+    let rows = TABLE
+        .iter()
+        .filter(|(paths, is_skipped, _)| !is_skipped(name) && paths.iter().any(|pattern| is_at(pattern, file.path)));
+    rows.flat_map(|(.., check)| check(file)).collect()
+}
+
+/// For programs that read all names of a place, or whose check knows the names.
+fn is_never(_: &str) -> bool {
+    false
+}
+
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.')
+}
+
+fn is_skipped_by_apt(name: &str) -> bool {
+    is_hidden(name) || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 fn is_at(pattern: &str, path: &str) -> bool {

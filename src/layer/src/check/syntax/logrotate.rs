@@ -20,6 +20,35 @@ struct Reader {
     found: Vec<Problem>,
 }
 
+/// Ends of names that logrotate does not read from a directory (`tabooext` of logrotate.conf(5)).
+const TABOO: [&str; 20] = [
+    ",v",
+    ".bak",
+    ".cfsaved",
+    ".disabled",
+    ".dpkg-bak",
+    ".dpkg-del",
+    ".dpkg-dist",
+    ".dpkg-new",
+    ".dpkg-old",
+    ".dpkg-tmp",
+    ".new",
+    ".old",
+    ".orig",
+    ".rpmnew",
+    ".rpmorig",
+    ".rpmsave",
+    ".swp",
+    ".ucf-dist",
+    ".ucf-new",
+    ".ucf-old",
+];
+
+/// Whether logrotate skips a file with the name.
+pub(super) fn is_skipped(name: &str) -> bool {
+    name.ends_with('~') || name.contains(".rhn-cfg-tmp-") || TABOO.iter().any(|end| name.ends_with(end))
+}
+
 /// Checks who may write the file, braces, scripts and values.
 pub(super) fn check(file: &File) -> Vec<Problem> {
     let found = access::of_logrotate(file).into_iter().collect();

@@ -1,7 +1,9 @@
 //! Settings of sshd(8), as in sshd_config(5): a line that is not valid keeps sshd from starting, so that no login is possible.
 
+mod algorithms;
 mod conditions;
 mod keywords;
+mod lists;
 mod values;
 
 use vmbake_common::spelling::near;
@@ -12,9 +14,15 @@ use keywords::{GLOBAL, MATCH};
 /// Blanks at the ends of a line.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\u{c}'];
 
+/// Commands that sshd does not take without a user.
+const COMMANDS: [[&str; 2]; 2] = [
+    ["authorizedkeyscommand", "authorizedkeyscommanduser"],
+    ["authorizedprincipalscommand", "authorizedprincipalscommanduser"],
+];
+
 /// Checks keywords and their arguments, and whether a `Match` block may have them.
 pub(super) fn check(text: &str) -> Vec<Problem> {
-    let (mut found, mut is_matching) = (Vec::new(), false);
+    let (mut found, mut is_matching, mut commands) = (Vec::new(), false, Vec::new());
     for (index, line) in text.lines().enumerate() {
         let line = line.trim_end_matches(BLANKS).trim_start_matches([' ', '\t']);
         if line.is_empty() || line.starts_with('#') {
@@ -25,8 +33,21 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         let arguments = arguments(rest);
         let reason = fault(written, &keyword, arguments.as_deref(), is_matching);
         found.extend(reason.map(|reason| Problem::error(index + 1, format!("keeps sshd from starting: {reason}"))));
+        commands.extend(
+            COMMANDS
+                .iter()
+                .filter(|pair| pair.contains(&keyword.as_str()))
+                .map(|_| (index + 1, keyword.clone(), rest != "none")),
+        );
         if keyword == "match" {
             is_matching = !arguments.is_some_and(|words| words.len() == 1 && words[0].eq_ignore_ascii_case("all"));
+        }
+    }
+    for [command, user] in COMMANDS {
+        let is_set = |name: &str| commands.iter().find(|(_, found, is_set)| found == name && *is_set);
+        if let (Some((line, ..)), None) = (is_set(command), is_set(user)) {
+            let message = format!("keeps sshd from starting, unless another file sets {user}");
+            found.push(Problem::error(*line, message).warning());
         }
     }
     found
@@ -48,7 +69,7 @@ fn fault(written: &str, keyword: &str, arguments: Option<&[String]>, is_matching
         (Some([]), _) => return Some(format!("{written} has no argument")),
         (Some([_]), "subsystem") => Some("expected a name and a command".to_owned()),
         (Some(words), "match") => conditions::fault(words),
-        (Some(words), keyword) => values::fault(keyword, words),
+        (Some(words), keyword) => values::fault(keyword, words).or_else(|| lists::fault(keyword, words)),
     };
     reason.map(|reason| format!("{written}: {reason}"))
 }

@@ -45,6 +45,7 @@ fn settings_of_sshd() {
             ("\u{feff}Port 22\n", "1"),
             ("Match user x\nPort 22\nPasswordAuthentication no\n", "2"),
             ("Match user x\nPasswordAuthentication no\nMatch all\nPort 22\n", ""),
+            ("AuthorizedKeysCommand /x\n", "~1"),
             ("Match user x\nUsePAM yes\nRSAAuthentication yes\n", "2"),
             ("UsePrivilegeSeparation yes\nServerKeyBits 1024\nAFSTokenPassing no\nDebianBanner no\n", ""),
         ],
@@ -426,6 +427,12 @@ fn rules_of_udev() {
         "\"x\"\n",
     ];
     are_found("/etc/udev/rules.d/x.rules", &ignored.map(|text| (text, "1")));
+    for line in include_str!("udev/valid.txt").lines() {
+        assert_eq!(found("/etc/udev/rules.d/x.rules", &unescaped(line)), "", "{line}");
+    }
+    let missed = include_str!("udev/invalid.txt").lines();
+    let missed = missed.filter(|line| found("/etc/udev/rules.d/x.rules", &unescaped(line)).is_empty());
+    assert_eq!(missed.collect::<Vec<_>>(), [""; 0]);
     are_found("/etc/udev/rules.d/x.rules", &[("# c\nKERNEL==\"a\", \\\n  FOO=\"b\"\nFOO=\"b\"\n", "2 4")]);
 }
 
@@ -577,6 +584,36 @@ fn access_of_files() {
     }
 }
 
+/// Files in directories of settings that their program does not read.
+#[test]
+fn files_that_are_not_read() {
+    for (path, text, expected) in [
+        ("/etc/ssh/sshd_config.d/.x.conf", "x", ""),
+        ("/etc/cloud/cloud.cfg.d/.x.cfg", "x", "1"),
+        ("/etc/apt/sources.list.d/.x.list", "x", ""),
+        ("/etc/apt/sources.list.d/a b.list", "x", ""),
+        ("/etc/sysctl.d/.x.conf", "x", ""),
+        ("/etc/tmpfiles.d/.x.conf", "x", ""),
+        ("/etc/sysusers.d/.x.conf", "x", ""),
+        ("/etc/udev/rules.d/.x.rules", "x", ""),
+        ("/etc/systemd/system/x.service.bak", "[Service]\nA=b\n", ""),
+        ("/etc/systemd/system/.x.service", "[Service]\nA=b\n", ""),
+        ("/etc/systemd/system/x.service.d/.x.conf", "[Service]\nA=b\n", ""),
+        ("/etc/systemd/system/x.service.d/x.conf.bak", "[Service]\nA=b\n", ""),
+        ("/etc/systemd/system/service.d/x.conf", "[Service]\nA=b\n", "2"),
+        ("/etc/systemd/system/x-.service.d/x.conf", "[Service]\nA=b\n", "2"),
+        ("/etc/systemd/system/x.target.d/x.conf", "[Service]\nA=b\n", "1"),
+        ("/etc/logrotate.d/x.dpkg-old", "x", ""),
+        ("/etc/logrotate.d/x.bak", "x", ""),
+        ("/etc/logrotate.d/x~", "x", ""),
+        ("/etc/logrotate.d/.x", "x", "1"),
+        ("/etc/logrotate.d/x.old", "x", ""),
+        ("/etc/logrotate.d/x.conf", "x", "1"),
+    ] {
+        assert_eq!(found(path, text), expected, "{path}");
+    }
+}
+
 /// The page has the same places.
 #[test]
 fn the_page_has_the_table() {
@@ -584,7 +621,7 @@ fn the_page_has_the_table() {
     let table = page.split("| path | faults |\n|---|---|\n").nth(1).unwrap();
     let lines: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
     assert_eq!(lines.len(), TABLE.len());
-    for ((paths, _), line) in TABLE.iter().zip(lines) {
+    for ((paths, ..), line) in TABLE.iter().zip(lines) {
         let paths: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
         assert!(line.starts_with(&format!("| {} | ", paths.join(", "))), "{paths:?}\n{line}");
     }

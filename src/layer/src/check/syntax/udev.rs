@@ -1,54 +1,40 @@
 //! Rules of udev(7): a text enters, the rules that udevd ignores because of their syntax leave.
 
+mod keys;
+
 use super::Problem;
-
-/// Whether a key has an attribute, such as `ATTR{size}`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Attribute {
-    None,
-    Optional,
-    Required,
-}
-
-use Attribute::{None as Plain, Optional, Required};
-
-/// The keys, whether they have an attribute, and whether they can only be compared.
-const KEYS: [(&str, Attribute, bool); 29] = [
-    ("ACTION", Plain, true),
-    ("ATTR", Required, false),
-    ("ATTRS", Required, true),
-    ("CONST", Required, true),
-    ("DEVPATH", Plain, true),
-    ("DRIVER", Plain, true),
-    ("DRIVERS", Plain, true),
-    ("ENV", Required, false),
-    ("GOTO", Plain, false),
-    ("GROUP", Plain, false),
-    ("IMPORT", Required, false),
-    ("KERNEL", Plain, true),
-    ("KERNELS", Plain, true),
-    ("LABEL", Plain, false),
-    ("MODE", Plain, false),
-    ("NAME", Plain, false),
-    ("OPTIONS", Plain, false),
-    ("OWNER", Plain, false),
-    ("PROGRAM", Plain, false),
-    ("RESULT", Plain, true),
-    ("RUN", Optional, false),
-    ("SECLABEL", Required, false),
-    ("SUBSYSTEM", Plain, true),
-    ("SUBSYSTEMS", Plain, true),
-    ("SYMLINK", Plain, false),
-    ("SYSCTL", Required, false),
-    ("TAG", Plain, false),
-    ("TAGS", Plain, true),
-    ("TEST", Optional, true),
-];
+use keys::Pair;
 
 const OPERATORS: [&str; 6] = ["==", "!=", "+=", "-=", ":=", "="];
 
-/// Checks the rules of a file, of which a backslash at the end of a line continues one.
+/// Checks the rules of a file.
 pub(super) fn check(text: &str) -> Vec<Problem> {
+    let (mut found, mut jumps) = (Vec::new(), Vec::<(usize, String)>::new());
+    let ignored = |line, reason: &str| Problem::error(line, format!("is ignored by udevd: {reason}"));
+    for (line, rule) in rules(text) {
+        let pairs = match pairs(&rule) {
+            Ok(pairs) => pairs,
+            Err(reason) => {
+                found.push(ignored(line, &reason));
+                continue;
+            }
+        };
+        let named = |key: &str| pairs.iter().find(|pair| pair.key == key).map(|pair| pair.value.to_owned());
+        // A jump goes to a later rule.
+        if let Some(label) = named("LABEL") {
+            jumps.retain(|(_, goal)| *goal != label);
+        }
+        jumps.extend(named("GOTO").map(|label| (line, label)));
+    }
+    found.extend(
+        jumps.iter().map(|(line, label)| ignored(*line, &format!("GOTO={label:?} has no later LABEL={label:?}"))),
+    );
+    found.sort_by_key(|problem| problem.line);
+    found
+}
+
+/// Rules with the numbers of their first lines. A backslash at the end of a line continues a rule.
+fn rules(text: &str) -> Vec<(usize, String)> {
     let (mut found, mut rule, mut start) = (Vec::new(), String::new(), 0);
     for (index, line) in text.lines().enumerate() {
         let line = line.trim_start();
@@ -63,32 +49,29 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
             Some(continued) => rule.push_str(continued),
             None => {
                 rule.push_str(line);
-                let reason = fault(&rule);
-                found.extend(reason.map(|reason| Problem::error(start, format!("is ignored by udevd: {reason}"))));
-                rule.clear();
+                found.push((start, std::mem::take(&mut rule)));
             }
         }
     }
     found
 }
 
-/// What is wrong with the pairs of a rule.
-fn fault(rule: &str) -> Option<String> {
-    let mut rest = rule;
+/// The pairs of a rule, or what is wrong with one.
+fn pairs(rule: &str) -> Result<Vec<Pair<'_>>, String> {
+    let (mut rest, mut found) = (rule, Vec::new());
     loop {
         rest = rest.trim_start_matches(|next: char| next.is_whitespace() || next == ',');
         if rest.is_empty() {
-            return None;
+            return Ok(found);
         }
-        match pair(rest) {
-            Ok(next) => rest = next,
-            Err(reason) => return Some(reason),
-        }
+        let (pair, next) = pair(rest)?;
+        found.push(pair);
+        rest = next;
     }
 }
 
-/// What follows a pair of key and value.
-fn pair(text: &str) -> Result<&str, String> {
+/// A pair of key and value, and what follows.
+fn pair(text: &str) -> Result<(Pair<'_>, &str), String> {
     let invalid = || format!("expected KEY==\"value\" or KEY=\"value\", found {text:?}");
     let end = text.find(|next: char| next.is_whitespace() || "={+-!:".contains(next)).ok_or_else(invalid)?;
     let (key, rest) = text.split_at(end);
@@ -102,23 +85,17 @@ fn pair(text: &str) -> Result<&str, String> {
     let rest = rest.trim_start();
     let operator = OPERATORS.iter().find(|operator| rest.starts_with(**operator)).ok_or_else(invalid)?;
     let value = rest[operator.len()..].trim_start();
-    let (value, is_escaped) = match value.strip_prefix('e') {
-        Some(value) => (value, true),
-        None => (value.strip_prefix('i').unwrap_or(value), false),
-    };
+    let prefixes = &value[..value.find('"').unwrap_or_default()];
+    let (is_escaped, is_caseless) = (prefixes.contains('e'), prefixes.contains('i'));
+    if !["", "e", "i", "ei", "ie"].contains(&prefixes) {
+        return Err(invalid());
+    }
+    let value = &value[prefixes.len()..];
     let value = value.strip_prefix('"').ok_or_else(invalid)?;
     let rest = after_quote(value, is_escaped).ok_or_else(|| format!("expected a quote at the end of {value:?}"))?;
-    let &(_, form, compares) =
-        KEYS.iter().find(|(known, ..)| *known == key).ok_or_else(|| format!("unknown key {key:?}"))?;
-    match (form, attribute) {
-        (Plain, Some(attribute)) => return Err(format!("{key} has no attribute, found {{{attribute}}}")),
-        (Required, None | Some("")) => return Err(format!("{key} needs an attribute, such as {key}{{name}}")),
-        _ => {}
-    }
-    if compares && !matches!(*operator, "==" | "!=") {
-        return Err(format!("{key} can only be compared, with == or !=; found {operator}"));
-    }
-    Ok(rest)
+    let text = &value[..value.len() - rest.len() - 1];
+    let pair = Pair { key, attribute, operator, value: text, is_caseless };
+    keys::fault(&pair).map_or(Ok((pair, rest)), Err)
 }
 
 /// What follows the closing quote. A backslash before a quote makes it a part of the value; in escaped values it stands before any character.

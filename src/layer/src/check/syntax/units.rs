@@ -7,8 +7,8 @@ mod values;
 use vmbake_common::spelling::near;
 
 use super::{File, Problem, calendar};
-use crate::unit_install::{Statement, statements};
-use crate::{UnitRole, unit_place};
+use crate::unit_install::{Statement, statements, unit_form};
+use crate::unit_place::{UnitPlace, UnitRole, unit_place};
 use service::Service;
 use settings::Verdict;
 
@@ -58,6 +58,9 @@ const COMMON: [&str; 2] = ["Unit", "Install"];
 pub(super) fn check(file: &File) -> Vec<Problem> {
     let Some(place) = unit_place(file.path) else { return Vec::new() };
     let kind = place.unit.rsplit('.').next().unwrap_or_default();
+    if !is_read(&place, file.path) {
+        return Vec::new();
+    }
     let own = SECTIONS.iter().find(|(known, ..)| *known == kind);
     let is_known = |name: &str| COMMON.contains(&name) || own.is_some_and(|(_, own, _)| *own == name);
     let (mut found, mut section, mut keys) = (Vec::new(), None::<String>, Vec::new());
@@ -119,6 +122,17 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
     }
     found.extend(own.and_then(|own| missing(own, &keys)));
     found
+}
+
+/// Whether systemd reads a file: one with the name of a unit, or a drop-in of a unit, of units with a prefix or of a kind of units.
+fn is_read(place: &UnitPlace, path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_kind = SECTIONS.iter().any(|(kind, ..)| *kind == place.unit) || ["target", "device"].contains(&place.unit);
+    match place.role {
+        _ if name.starts_with('.') => false,
+        UnitRole::DropIn => (is_kind || unit_form(place.unit).is_some()) && name.ends_with(".conf"),
+        _ => unit_form(place.unit).is_some(),
+    }
 }
 
 /// A warning if a unit has none of the settings of which its kind needs one.

@@ -125,16 +125,16 @@ fn one_of(words: &[&str]) -> String {
     format!("{} or {last}", others.join(", "))
 }
 
-fn is_number(text: &str, low: u32, high: u32) -> bool {
+pub(super) fn is_number(text: &str, low: u32, high: u32) -> bool {
     text.parse::<u32>().is_ok_and(|number| (low..=high).contains(&number))
 }
 
-fn is_service(text: &str) -> bool {
+pub(super) fn is_service(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
 }
 
 /// Whether it is a sequence of numbers, each with a unit from seconds to weeks perhaps.
-fn is_time(text: &str) -> bool {
+pub(super) fn is_time(text: &str) -> bool {
     let numbers = text.split_inclusive(|next: char| !next.is_ascii_digit());
     !text.is_empty()
         && numbers.into_iter().all(|part| {

@@ -147,7 +147,7 @@ fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
         }
         "paths" => each(&|word| word.trim_start_matches(['-', '+']).starts_with('/')),
         "names" => {
-            each(&|word| !word.starts_with('/') && word.split(['/', ':']).all(|part| !["", ".", ".."].contains(&part)))
+            each(&|word| !word.starts_with('/') && word.split(['/', ':']).all(|part| ![".", ".."].contains(&part)))
         }
         "mode" => u32::from_str_radix(value, 8).is_ok_and(|mode| mode <= 0o7777),
         "address" => is_address(value),

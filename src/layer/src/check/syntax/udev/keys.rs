@@ -1,0 +1,151 @@
+//! Keys of rules of udev(7): their attributes, operators and values.
+
+use vmbake_common::spelling;
+
+/// A pair such as `ATTR{size}=="1"`.
+pub(super) struct Pair<'a> {
+    pub(super) key: &'a str,
+    pub(super) attribute: Option<&'a str>,
+    pub(super) operator: &'a str,
+    pub(super) value: &'a str,
+    /// Whether it compares without regard to case, `i"..."`.
+    pub(super) is_caseless: bool,
+}
+
+/// Whether a key has an attribute.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attribute {
+    None,
+    Optional,
+    Required,
+    /// One of these words; `None` is allowed if it is empty.
+    One(&'static [&'static str]),
+}
+
+use Attribute::{None as Plain, One, Optional, Required};
+
+const COMPARED: &str = "== !=";
+const ASSIGNED: &str = "= += :=";
+const ANY: &str = "== != = += :=";
+
+/// The keys, whether they have an attribute, and their operators.
+const KEYS: [(&str, Attribute, &str); 29] = [
+    ("ACTION", Plain, COMPARED),
+    ("ATTR", Required, ANY),
+    ("ATTRS", Required, COMPARED),
+    ("CONST", One(&["arch", "virt"]), COMPARED),
+    ("DEVPATH", Plain, COMPARED),
+    ("DRIVER", Plain, COMPARED),
+    ("DRIVERS", Plain, COMPARED),
+    ("ENV", Required, ANY),
+    ("GOTO", Plain, "="),
+    ("GROUP", Plain, ASSIGNED),
+    ("IMPORT", One(&["file", "program", "builtin", "db", "cmdline", "parent"]), ANY),
+    ("KERNEL", Plain, COMPARED),
+    ("KERNELS", Plain, COMPARED),
+    ("LABEL", Plain, "="),
+    ("MODE", Plain, ASSIGNED),
+    ("NAME", Plain, ANY),
+    ("OPTIONS", Plain, ASSIGNED),
+    ("OWNER", Plain, ASSIGNED),
+    ("PROGRAM", Plain, ANY),
+    ("RESULT", Plain, COMPARED),
+    ("RUN", One(&["", "program", "builtin"]), ASSIGNED),
+    ("SECLABEL", Required, ASSIGNED),
+    ("SUBSYSTEM", Plain, COMPARED),
+    ("SUBSYSTEMS", Plain, COMPARED),
+    ("SYMLINK", Plain, "== != = += -= :="),
+    ("SYSCTL", Required, ANY),
+    ("TAG", Plain, "== != = += -= :="),
+    ("TAGS", Plain, COMPARED),
+    ("TEST", Optional, COMPARED),
+];
+
+/// Commands that udevd runs itself.
+const BUILTINS: [&str; 12] = [
+    "blkid",
+    "btrfs",
+    "hwdb",
+    "input_id",
+    "keyboard",
+    "kmod",
+    "net_driver",
+    "net_id",
+    "net_setup_link",
+    "path_id",
+    "uaccess",
+    "usb_id",
+];
+
+/// Properties that a rule cannot set.
+const FIXED: [&str; 12] = [
+    "ACTION",
+    "DEVLINKS",
+    "DEVNAME",
+    "DEVPATH",
+    "DEVTYPE",
+    "DRIVER",
+    "IFINDEX",
+    "MAJOR",
+    "MINOR",
+    "SEQNUM",
+    "SUBSYSTEM",
+    "TAGS",
+];
+
+const OPTIONS: [&str; 5] = ["string_escape=none", "string_escape=replace", "db_persist", "watch", "nowatch"];
+const STARTS: [&str; 3] = ["static_node=", "link_priority=", "log_level="];
+
+/// What udevd does not take of a pair.
+pub(super) fn fault(pair: &Pair) -> Option<String> {
+    let Pair { key, attribute, operator, value, .. } = pair;
+    let Some((_, form, operators)) = KEYS.iter().find(|(known, ..)| known == key) else {
+        let near = spelling::near(key, KEYS.iter().map(|(known, ..)| *known));
+        let hint = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        return Some(format!("unknown key {key:?}{hint}"));
+    };
+    match (form, attribute) {
+        (Plain, Some(attribute)) => return Some(format!("{key} has no attribute, found {{{attribute}}}")),
+        (Required, None | Some("")) => return Some(format!("{key} needs an attribute, such as {key}{{name}}")),
+        (One(words), attribute) if !words.contains(&attribute.unwrap_or_default()) || *attribute == Some("") => {
+            let words: Vec<&str> = words.iter().copied().filter(|word| !word.is_empty()).collect();
+            return Some(format!(
+                "expected {key}{{WORD}} with one of {}, found {:?}",
+                words.join(", "),
+                attribute.unwrap_or_default()
+            ));
+        }
+        _ => {}
+    }
+    let is_compared = ["==", "!="].contains(operator);
+    if !operators.split(' ').any(|known| known == *operator) {
+        return Some(format!("{key} has one of the operators {operators}, found {operator}"));
+    }
+    if pair.is_caseless && (!is_compared || ["TEST", "PROGRAM", "IMPORT"].contains(key)) {
+        return Some(format!("{key}{operator} cannot ignore case, found i\"{value}\""));
+    }
+    self::value(pair, is_compared)
+}
+
+/// What is wrong with a value.
+fn value(pair: &Pair, is_compared: bool) -> Option<String> {
+    let Pair { key, attribute, value, .. } = pair;
+    let command = value.split(' ').next().unwrap_or_default();
+    match (*key, *attribute) {
+        ("NAME", _) if !is_compared && ["", "%k"].contains(value) => Some(format!("NAME={value:?} has no effect")),
+        ("ENV", Some(name)) if !is_compared && FIXED.contains(&name) => Some(format!("ENV{{{name}}} cannot be set")),
+        ("RUN" | "IMPORT", Some("builtin")) if !BUILTINS.contains(&command) => {
+            Some(format!("unknown builtin command {command:?}"))
+        }
+        ("TEST", Some(mode)) if !mode.is_empty() && u32::from_str_radix(mode, 8).is_err() => {
+            Some(format!("expected an octal mode, found {mode:?}"))
+        }
+        ("OPTIONS", _) if value.strip_prefix("link_priority=").is_some_and(|number| number.parse::<i32>().is_err()) => {
+            Some(format!("expected a number in {value:?}"))
+        }
+        ("OPTIONS", _) if !OPTIONS.contains(value) && !STARTS.iter().any(|start| value.starts_with(start)) => {
+            Some(format!("unknown option {value:?}"))
+        }
+        _ => None,
+    }
+}
