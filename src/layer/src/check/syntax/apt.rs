@@ -1,6 +1,9 @@
 //! Sources of apt(8), as in sources.list(5): an entry that is not valid makes every command of apt fail.
 
+mod keys;
+
 use super::Problem;
+use keys::{Keys, signed_line, signed_stanza};
 
 /// Types of entries.
 const TYPES: [&str; 2] = ["deb", "deb-src"];
@@ -10,21 +13,30 @@ const DISABLED: [&str; 6] = ["0", "no", "false", "without", "off", "disable"];
 
 /// Checks a file in the one-line form.
 pub(super) fn check_list(text: &str) -> Vec<Problem> {
-    let faults = text.lines().enumerate().filter_map(|(index, line)| Some((index, entry(line)?)));
-    faults.map(|(index, reason)| problem(index + 1, &reason)).collect()
+    let (mut found, mut keys) = (Vec::new(), Keys::default());
+    for (index, line) in text.lines().enumerate() {
+        let reason = entry(line).or_else(|| {
+            let (sources, signed_by) = signed_line(line)?;
+            keys.fault(&sources, &signed_by)
+        });
+        found.extend(reason.map(|reason| problem(index + 1, &reason)));
+    }
+    found
 }
 
 /// Checks a file of stanzas.
 pub(super) fn check_sources(text: &str) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut stanza: Vec<(String, String)> = Vec::new();
-    let mut start = 0;
+    let (mut start, mut keys) = (0, Keys::default());
     for (index, line) in text.lines().chain([""]).enumerate() {
         if line.starts_with('#') {
             continue;
         }
-        if line.trim_end().is_empty() && !line.starts_with([' ', '\t']) {
-            let reason = (!stanza.is_empty()).then(|| self::stanza(&stanza)).flatten();
+        let is_empty = line.trim_end().is_empty();
+        if is_empty && (stanza.is_empty() || !line.starts_with([' ', '\t'])) {
+            let fault = |keys: &mut Keys| self::stanza(&stanza).or_else(|| signed_stanza(&stanza, keys));
+            let reason = (!stanza.is_empty()).then(|| fault(&mut keys)).flatten();
             found.extend(reason.map(|reason| problem(start, &reason)));
             stanza.clear();
             continue;
@@ -32,15 +44,16 @@ pub(super) fn check_sources(text: &str) -> Vec<Problem> {
         if stanza.is_empty() {
             start = index + 1;
         }
-        match (line.starts_with([' ', '\t']), stanza.last_mut()) {
-            (true, Some((_, value))) => {
+        match (line.starts_with([' ', '\t']), stanza.last_mut(), line.split_once(':')) {
+            (true, Some((_, value)), _) => {
                 value.push(' ');
                 value.push_str(line.trim());
             }
-            _ => {
-                let (key, value) = line.split_once(':').unwrap_or((line, ""));
+            (false, _, Some((key, value))) => {
                 stanza.push((key.trim().to_ascii_lowercase(), value.trim().to_owned()));
             }
+            (true, ..) => {}
+            _ => found.push(problem(index + 1, &format!("expected KEY: VALUE, found {line:?}"))),
         }
     }
     found
@@ -60,7 +73,8 @@ fn stanza(fields: &[(String, String)]) -> Option<String> {
     if let Some(unknown) = types.iter().find(|found| !TYPES.contains(found)) {
         return Some(format!("expected the type deb or deb-src, found {unknown:?}"));
     }
-    let is_disabled = field("enabled").first().is_some_and(|value| DISABLED.contains(value));
+    let is_disabled =
+        field("enabled").first().is_some_and(|value| DISABLED.iter().any(|word| word.eq_ignore_ascii_case(value)));
     let missing = |key: &str| Some(format!("the entry has no `{key}`"));
     match (types.is_empty(), field("uris"), field("suites")) {
         (true, ..) => missing("Types"),
@@ -86,10 +100,13 @@ fn entry(line: &str) -> Option<String> {
         let Some((inside, rest)) = options.split_once(']') else {
             return Some("expected `]` after the options, found the end of the line".to_owned());
         };
-        if let Some(word) = inside.split_whitespace().find(|word| !is_option(word)) {
+        let Some(options) = Words(inside).collect::<Option<Vec<&str>>>() else {
+            return Some("expected a closing quote in the options".to_owned());
+        };
+        if let Some(word) = options.iter().find(|word| !is_option(word)) {
             return Some(format!("expected options such as `arch=amd64`, found {word:?}"));
         }
-        if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
+        if !rest.is_empty() && !rest.starts_with(char::is_whitespace) && !inside.ends_with(char::is_whitespace) {
             return Some("expected a blank after the options".to_owned());
         }
         words.0 = rest;
@@ -112,9 +129,7 @@ fn is_option(word: &str) -> bool {
 
 fn uri_fault(uri: &str) -> Option<String> {
     let uri = uri.trim_start_matches('"');
-    let is_scheme = |scheme: &str| {
-        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
-    };
+    let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
     let has_scheme = uri.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme));
     (!has_scheme).then(|| format!("expected an address such as https://HOST/PATH, found {uri:?}"))
 }
@@ -129,7 +144,7 @@ fn suite_fault(suite: &str, components: usize) -> Option<String> {
 }
 
 /// Words between blanks, which may stand in quotes or brackets; `None` for one that does not end.
-struct Words<'a>(&'a str);
+pub(super) struct Words<'a>(pub(super) &'a str);
 
 impl<'a> Iterator for Words<'a> {
     type Item = Option<&'a str>;

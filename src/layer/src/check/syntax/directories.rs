@@ -8,7 +8,7 @@ pub(super) use files::is_time;
 
 /// Checks assignments of kernel parameters. A line that begins with `-` excludes one.
 pub(super) fn check_sysctl(text: &str) -> Vec<Problem> {
-    each(text, "systemd-sysctl", |line| {
+    each(text, "systemd-sysctl", &['#', ';'], |line| {
         let is_valid = line.contains('=') || line.starts_with('-');
         (!is_valid).then(|| format!("expected KEY = VALUE, found {line:?}"))
     })
@@ -16,18 +16,20 @@ pub(super) fn check_sysctl(text: &str) -> Vec<Problem> {
 
 /// Checks types, paths, modes, owners, ages and arguments.
 pub(super) fn check_tmpfiles(text: &str) -> Vec<Problem> {
-    each(text, "systemd-tmpfiles", |line| words(line, 6).and_then(|words| files::check(&words)).err())
+    each(text, "systemd-tmpfiles", &['#'], |line| words(line, 6).and_then(|words| files::check(&words)).err())
 }
 
 /// Checks types, names, ids and the number of fields.
 pub(super) fn check_sysusers(text: &str) -> Vec<Problem> {
-    each(text, "systemd-sysusers", |line| words(line, usize::MAX).and_then(|words| accounts::check(&words)).err())
+    each(text, "systemd-sysusers", &['#'], |line| {
+        words(line, usize::MAX).and_then(|words| accounts::check(&words)).err()
+    })
 }
 
 /// Applies a rule to each line that is neither empty nor a comment.
-fn each(text: &str, program: &str, rule: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
+fn each(text: &str, program: &str, comments: &[char], rule: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let lines = text.lines().map(str::trim).enumerate();
-    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']));
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(comments));
     let faults = lines.filter_map(|(index, line)| Some((index + 1, rule(line)?)));
     faults.map(|(line, reason)| Problem::error(line, format!("is ignored by {program}: {reason}"))).collect()
 }

@@ -104,7 +104,7 @@ impl Reader {
                 self.state = State::Global;
                 match is_inside {
                     false => self.fault(number, "unexpected `}`"),
-                    true if after.is_empty() || after.starts_with('#') => {}
+                    true if after.is_empty() => {}
                     true => self.fault(number, &format!("expected the end of the line after `}}`, found {after:?}")),
                 }
                 None
@@ -139,15 +139,20 @@ impl Reader {
             self.fault(number, &format!("unknown directive {word:?}{hint}"));
             return None;
         };
-        let value = after.trim();
-        let value = value.strip_prefix('=').map_or(value, str::trim_start);
+        let value = match (arguments, after.trim()) {
+            // Its arguments begin right after the word.
+            (Arguments::Creation, value) => value,
+            (_, value) => value.strip_prefix('=').map_or(value, str::trim_start),
+        };
         match arguments {
             // Others may follow on the same line.
+            Arguments::None if after.trim() == "=" => {}
             Arguments::None => return Some(after).filter(|after| !after.trim().is_empty()),
             Arguments::Script => self.state = State::Script(number, is_inside),
             Arguments::Global if is_inside => {
                 self.fault(number, &format!("{word} is not allowed for single log files"))
             }
+            Arguments::Global if value.is_empty() => self.fault(number, &format!("{word} has no argument")),
             Arguments::Global => {}
             arguments => {
                 if let Some(expected) = arguments.fault(value) {

@@ -206,6 +206,19 @@ fn sources_of_apt() {
             ("deb [arch=amd64]http://x/debian trixie main\n", "1"),
             ("deb x trixie main\ndeb /srv/x trixie main\n", "1 2"),
             ("deb http://x/debian \"trixie main\n", "1"),
+            ("deb [arch=\"amd64 i386\"] http://x/debian trixie main\n", ""),
+            ("deb [signed-by=\"/x.gpg /y.gpg\"] http://x/debian trixie main\n", ""),
+            ("deb [arch=amd64 ]http://x/debian trixie main\n", ""),
+            ("deb [signed-by=/a] http://x/debian trixie main\ndeb [signed-by=/b] http://x/debian sid main\n", ""),
+            ("deb [signed-by=/a] http://x/debian trixie main\ndeb http://x/debian trixie contrib\n", ""),
+            ("deb [signed-by=ABCDEFABCDEFABCDABCDEFABCDEFABCDABCDEFAB!] http://x/debian trixie main\n", ""),
+            ("deb [signed-by=x] http://x/debian trixie main\n", "1"),
+            ("deb [arch=\"amd64] http://x/debian trixie main\n", "1"),
+            ("deb [signed-by=/a] http://x/debian trixie main\ndeb [signed-by=/b] http://x/debian/ trixie main\n", "2"),
+            (
+                "deb [signed-by=/a] http://x/debian trixie main\ndeb-src [signed-by=/b] http://x/debian trixie main\n",
+                "2",
+            ),
         ],
     );
     let whole = "Types: deb deb-src\nURIs: http://x/debian\nSuites: trixie\nComponents: main\n";
@@ -226,6 +239,27 @@ fn sources_of_apt() {
             ("Types: rpm\nURIs: http://x\nSuites: ./\n", "1"),
             ("Types: deb\nURIs: /srv/x\nSuites: ./\n\n\nTypes: deb\n", "1 6"),
             ("garbage\n", "1"),
+            (
+                "Types: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDMEY865UxYJ\n -----END PGP PUBLIC KEY BLOCK-----\n",
+                "",
+            ),
+            ("Enabled: No\nTypes: deb\n", ""),
+            ("Types: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\n\n \n", ""),
+            (" x\nTypes: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\n", ""),
+            (
+                "Types: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\nSigned-By: /a\n\nTypes: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\n",
+                "",
+            ),
+            (
+                "Types: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\nSigned-By: /a\n\nTypes: deb\nURIs: http://x/debian\nSuites: sid\nComponents: main\nSigned-By: /b\n",
+                "",
+            ),
+            ("Types: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\nX y\n", "5"),
+            ("Types: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\nSigned-By: x y\n", "1"),
+            (
+                "Types: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: main\nSigned-By: /a\n\nTypes: deb\nURIs: http://x/debian\nSuites: trixie\nComponents: contrib\nSigned-By: /b\n",
+                "7",
+            ),
         ],
     );
 }
@@ -342,6 +376,26 @@ fn lines_of_systemd() {
         "d '/run/x",
     ];
     are_found("/etc/tmpfiles.d/x.conf", &ignored.map(|text| (text, "1")));
+    let taken = [
+        "d /run/x - - - +5",
+        "d /run/x - - - 1y2M",
+        "d /run/x - - - \"5 d\"",
+        "d /run/x - - - .5h",
+        "L? /run/x - - - - /y",
+        "d /run/x ~:0755",
+        "# x",
+    ];
+    are_found("/etc/tmpfiles.d/x.conf", &taken.map(|text| (text, "")));
+    let ignored = [
+        "; x",
+        "d /run/x - - - 99999999999999999999d",
+        "d /run/x - - - 1.5.5d",
+        "d /run/x +0755",
+        "d /run/x 0755 ::root",
+        "d? /run/x",
+        "b /dev/x - - - - 99999999:1",
+    ];
+    are_found("/etc/tmpfiles.d/x.conf", &ignored.map(|text| (text, "1")));
     let taken = "u x\nu! x -\nu x - \"D\"\nu x 10:20\nu x 10:grp\nu x /path\nu x - - /h /s\nu x -:users\ng x 10\ng x -\nm x y\nr - 10-20\nr - 10\nu X\nu _x-1 10:grp\n\
                  u x - \"%\"\nu %b-x\nu x - G /x /bin/sh\nr - 0-10\ng x /p\n";
     are_found("/etc/sysusers.d/x.conf", &[(taken, "")]);
@@ -389,6 +443,7 @@ fn lines_of_systemd() {
         "r - 20-10",
         "r -",
         "u \"x",
+        "; x",
         "u x 4294967295",
         "u x 65535",
     ];

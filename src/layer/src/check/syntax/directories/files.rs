@@ -14,12 +14,24 @@ const MODIFIERS: &str = "+!-=~^$?";
 
 const SPECIFIERS: &str = "abghlmoqtuvwABCGHLMSTUVW";
 
+/// Largest numbers of a device.
+const MAX_MAJOR: u32 = 0xfff;
+const MAX_MINOR: u32 = 0xf_ffff;
+
 /// Times of a file by which its age is counted.
 const AGE_BY: &str = "abcmABCM";
 
-const UNITS: [&str; 30] = [
-    "us", "usec", "\u{b5}s", "ms", "msec", "", "s", "sec", "second", "seconds", "m", "min", "minute", "minutes", "h",
-    "hr", "hour", "hours", "d", "day", "days", "w", "week", "weeks", "M", "month", "months", "y", "year", "years",
+/// Units of time, with their microseconds.
+const UNITS: [(&[&str], u64); 9] = [
+    (&["us", "usec", "\u{b5}s", "\u{3bc}s"], 1),
+    (&["ms", "msec"], 1_000),
+    (&["", "s", "sec", "second", "seconds"], 1_000_000),
+    (&["m", "min", "minute", "minutes"], 60_000_000),
+    (&["h", "hr", "hour", "hours"], 3_600_000_000),
+    (&["d", "day", "days"], 86_400_000_000),
+    (&["w", "week", "weeks"], 604_800_000_000),
+    (&["M", "month", "months"], 2_629_800_000_000),
+    (&["y", "year", "years"], 31_557_600_000_000),
 ];
 
 /// Checks the fields of a line.
@@ -33,6 +45,9 @@ pub(super) fn check(words: &[String]) -> Result<(), String> {
     {
         return Err(format!("unknown or repeated modifier {other:?} in {word:?}"));
     }
+    if modifiers.contains('?') && kind != "L" {
+        return Err(format!("the modifier ? is only allowed with type L, found {word:?}"));
+    }
     let path = words.get(1).ok_or("expected a path after the type, found the end of the line")?;
     unknown_specifier(path, SPECIFIERS)?;
     if !path.starts_with(['/', '%']) {
@@ -40,10 +55,13 @@ pub(super) fn check(words: &[String]) -> Result<(), String> {
     }
     if let Some(mode) = field(words, 2) {
         let octal = u32::from_str_radix(mode.trim_start_matches(['~', ':']), 8);
-        octal.ok().filter(|octal| *octal <= 0o7777).ok_or_else(|| format!("invalid mode {mode:?}"))?;
+        octal
+            .ok()
+            .filter(|octal| *octal <= 0o7777 && !mode.contains('+'))
+            .ok_or_else(|| format!("invalid mode {mode:?}"))?;
     }
     for (at, what) in [(3, "user"), (4, "group")] {
-        if let Some(name) = field(words, at).filter(|name| !is_account(name.trim_start_matches(':'))) {
+        if let Some(name) = field(words, at).filter(|name| !is_account(name.strip_prefix(':').unwrap_or(name))) {
             return Err(format!("{name:?} is not the name or id of a {what}"));
         }
     }
@@ -63,9 +81,11 @@ fn argument(kind: &str, argument: &str) -> Result<(), String> {
         unknown_specifier(argument, SPECIFIERS)?;
     }
     let is_device = || {
-        argument
-            .split_once(':')
-            .is_some_and(|(major, minor)| [major, minor].iter().all(|number| number.parse::<u32>().is_ok()))
+        argument.split_once(':').is_some_and(|(major, minor)| {
+            [(major, MAX_MAJOR), (minor, MAX_MINOR)]
+                .iter()
+                .all(|(number, max)| number.parse::<u32>().is_ok_and(|number| number <= *max))
+        })
     };
     match kind {
         "c" | "b" if !is_device() => Err(format!("expected the numbers of a device, MAJOR:MINOR, found {argument:?}")),
@@ -100,10 +120,16 @@ pub(in super::super) fn is_time(text: &str) -> bool {
     }
     let is_empty = rest.is_empty();
     while !rest.is_empty() {
+        rest = rest.strip_prefix('+').unwrap_or(rest);
         let (number, after) = rest.split_at(rest.find(|next| !is_digit(next)).unwrap_or(rest.len()));
         let after = after.trim_start();
         let (unit, after) = after.split_at(after.find(|next: char| !next.is_alphabetic()).unwrap_or(after.len()));
-        if number.is_empty() || !UNITS.contains(&unit) {
+        let size = UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, size)| *size);
+        let whole = number.split('.').next().unwrap_or_default();
+        let count = if whole.is_empty() { Ok(0) } else { whole.parse::<u64>() };
+        let fits = size.zip(count.ok()).is_some_and(|(size, count)| size.checked_mul(count).is_some());
+        let is_number = number.contains(|next: char| next.is_ascii_digit()) && number.matches('.').count() < 2;
+        if !is_number || !fits {
             return false;
         }
         rest = after.trim_start();

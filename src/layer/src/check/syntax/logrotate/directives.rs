@@ -13,6 +13,8 @@ pub(super) enum Arguments {
     Global,
     /// Anything.
     Text,
+    /// One word.
+    Word,
     /// Anything, perhaps nothing.
     Optional,
     /// A number that is not negative.
@@ -29,8 +31,11 @@ pub(super) enum Arguments {
     Accounts,
 }
 
+/// The bit of 32 that makes a number negative; logrotate passes over those above.
+const SIGN: u64 = 1 << 31;
+
 /// Those of logrotate 3.22 in Debian 13.
-const ROWS: [(Arguments, &[&str]); 11] = [
+const ROWS: [(Arguments, &[&str]); 12] = [
     (
         Arguments::None,
         &[
@@ -73,11 +78,9 @@ const ROWS: [(Arguments, &[&str]); 11] = [
     ),
     (Arguments::Script, &["prerotate", "postrotate", "firstaction", "lastaction", "preremove"]),
     (Arguments::Global, &["tabooext", "taboopat"]),
-    (
-        Arguments::Text,
-        &["compresscmd", "compressext", "compressoptions", "extension", "include", "mail", "olddir", "uncompresscmd"],
-    ),
-    (Arguments::Optional, &["addextension", "dateformat", "errors"]),
+    (Arguments::Text, &["addextension", "compressext", "compressoptions", "dateformat", "extension", "include"]),
+    (Arguments::Word, &["compresscmd", "mail", "olddir", "uncompresscmd"]),
+    (Arguments::Optional, &["errors"]),
     (Arguments::Number, &["maxage", "minage", "shredcycles", "start"]),
     (Arguments::Count, &["rotate"]),
     (Arguments::Size, &["maxsize", "minsize", "size"]),
@@ -102,13 +105,11 @@ impl Arguments {
         let words: Vec<&str> = value.split_whitespace().collect();
         let (is_valid, expected) = match self {
             Self::None | Self::Script | Self::Global | Self::Optional => (true, ""),
+            Self::Word => (words.len() == 1, "one argument"),
             Self::Text => (!value.is_empty(), "an argument"),
-            Self::Number => (is_number(value), "a number"),
-            Self::Count => (value == "-1" || is_number(value), "a number or -1"),
-            Self::Size => {
-                let digits = value.strip_suffix(['k', 'K', 'M', 'G']).unwrap_or(value);
-                (is_number(digits), "a size such as 100k, 100M or 1G")
-            }
+            Self::Number => (number(value).is_some(), "a number"),
+            Self::Count => (value == "-1" || number(value).is_some_and(|count| count & SIGN == 0), "a number or -1"),
+            Self::Size => (is_size(value), "a size such as 100k, 100M or 1G"),
             Self::Weekday => {
                 let is_day = value.parse::<u8>().is_ok_and(|day| day <= 7);
                 (value.is_empty() || is_day, "a day from 0 to 7, where 0 and 7 are Sunday")
@@ -118,6 +119,26 @@ impl Arguments {
         };
         (!is_valid).then_some(expected)
     }
+}
+
+/// A size that fits 63 bits. A unit alone is a size of 0.
+fn is_size(value: &str) -> bool {
+    let units = [('k', 10), ('K', 10), ('M', 20), ('G', 30)];
+    let unit = units.iter().find_map(|(unit, bits)| Some((value.strip_suffix(*unit)?, *bits)));
+    let (digits, bits) = unit.unwrap_or((value, 0));
+    let size = if unit.is_some() && digits.is_empty() { Some(0) } else { number(digits) };
+    size.is_some_and(|size| size.checked_mul(1u64 << bits).is_some_and(|size| i64::try_from(size).is_ok()))
+}
+
+/// A number without a minus sign, perhaps with the prefix of its base.
+fn number(text: &str) -> Option<u64> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let (digits, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    u64::from_str_radix(digits, base).ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 fn is_number(text: &str) -> bool {

@@ -95,7 +95,7 @@ pub(super) fn unknown(kind: Kind, list: &str) -> Option<&str> {
 }
 
 fn is_known(kind: Kind, name: &str) -> bool {
-    let matches = |known: &&str| is_match(name.as_bytes(), known.as_bytes());
+    let matches = |known: &&'static str| is_match(name.as_bytes(), known.as_bytes());
     match kind {
         Kind::Cipher => CIPHERS.contains(&name),
         Kind::Mac => {
@@ -104,8 +104,8 @@ fn is_known(kind: Kind, name: &str) -> bool {
                 || name.strip_suffix(DOMAIN).and_then(|name| name.strip_suffix("-etm")).is_some_and(is_base)
         }
         Kind::Exchange => EXCHANGES.contains(&name),
-        Kind::Key => SIGNATURES.iter().chain(&CERTIFICATES).any(|known| matches(known)),
-        Kind::Signature => SIGNATURES.iter().any(|known| matches(known)),
+        Kind::Key => SIGNATURES.iter().chain(&CERTIFICATES).any(matches),
+        Kind::Signature => SIGNATURES.iter().any(matches),
     }
 }
 

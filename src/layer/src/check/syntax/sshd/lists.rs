@@ -163,16 +163,10 @@ fn is_port(port: &str) -> bool {
 
 fn is_host_port(word: &str, is_listen: bool) -> bool {
     let is_port = |port: &str| port == "*" || is_port(port);
-    let (host, port) = match word.strip_prefix('[') {
-        Some(inside) => match inside.split_once(']') {
-            Some((host, rest)) => (host, rest.strip_prefix(':')),
-            None => return false,
-        },
-        None => match word.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None if is_listen => ("*", Some(word)),
-            None => (word, None),
-        },
+    let port = match (word.strip_prefix('['), word.split_once(':')) {
+        (Some(inside), _) => inside.split_once("]:").map(|(_, port)| port),
+        (None, Some((_, port))) => Some(port),
+        (None, None) => is_listen.then_some(word),
     };
     port.is_some_and(is_port)
 }

@@ -146,9 +146,7 @@ fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
             path == "~" || is_path(path)
         }
         "paths" => each(&|word| word.trim_start_matches(['-', '+']).starts_with('/')),
-        "names" => {
-            each(&|word| !word.starts_with('/') && word.split(['/', ':']).all(|part| ![".", ".."].contains(&part)))
-        }
+        "names" => each(&|word| word.split(':').all(is_relative)),
         "mode" => u32::from_str_radix(value, 8).is_ok_and(|mode| mode <= 0o7777),
         "address" => is_address(value),
         "signal" => is_signal(value),
@@ -242,6 +240,10 @@ fn expected(name: &str, arguments: &[&str]) -> String {
 
 fn is_path(value: &str) -> bool {
     value.starts_with('/') && value.split('/').all(|name| name != "..")
+}
+
+fn is_relative(path: &str) -> bool {
+    !path.starts_with('/') && path != "." && path.split('/').all(|name| name != "..")
 }
 
 /// A decimal number, or one with a prefix of its base.
