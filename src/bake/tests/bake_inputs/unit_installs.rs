@@ -127,7 +127,7 @@ fn a_service_that_systemd_would_not_start_is_a_warning() {
         ("ExecStart=/run/made/%i", None),
         ("ExecStart=@!/opt/none none", missing("runs /opt/none")),
         ("ExecStart=nothere", missing("runs nothere")),
-        ("ExecStrat=/usr/bin/app", Some("has no ExecStart=, so systemd does not start it".to_owned())),
+        ("Nice=1", Some("has no ExecStart=, so systemd does not start it".to_owned())),
         ("ExecStop=/usr/bin/app", None),
         ("Type=oneshot\\n[Unit]\\nSuccessAction=reboot", None),
         ("ExecStart=/usr/bin/app\\nUser=stranger", Some("runs as the unknown user stranger".to_owned())),

@@ -69,7 +69,7 @@ const TABLE: [Row; 14] = [
     (&["/etc/crontab", "/etc/cron.d/*"], is_never, cron::check),
     (&["sysctl.d/*.conf"], is_hidden, |file| directories::check_sysctl(file.text)),
     (&["tmpfiles.d/*.conf"], is_hidden, |file| directories::check_tmpfiles(file.text)),
-    (&["sysusers.d/*.conf"], is_hidden, |file| directories::check_sysusers(file.text)),
+    (&["sysusers.d/*.conf"], is_hidden, directories::check_sysusers),
     (&["udev/rules.d/*.rules"], is_hidden, |file| udev::check(file.text)),
     (&["systemd/system/**", "systemd/user/**"], is_never, units::check),
     (&["systemd/network/*.network", "systemd/network/*.netdev"], is_hidden, access::check_network),

@@ -3,7 +3,7 @@
 mod accounts;
 mod files;
 
-use super::Problem;
+use super::{File, Problem};
 pub(super) use files::is_time;
 
 /// Checks assignments of kernel parameters. A line that begins with `-` excludes one.
@@ -19,11 +19,15 @@ pub(super) fn check_tmpfiles(text: &str) -> Vec<Problem> {
     each(text, "systemd-tmpfiles", &['#'], |line| words(line, 6).and_then(|words| files::check(&words)).err())
 }
 
-/// Checks types, names, ids and the number of fields.
-pub(super) fn check_sysusers(text: &str) -> Vec<Problem> {
-    each(text, "systemd-sysusers", &['#'], |line| {
-        words(line, usize::MAX).and_then(|words| accounts::check(&words)).err()
-    })
+/// Checks types, names, ids and the number of fields. Descriptions are UTF-8.
+pub(super) fn check_sysusers(file: &File) -> Vec<Problem> {
+    let rule = |line: &str| words(line, usize::MAX).and_then(|words| accounts::check(&words)).err();
+    let mut found = each(file.text, "systemd-sysusers", &['#'], rule);
+    let lines = (1..).zip(file.bytes.split(|byte| *byte == b'\n'));
+    let wrong = lines.filter(|(_, line)| str::from_utf8(line).is_err() && !line.trim_ascii_start().starts_with(b"#"));
+    let message = "is ignored by systemd-sysusers: expected UTF-8, found another byte";
+    found.extend(wrong.map(|(number, _)| Problem::error(number, message.to_owned())));
+    found
 }
 
 /// Applies a rule to each line that is neither empty nor a comment.

@@ -448,6 +448,9 @@ fn lines_of_systemd() {
         "u x 65535",
     ];
     are_found("/etc/sysusers.d/x.conf", &ignored.map(|text| (text, "1")));
+    assert_eq!(found_in("/etc/sysusers.d/x.conf", b"# \xff\nu x - \"\xff\"\n"), "2");
+    assert_eq!(found_in("/etc/tmpfiles.d/x.conf", b"# \xff\nd /run/x\xff\n"), "");
+    assert_eq!(found_in("/etc/ssh/sshd_config.d/x.conf", b"# \xff\nBanner /x\xff\n"), "");
 }
 
 /// `udevadm verify` of systemd 257.
