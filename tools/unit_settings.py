@@ -10,8 +10,6 @@ import re
 import sys
 from pathlib import Path
 
-import jinja2
-
 # Kinds of the parsers that do not read one word of a table. `?` allows an empty value.
 KINDS = {
     "bool": "words bool",
@@ -128,12 +126,18 @@ def parsers(source: Path) -> dict[str, str]:
     return dict(re.findall(r"DEFINE_CONFIG_PARSE_ENUM\w*\(config_parse_(\w+),\s*(\w+),", text))
 
 
+def expanded(template: str) -> str:
+    """The template with its macros and all features, without their alternatives."""
+    template = re.sub(r"\{%-? else -?%\}.*?(?=\{%-? endif)", "", template, flags=re.S)
+    macros = dict(re.findall(r"\{%-? macro (\w+)\(type\) -?%\}(.*?)\{%-? endmacro -?%\}", template, re.S))
+    rest = re.sub(r"\{%-? macro .*?endmacro -?%\}", "", template, flags=re.S)
+    return re.sub(r"\{\{-? *(\w+)\('(\w+)'\) *-?\}\}", lambda call: macros[call[1]].replace("{{type}}", call[2]), rest)
+
+
 def main() -> None:
     source = Path(sys.argv[1])
     words, parser_tables = tables(source), parsers(source)
-    template = (source / "src/core/load-fragment-gperf.gperf.in").read_text()
-    features = {name: True for name in re.findall(r"\b(?:HAVE|ENABLE)_\w+", template)}
-    text = jinja2.Template(template).render(features)
+    text = expanded((source / "src/core/load-fragment-gperf.gperf.in").read_text())
     print("# Settings of units in systemd 257, printed by tools/unit_settings.py.")
     last = ""
     for section, key, parser in re.findall(r"^(\w+)\.(\w+),\s*(?:config_parse_)?(\w+),", text, re.M):

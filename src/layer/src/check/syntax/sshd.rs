@@ -33,12 +33,9 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         let arguments = arguments(rest);
         let reason = fault(written, &keyword, arguments.as_deref(), is_matching);
         found.extend(reason.map(|reason| Problem::error(index + 1, format!("keeps sshd from starting: {reason}"))));
-        commands.extend(
-            COMMANDS
-                .iter()
-                .filter(|pair| pair.contains(&keyword.as_str()))
-                .map(|_| (index + 1, keyword.clone(), rest != "none")),
-        );
+        if COMMANDS.as_flattened().contains(&keyword.as_str()) {
+            commands.push((index + 1, keyword.clone(), !rest.eq_ignore_ascii_case("none")));
+        }
         if keyword == "match" {
             is_matching = !arguments.is_some_and(|words| words.len() == 1 && words[0].eq_ignore_ascii_case("all"));
         }

@@ -1,5 +1,6 @@
-//! Units of systemd (systemd.unit(5)): what `systemd-analyze verify` says about sections, times of timers and mount points.
+//! Units of systemd (systemd.unit(5)): what `systemd-analyze verify` says about sections, settings, times of timers and mount points.
 
+mod addresses;
 mod service;
 mod settings;
 mod values;

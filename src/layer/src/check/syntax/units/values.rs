@@ -1,8 +1,7 @@
 //! Values of settings of units, by the kinds that `settings.txt` has. Values with a specifier are only known on the machine.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use super::super::directories::is_time;
+use super::addresses::{is_address, is_network};
 use super::service;
 use crate::unit_install::unit_form;
 
@@ -104,9 +103,6 @@ const CALLS: [&str; 30] = [
     "@known",
 ];
 
-/// Names of networks in addition to addresses.
-const NETWORKS: [&str; 4] = ["any", "localhost", "link-local", "multicast"];
-
 const SIGNALS: [&str; 32] = [
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
     "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO",
@@ -153,7 +149,7 @@ fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
         "account" => is_account(value),
         "accounts" => each(&is_account),
         "tasks" => value == "infinity" || is_percentage(value) || integer(value).is_some_and(|count| count > 0),
-        "networks" => each(&|word| NETWORKS.contains(&word) || is_network(word)),
+        "networks" => each(&|word| is_network(word)),
         "capabilities" => value.trim_start_matches('~').split_whitespace().all(is_capability),
         "syscalls" => value.trim_start_matches('~').split_whitespace().all(|word| {
             let name = word.split(':').next().unwrap_or_default();
@@ -247,7 +243,7 @@ fn is_relative(path: &str) -> bool {
 }
 
 /// A decimal number, or one with a prefix of its base.
-fn integer(value: &str) -> Option<i64> {
+pub(super) fn integer(value: &str) -> Option<i64> {
     let (sign, digits) = match value.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, value.strip_prefix('+').unwrap_or(value)),
@@ -322,40 +318,10 @@ fn is_capability(word: &str) -> bool {
     is_name || word.parse::<u8>().is_ok_and(|number| number < 64)
 }
 
-/// An address, perhaps with the length of its prefix.
-fn is_network(word: &str) -> bool {
-    let (address, length) = word.split_once('/').map_or((word, None), |(address, length)| (address, Some(length)));
-    let max = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
-    length.is_none_or(|length| length.parse::<u8>().is_ok_and(|length| length <= max))
-}
-
 fn is_variable(word: &str) -> bool {
     let name = word.split_once('=').map(|(name, _)| name);
     let is_char = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     name.is_some_and(|name| {
         !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(is_char)
     })
-}
-
-/// An address of a socket.
-fn is_address(value: &str) -> bool {
-    let is_port = |port: &str| integer(port).is_some_and(|port| (1..=65_535).contains(&port));
-    let of_v6 = || {
-        let (address, rest) = value.strip_prefix('[')?.split_once(']')?;
-        let port = rest.strip_prefix(':')?;
-        Some(address.parse::<Ipv6Addr>().is_ok() && is_port(port))
-    };
-    let of_v4 = || {
-        let (address, port) = value.rsplit_once(':')?;
-        Some(address.parse::<Ipv4Addr>().is_ok() && is_port(port))
-    };
-    value.starts_with(['/', '@'])
-        || value.starts_with("vsock")
-        || is_port(value)
-        || of_v6().unwrap_or_default()
-        || of_v4().unwrap_or_default()
 }
