@@ -19,7 +19,9 @@ mod expand;
 pub mod extension;
 mod extracted;
 mod fault;
+mod finished;
 mod first_boot;
+mod given;
 mod grants;
 mod host_keys;
 mod ldcache;
@@ -27,6 +29,7 @@ mod locales;
 mod logins;
 mod maintainer;
 mod missing;
+mod named_accounts;
 mod os_release;
 mod overrides;
 mod owners;
@@ -140,6 +143,7 @@ pub fn merge(
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let archives = cleaned::archives(&artifacts);
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
+    let mut given = given::Given::default();
     let (mut deferred, mut setuid, mut warnings) = (Vec::new(), BTreeSet::new(), Vec::new());
     for (index, layer) in layers.iter().enumerate() {
         let own = || Origin { layer: layer.schema.name.clone(), ..Origin::default() };
@@ -212,6 +216,7 @@ pub fn merge(
         }
         target.leave_layer(&layer.schema)?;
         target.check_generated(&GENERATED)?;
+        given.leave_layer(&target, &layer.schema, arch)?;
         target.check_changes(name, before.as_ref(), Step::Content, &bundles)?;
     }
     alternatives::check_choices(&target, &layers)?;
@@ -220,7 +225,8 @@ pub fn merge(
     first_boot::write(&mut target, &layers, manifest.content())?;
     unit_grants::check(&target, &layers, &bundles)?;
     boot_grants::check(&target, &layers, &bundles)?;
-    warnings.extend(missing::warnings(&target, &layers));
+    warnings.extend(missing::warnings(&target, &layers)?);
+    warnings.extend(finished::check(&target, &layers)?);
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch, &target.by_name)?;
     privileged::check(&target, &packages, &base_privileged, &setuid)?;
@@ -353,9 +359,11 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
     }
     locales::check(target, schema)?;
     units::apply(target, schema)?;
+    let wanted = if schema.remove.is_empty() { Vec::new() } else { units::removed::wanted(target) };
     for path in &schema.remove {
         target.remove(path)?;
     }
+    units::removed::unlink(target, &wanted)?;
     for path in &schema.empty {
         target.require_no_directory(path)?;
         target.empty(path)?;

@@ -30,18 +30,21 @@ pub fn check(kind: &str, layers: &[Layer]) -> Result<(), LayerError> {
     }
 }
 
-/// Two layers that say different things about one alternative, file or package.
+/// Two layers with different values for one entry of a key, or for one package.
 fn contradictions(layers: &[Layer]) -> Result<(), LayerError> {
-    let mut values: BTreeMap<(&'static str, &str), (&Layer, &str)> = BTreeMap::new();
+    let mut values: BTreeMap<(&'static str, String), (&Layer, String)> = BTreeMap::new();
     for layer in layers {
         let schema = &layer.schema;
         for (key, entry, value) in keys::exclusive(schema) {
-            match values.insert((key, entry), (layer, value)) {
-                Some((first, other)) if other != value => {
+            match values.get(&(key, entry.clone())) {
+                Some((first, other)) if *other != value => {
                     let (first, second) = (first.schema.name.clone(), schema.name.clone());
-                    return Err(LayerError::Contradiction { key, entry: entry.to_owned(), first, second });
+                    return Err(LayerError::Contradiction { key, entry, first, second });
                 }
-                _ => {}
+                Some(_) => {}
+                None => {
+                    values.insert((key, entry), (layer, value));
+                }
             }
         }
     }

@@ -12,7 +12,8 @@ use DevSync::{Manifest, NewImage, Nothing, Sent};
 
 use super::effects::{self, Collected};
 use super::findings::Findings;
-use super::settings::Setting;
+use super::settings::{Setting, argument_entries, ssh_key_entries};
+use super::sysctl::sysctl_entries;
 use super::{Layer, Schema, Units};
 use vmbake_manifest::package_request::Choice;
 
@@ -27,7 +28,7 @@ pub struct Key {
     effects: fn(&Layer, &mut Collected),
     check: fn(&mut Findings, &Layer),
     files: fn(&Schema) -> Vec<Setting>,
-    exclusive: fn(&Schema) -> Vec<(&str, &str)>,
+    exclusive: fn(&Schema) -> Vec<(String, String)>,
 }
 
 /// How `vmbake dev sync` handles a key.
@@ -86,7 +87,7 @@ impl Key {
     }
 
     /// Sets the function for entries whose values must be the same in all layers of a kind.
-    const fn exclusive(self, exclusive: fn(&Schema) -> Vec<(&str, &str)>) -> Self {
+    const fn exclusive(self, exclusive: fn(&Schema) -> Vec<(String, String)>) -> Self {
         Self { exclusive, ..self }
     }
 
@@ -155,14 +156,14 @@ keys! {
     empty: Key::with_effects(NewImage, effects::empty),
     truncate: Key::with_effects(NewImage, effects::truncate),
     keep: Key::refused(Nothing, IN_IMAGE),
-    sysctl: Key::harmless(Sent),
+    sysctl: Key::harmless(Sent).exclusive(sysctl_entries),
     modules_load: Key::harmless(Sent),
     hostname: Key::refused(Sent, IN_IMAGE),
     timezone: Key::refused(Sent, IN_IMAGE),
-    kernel_arguments: Key::refused(Sent, IN_IMAGE),
+    kernel_arguments: Key::refused(Sent, IN_IMAGE).exclusive(argument_entries),
     locale: Key::refused(Sent, IN_IMAGE),
     keyboard: Key::refused(Sent, IN_IMAGE),
-    ssh_authorized_keys: Key::refused(Sent, IN_IMAGE),
+    ssh_authorized_keys: Key::refused(Sent, IN_IMAGE).exclusive(ssh_key_entries),
     motd: Key::refused(Sent, IN_IMAGE),
     os_release: Key::refused(NewImage, IN_IMAGE),
     swap: Key::refused(NewImage, IN_IMAGE)
@@ -173,8 +174,8 @@ keys! {
     first_boot: Key::with_effects(Sent, effects::first_boot),
 }
 
-fn entries(map: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
-    map.iter().map(|(entry, value)| (entry.as_str(), value.as_str())).collect()
+fn entries(map: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    map.iter().map(|(entry, value)| (entry.clone(), value.clone())).collect()
 }
 
 /// Effects of a layer, in no order.
@@ -193,7 +194,7 @@ pub(super) fn files(schema: &Schema) -> impl Iterator<Item = Setting> {
 }
 
 /// Entries whose values must be the same in all layers of a kind: key, entry, value.
-pub(super) fn exclusive(schema: &Schema) -> impl Iterator<Item = (&'static str, &str, &str)> {
+pub(super) fn exclusive(schema: &Schema) -> impl Iterator<Item = (&'static str, String, String)> {
     KEYS.iter().flat_map(|key| (key.exclusive)(schema).into_iter().map(|(entry, value)| (key.name, entry, value)))
 }
 

@@ -6,6 +6,7 @@
 mod requirement;
 mod schema;
 mod settings;
+mod sysctl;
 mod skeleton;
 mod text;
 mod capability;
@@ -44,11 +45,12 @@ pub use schema::{
 pub use set::Layers;
 pub use settings::Keyboard;
 pub use skeleton::init;
+pub use sysctl::{SysctlLine, sysctl_entries, sysctl_lines, sysctl_name};
 pub use text::{Scalar, Text, Words};
 
 pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
-pub use check::{cron_users, is_run_by_parts};
+pub use check::{AptSource, NamedAccount, UnitRefusal, apt_sources, is_run_by_parts, named_accounts, unit_refusal};
 pub use keys::swap::PAGE;
 pub use keys::{DevSync, KEYS, Key};
 pub use position::child;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::check::pointer;
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{BootConfig, BootEffect, Layer, Ownership, Requirement, Schema, cron_users, validate};
+use super::{BootConfig, BootEffect, Layer, Ownership, Requirement, Schema, named_accounts, validate};
 
 /// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
 /// than this program.
@@ -18,7 +18,7 @@ pub fn check(schema: &Schema, all: &BTreeMap<String, &Layer>, accounts: bool) ->
     }
     if accounts {
         unknown_accounts(&mut found, schema, all);
-        unknown_cron_users(&mut found, schema, all);
+        unknown_named_accounts(&mut found, schema, all);
     }
     found.0
 }
@@ -80,8 +80,8 @@ fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Layer>) -> Vec<&'a
     closure
 }
 
-/// Warns of users of cron jobs that only packages can create: cron skips the file of a user that does not exist.
-fn unknown_cron_users(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
+/// Warns of accounts in files that only packages can create: programs ignore what names an account that does not exist.
+fn unknown_named_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
     let Some(layer) = all.get(&schema.name) else { return };
     let closure = closure(schema, all);
     let files = closure.iter().filter_map(|schema| all.get(&schema.name)).flat_map(|layer| &layer.files);
@@ -94,13 +94,15 @@ fn unknown_cron_users(found: &mut Findings, schema: &Schema, all: &BTreeMap<Stri
         })
         .collect();
     for (path, file) in layer.files.iter().filter(|(path, _)| !schema.expand.contains(path)) {
-        for (line, user) in cron_users(path, &String::from_utf8_lossy(&file.content)) {
-            let is_known = validate::is_base_user(&user)
-                || created.contains(&user)
-                || closure.iter().any(|schema| schema.users.contains_key(&user));
-            if !is_known {
-                let message =
-                    format!("{path:?}: line {line}: cron skips the file if no package creates the user {user:?}");
+        for named in named_accounts(path, &String::from_utf8_lossy(&file.content)) {
+            let (line, what, name) = (named.line, named.what, &named.name);
+            let is_base = if what == "user" { validate::is_base_user } else { validate::is_base_group };
+            let is_made = |schema: &&Schema| {
+                schema.users.contains_key(name) || what == "group" && schema.groups.contains_key(name)
+            };
+            if !is_base(name) && !created.contains(name) && !closure.iter().any(is_made) {
+                let effect = named.effect.alone;
+                let message = format!("{path:?}: line {line}: {effect} if no package creates the {what} {name:?}");
                 found.0.push(Found { pointer: pointer(layer, path), key: true, warning: true, message });
             }
         }

@@ -168,7 +168,7 @@ pub struct Schema {
     /// Files to empty, or to create empty.
     #[serde(default)]
     pub empty: Vec<String>,
-    /// Kernel parameters to set on every boot (sysctl(8)), by name.
+    /// Kernel parameters to set on every boot (sysctl(8)), by name. All layers of an image must have the same value for one parameter.
     #[serde(default)]
     pub sysctl: BTreeMap<String, Scalar>,
     /// Kernel modules to load on every boot.
@@ -180,7 +180,7 @@ pub struct Schema {
     /// Time zone, such as `Europe/Berlin`.
     #[serde(default)]
     pub timezone: Option<String>,
-    /// Kernel arguments to append to every entry of the boot menu.
+    /// Kernel arguments to append to every entry of the boot menu. All layers of an image must have the same values for one argument.
     #[serde(default)]
     pub kernel_arguments: Vec<String>,
     /// Default locale, such as `C.UTF-8`, or a list of locales, of which the first is the default. The image must contain all of them.
@@ -189,7 +189,7 @@ pub struct Schema {
     /// Keyboard layout of the console.
     #[serde(default)]
     pub keyboard: Option<Keyboard>,
-    /// Public SSH keys for the default user, which cloud-init creates on the first boot.
+    /// Public SSH keys for the default user, which cloud-init creates on the first boot. Two layers must not have different lists.
     #[serde(default)]
     pub ssh_authorized_keys: Vec<String>,
     /// Text to show after a login.

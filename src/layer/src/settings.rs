@@ -12,7 +12,7 @@ use serde_json::json;
 use super::findings::Findings;
 use super::position::child;
 use super::text::{Scalar, Words};
-use super::{Schema, keys, validate};
+use super::{Schema, keys, sysctl, validate};
 
 /// Directory of units that a layer adds.
 pub(super) const UNITS: &str = "/etc/systemd/system";
@@ -108,6 +108,29 @@ pub(super) fn files(schema: &Schema) -> Vec<Setting> {
     settings
 }
 
+/// Arguments that add to earlier ones of the same name, in any order.
+const REPEATED: [&str; 6] =
+    ["earlycon", "memmap", "modprobe.blacklist", "systemd.mask", "systemd.setenv", "systemd.wants"];
+
+/// Kernel arguments by name, with the values of each. The kernel takes `-` and `_` in names as equal.
+pub(super) fn argument_entries(schema: &Schema) -> Vec<(String, String)> {
+    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for argument in &schema.kernel_arguments {
+        let (name, value) = argument.split_once('=').unwrap_or((argument.as_str(), ""));
+        if !REPEATED.contains(&name) {
+            found.entry(name.replace('-', "_")).or_default().push(value);
+        }
+    }
+    found.into_iter().map(|(name, values)| (name, values.join(" "))).collect()
+}
+
+/// The keys of the default user, as one value: cloud-init takes the list of one file, and ignores those of all others.
+pub(super) fn ssh_key_entries(schema: &Schema) -> Vec<(String, String)> {
+    let keys = &schema.ssh_authorized_keys;
+    let entry = (!keys.is_empty()).then(|| ("ssh_authorized_keys".to_owned(), keys.join("\n")));
+    entry.into_iter().collect()
+}
+
 /// The symbolic link that the keys of a layer create: path and target.
 pub(super) fn symlinks(schema: &Schema) -> Option<(String, String)> {
     let zone = schema.timezone.as_ref()?;
@@ -124,6 +147,7 @@ pub fn check(found: &mut Findings, schema: &Schema) {
     found.keys("/sysctl", schema.sysctl.keys(), |key| {
         unless(made_of(key, b"-_./*") && !key.starts_with('-'), key, "variable of sysctl")
     });
+    sysctl::check(found, schema);
     for (key, value) in &schema.sysctl {
         found.value(child("/sysctl", key), validate::line(&value.to_string()));
     }

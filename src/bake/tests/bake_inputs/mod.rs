@@ -17,6 +17,7 @@ mod settings;
 mod logins;
 mod choices;
 mod effective;
+mod finished;
 mod present;
 mod upgrades;
 mod hygiene;

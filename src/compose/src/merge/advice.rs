@@ -39,6 +39,16 @@ fn of_merge(error: &MergeError) -> Option<String> {
         MergeError::SystemDirectory { layer, directory, .. } => {
             Some(format!("in `remove` of layer {layer}, list the unwanted paths below {directory} instead"))
         }
+        MergeError::Unit { layer, unit, fault: UnitFault::Removed { .. } } => {
+            Some(format!("to disable it first, add to layer {layer}: \"units\": {{\"disable\": [\"{unit}\"]}}"))
+        }
+        MergeError::Unit { fault: UnitFault::Refused { .. }, .. } => Some(
+            "a drop-in adds to the lists of its unit: to replace a command, put a line with an empty value, such as `ExecStart=`, before the new one"
+                .to_owned(),
+        ),
+        MergeError::TakenAway { key, second, .. } => Some(format!(
+            "add the entry of `{key}` to layer {second} as well, or let one of the two layers leave the file as it is"
+        )),
         MergeError::Cleaned { path, layer, verb: "removes" } => Some(match path.contains("/.ssh/authorized_keys") {
             true => format!(
                 "to let keys log in as the default user, list them in `ssh_authorized_keys` of layer {layer}; to keep this file, add \"keep\": [\"{path}\"]"

@@ -189,6 +189,10 @@ pub enum MergeError {
     Privilege { path: String, artifact: String, layer: String, privilege: String },
     #[error("{path}: layer {layer} lists it in `setuid`, but it has neither a setuid or setgid bit nor capabilities")]
     NoPrivilege { layer: String, path: String },
+    #[error(
+        "{path}: layer {first} gives it {wanted} with `{key}`, but layer {second} changes it: expected {wanted}, found {found}"
+    )]
+    TakenAway { path: String, key: &'static str, first: String, wanted: String, second: String, found: String },
     #[error("{}", escape::each_line(.faults))]
     FirstBoot { faults: Vec<PlanFault> },
     #[error("layer {layer}: the image has no {what} {value}: {path} does not exist")]

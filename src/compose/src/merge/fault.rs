@@ -4,7 +4,7 @@ use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;
 
 use crate::stage::ControlFault;
-pub use vmbake_layer::InstallFault;
+pub use vmbake_layer::{InstallFault, Location};
 
 /// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
@@ -188,6 +188,10 @@ pub enum UnitFault {
     Linked { path: String, to: String },
     #[error("is not in the image")]
     Missing,
+    #[error("is removed, but layer {layer} has {path}, which needs it")]
+    Removed { layer: String, path: String },
+    #[error("{}is refused by systemd together with its drop-ins: {message}", place.as_ref().map(|place| format!("({place}) ")).unwrap_or_default())]
+    Refused { place: Option<Location>, message: String },
 }
 
 impl Hint for UnitFault {}

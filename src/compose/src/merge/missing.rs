@@ -3,18 +3,26 @@
 
 use vmbake_disk::tree::{Arrival, Kind};
 
+use super::named_accounts::has_account;
 use super::place::Target;
-use super::{SUDO, host_keys, units};
+use super::units::loaded::Names;
+use super::{MergeError, SUDO, host_keys, units};
 use vmbake_common::paths::is_at_or_below;
-use vmbake_layer::cron_users;
+use vmbake_layer::named_accounts;
 pub use vmbake_layer::{Layer, hidden_by};
 
 /// Shells of accounts that do not log in.
 const NO_SHELLS: [&str; 2] = ["nologin", "false"];
 
-/// Warnings about layers that are all applied.
-pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
+/// Warnings about layers that are all applied. Fails if systemd refuses a unit.
+pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Result<Vec<String>, MergeError> {
+    let names = Names::find(target);
     let mut warnings = Vec::new();
+    for (layer, unit) in names.check(target)? {
+        let is_enabled = layers.iter().any(|layer| layer.schema.units.enable.contains(&unit));
+        let fault = units::verify::fault(target, layers, &names, &unit).filter(|_| !is_enabled);
+        warnings.extend(fault.map(|fault| format!("layer {layer}: {fault}")));
+    }
     for layer in layers {
         let mut warn = |what: String| warnings.push(format!("layer {}: {what}", layer.schema.name));
         for (path, to) in &layer.schema.symlinks {
@@ -30,16 +38,18 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
                 warn(format!("user {name} cannot log in: the shell {shell} is not in the image"));
             }
         }
-        units::missing(target, layers, &layer.schema.units.enable).into_iter().for_each(&mut warn);
+        units::missing(target, layers, &names, &layer.schema.units.enable).into_iter().for_each(&mut warn);
         for (path, what) in unread(target) {
             if layer.files.contains_key(path) {
                 warn(format!("{path} {what}"));
             }
         }
         for (path, file) in &layer.files {
-            for (line, user) in cron_users(path, &String::from_utf8_lossy(&file.content)) {
-                if !units::verify::has_user(target, &user) {
-                    warn(format!("cron skips {path}: line {line}: the image does not have the user {user}"));
+            for named in named_accounts(path, &String::from_utf8_lossy(&file.content)) {
+                let (line, what, name) = (named.line, named.what, &named.name);
+                if !has_account(target, layers, what, name) {
+                    let effect = named.effect.before_path;
+                    warn(format!("{effect} {path}: line {line}: the image does not have the {what} {name}"));
                 }
             }
         }
@@ -48,7 +58,7 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Vec<String> {
             warn(format!("{path} has no effect: {SUDO} is not in the image; add \"sudo\" to `packages`"));
         }
     }
-    warnings
+    Ok(warnings)
 }
 
 /// Files that have no effect in the finished image, and why.

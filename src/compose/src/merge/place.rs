@@ -15,7 +15,7 @@ use vmbake_shell::TreeFiles;
 use super::extracted::BaseAccounts;
 use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::stage::{Member, MemberKind};
-use limits::{Limits, landing};
+use limits::{CAPABILITY, Limits, landing};
 pub use vmbake_layer::{FILES_BELOW, hidden_by, system_directory};
 use vmbake_manifest::LayerGrants;
 
@@ -81,6 +81,17 @@ impl Target {
     /// From now on, nodes come from `origin`.
     pub(super) fn enter(&mut self, origin: Origin) {
         self.origin = self.tree.add_origin(origin);
+    }
+
+    /// The layer that has written or changed a node; `None` if it is as in the base.
+    pub(super) fn layer_of_change(&self, id: InodeId) -> Option<&str> {
+        let is_base = self.limits.is_base(self.tree.inode(id).origin);
+        (!is_base).then(|| self.layer_of(id))
+    }
+
+    /// The same for what is at a path.
+    pub(super) fn layer_at(&self, path: &str) -> Option<&str> {
+        self.layer_of_change(self.tree.resolve(path.as_bytes()).ok()?)
     }
 
     /// The tree as scripts see it: what they change comes from the current origin.
@@ -185,6 +196,10 @@ impl Target {
     pub(super) fn set_meta(&mut self, id: InodeId, meta: &Metadata) {
         let node = self.tree.meta_mut(id);
         let same = (node.mode, node.uid, node.gid) == (meta.mode, meta.uid, meta.gid);
+        // As the kernel does when the owner changes.
+        if (node.uid, node.gid) != (meta.uid, meta.gid) {
+            node.xattrs.remove(CAPABILITY);
+        }
         (node.mode, node.uid, node.gid) = (meta.mode, meta.uid, meta.gid);
         if !same && self.limits.is_base(self.tree.inode(id).origin) {
             self.tree.set_origin(id, self.origin);

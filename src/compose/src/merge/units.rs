@@ -1,12 +1,14 @@
 //! systemd units: the links of `systemctl enable`, `disable` and `mask`.
 //!
-//! [`helper`] has the records of deb-systemd-helper(1p), [`offline`] the effects of systemctl(1) without a running systemd, [`sysv`] the
+//! [`loaded`] has the files of a unit that systemd reads, [`removed`] the links to removed units, [`helper`] has the records of deb-systemd-helper(1p), [`offline`] the effects of systemctl(1) without a running systemd, [`sysv`] the
 //! links of System V scripts, [`verify`] the reasons why a service would not start, and [`lookup`] the locations of units and their
 //! drop-ins.
 
 pub(super) mod helper;
+pub(super) mod loaded;
 mod lookup;
 pub(super) mod offline;
+pub(super) mod removed;
 pub(super) mod sysv;
 pub(super) mod verify;
 
@@ -16,6 +18,7 @@ use vmbake_disk::tree::Kind;
 
 use super::place::Target;
 use super::{MergeError, UnitFault};
+use loaded::Names;
 use lookup::{ConfigLinks, Lookup, is_masked, lookup};
 use vmbake_common::glob::matches;
 pub use vmbake_layer::{InstallLink, Layer, Schema, unit_form};
@@ -78,7 +81,7 @@ fn mask(target: &mut Target, unit: &str) -> Result<(), MergeError> {
 }
 
 /// What the finished image lacks that enabled units need: units for which they are enabled or which they start, programs and users.
-pub(super) fn missing(target: &Target, layers: &[Layer], enabled: &[String]) -> Vec<String> {
+pub(super) fn missing(target: &Target, layers: &[Layer], names: &Names, enabled: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for unit in enabled {
         let links = install_links(target, Scope::System, unit, Verb::Enable).unwrap_or_default();
@@ -93,7 +96,7 @@ pub(super) fn missing(target: &Target, layers: &[Layer], enabled: &[String]) -> 
         if let Some(started) = started_service(target, unit).filter(|service| !made.is_empty() && is_missing(service)) {
             found.push(format!("unit {unit} starts {started}, which is not in the image"));
         }
-        found.extend(verify::fault(target, layers, unit).filter(|_| !made.is_empty()));
+        found.extend(verify::fault(target, layers, names, unit).filter(|_| !made.is_empty()));
     }
     found
 }

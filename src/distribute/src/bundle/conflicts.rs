@@ -9,7 +9,7 @@ use super::document::{BundleDocument, Need};
 use super::foreign_units::UNITS;
 use vmbake_layer::effects::{Effect, EffectKind, effects};
 use vmbake_layer::real_path::is_below;
-use vmbake_layer::{Layer, Ownership};
+use vmbake_layer::{Layer, Ownership, sysctl_entries};
 use vmbake_manifest::Target;
 
 /// One side: the image itself, or a bundle.
@@ -267,8 +267,7 @@ fn ids(side: &Side<'_>) -> BTreeMap<String, String> {
 }
 
 fn sysctl(side: &Side<'_>) -> BTreeMap<String, String> {
-    let all = side.layers.iter().flat_map(|layer| &layer.schema.sysctl);
-    all.map(|(key, value)| (key.clone(), value.to_string())).collect()
+    side.layers.iter().flat_map(|layer| sysctl_entries(&layer.schema)).collect()
 }
 
 fn directories(side: &Side<'_>) -> BTreeMap<String, String> {

@@ -3,6 +3,7 @@
 //! A check finds less than its program does, and never what the program accepts: what is found would fail on the machine.
 
 mod access;
+mod accounts;
 mod apt;
 mod calendar;
 mod cron;
@@ -13,7 +14,9 @@ mod udev;
 mod units;
 mod yaml;
 
-pub use cron::users as cron_users;
+pub use accounts::{NamedAccount, named_accounts};
+pub use apt::{AptSource, apt_sources};
+pub use units::{UnitRefusal, unit_refusal};
 
 use super::ignored::ROOTS;
 use super::{access as access_of, pointer};

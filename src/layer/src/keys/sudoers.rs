@@ -30,8 +30,8 @@ pub(super) fn files(schema: &Schema) -> Vec<Setting> {
     schema.sudoers.iter().map(file).collect()
 }
 
-pub(super) fn entries(schema: &Schema) -> Vec<(&str, &str)> {
-    schema.sudoers.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+pub(super) fn entries(schema: &Schema) -> Vec<(String, String)> {
+    schema.sudoers.iter().map(|(name, text)| (name.clone(), text.as_str().to_owned())).collect()
 }
 
 pub(super) fn check(found: &mut Findings, layer: &Layer) {

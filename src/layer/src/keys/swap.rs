@@ -59,8 +59,8 @@ pub(super) fn files(schema: &Schema) -> Vec<Setting> {
     schema.swap.iter().map(unit).collect()
 }
 
-pub(super) fn entries(schema: &Schema) -> Vec<(&str, &str)> {
-    schema.swap.iter().map(|swap| (swap.path.as_str(), swap.size.as_str())).collect()
+pub(super) fn entries(schema: &Schema) -> Vec<(String, String)> {
+    schema.swap.iter().map(|swap| (swap.path.clone(), swap.size.clone())).collect()
 }
 
 /// Validates `swap`.

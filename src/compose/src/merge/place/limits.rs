@@ -11,7 +11,7 @@ use crate::merge::MergeError;
 use vmbake_layer::Schema;
 
 /// The extended attribute of file capabilities (capabilities(7)).
-const CAPABILITY: &[u8] = b"security.capability";
+pub(super) const CAPABILITY: &[u8] = b"security.capability";
 
 /// Most symbolic links on one path, as `MAXSYMLINKS` of Linux; the tree refuses more.
 const MAX_SYMLINKS: usize = 40;

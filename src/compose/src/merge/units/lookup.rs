@@ -51,7 +51,7 @@ enum Found {
 }
 
 /// Directories of units, in their order.
-fn dirs(scope: Scope) -> &'static [&'static str] {
+pub(super) fn dirs(scope: Scope) -> &'static [&'static str] {
     match scope {
         Scope::System => &[
             "/etc/systemd/system.control",

@@ -1,6 +1,9 @@
 //! Sources of apt(8), as in sources.list(5): an entry that is not valid makes every command of apt fail.
 
+mod entries;
 mod keys;
+
+pub use entries::{AptSource, apt_sources};
 
 use super::Problem;
 use keys::{Keys, signed_line, signed_stanza};
@@ -10,6 +13,10 @@ const TYPES: [&str; 2] = ["deb", "deb-src"];
 
 /// Values of `Enabled` that disable an entry.
 const DISABLED: [&str; 6] = ["0", "no", "false", "without", "off", "disable"];
+
+fn is_disabled(value: &str) -> bool {
+    DISABLED.iter().any(|word| word.eq_ignore_ascii_case(value))
+}
 
 /// Checks a file in the one-line form.
 pub(super) fn check_list(text: &str) -> Vec<Problem> {
@@ -26,19 +33,30 @@ pub(super) fn check_list(text: &str) -> Vec<Problem> {
 
 /// Checks a file of stanzas.
 pub(super) fn check_sources(text: &str) -> Vec<Problem> {
-    let mut found = Vec::new();
-    let mut stanza: Vec<(String, String)> = Vec::new();
-    let (mut start, mut keys) = (0, Keys::default());
+    let (stanzas, mut found) = stanzas(text);
+    let mut keys = Keys::default();
+    for (line, fields) in stanzas {
+        let reason = stanza(&fields).or_else(|| signed_stanza(&fields, &mut keys));
+        found.extend(reason.map(|reason| problem(line, &reason)));
+    }
+    found.sort_by_key(|problem| problem.line);
+    found
+}
+
+/// Names, in small letters, and values of fields.
+type Fields = Vec<(String, String)>;
+
+/// The stanzas of a file, each with its first line, and the lines that are not fields.
+fn stanzas(text: &str) -> (Vec<(usize, Fields)>, Vec<Problem>) {
+    let (mut found, mut wrong, mut stanza, mut start) = (Vec::new(), Vec::new(), Fields::new(), 0);
     for (index, line) in text.lines().chain([""]).enumerate() {
         if line.starts_with('#') {
             continue;
         }
-        let is_empty = line.trim_end().is_empty();
-        if is_empty && (stanza.is_empty() || !line.starts_with([' ', '\t'])) {
-            let fault = |keys: &mut Keys| self::stanza(&stanza).or_else(|| signed_stanza(&stanza, keys));
-            let reason = (!stanza.is_empty()).then(|| fault(&mut keys)).flatten();
-            found.extend(reason.map(|reason| problem(start, &reason)));
-            stanza.clear();
+        if line.trim_end().is_empty() && (stanza.is_empty() || !line.starts_with([' ', '\t'])) {
+            if !stanza.is_empty() {
+                found.push((start, std::mem::take(&mut stanza)));
+            }
             continue;
         }
         if stanza.is_empty() {
@@ -53,10 +71,10 @@ pub(super) fn check_sources(text: &str) -> Vec<Problem> {
                 stanza.push((key.trim().to_ascii_lowercase(), value.trim().to_owned()));
             }
             (true, ..) => {}
-            _ => found.push(problem(index + 1, &format!("expected KEY: VALUE, found {line:?}"))),
+            _ => wrong.push(problem(index + 1, &format!("expected KEY: VALUE, found {line:?}"))),
         }
     }
-    found
+    (found, wrong)
 }
 
 fn problem(line: usize, reason: &str) -> Problem {
@@ -73,8 +91,7 @@ fn stanza(fields: &[(String, String)]) -> Option<String> {
     if let Some(unknown) = types.iter().find(|found| !TYPES.contains(found)) {
         return Some(format!("expected the type deb or deb-src, found {unknown:?}"));
     }
-    let is_disabled =
-        field("enabled").first().is_some_and(|value| DISABLED.iter().any(|word| word.eq_ignore_ascii_case(value)));
+    let is_disabled = field("enabled").first().is_some_and(|value| is_disabled(value));
     let missing = |key: &str| Some(format!("the entry has no `{key}`"));
     match (types.is_empty(), field("uris"), field("suites")) {
         (true, ..) => missing("Types"),

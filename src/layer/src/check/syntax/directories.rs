@@ -3,6 +3,7 @@
 mod accounts;
 mod files;
 
+use super::accounts::{Named, is_id};
 use super::{File, Problem};
 pub(super) use files::is_time;
 
@@ -30,12 +31,30 @@ pub(super) fn check_sysusers(file: &File) -> Vec<Problem> {
     found
 }
 
+/// The owners that lines of tmpfiles.d(5) name.
+pub(super) fn tmpfiles_accounts(text: &str) -> Vec<Named> {
+    let mut found = Vec::new();
+    for (line, text) in lines(text, &['#']) {
+        let words = words(text, 6).unwrap_or_default();
+        for (at, what) in [(3, "user"), (4, "group")] {
+            // A colon is for what does not exist yet.
+            let name = field(&words, at).map(|name| name.trim_start_matches(':').to_owned());
+            found.extend(name.filter(|name| !is_id(name)).map(|name| (line, what, name)));
+        }
+    }
+    found
+}
+
 /// Applies a rule to each line that is neither empty nor a comment.
 fn each(text: &str, program: &str, comments: &[char], rule: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
-    let lines = text.lines().map(str::trim).enumerate();
-    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(comments));
-    let faults = lines.filter_map(|(index, line)| Some((index + 1, rule(line)?)));
+    let faults = lines(text, comments).filter_map(|(line, text)| Some((line, rule(text)?)));
     faults.map(|(line, reason)| Problem::error(line, format!("is ignored by {program}: {reason}"))).collect()
+}
+
+/// Lines that are neither empty nor comments, counted from 1.
+fn lines<'a>(text: &'a str, comments: &[char]) -> impl Iterator<Item = (usize, &'a str)> {
+    let lines = (1..).zip(text.lines().map(str::trim));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(comments))
 }
 
 /// Words between blanks, which may be quoted. What follows the first `max` of them is one more word.

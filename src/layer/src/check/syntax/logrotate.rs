@@ -2,6 +2,7 @@
 
 mod directives;
 
+use super::accounts::Named;
 use super::{File, Problem, access};
 use directives::Arguments;
 
@@ -18,6 +19,7 @@ enum State {
 struct Reader {
     state: State,
     found: Vec<Problem>,
+    accounts: Vec<Named>,
 }
 
 /// Ends of names that logrotate does not read from a directory (`tabooext` of logrotate.conf(5)).
@@ -52,10 +54,8 @@ pub(super) fn is_skipped(name: &str) -> bool {
 /// Checks who may write the file, braces, scripts and values.
 pub(super) fn check(file: &File) -> Vec<Problem> {
     let found = access::of_logrotate(file).into_iter().collect();
-    let mut reader = Reader { state: State::Global, found };
-    for (index, line) in file.text.split('\n').enumerate() {
-        reader.line(index + 1, line);
-    }
+    let mut reader = Reader::new(found);
+    reader.read(file.text);
     match reader.state {
         State::Script(line, _) => {
             reader.fault(line, "expected `endscript` after the script, found the end of the file")
@@ -69,7 +69,24 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
     reader.found
 }
 
+/// The users and groups that directives name.
+pub(super) fn accounts(text: &str) -> Vec<Named> {
+    let mut reader = Reader::new(Vec::new());
+    reader.read(text);
+    reader.accounts
+}
+
 impl Reader {
+    fn new(found: Vec<Problem>) -> Self {
+        Self { state: State::Global, found, accounts: Vec::new() }
+    }
+
+    fn read(&mut self, text: &str) {
+        for (number, line) in (1..).zip(text.split('\n')) {
+            self.line(number, line);
+        }
+    }
+
     fn fault(&mut self, line: usize, reason: &str) {
         self.found.push(Problem::error(line, format!("is not read by logrotate: {reason}")));
     }
@@ -155,6 +172,8 @@ impl Reader {
             Arguments::Global if value.is_empty() => self.fault(number, &format!("{word} has no argument")),
             Arguments::Global => {}
             arguments => {
+                let named = arguments.accounts(value).into_iter().flatten();
+                self.accounts.extend(named.map(|(what, name)| (number, what, name.to_owned())));
                 if let Some(expected) = arguments.fault(value) {
                     self.fault(number, &format!("{word}: expected {expected}, found {value:?}"));
                 }

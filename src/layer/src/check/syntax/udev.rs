@@ -4,6 +4,7 @@ mod keys;
 
 use super::Problem;
 use keys::Pair;
+use super::accounts::{Named, is_id};
 
 const OPERATORS: [&str; 6] = ["==", "!=", "+=", "-=", ":=", "="];
 
@@ -30,6 +31,24 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         jumps.iter().map(|(line, label)| ignored(*line, &format!("GOTO={label:?} has no later LABEL={label:?}"))),
     );
     found.sort_by_key(|problem| problem.line);
+    found
+}
+
+/// The owners that rules name. Values with `$` or `%` are known on the machine only.
+pub(super) fn accounts(text: &str) -> Vec<Named> {
+    let mut found = Vec::new();
+    for (line, rule) in rules(text) {
+        for pair in pairs(&rule).unwrap_or_default() {
+            let what = match pair.key {
+                "OWNER" => "user",
+                "GROUP" => "group",
+                _ => continue,
+            };
+            if !is_id(pair.value) && !pair.value.contains(['$', '%', '\\']) {
+                found.push((line, what, pair.value.to_owned()));
+            }
+        }
+    }
     found
 }
 
@@ -60,7 +79,7 @@ fn rules(text: &str) -> Vec<(usize, String)> {
 fn pairs(rule: &str) -> Result<Vec<Pair<'_>>, String> {
     let (mut rest, mut found) = (rule, Vec::new());
     loop {
-        rest = rest.trim_start_matches(|next: char| next.is_whitespace() || next == ',');
+        rest = skip_separators(rest);
         if rest.is_empty() {
             return Ok(found);
         }
@@ -68,6 +87,10 @@ fn pairs(rule: &str) -> Result<Vec<Pair<'_>>, String> {
         found.push(pair);
         rest = next;
     }
+}
+
+fn skip_separators(text: &str) -> &str {
+    text.trim_start_matches(|next: char| next.is_whitespace() || next == ',')
 }
 
 /// A pair of key and value, and what follows.

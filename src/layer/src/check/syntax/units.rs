@@ -1,11 +1,14 @@
 //! Units of systemd (systemd.unit(5)): what `systemd-analyze verify` says about sections, settings, times of timers and mount points.
 
 mod addresses;
+mod merged;
 mod service;
 mod settings;
 mod values;
 
 use vmbake_common::spelling::near;
+
+pub use merged::{UnitRefusal, unit_refusal};
 
 use super::{File, Problem, calendar};
 use crate::unit_install::{Statement, statements, unit_form};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Words;
+use super::entries::normal;
 
 /// Length of a fingerprint, in hexadecimal digits.
 const FINGERPRINT: usize = 40;
@@ -28,8 +29,8 @@ impl Keys {
         }
         sources.iter().find_map(|(uri, suite)| {
             let source = (format!("{}/", uri.trim_end_matches('/')), suite.clone());
-            let first = self.0.entry(source).or_insert_with(|| signed_by.to_owned());
-            (first != signed_by).then(|| format!("{uri} {suite} has another Signed-By in an earlier entry"))
+            let first = self.0.entry(source).or_insert_with(|| normal(signed_by));
+            (*first != normal(signed_by)).then(|| format!("{uri} {suite} has another Signed-By in an earlier entry"))
         })
     }
 }

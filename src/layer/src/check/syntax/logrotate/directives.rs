@@ -100,6 +100,17 @@ pub(super) fn near(word: &str) -> Option<String> {
 }
 
 impl Arguments {
+    /// The user and the group of a value.
+    pub(super) fn accounts(self, value: &str) -> Option<[(&'static str, &str); 2]> {
+        let words: Vec<&str> = value.split_whitespace().collect();
+        match (self, words.as_slice()) {
+            (Self::Creation, [_, user, group] | [user, group]) | (Self::Accounts, [user, group]) => {
+                Some([("user", *user), ("group", *group)])
+            }
+            _ => None,
+        }
+    }
+
     /// What logrotate expects instead of a value.
     pub(super) fn fault(self, value: &str) -> Option<&'static str> {
         let words: Vec<&str> = value.split_whitespace().collect();
