@@ -51,7 +51,7 @@ mod units;
 mod upgrade;
 
 pub use debconf::{DebconfFault, PresetFault, TemplateFault};
-pub use error::{MergeError, OtherVersion};
+pub use error::{MergeError, OtherVersion, TakenAway};
 pub use fault::{
     AlternativeFault, ConffileFault, ContentFault, DatabaseFault, LibraryFault, ListedFault, TriggerFault, UnitFault,
     WordFault,

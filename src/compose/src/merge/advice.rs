@@ -46,8 +46,9 @@ fn of_merge(error: &MergeError) -> Option<String> {
             "a drop-in adds to the lists of its unit: to replace a command, put a line with an empty value, such as `ExecStart=`, before the new one"
                 .to_owned(),
         ),
-        MergeError::TakenAway { key, second, .. } => Some(format!(
-            "add the entry of `{key}` to layer {second} as well, or let one of the two layers leave the file as it is"
+        MergeError::TakenAway(taken) => Some(format!(
+            "add the entry of `{}` to layer {} as well, or let one of the two layers leave the file as it is",
+            taken.key, taken.second
         )),
         MergeError::Cleaned { path, layer, verb: "removes" } => Some(match path.contains("/.ssh/authorized_keys") {
             true => format!(

@@ -189,10 +189,8 @@ pub enum MergeError {
     Privilege { path: String, artifact: String, layer: String, privilege: String },
     #[error("{path}: layer {layer} lists it in `setuid`, but it has neither a setuid or setgid bit nor capabilities")]
     NoPrivilege { layer: String, path: String },
-    #[error(
-        "{path}: layer {first} gives it {wanted} with `{key}`, but layer {second} changes it: expected {wanted}, found {found}"
-    )]
-    TakenAway { path: String, key: &'static str, first: String, wanted: String, second: String, found: String },
+    #[error(transparent)]
+    TakenAway(Box<TakenAway>),
     #[error("{}", escape::each_line(.faults))]
     FirstBoot { faults: Vec<PlanFault> },
     #[error("layer {layer}: the image has no {what} {value}: {path} does not exist")]
@@ -234,3 +232,21 @@ pub struct OtherVersion {
 }
 
 impl Hint for OtherVersion {}
+
+/// A mode, capabilities or set-id bits of a layer that do not last.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{path}: layer {first} gives it {wanted} with `{key}`, but layer {second} changes it: expected {wanted}, found {found}"
+)]
+pub struct TakenAway {
+    pub path: String,
+    /// The key of the layer that gives it.
+    pub key: &'static str,
+    pub first: String,
+    pub wanted: String,
+    /// The layer that changes it.
+    pub second: String,
+    pub found: String,
+}
+
+impl Hint for TakenAway {}

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use vmbake_disk::tree::{InodeId, Kind, Metadata};
 
+use super::error::TakenAway;
 use super::place::Target;
 use super::place::limits::privilege;
 use super::{MergeError, expand};
@@ -46,7 +47,7 @@ impl Given {
         for grant in &self.0 {
             let found = node(target, grant.key, &grant.path).map(|id| (State::of(target, id), id));
             if let Some((found, id)) = found.filter(|(found, _)| !grant.lasts(found)) {
-                return Err(MergeError::TakenAway {
+                return Err(MergeError::TakenAway(Box::new(TakenAway {
                     path: grant.path.clone(),
                     key: grant.key,
                     first: grant.layer.clone(),
@@ -54,7 +55,7 @@ impl Given {
                     second: schema.name.clone(),
                     found: grant.shown(&found)
                         + if is_replaced(target, id, &schema.name) { ", in a new file" } else { "" },
-                });
+                })));
             }
         }
         let states = own.into_iter().filter_map(|(key, path)| {
