@@ -165,6 +165,13 @@ impl Layers {
 
     /// The same, with more layers: they come behind those that the top layer of the kind requires, and before that one.
     pub fn resolve_with(&self, kind: &str, os: &str, more: &[String]) -> Result<Vec<Layer>, LayerError> {
+        let layers = self.order_with(kind, os, more)?;
+        consistency::check(kind, &layers)?;
+        Ok(layers)
+    }
+
+    /// The same, also of layers that do not go together.
+    pub fn order_with(&self, kind: &str, os: &str, more: &[String]) -> Result<Vec<Layer>, LayerError> {
         // Afterwards there are no dependency cycles among them.
         for name in more.iter().map(String::as_str).chain([kind, HYGIENE]) {
             self.require(name)?;
@@ -177,9 +184,7 @@ impl Layers {
         for name in [kind, HYGIENE] {
             self.visit(name, os, &mut order)?;
         }
-        let layers: Vec<Layer> = order.iter().filter_map(|name| self.layers.get(name)).cloned().collect();
-        consistency::check(kind, &layers)?;
-        Ok(layers)
+        Ok(order.iter().filter_map(|name| self.layers.get(name)).cloned().collect())
     }
 
     /// Puts a layer behind those that it requires. That this ends has been checked by [`Self::require`].

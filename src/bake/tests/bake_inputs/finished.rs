@@ -72,7 +72,8 @@ fn two_layers_give_an_argument_or_a_list_of_keys_one_value() {
         ("panic=1 quiet", "quiet panic=1", String::new()),
         ("systemd.mask=a.service", "systemd.mask=b.service", String::new()),
     ] {
-        expect(bake(base_with(&[]), ("z", &arguments(first)), ("a", &arguments(second))), &expected);
+        let menu = [("/boot/grub/grub.cfg", "menuentry 'x' {\n  linux /vmlinuz root=/dev/vda1 ro\n  initrd /i\n}\n")];
+        expect(bake(base_with(&menu), ("z", &arguments(first)), ("a", &arguments(second))), &expected);
     }
     let key = |name: &str| format!(r#", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== {name}"]"#);
     let conflict = "conflicting values in `ssh_authorized_keys` of the layers z and a";
@@ -136,10 +137,8 @@ fn what_a_layer_gives_a_file_lasts() {
         (mode, file("/etc/conf", r#", "mode": "0644""#), String::new()),
         (mode, r#", "modes": {"/etc/conf": {"mode": "0640"}}"#.to_owned(), String::new()),
     ] {
-        let base = match second.contains("daemon") {
-            true => base_with(&[(program, "x"), ("/etc/passwd", "root:x:0:0::/:\ndaemon:x:1:1::/:\n")]),
-            false => base(),
-        };
+        let passwd = ("/etc/passwd", "root:x:0:0::/:\ndaemon:x:1:1::/:\n");
+        let base = base_with(&[(program, "x"), ("/etc/conf", "c"), passwd]);
         expect(bake(base, ("z", first), ("a", &second)), &expected);
     }
 }

@@ -97,7 +97,7 @@ impl Composition {
         let own: Vec<String> = bundles.iter().flat_map(|bundle| bundle.own_names()).collect();
         let mut layers = Layers::load(catalog)?.resolve(&target.kind, &target.os)?;
         // So are those that bundles require of the user.
-        let all = Layers::load(&self.layers(catalog))?.resolve_with(&target.kind, &target.os, &own)?;
+        let all = Layers::load(&self.layers(catalog))?.order_with(&target.kind, &target.os, &own)?;
         let known: Vec<String> = layers.iter().map(|layer| layer.schema.name.clone()).chain(own).collect();
         layers.extend(all.into_iter().filter(|layer| !known.contains(&layer.schema.name)));
         Ok(conflicts(target, &layers, &bundles))

@@ -124,7 +124,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<Outcome, Failure> {
         let Some(composition) = args.with.compose(&target, &manifest, None, &reader)? else { continue };
         let conflicts = composition.conflicts(&target, &layers)?;
         let all = Layers::load(&composition.layers(&layers))?;
-        let order = all.resolve_with(&target.kind, &target.os, &composition.additions(&target)?.layers)?;
+        let order = all.order_with(&target.kind, &target.os, &composition.additions(&target)?.layers)?;
         let order: Vec<String> = order.into_iter().map(|layer| layer.schema.name).collect();
         line("layers", order.join(", "));
         conflicts.iter().for_each(|conflict| line("conflict", conflict.clone()));
