@@ -83,8 +83,6 @@ fn two_layers_give_an_argument_or_a_list_of_keys_one_value() {
 
 #[test]
 fn what_a_layer_gives_a_file_lasts() {
-    let base =
-        || base_with(&[("/usr/bin/x", "x"), ("/etc/conf", "c"), ("/etc/passwd", "root:x:0:0::/:\napp:x:9:9::/:\n")]);
     let setuid = r#", "setuid": ["/usr/bin/x"], "modes": {"/usr/bin/x": {"mode": "4755"}}"#;
     let capable = r#", "setuid": ["/usr/bin/x"], "capabilities": {"/usr/bin/x": "cap_net_raw+ep"}"#;
     let mode = r#", "modes": {"/etc/conf": {"mode": "0600"}}"#;
