@@ -359,7 +359,7 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
     }
     locales::check(target, schema)?;
     units::apply(target, schema)?;
-    let wanted = if schema.remove.is_empty() { Vec::new() } else { units::removed::wanted(target) };
+    let wanted = if schema.remove.is_empty() { Vec::new() } else { units::removed::dependency_links(target) };
     for path in &schema.remove {
         target.remove(path)?;
     }

@@ -9,14 +9,14 @@ use crate::merge::{MergeError, UnitFault};
 pub use vmbake_layer::is_wants;
 
 /// A link by which a unit is wanted.
-pub(in crate::merge) struct Wanted {
+pub(in crate::merge) struct DependencyLink {
     scope: Scope,
     path: String,
     unit: String,
 }
 
 /// The links among the administrator's units to units that exist.
-pub(in crate::merge) fn wanted(target: &Target) -> Vec<Wanted> {
+pub(in crate::merge) fn dependency_links(target: &Target) -> Vec<DependencyLink> {
     let mut found = Vec::new();
     let directory = |id| match &target.tree.inode(id).kind {
         Kind::Directory(entries) => Some(entries),
@@ -29,7 +29,7 @@ pub(in crate::merge) fn wanted(target: &Target) -> Vec<Wanted> {
             let Some(dir) = str::from_utf8(dir).ok().filter(|dir| is_wants(dir)) else { continue };
             for unit in directory(*id).into_iter().flatten().filter_map(|(name, _)| str::from_utf8(name).ok()) {
                 if !is_missing(target, scope, unit) {
-                    found.push(Wanted { scope, path: format!("{etc}/{dir}/{unit}"), unit: unit.to_owned() });
+                    found.push(DependencyLink { scope, path: format!("{etc}/{dir}/{unit}"), unit: unit.to_owned() });
                 }
             }
         }
@@ -38,8 +38,8 @@ pub(in crate::merge) fn wanted(target: &Target) -> Vec<Wanted> {
 }
 
 /// Removes the links to units that are gone. Fails if a layer enables such a unit.
-pub(in crate::merge) fn unlink(target: &mut Target, before: &[Wanted]) -> Result<(), MergeError> {
-    for Wanted { scope, path, unit } in before {
+pub(in crate::merge) fn unlink(target: &mut Target, before: &[DependencyLink]) -> Result<(), MergeError> {
+    for DependencyLink { scope, path, unit } in before {
         let Some(id) = target.wrap(target.tree.find(path.as_bytes()))? else { continue };
         if !is_missing(target, *scope, unit) {
             continue;
