@@ -155,6 +155,26 @@ fn quoted(shell: &Shell<'_>, name: &[u8]) -> Run<Vec<u8>> {
     }
 }
 
+/// Writes that an operand could not be read. Programs have different texts, which a file or value would keep.
+fn complain_of_input(shell: &mut Shell<'_>, program: &str, operand: &[u8], error: Errno) -> Run<()> {
+    let is_plain = operand.iter().all(|byte| byte.is_ascii_alphanumeric() || b"%+,-./@_".contains(byte));
+    let is_exact = match program {
+        "cat" | "cut" | "wc" => is_plain && !operand.is_empty(),
+        "grep" => !operand.is_empty(),
+        _ => false,
+    };
+    let message = [operand, &b": "[..], error.text().as_bytes()].concat();
+    if shell.is_captured(2) && !is_exact {
+        let what = [b"a file or value with a message such as: ", program.as_bytes(), b": ", &message].concat();
+        return shell.unsupported(&what);
+    }
+    if shell.is_captured(2) {
+        shell.ask(Question::Value(operand))?;
+    }
+    complain(shell, program, &message)?;
+    Ok(())
+}
+
 /// The content of each operand, standard input for `-` and without operands. The flag says whether one could not be read, which was told.
 fn inputs(shell: &mut Shell<'_>, program: &str, operands: &[Vec<u8>]) -> Run<(Vec<Input>, bool)> {
     let standard = [b"-".to_vec()];
@@ -187,7 +207,7 @@ fn inputs(shell: &mut Shell<'_>, program: &str, operands: &[Vec<u8>]) -> Run<(Ve
                 contents.push((operand.clone(), content));
             }
             Err(error) => {
-                complain(shell, program, &[operand, &b": "[..], error.text().as_bytes()].concat())?;
+                complain_of_input(shell, program, operand, error)?;
                 failed = true;
             }
         }

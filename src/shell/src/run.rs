@@ -45,6 +45,8 @@ pub struct Settings {
     pub umask: u16,
     /// Whether the script ends with the first command that fails. Unlike `set -e`, subshells do not inherit it, and `$-` does not show it.
     pub exits_on_failure: bool,
+    /// `$0`, also in messages; the name of the script if there is none.
+    pub zero: Option<Vec<u8>>,
 }
 
 impl Default for Settings {
@@ -56,6 +58,7 @@ impl Default for Settings {
             directory: b"/".to_vec(),
             umask: 0o022,
             exits_on_failure: false,
+            zero: None,
         }
     }
 }
@@ -189,7 +192,7 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
         functions: Rc::default(),
         aliases: Rc::default(),
         hashed: Rc::default(),
-        zero: Rc::new(script.name.as_bytes().to_vec()),
+        zero: Rc::new(settings.zero.clone().unwrap_or_else(|| script.name.as_bytes().to_vec())),
         params: Rc::new(script.args.to_vec()),
         flags: interpreter.flags,
         status: 0,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::commands::{mode, real_path};
 use crate::eval::Run;
 use crate::files::{Errno, Follow};
+use crate::host::Question;
 use crate::shell::Shell;
 
 /// A path without `.`, `..` and empty names, by its text.
@@ -78,6 +79,7 @@ pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<
         Some(operand) => operand.clone(),
         None => variable(b"HOME"),
     };
+    shell.ask(Question::Value(&target))?;
     if operands.is_empty() && shell.state.language.is_bash() && shell.state.get(b"HOME").is_none() {
         shell.complain(b"cd: HOME not set")?;
         return Ok(1);

@@ -1,6 +1,7 @@
 //! `getopts`.
 
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::state::Getopts;
 use crate::syntax::words::is_name;
@@ -15,6 +16,7 @@ pub(super) fn getopts(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
         shell.state.getopts = Getopts::default();
     }
     let mut place = shell.state.getopts;
+    shell.ask(Question::Value(letters))?;
     let letter = next(shell, letters, &params, &mut place)?;
     shell.set(b"OPTIND", (place.index + 1).to_string().as_bytes())?;
     // The assignment would begin anew with the argument.
@@ -48,6 +50,9 @@ fn next(shell: &mut Shell<'_>, letters: &[u8], params: &[Vec<u8>], place: &mut G
         }
     };
     let letter = arg[offset];
+    if !letter.is_ascii() {
+        shell.ask(Question::Value(&arg))?;
+    }
     place.offset = offset + 1;
     let Some(at) = letters.iter().position(|found| *found == letter && letter != b':') else {
         return wrong(shell, letter, b'?', silent, b"Illegal option -");

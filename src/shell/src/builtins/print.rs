@@ -2,6 +2,7 @@
 
 use crate::eval::Run;
 use crate::expand::number;
+use crate::host::Question;
 use crate::shell::Shell;
 
 /// Which escapes are replaced.
@@ -200,6 +201,9 @@ fn convert(
     status: &mut u8,
 ) -> Run<(Vec<u8>, bool)> {
     let text = operand.unwrap_or_default();
+    if !matches!(conversion.letter, b's' | b'b') || conversion.precision.is_some() || conversion.width > 0 {
+        shell.ask(Question::Value(text))?;
+    }
     let cut = |mut text: Vec<u8>| {
         text.truncate(conversion.precision.unwrap_or(usize::MAX));
         text

@@ -29,6 +29,7 @@ pub(super) fn read(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     }
     let (line, ended) = line(shell, raw)?;
     ask(shell, &line)?;
+    shell.ask_separators()?;
     let ifs = shell.state.ifs();
     let escaped = line.iter().rev().take_while(|(_, splits)| !*splits).count();
     let before = line.len().checked_sub(escaped + 1).and_then(|at| line.get(at));

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::trap::NAMES;
 use crate::eval::Run;
 use crate::expand::quoting;
+use crate::host::Question;
 use crate::shell::Shell;
 
 /// What a trap waits for.
@@ -112,6 +113,7 @@ fn show(shell: &mut Shell<'_>, names: &[Vec<u8>]) -> Run<u8> {
             Condition::Return => (shell.state.bash.return_trap.as_deref().cloned(), "RETURN".to_owned()),
         };
         if let Some(action) = action {
+            shell.ask(Question::Value(&action))?;
             shell.out(&[b"trap -- ", &quoting::single(&action)[..], b" ", name.as_bytes(), b"\n"].concat())?;
         }
     }

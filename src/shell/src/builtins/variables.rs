@@ -41,6 +41,7 @@ fn list(shell: &mut Shell<'_>, word: &[u8], is_listed: fn(&Variable) -> bool) ->
         }
         let mut line = [word, b" ", name].concat();
         if let Some(value) = &variable.value {
+            shell.ask(Question::Value(value))?;
             line.push(b'=');
             line.extend(super::trap::quoted(value));
         }

@@ -88,6 +88,10 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     if shell.has_read_unordered() && options.operands.first().is_some_and(|name| crate::order::makes_names(name)) {
         shell.refuse_same_names(items.iter().map(Vec::as_slice))?;
     }
+    // An empty item is none, unless a delimiter is given.
+    if delimiter.is_none() {
+        items.iter().try_for_each(|item| shell.ask(Question::Fields { text: item, is_alone: true }))?;
+    }
     let command = if options.operands.is_empty() { vec![b"echo".to_vec()] } else { options.operands.clone() };
     let size = options.value(b'n').map(|text| count(shell, text)).transpose()?.unwrap_or(usize::MAX);
     let mut calls: Vec<Vec<Vec<u8>>> = Vec::new();

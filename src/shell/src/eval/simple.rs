@@ -240,6 +240,14 @@ impl Shell<'_> {
         if !self.state.flags.xtrace {
             return Ok(());
         }
+        // bash quotes words, repeats the sign and shows more than commands; dash shows all assignments of a command in one line.
+        let is_other = self.state.language.is_bash()
+            || self.state.get(b"PS4").is_some_and(|sign| sign != b"+ ")
+            || simple.assignments.len() > 1
+            || (!simple.assignments.is_empty() && !simple.words.is_empty());
+        if is_other && self.is_captured(2) {
+            return self.unsupported(b"a file or value with what `set -x` prints");
+        }
         self.state.line = simple.line;
         let line = [&b"+ "[..], &words.join(&b' '), b"\n"].concat();
         self.err(&line)

@@ -2,6 +2,7 @@
 
 use super::{Mode, Tilde, bytes};
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::syntax::{Assigned, Assignment, Element, Part, Subscript, Word};
 
@@ -77,7 +78,10 @@ impl Shell<'_> {
         if parts.iter().any(|part| matches!(part, Part::Quoted(_))) && !self.is_associative(name) {
             return self.unsupported(b"quotes in a subscript");
         }
-        Ok(bytes(&self.units(parts, Mode::ONE, Tilde::None)?))
+        let text = bytes(&self.units(parts, Mode::ONE, Tilde::None)?);
+        // An empty key is an error.
+        self.ask(Question::Fields { text: &text, is_alone: true })?;
+        Ok(text)
     }
 
     /// Expands the elements between the parentheses of an array's value.

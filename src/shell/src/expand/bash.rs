@@ -5,6 +5,7 @@ pub(crate) mod quoting;
 mod regular;
 mod substring;
 
+use super::parameter::depends_on_values;
 use super::{Mode, Tilde, Unit, Units, bytes, push, special};
 use crate::eval::{Run, Stop};
 use crate::host::Question;
@@ -75,8 +76,12 @@ impl Shell<'_> {
         if matches!(value, Value::Unset) {
             self.ask(Question::Unset(&subject.name))?;
         }
-        if let (Value::One(text), false) = (&value, matches!(parameter.operation, Operation::Value)) {
-            self.ask(Question::Value(text))?;
+        match &value {
+            Value::One(text) if !matches!(parameter.operation, Operation::Value) => self.ask(Question::Value(text))?,
+            Value::All(values, _) if depends_on_values(&parameter.operation) => {
+                values.iter().try_for_each(|value| self.ask(Question::Value(value)))?;
+            }
+            _ => {}
         }
         self.operate(parameter, &subject, value, mode, out)
     }
@@ -390,6 +395,7 @@ impl Shell<'_> {
             }
             Value::All(values, star) => (values, star),
         };
+        self.ask_separators()?;
         self.nothing_quoted |= values.is_empty() && !star;
         self.quoted_lists.separate |= !star && mode.quoted && mode.fields;
         let ifs = self.state.ifs();

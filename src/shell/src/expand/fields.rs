@@ -8,6 +8,7 @@ use crate::shell::Shell;
 impl Shell<'_> {
     /// The fields of an expanded word: only what came from expansions without quotes is split.
     pub(super) fn split(&self, units: &[Unit]) -> Run<Vec<Units>> {
+        self.ask_separators()?;
         let ifs = self.state.ifs();
         let bash = self.state.language.is_bash();
         let mut fields: Vec<Units> = Vec::new();
@@ -46,6 +47,11 @@ impl Shell<'_> {
         fields.extend(field);
         self.ask_fields(units, &fields, &ifs)?;
         Ok(fields)
+    }
+
+    /// Asks whether the characters that divide and join fields are known.
+    pub(crate) fn ask_separators(&self) -> Run<()> {
+        self.state.get(b"IFS").map_or(Ok(()), |ifs| self.ask(Question::Value(ifs)))
     }
 
     /// Asks where the fields depend on what a text is.

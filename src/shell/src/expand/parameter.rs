@@ -29,8 +29,15 @@ impl Shell<'_> {
         if matches!(value, Value::Unset) {
             self.ask(Question::Unset(name))?;
         }
-        if let (Value::One(text), false) = (&value, matches!(parameter.operation, Operation::Value)) {
-            self.ask(Question::Value(text))?;
+        match &value {
+            Value::One(text) if !matches!(parameter.operation, Operation::Value) => self.ask(Question::Value(text))?,
+            Value::All(params) => {
+                self.ask_separators()?;
+                if depends_on_values(&parameter.operation) || matches!(parameter.operation, Operation::Length) {
+                    params.iter().try_for_each(|param| self.ask(Question::Value(param)))?;
+                }
+            }
+            _ => {}
         }
         let missing = |colon: bool| match &value {
             Value::Unset => true,
@@ -199,4 +206,18 @@ impl Shell<'_> {
             None => text.to_vec(),
         })
     }
+}
+
+/// Whether an operation looks at the values of all parameters or elements, not only at whether there are any.
+pub(super) fn depends_on_values(operation: &Operation) -> bool {
+    !matches!(
+        operation,
+        Operation::Value
+            | Operation::Length
+            | Operation::Substring { .. }
+            | Operation::Default(false, _)
+            | Operation::Alternative(false, _)
+            | Operation::Assign(false, _)
+            | Operation::Error(false, _)
+    )
 }

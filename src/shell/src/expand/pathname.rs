@@ -1,8 +1,9 @@
 //! Pathname expansion over the tree.
 
-use super::{Unit, bytes};
+use super::{Unit, Units, bytes};
 use crate::eval::Run;
 use crate::files::Follow;
+use crate::host::Question;
 use crate::pattern::{Pattern, Style};
 use crate::shell::Shell;
 
@@ -11,8 +12,13 @@ impl Shell<'_> {
     pub(super) fn pathnames(&mut self, field: &[Unit], fields: &mut Vec<Vec<u8>>) -> Run<()> {
         let bash = self.state.language.is_bash();
         let escapes = |unit: &Unit| !unit.is_quoted() && unit.byte() == Some(b'\\');
-        if bash && (self.shopt("nullglob") || self.shopt("failglob")) && field.iter().any(escapes) {
-            return self.unsupported(b"a backslash from an expansion, with nullglob or failglob");
+        if bash && (self.shopt("nullglob") || self.shopt("failglob")) {
+            if field.iter().any(escapes) {
+                return self.unsupported(b"a backslash from an expansion, with nullglob or failglob");
+            }
+            // A pattern without a match is left out.
+            let plain: Units = field.iter().copied().filter(|unit| !unit.is_quoted()).collect();
+            self.ask(Question::Value(&bytes(&plain)))?;
         }
         if self.state.flags.noglob || !has_pattern(field, bash && self.shopt("extglob")) {
             fields.push(bytes(field));

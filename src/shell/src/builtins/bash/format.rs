@@ -144,7 +144,11 @@ impl<'a> Printer<'a> {
     fn convert(&mut self, shell: &mut Shell<'_>, conversion: &Conversion) -> Run<()> {
         let text = match conversion.letter {
             b's' => self.next().unwrap_or_default().to_vec(),
-            b'c' => vec![self.next().and_then(|text| text.first().copied()).unwrap_or(0)],
+            b'c' => {
+                let operand = self.next().unwrap_or_default();
+                shell.ask(Question::Value(operand))?;
+                vec![operand.first().copied().unwrap_or(0)]
+            }
             b'b' => {
                 let (text, ended) = unescape(shell, self.next().unwrap_or_default(), Style::Operand)?;
                 self.ended = ended;
@@ -192,6 +196,7 @@ impl<'a> Printer<'a> {
     /// The number that an operand begins with; what follows it is an error that does not end the command.
     fn integer(&mut self, shell: &mut Shell<'_>, operand: Option<&[u8]>) -> Run<i128> {
         let Some(text) = operand else { return Ok(0) };
+        shell.ask(Question::Value(text))?;
         if let [b'"' | b'\'', rest @ ..] = text {
             let first = rest.first().copied().unwrap_or(0);
             if !first.is_ascii() {

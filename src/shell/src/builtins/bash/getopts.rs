@@ -1,6 +1,7 @@
 //! `getopts` of bash (getopt.c): unlike in dash, `set` and `shift` do not restart it, and options end if `OPTIND` is beyond the last argument.
 
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::state::Getopts;
 use crate::syntax::words::is_name;
@@ -30,10 +31,16 @@ pub(in crate::builtins) fn getopts(shell: &mut Shell<'_>, args: &[Vec<u8>], _tes
         return shell.unsupported(b"getopts with read-only variables");
     }
     let params = if rest.is_empty() { shell.state.params.clone() } else { rest.to_vec().into() };
+    shell.ask(Question::Value(letters))?;
     let silent = letters.starts_with(b":");
     let mut place = shell.state.getopts;
     let found = next(&mut place, letters.strip_prefix(b":").unwrap_or(letters), &params);
     shell.assign_text(b"OPTIND", place.index.to_string().as_bytes(), false)?;
+    if let Found::Invalid(letter) = found
+        && !letter.is_ascii()
+    {
+        params.iter().try_for_each(|param| shell.ask(Question::Value(param)))?;
+    }
     // The assignment would start over at the beginning of the argument.
     shell.state.getopts = place;
     let (letter, value) = match found {

@@ -97,6 +97,7 @@ fn text(shell: &mut Shell<'_>, request: &Request) -> Run<(Text, bool)> {
 /// Assigns what was read; the flag is false after an error.
 fn store(shell: &mut Shell<'_>, request: &Request, names: &[Vec<u8>], text: &Text) -> Run<bool> {
     let bytes = |text: &[(u8, bool)]| text.iter().map(|(byte, _)| *byte).collect::<Vec<u8>>();
+    shell.ask_separators()?;
     let ifs = shell.state.ifs();
     if let Some(array) = &request.array {
         // `-N` does not split the input.

@@ -2,6 +2,7 @@
 
 use crate::eval::Run;
 use crate::expand::quoting::{attribute_letters, double};
+use crate::host::Question;
 use crate::shell::Shell;
 
 impl Shell<'_> {
@@ -25,6 +26,7 @@ impl Shell<'_> {
                 line.extend(self.compound_text(name)?);
             }
             (None, Some(value)) => {
+                self.ask(Question::Value(value))?;
                 line.push(b'=');
                 line.extend(double(value));
             }

@@ -2,6 +2,7 @@
 
 use super::{Index, Subject, Value};
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::state::Variable;
 use crate::syntax::words::is_name;
@@ -124,6 +125,8 @@ impl Shell<'_> {
         let associative = self.is_associative(name);
         let mut out = vec![b'('];
         for (at, (found, value)) in self.elements(name)?.iter().enumerate() {
+            self.ask(Question::Value(value))?;
+            self.ask(Question::Value(&found.text()))?;
             if at > 0 && !associative {
                 out.push(b' ');
             }
