@@ -4,10 +4,18 @@
 
 /// Directories of configuration, in the order in which systemd reads them.
 const ROOTS: [&str; 4] = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+/// Characters of patterns in paths.
+const WILDCARDS: [char; 3] = ['*', '?', '['];
 /// Letters of tmpfiles.d(5) that only exclude paths from being removed.
 const EXCLUSIONS: [char; 2] = ['x', 'X'];
 /// Letters of links and copies: later lines are followed through a link, and a copy has the mode and the content of any file of the machine.
 const INDIRECT: [char; 2] = ['L', 'C'];
+/// Letters of extended attributes, among them the capabilities of a file.
+const ATTRIBUTES: [char; 2] = ['t', 'T'];
+/// Letters of lines that follow a symbolic link which a pattern matches.
+const FOLLOWING: [char; 2] = ['w', 'e'];
+/// The sign of a line whose content is a credential of the machine.
+const CREDENTIAL: char = '^';
 /// Letters of device nodes, through which a path of the bundle reaches disks and memory.
 const DEVICES: [char; 2] = ['b', 'c'];
 
@@ -55,8 +63,9 @@ impl BootConfig {
 
     /// What the lines of a file create or change, each with its number.
     pub fn effects(self, text: &[u8]) -> Vec<(usize, BootEffect)> {
-        // systemd ends a line at these too, also at one that follows a comment.
-        if let Some(end) = text.iter().position(|byte| matches!(byte, b'\r' | 0)) {
+        // systemd ends a line at a carriage return or a NUL too, also at one that follows a comment, and no word at others.
+        let is_control = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n');
+        if let Some(end) = text.iter().position(is_control) {
             let before = text.iter().take(end).filter(|byte| **byte == b'\n').count();
             return vec![(before.saturating_add(1), BootEffect::Unknown)];
         }
@@ -73,7 +82,7 @@ impl BootConfig {
     }
 
     fn line(self, line: &str) -> Vec<BootEffect> {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let words: Vec<&str> = line.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
         let word = |at: usize| words.get(at).copied().unwrap_or("-");
         // Text, comments and arguments may have them.
         let read = match self {
@@ -87,12 +96,10 @@ impl BootConfig {
         let kind = word(0).chars().next().unwrap_or('-');
         match self {
             Self::Tmpfiles if EXCLUSIONS.contains(&kind) => Vec::new(),
-            Self::Tmpfiles if INDIRECT.contains(&kind) || DEVICES.contains(&kind) || is_evasive(word(1)) => {
-                vec![BootEffect::Unknown]
-            }
+            Self::Tmpfiles if is_beyond(word(0), kind, word(1)) => vec![BootEffect::Unknown],
             Self::Tmpfiles => {
                 let digits = word(2).trim_start_matches([':', '~']);
-                let path = word(1).split(['*', '?', '[']).next().unwrap_or_default();
+                let path = word(1).split(WILDCARDS).next().unwrap_or_default();
                 let path = if path == word(1) { path } else { path.rsplit_once('/').map_or("", |(parent, _)| parent) };
                 match (u16::from_str_radix(digits, 8), digits) {
                     (Ok(mode), _) => vec![BootEffect::Path { path: path.to_owned(), mode }],
@@ -126,10 +133,19 @@ fn user(name: &str, id: &str) -> Vec<BootEffect> {
     effects
 }
 
-/// Whether a path may lead out of its directory: by `..`, or by a pattern that may match it or, with braces, become it.
+/// Whether a line has an effect that its path and mode do not tell: its type, with its signs, or what its path may lead to.
+fn is_beyond(signs: &str, kind: char, path: &str) -> bool {
+    let is_indirect = [INDIRECT, DEVICES, ATTRIBUTES].iter().any(|letters| letters.contains(&kind));
+    let follows = FOLLOWING.contains(&kind) && path.contains(WILDCARDS);
+    is_indirect || follows || signs.contains(CREDENTIAL) || is_evasive(path)
+}
+
+/// Whether a path may lead out of its directory: by `..`, by a pattern that may match it or a symbolic link before the last name, or by
+/// braces, which may become either.
 fn is_evasive(path: &str) -> bool {
-    let is_parent = |part: &str| part == ".." || (part.starts_with('.') && part.contains(['*', '?', '[']));
-    path.contains(['{', '}']) || path.split('/').any(is_parent)
+    let is_parent = |part: &str| part == ".." || (part.starts_with('.') && part.contains(WILDCARDS));
+    let directories = path.trim_end_matches('/').rsplit_once('/').map_or("", |(directories, _)| directories);
+    path.contains(['{', '}']) || directories.contains(WILDCARDS) || path.split('/').any(is_parent)
 }
 
 #[cfg(test)]
@@ -154,7 +170,18 @@ mod tests {
             (BootConfig::Tmpfiles, "R /opt/x/{.,y}./etc/zz", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "R /opt/x/.*/zz", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "R /opt/x/.[.]/zz", vec![BootEffect::Unknown]),
-            (BootConfig::Tmpfiles, "z /sys/*/x 0644", vec![path("/sys", 0o644)]),
+            (BootConfig::Tmpfiles, "z /sys/x/* 0644", vec![path("/sys/x", 0o644)]),
+            (BootConfig::Tmpfiles, "R /opt/x/*/", vec![path("/opt/x", 0)]),
+            (BootConfig::Tmpfiles, "z /opt/x/*/shadow 0644", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "z /opt/x/[l]/shadow 0644", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "w /opt/x/* - - - - a", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "w /opt/x/a - - - - a", vec![path("/opt/x/a", 0)]),
+            (BootConfig::Tmpfiles, "e /opt/x/? 0777", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "f^ /opt/x/a - - - - login.motd", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "t /opt/x/a - - - - security.capability=0sAQA", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "T+ /opt/x/a - - - - user.a=b", vec![BootEffect::Unknown]),
+            (BootConfig::Tmpfiles, "z /opt/x/a\u{c}0644\u{c}/b 0666", vec![BootEffect::Unknown]),
+            (BootConfig::Sysusers, "g agents\u{b}-", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "x /tmp/a", vec![]),
             (BootConfig::Tmpfiles, "d \"/run/a b\"", vec![BootEffect::Unknown]),
             (BootConfig::Tmpfiles, "d /run/%H", vec![BootEffect::Unknown]),
