@@ -26,7 +26,7 @@ use parse::{Expression, Node};
 pub enum Writing {
     /// Verbatim: the caller quotes the result.
     Raw,
-    /// Verbatim, without control characters, unless the value is the whole text.
+    /// Verbatim, without control characters, unless the value is the whole text, but for white space around it.
     Lines,
     /// As JSON: quoted texts, which are also valid YAML and TOML.
     Json,
@@ -86,7 +86,9 @@ impl Text {
 
     /// Renders the template.
     pub fn render(&self, scope: &Scope, writing: Writing) -> Result<String, Fault> {
-        let whole = matches!(self.0[..], [Node::Output(_)]);
+        let is_blank = |node: &Node| matches!(node, Node::Text(text) if text.chars().all(char::is_whitespace));
+        let others: Vec<&Node> = self.0.iter().filter(|node| !is_blank(node)).collect();
+        let whole = matches!(others[..], [Node::Output(_)]);
         let writing = if whole && writing == Writing::Lines { Writing::Raw } else { writing };
         let mut text = String::new();
         evaluate::render(&self.0, scope, &mut Vec::new(), writing, &mut text)?;

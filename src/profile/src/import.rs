@@ -12,6 +12,7 @@ mod base;
 mod base_image;
 mod base_tree;
 mod boot_template;
+mod cases;
 mod document;
 mod error;
 mod evaluate;
@@ -43,12 +44,14 @@ use serde_json::{Map, Value, json};
 use super::deployment::Deployment;
 use super::options::ControllerOptions;
 use super::schema::Profile;
+use cases::Lacking;
 use document::{Document, Parts};
 use evaluate::{Evaluated, evaluate};
 use phases::Phases;
-use program::Program;
+use program::{Phase, Program};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
+use vmbake_common::message;
 use vmbake_layer::Layer;
 
 /// Architectures of images, with what `uname -m` prints there.
@@ -115,9 +118,15 @@ pub fn import(request: ImportRequest) -> Result<ImportedProfile, ImportError> {
     let mut all: Option<(Document, ImportReport)> = None;
     let is_wanted = |arch: &str| request.base.as_ref().is_none_or(|base| base.arch == arch);
     for (arch, machine) in ARCHES.into_iter().filter(|(arch, _)| is_wanted(arch)) {
-        let evaluated = run(&request, &phases, machine)?;
+        let evaluated = run(&request, &phases, &phases.phases, machine)?;
         phases.check_scripts(&evaluated)?;
         phases.check_copies(&evaluated)?;
+        let tested = phases.templates.iter().filter(|(_, template)| template.tests);
+        let tested = tested.map(|(path, _)| path.as_str()).collect();
+        for lacking in &phases.lacking {
+            let other = run(&request, &phases, &lacking.phases, machine).map_err(|error| without(lacking, &error))?;
+            lacking.compare(&evaluated, &other, &tested, &own)?;
+        }
         let (document, report) = document::document(&evaluated, &parts)?;
         all = Some(match all {
             None => (document, report),
@@ -149,9 +158,22 @@ fn has_name(request: &ImportRequest) -> bool {
     request.deployment.provider != "aws"
 }
 
-fn run(request: &ImportRequest, phases: &Phases, machine: &'static str) -> Result<Evaluated, ImportError> {
+/// An error of the scripts on a machine that lacks values.
+fn without(lacking: &Lacking, error: &ImportError) -> ImportError {
+    ImportError::Message(message!(
+        "{error}, on machines where .{} is not set: scripts must have the same result with and without it",
+        lacking.fields()
+    ))
+}
+
+fn run(
+    request: &ImportRequest,
+    phases: &Phases,
+    texts: &[Phase; 2],
+    machine: &'static str,
+) -> Result<Evaluated, ImportError> {
     evaluate(&Program {
-        phases: &phases.phases,
+        phases: texts,
         units: &phases.units,
         rules: &request.rules,
         secrets: phases.secrets.clone(),

@@ -77,6 +77,8 @@ fn json_is_quoted_and_lines_stay_lines() {
     );
     assert!(matches!(rendered("k {{ EVIL }}", Writing::Lines), Err(Fault::Value { .. })));
     assert_eq!(rendered("{{ 'YQpi'|base64 }}", Writing::Lines).unwrap(), "a\nb");
+    assert_eq!(rendered(" {{ 'YQpi'|base64 }}\n", Writing::Lines).unwrap(), " a\nb\n");
+    assert!(matches!(rendered("{{ 'YQpi'|base64 }}.", Writing::Lines), Err(Fault::Value { .. })));
     assert_eq!(rendered("k {{ 'YQli'|base64 }}", Writing::Lines).unwrap(), "k a\tb");
 }
 

@@ -49,14 +49,14 @@ pub(super) fn deferred(
 
 /// A text with marks, none of which is tested for, as a template.
 pub(super) fn plain_template(path: &str, text: &str) -> Result<String, ImportError> {
-    let whole = whole(text);
+    let is_whole = is_whole(text);
     let unclear = || ImportError::SeveralLines { path: path.to_owned() };
     let mut out = String::new();
-    let mut rest = whole.unwrap_or(text);
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once(OPEN) {
         let (name, after) = after.split_once(CLOSE).ok_or_else(unclear)?;
         let value = RuntimeValue::of(name).ok_or_else(unclear)?;
-        if value.form == Form::Lines && whole.is_none() {
+        if value.form == Form::Lines && !is_whole {
             return Err(unclear());
         }
         out += &literal(before);
@@ -66,12 +66,10 @@ pub(super) fn plain_template(path: &str, text: &str) -> Result<String, ImportErr
     Ok(out + &literal(rest))
 }
 
-/// The mark of a value with several lines that a text is, but for the white space around it: the first boot inserts such a value only as a
-/// whole text.
-fn whole(text: &str) -> Option<&str> {
-    let trimmed = text.trim();
-    let name = trimmed.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
-    RuntimeValue::of(name).filter(|value| value.form == Form::Lines).and(Some(trimmed))
+/// Whether a text is one value with several lines, but for the white space around it: the first boot inserts no other value of this kind.
+fn is_whole(text: &str) -> bool {
+    let mark = text.trim().strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE));
+    mark.and_then(RuntimeValue::of).is_some_and(|value| value.form == Form::Lines)
 }
 
 /// A text that has no meaning for the template language.
@@ -151,11 +149,11 @@ impl Builder<'_> {
                     .collect();
                 let scope = Scope { variables: &variables, machine: &Nowhere };
                 let found = template::render(template, &scope, Writing::Lines);
-                let is_same = match (&found, only_value(template)) {
-                    (Ok(found), None) => *found == expected,
-                    (Ok(found), Some(_)) => found.trim_end() == expected.trim_end(),
-                    (Err(_), _) => false,
-                };
+                // Of a value that is not there, only white space is left.
+                let is_absent = only_value(template).is_some_and(|value| case.absent.contains(value.field));
+                let is_same = found.is_ok_and(|found| {
+                    found == expected || (is_absent && found.trim().is_empty() && expected.trim().is_empty())
+                });
                 if !is_same {
                     return Err(ImportError::Message(message!(
                         "{}: the first boot cannot write this template: simplify its conditions on values that only machines know",
@@ -311,7 +309,7 @@ mod tests {
         let mark = RuntimeValue::of("KUBERNETES_CA").unwrap().mark();
         let given = |case: &Case| if case.absent.is_empty() { mark.clone() } else { String::new() };
         let found = template(&["KubernetesCACert"], |case| given(case) + "\n").unwrap();
-        assert_eq!(found, Some(Deferred { text: "{{ KUBERNETES_CA|base64 }}".to_owned(), tests: false }));
+        assert_eq!(found, Some(Deferred { text: "{{ KUBERNETES_CA|base64 }}\n".to_owned(), tests: false }));
         let inside = template(&["KubernetesCACert"], |case| format!("ca: {}\n", given(case)));
         assert!(matches!(inside, Err(ImportError::SeveralLines { .. })), "{inside:?}");
     }

@@ -21,7 +21,7 @@ use super::runtime::{is_marked, legible, only_value};
 const REPOSITORIES: [&str; 4] =
     ["/etc/apt/sources.list", "/etc/apt/sources.list.d/", "/etc/apt/keyrings/", "/etc/apt/trusted.gpg.d/"];
 /// Its presence would keep cloud-init from bringing user data.
-const DISABLED: &str = "/etc/cloud/cloud-init.disabled";
+pub(super) const DISABLED: &str = "/etc/cloud/cloud-init.disabled";
 /// The file that has the name of a machine, and the setting that names it.
 pub(super) const NAME: (&str, &str) = (base::NAME, "INSTANCE_ID");
 
@@ -290,7 +290,7 @@ impl Writer<'_> {
     /// A file that the first boot writes. Units are there before, so that they can be enabled.
     fn boot_file(&mut self, path: &str, mode: u16, template: String) {
         let reason = match only_value(&template) {
-            Some(value) => format!("its content is the value of {}, without white space around it", value.variable),
+            Some(value) => format!("its content is the value of {}", value.variable),
             None => "it contains values that only machines know".to_owned(),
         };
         self.leave_out(path, StatementClass::FirstBoot, &reason);

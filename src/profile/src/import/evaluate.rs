@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use vmbake_shell::{ErrorKind, Files, ShellError};
 
 use super::base::{self, Found};
+use super::document::DISABLED;
 use super::error::{CommandLocation, ImportError};
 use super::known::KnownFiles;
 use super::left;
 use super::machine::{Effects, Machine};
 use super::program::{Commands, File, Program, place};
-use super::runtime::legible;
+use super::runtime::{legible, own_path};
 
 /// Most scripts that are left to the machine.
 const MAX_DEFERRED: usize = 20;
@@ -87,7 +88,6 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
         return Err(ImportError::Tree { path, what });
     }
     let after: Vec<Found> = all.into_iter().map(|(_, found)| found).collect();
-    let effects = machine.effects;
     left::check(&machine.left, files.left(), &after)?;
     let paths = || after.iter().map(|found| found.path.clone());
     let kept = paths().filter(|path| files.keeps_mode(path)).collect();
@@ -102,8 +102,45 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
         Some((found.path.clone(), image.inode(id).kind.name()))
     };
     let replaced = after.iter().filter_map(kind_before).collect();
+    let effects = machine.effects.clone();
+    check_boots(program, &mut machine, &mut files, &after)?;
     let deferred = deferred.clone();
     Ok(Ended::Done(Box::new(Evaluated { before, after, replaced, removed, kept, written, early, effects, deferred })))
+}
+
+/// Refuses a `bootcmd` that changes something on another boot: machines run it on each one, and an import once.
+fn check_boots(
+    program: &Program<'_>,
+    machine: &mut Machine<'_>,
+    files: &mut KnownFiles<'_>,
+    after: &[Found],
+) -> Result<(), ImportError> {
+    // What user data say counts more than a file of cloud.cfg.d.
+    let bootcmd = program.phases.iter().map(|phase| &phase.bootcmd).find(|commands| !commands.lines.is_empty());
+    let is_off = after.iter().any(|found| found.path == DISABLED);
+    let Some(bootcmd) = bootcmd.filter(|_| !is_off) else { return Ok(()) };
+    let refuse = |what: &str| {
+        let what = format!(
+            "machines run it on each boot, and {what}: write commands that change nothing the second time, or move them to runcmd"
+        );
+        Err(ImportError::Tree { path: bootcmd.name.to_owned(), what })
+    };
+    let effects = machine.effects.lasting();
+    if let Err(error) = machine.boot_again(files, bootcmd) {
+        let command = legible(&error.command.join(" "));
+        return refuse(&format!(
+            "the result of `{command}` on another boot is unknown ({})",
+            legible(&error.kind.to_string())
+        ));
+    }
+    let now: Vec<Found> = files.all().map_err(broken("/"))?.into_iter().map(|(_, found)| found).collect();
+    let changed =
+        now.iter().find(|found| !after.contains(found)).or_else(|| after.iter().find(|found| !now.contains(found)));
+    match changed {
+        Some(found) => refuse(&format!("another boot changes {}", legible(&found.path))),
+        None if machine.effects.lasting() != effects => refuse("another boot has other effects"),
+        None => Ok(()),
+    }
 }
 
 /// Why a run ends early.
@@ -206,7 +243,7 @@ fn failed(machine: &Machine<'_>, stderr: &[u8], name: &str) -> ImportError {
         .clone()
         .unwrap_or_else(|| (CommandLocation { script: name.to_owned(), line: 1, command: String::new() }, 1));
     let stderr = if stderr.is_empty() { machine.stderr.as_slice() } else { stderr };
-    let text = String::from_utf8_lossy(stderr);
+    let text = String::from_utf8_lossy(stderr).replace(&own_path(), name);
     let line = text.lines().rev().find(|line| !line.starts_with('+')).unwrap_or_default();
     ImportError::Failed { place, status, stderr: vmbake_common::escape::line(legible(line)) }
 }

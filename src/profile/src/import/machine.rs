@@ -26,7 +26,7 @@ use super::error::CommandLocation;
 use super::program::{Phase, Program};
 use super::report::{Statement, StatementClass};
 use super::rules::Rules;
-use super::runtime::{is_marked, legible, may_divide, unknown_text};
+use super::runtime::{is_marked, legible, may_divide, own_path, unknown_text};
 
 /// Files of accounts.
 const PASSWD: &[u8] = b"/etc/passwd";
@@ -74,7 +74,7 @@ const PATHS: [&str; 4] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/us
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin";
 
 /// What commands came to.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Effects {
     /// Packages, by the names that the archive of the system has for them.
     pub(super) packages: BTreeSet<String>,
@@ -104,6 +104,13 @@ pub(super) struct Effects {
     /// Scripts that were run here, by their paths.
     pub(super) scripts: BTreeSet<String>,
     pub(super) statements: Vec<Statement>,
+}
+
+impl Effects {
+    /// The effects without how they came about: which commands, scripts and units ran.
+    pub(super) fn lasting(&self) -> Self {
+        Self { done: BTreeMap::new(), scripts: BTreeSet::new(), statements: Vec::new(), ..self.clone() }
+    }
 }
 
 /// A status, and what was written to standard error.
@@ -139,6 +146,8 @@ pub(super) struct Machine<'a> {
     current: Option<(StatementClass, String)>,
     by_sudo: Option<(StatementClass, String)>,
     sleeps: BTreeMap<(String, u32), u32>,
+    /// Whether a unit runs whose commands systemd ends after some time.
+    is_limited: bool,
     /// Whether every program that is known here may be there, although the tree does not have it.
     pub(super) has_all_programs: bool,
 }
@@ -164,6 +173,7 @@ impl<'a> Machine<'a> {
             current: None,
             by_sudo: None,
             sleeps: BTreeMap::new(),
+            is_limited: false,
             has_all_programs: true,
         }
     }
@@ -178,7 +188,9 @@ impl<'a> Machine<'a> {
     ) -> Ran {
         let mut environment = BTreeMap::from([(b"PATH".to_vec(), PATH.as_bytes().to_vec())]);
         environment.extend(variables);
-        let settings = Settings { environment, exits_on_failure, ..Settings::default() };
+        // cloud-init runs a file whose name has the digits of the machine's instance.
+        let zero = Some(own_path().into_bytes());
+        let settings = Settings { environment, exits_on_failure, zero, ..Settings::default() };
         let script = Script { name, source: text.as_bytes(), args: &[] };
         let mut host = Host { files, commands: self };
         vmbake_shell::run(&script, &mut host, &settings).map(|done| (done.status, done.stderr))

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::Content;
 use super::boot_template::{Deferred, deferred};
+use super::cases::Lacking;
 use super::document::settings::HARMFUL;
 use super::error::ImportError;
 use super::evaluate::Evaluated;
@@ -31,6 +32,8 @@ pub(super) struct Phases {
     pub(super) units: Vec<Commands>,
     /// Of files with values of machines: what the first boot makes of them.
     pub(super) templates: BTreeMap<String, Deferred>,
+    /// Of machines without values that templates test.
+    pub(super) lacking: Vec<Lacking>,
     /// Names of the secrets that machines fetch.
     pub(super) secrets: [String; 2],
     /// What else went into templates.
@@ -68,6 +71,7 @@ impl Phases {
             ],
             units: Vec::new(),
             templates: BTreeMap::new(),
+            lacking: Vec::new(),
             secrets,
             values: kept(&values),
             fields: BTreeMap::new(),
@@ -82,7 +86,30 @@ impl Phases {
                 phases.add_unit(unit, at)?;
             }
         }
+        phases.lacking = phases.cases(&renderer)?;
         Ok(phases)
+    }
+
+    /// The phases in each case in which machines lack some of the values that templates test.
+    fn cases(&self, renderer: &Renderer<'_>) -> Result<Vec<Lacking>, ImportError> {
+        let is_tested = |value: &RuntimeValue| self.templates.values().any(|template| tests(template, value));
+        let tested: Vec<&'static RuntimeValue> =
+            RUNTIME.iter().filter(|value| value.optional && is_tested(value)).collect();
+        let mut cases = Vec::new();
+        for bits in 1..1_usize << tested.len() {
+            let absent = tested.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+            let absent: Vec<&'static RuntimeValue> = absent.map(|(_, value)| *value).collect();
+            let case = Case { absent: absent.iter().map(|value| value.field).collect(), ..Case::whole() };
+            let mut phases = self.phases.clone();
+            for (phase, config) in phases.iter_mut().zip(renderer.phases(&case)?) {
+                for file in &mut phase.files {
+                    let found = config.files.iter().rev().find(|other| other.path == file.path);
+                    file.text = found.map_or_else(|| file.text.clone(), |found| found.on_machine().to_owned());
+                }
+            }
+            cases.push(Lacking { absent, phases });
+        }
+        Ok(cases)
     }
 
     fn commands_are_plain(&self) -> Result<(), ImportError> {
@@ -183,7 +210,7 @@ impl Phases {
             }
         }
         let taints = &options.initial_taints;
-        if taints.contains(|char: char| HARMFUL.contains(&char) || char.is_control()) {
+        if taints.contains(|char: char| HARMFUL.contains(&char) || char.is_control()) || taints.starts_with('-') {
             return Err(ImportError::Hostile { option: "initial-taints", value: taints.clone() });
         }
         let dns: Vec<String> = options.cluster_dns.iter().map(ToString::to_string).collect();
@@ -258,14 +285,16 @@ impl Phases {
 
 /// Whether a text that scripts wrote depends on the conditions of a template, whose text is `whole`.
 fn depends(text: &str, template: &Deferred, whole: &str) -> bool {
-    let is_tested = |value: &RuntimeValue| {
-        ["if", "if not"].iter().any(|test| template.text.contains(&format!("{{% {test} {} %}}", value.variable)))
-    };
     let is_whole = match whole.trim() {
         "" => text.trim().is_empty(),
         whole => text.contains(whole),
     };
-    is_whole || RUNTIME.iter().any(|value| is_tested(value) && text.contains(&value.mark()))
+    is_whole || RUNTIME.iter().any(|value| tests(template, value) && text.contains(&value.mark()))
+}
+
+/// Whether a template tests if a value is set.
+fn tests(template: &Deferred, value: &RuntimeValue) -> bool {
+    ["if", "if not"].iter().any(|test| template.text.contains(&format!("{{% {test} {} %}}", value.variable)))
 }
 
 /// Renders phases, each case once.

@@ -101,10 +101,9 @@ impl RuntimeValue {
     }
 }
 
-/// The value with several lines that a template consists of. The first boot writes it with its own line breaks, and without the white space
-/// around it.
+/// The value with several lines that a template consists of, but for white space around it.
 pub(super) fn only_value(template: &str) -> Option<&'static RuntimeValue> {
-    RUNTIME.iter().find(|value| value.form == Form::Lines && value.expression() == template)
+    RUNTIME.iter().find(|value| value.form == Form::Lines && value.expression() == template.trim())
 }
 
 pub(super) fn address(at: usize) -> String {
@@ -114,6 +113,11 @@ pub(super) fn address(at: usize) -> String {
 /// What stands for a text that is not known before a machine runs; `name` says which one. It has no blanks, at which shells divide texts.
 pub(super) fn unknown_text(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
+}
+
+/// What stands for the path of the script of `bootcmd` or `runcmd` on a machine.
+pub(super) fn own_path() -> String {
+    unknown_text("path-of-the-script")
 }
 
 /// The marker of the machine's name.

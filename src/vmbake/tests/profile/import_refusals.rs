@@ -7,7 +7,7 @@ use vmbake::cli::error_report;
 use vmbake_profile::Deployment;
 use vmbake_profile::import::{ImportError, Rules, import};
 
-use super::import::{desk, document, import_of, layer, run};
+use super::import::{content, desk, document, import_of, layer, run};
 
 /// A script, and what is said of it; the rest is of the place.
 const REFUSED: &[(&str, &str)] = &[
@@ -138,6 +138,86 @@ fn conditions_of_templates_are_not_lost() {
         let error = run(script, &files, &json!({})).map(|imported| document(&imported)).unwrap_err().to_string();
         assert!(error.contains(expected), "{script}\n{error}");
     }
+}
+
+#[test]
+fn parts_of_conditional_lines_are_not_lost() {
+    let files = [
+        ("/opt/t", "a\n{{ if .InitialTaints }}tainted\n{{ end }}end"),
+        ("/opt/e", "#!/bin/sh\necho \"$0\" > /opt/zero\n"),
+    ];
+    for (script, expected) in [
+        ("sed -n 2p /opt/t > /opt/v", "/opt/v: what the scripts make of it depends on whether .InitialTaints is set"),
+        ("head -n 2 /opt/t | tail -n 1 > /opt/v", "/opt/v: what the scripts make of it depends"),
+        ("cut -c1 /opt/t > /opt/v", "/opt/v: what the scripts make of it depends"),
+        ("wc -l < /opt/t > /opt/v", "/opt/v: what the scripts make of it depends"),
+        ("if grep -q tainted /opt/t; then touch /opt/v; fi", "/opt/v: what the scripts make of it depends"),
+        (
+            "if grep -q tainted /opt/t; then apt-get install -y jq; fi",
+            "packages, units or commands of the scripts: what",
+        ),
+        (
+            "if grep -q tainted /opt/t; then systemctl enable ssh; fi",
+            "packages, units or commands of the scripts: what",
+        ),
+        ("if grep -q tainted /opt/t; then chmod 600 /opt/t; fi", "/opt/t: what the scripts make of it depends"),
+        (
+            "grep tainted /opt/t > /opt/v",
+            "on machines where .InitialTaints is not set: scripts must have the same result",
+        ),
+    ] {
+        let error = run(script, &files, &json!({})).map(|imported| document(&imported)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{script}\n{error}");
+    }
+    // The first line is the same on all machines.
+    for script in ["head -n 1 /opt/t > /opt/v", "grep -v tainted /opt/t | sed -n 1p > /opt/v"] {
+        let imported = run(script, &files, &json!({})).unwrap();
+        assert_eq!(content(&imported, "/opt/v").as_deref(), Some("a\n"), "{script}");
+    }
+}
+
+#[test]
+fn values_of_machines_decide_nothing_in_a_shell() {
+    for (value, scripts) in [
+        (
+            "{{ .ServerURL }}",
+            &[
+                "declare -p a",
+                "typeset -p a",
+                "b=(\"$a\" x); declare -p b",
+                "b=(\"$a\"); echo \"${b[@]@K}\"",
+                "b=(\"$a\"); echo \"${b[@]@Q}\"",
+                "b=(\"$a\"); echo \"${b[@]#https}\"",
+                "set -- \"$a\"; echo \"${@%3}\"",
+                "trap \"echo $a\" EXIT; trap -p; trap - EXIT",
+                "printf '%d\\n' \"$a\" || true",
+                "printf '%c\\n' \"$a\"",
+                "IFS=$a; b=x:y; echo $b",
+                "IFS=$a; set -- b c; echo \"$*\"",
+                "echo x:y | { IFS=$a read -r p q; echo \"$p\"; }",
+                "getopts \"$a\" o -x || true; echo $o",
+                "shopt -s nullglob; echo x$a y",
+                "shopt -s failglob; echo x$a y",
+                "cd \"$a\" || true",
+                "cat \"$a\" 2>&1 || true",
+            ][..],
+        ),
+        ("{{ .InitialTaints }}", &["declare -A m; m[$a]=1; echo ${#m[@]}", "echo \"$a\" | xargs -n1 echo x"]),
+    ] {
+        for script in scripts {
+            let script = format!("a=\"{value}\"\n{{ {script}\n}} > /opt/b");
+            let error = run(&script, &[], &json!({})).map(|imported| document(&imported)).unwrap_err().to_string();
+            assert!(
+                error.contains("which is not known here") || error.contains("a file or value with"),
+                "{script}\n{error}"
+            );
+        }
+    }
+    let sourced = [("/opt/e", "echo \"$0\" > /opt/zero")];
+    assert!(run(". /opt/e", &sourced, &json!({})).is_ok());
+    let traced =
+        run("exec 2> /opt/log; set -x; : \"{{ .ServerURL }}\"; set +x", &[], &json!({})).unwrap_err().to_string();
+    assert!(traced.contains("a file or value with what `set -x` prints"), "{traced}");
 }
 
 #[test]

@@ -51,6 +51,48 @@ fn is(imported: &Result<ImportedProfile, ImportError>, path: &str, expected: Opt
     assert_eq!(found.as_deref(), expected, "{path}");
 }
 
+/// The path of the script has the identity of the machine.
+#[test]
+fn files_that_commands_read_do_not_know_the_script() {
+    for text in ["echo $0 > /opt/f", "case $0 in *runcmd) touch /opt/f;; esac", "f=${0##*/}; echo x > /opt/f"] {
+        let error = both((&[], &[("/opt/e", text)], &[". /opt/e"]), NONE).map(|found| document(&found)).unwrap_err();
+        assert!(error.to_string().contains("{{ path-of-the-script }}, which is not known here"), "{text}\n{error}");
+    }
+    let failing =
+        both((&[], &[("/opt/e", "cd /opt/absent")], &[". /opt/e"]), NONE).map(|found| document(&found)).unwrap_err();
+    assert!(failing.to_string().contains("runcmd: 1: cd: can't cd to /opt/absent"), "{failing}");
+}
+
+/// Machines run `bootcmd` on each boot, an import once.
+#[test]
+fn bootcmd_changes_nothing_on_another_boot() {
+    for (bootcmd, runcmd, expected) in [
+        (&["echo a >> /opt/f"][..], &[][..], "another boot changes /opt/f"),
+        (&["echo a > /opt/f"], &["echo b > /opt/f"], "another boot changes /opt/f"),
+        (&["rm -f /opt/f"], &["touch /opt/f"], "another boot changes /opt/f"),
+        (&["[ -e /opt/f ] && touch /opt/g || touch /opt/f"], &[], "another boot changes /opt/g"),
+        (&["systemctl stop ssh"], &["systemctl enable --now ssh"], "another boot has other effects"),
+    ] {
+        for error in [both((bootcmd, &[], runcmd), NONE), both(NONE, (bootcmd, &[], runcmd))] {
+            let error = error.map(|imported| document(&imported)).unwrap_err().to_string();
+            assert!(
+                error.contains("bootcmd: machines run it on each boot") && error.contains(expected),
+                "{bootcmd:?}\n{error}"
+            );
+        }
+    }
+    for (bootcmd, runcmd) in [
+        (&["echo a > /opt/f"][..], &[][..]),
+        (&["mkdir -p /opt/d", "echo a > /opt/d/f"], &[]),
+        // A line that fails stops nothing.
+        (&["mkdir /opt/d", "echo a > /opt/d/f"], &[]),
+        // Without cloud-init, there is no other boot.
+        (&["echo a >> /opt/f"], &["touch /etc/cloud/cloud-init.disabled"]),
+    ] {
+        assert!(both((bootcmd, &[], runcmd), NONE).is_ok(), "{bootcmd:?}");
+    }
+}
+
 #[test]
 fn commands_of_a_phase_are_one_script() {
     for (lines, path, expected) in [

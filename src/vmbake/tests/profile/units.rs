@@ -47,6 +47,22 @@ fn a_start_runs_what_systemd_runs() {
 }
 
 #[test]
+fn waits_may_be_longer_than_the_timeout_of_a_unit() {
+    let files = |timeout: &str| {
+        let unit = service(&format!("Type=oneshot\nTimeoutStartSec={timeout}\nExecStart=/opt/w"));
+        with(
+            "systemctl start u",
+            &[("/etc/systemd/system/u.service", &unit), ("/opt/w", "#!/bin/sh\nsleep 9; touch /opt/o")],
+        )
+    };
+    for timeout in ["infinity", "0", ""] {
+        assert_eq!(content(&files(timeout).unwrap(), "/opt/o").as_deref(), Some(""), "{timeout}");
+    }
+    let error = files("5s").map(|imported| document(&imported)).unwrap_err();
+    assert!(error.contains("/opt/w:2: `sleep 9`: it waits in a unit with TimeoutStartSec="), "{error}");
+}
+
+#[test]
 fn units_whose_start_does_more_are_refused() {
     let own = "/etc/systemd/system/u.service";
     let plain = "[Service]\nType=oneshot\nExecStart=/opt/s\n";

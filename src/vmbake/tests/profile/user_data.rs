@@ -70,8 +70,7 @@ fn files_of_the_first_boot_end_as_those_of_cloud_init() {
         ("b64", "t={{ .InitialTaints }}\n", "t={{ INITIAL_TAINTS }}\n"),
         ("b64", "{{ .InitialTaints }}\n", "{{ INITIAL_TAINTS }}\n"),
         ("b64", optional, "a\n{% if INITIAL_TAINTS %}\nt={{ INITIAL_TAINTS }}\n{% endif %}\n"),
-        // A value with several lines has its own line breaks.
-        ("b64", "{{ .KubernetesCACert }}\n", "{{ KUBERNETES_CA|base64 }}"),
+        ("b64", "{{ .KubernetesCACert }}\n", "{{ KUBERNETES_CA|base64 }}\n"),
     ] {
         let imported = imported(encoding, data, "echo").unwrap_or_else(|error| panic!("{data}: {error}"));
         assert_eq!(boot_text(&imported, "/opt/f").as_deref(), Some(expected), "{encoding} {data:?}");

@@ -74,10 +74,12 @@ fn names(template: &str, variable: &str) -> bool {
 }
 
 /// Characters of a word that nothing reads as something else: not in a unit, a shell or YAML.
-pub(in crate::import) const HARMFUL: [char; 16] =
-    [' ', '"', '\'', '\\', '$', '%', '`', ';', '&', '|', '<', '>', '{', '}', '#', '*'];
+pub(in crate::import) const HARMFUL: [char; 24] = [
+    ' ', '"', '\'', '\\', '$', '%', '`', ';', '&', '|', '<', '>', '{', '}', '#', '*', '?', '[', ']', '(', ')', '~',
+    '!', '^',
+];
 
-/// A check that a word has none of them.
+/// A check that a word has none of them, and that no program takes it for an option.
 fn harmless(variable: &str) -> Value {
     let tests: Vec<String> = HARMFUL
         .iter()
@@ -89,5 +91,5 @@ fn harmless(variable: &str) -> Value {
             format!("'{char}' not in {variable}")
         })
         .collect();
-    json!({"that": tests.join(" and "), "otherwise": format!("{variable} contains a character with a special meaning in systemd, shells or YAML")})
+    json!({"that": format!("{} and not {variable}|starts_with('-')", tests.join(" and ")), "otherwise": format!("{variable} starts with - or contains a character with a special meaning in systemd, shells or YAML")})
 }

@@ -18,7 +18,7 @@ const LARGEST: usize = 1 << 20;
 const SECRETS: &str = "/api/v1/namespaces/cloud-init-settings/secrets/";
 
 /// Something that a script fetches.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct Fetched {
     pub(in crate::import) what: What,
     /// The checksum file that a script compared it with, by its address.
@@ -41,7 +41,7 @@ pub(in crate::import) enum What {
 }
 
 /// An archive that a script unpacks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct Unpacked {
     /// Which of the fetched files.
     pub(in crate::import) fetched: usize,

@@ -29,6 +29,11 @@ impl Machine<'_> {
         Ok(self.shell(files, (commands.name, &lines.join("\n")), Vec::new(), true))
     }
 
+    /// Runs `bootcmd` as on another boot, where a line that fails stops nothing.
+    pub(in crate::import) fn boot_again(&mut self, files: &mut dyn Files, commands: &Commands) -> Ran {
+        self.shell(files, (commands.name, &commands.lines.join("\n")), Vec::new(), false)
+    }
+
     /// Whether a command is `cloud-init init` with a fetched provisioning.
     pub(super) fn begins(&self, call: &Call<'_>) -> bool {
         let has = |word: &str| call.args.iter().any(|arg| arg == word.as_bytes());

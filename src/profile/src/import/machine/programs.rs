@@ -141,6 +141,11 @@ impl Machine<'_> {
             self.is_broken = self.failed.is_some();
             return Some(Outcome::Refused("it waits for an event that does not occur during the import".to_owned()));
         }
+        if self.is_limited {
+            return Some(Outcome::Refused(
+                "it waits in a unit with TimeoutStartSec=, which may end before: remove the setting".to_owned(),
+            ));
+        }
         Some(self.dropped("the import does not wait"))
     }
 }

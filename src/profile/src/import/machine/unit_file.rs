@@ -16,6 +16,8 @@ pub(super) struct OneShot {
     pub(super) remains: bool,
     /// Whether it reads `/etc/environment`.
     pub(super) has_environment: bool,
+    /// Whether systemd ends its commands after some time.
+    pub(super) has_timeout: bool,
 }
 
 /// Keys of `[Unit]` that change neither whether the commands run nor what they do.
@@ -32,6 +34,8 @@ const SERVICE_KEYS: [&str; 8] = [
     "TimeoutStartSec",
     "Type",
 ];
+/// Values of `TimeoutStartSec=` for no limit.
+const UNLIMITED: [&str; 3] = ["", "0", "infinity"];
 /// Values of `Restart=` that do not matter to commands that succeed.
 const RESTARTS: [&str; 5] = ["no", "on-abnormal", "on-abort", "on-failure", "on-watchdog"];
 /// Values of `StandardOutput=` and `StandardError=` that write no file. Those of syslog are older names.
@@ -95,12 +99,14 @@ impl UnitFile {
             return other(setting);
         }
         let remains = self.section("Service").filter(|(key, _)| *key == "RemainAfterExit").last();
+        let timeout = self.section("Service").filter(|(key, _)| *key == "TimeoutStartSec").last();
         let mut commands = self.commands("ExecStartPre")?;
         commands.extend(self.commands("ExecStart")?);
         Ok(Some(OneShot {
             commands,
             remains: remains.and_then(|(_, value)| boolean(value)).unwrap_or_default(),
             has_environment: self.section("Service").any(|setting| is_environment(&setting)),
+            has_timeout: timeout.is_some_and(|(_, value)| !UNLIMITED.contains(&value)),
         }))
     }
 

@@ -24,7 +24,7 @@ const MAX_RUNNING: usize = 8;
 const MAX_STARTS: u32 = 5;
 
 /// A unit that was run here.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct Done {
     /// Its file, as it was then.
     pub(in crate::import) text: String,
@@ -368,7 +368,9 @@ impl Machine<'_> {
             return Outcome::Refused("more than 8 units start each other".to_owned());
         }
         self.running.push(unit.to_owned());
+        let outer = std::mem::replace(&mut self.is_limited, self.is_limited || service.has_timeout);
         let outcome = self.run_steps(files, unit, service);
+        self.is_limited = outer;
         self.running.pop();
         let starts = self.effects.done.get(unit).map_or(0, |done| done.starts).saturating_add(1);
         self.effects.done.insert(unit.to_owned(), Done { text, is_active: service.remains, starts });
