@@ -21,7 +21,7 @@ pub enum StatementClass {
 }
 
 /// A command, and what it came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// Where it is.
     pub place: CommandLocation,

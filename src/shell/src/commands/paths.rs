@@ -57,7 +57,8 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
         Some(b"." | b"..") if exists == Exists::AllButLast => Exists::All,
         _ => exists,
     };
-    let directory = matches!(path.rsplit(|byte| *byte == b'/').next(), Some(b"" | b"." | b".."));
+    let mut exists = exists;
+    let mut directory = matches!(path.rsplit(|byte| *byte == b'/').next(), Some(b"" | b"." | b".."));
     let mut todo: Vec<Vec<u8>> = names(&absolute);
     let mut done: Vec<Vec<u8>> = Vec::new();
     let mut links = 0;
@@ -84,6 +85,14 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
                 } else {
                     done.pop();
                 }
+                // The end of the last link counts as that of the path.
+                if todo.is_empty() {
+                    let ends_with_dot = last_name(&target) == b".";
+                    directory |= ends_with_dot || target.ends_with(b"/");
+                    if ends_with_dot && exists == Exists::AllButLast {
+                        exists = Exists::All;
+                    }
+                }
                 todo.extend(names(&target));
             }
             Ok(node) if !node.is_dir() && (directory || !todo.is_empty()) && exists != Exists::Nothing => return None,
@@ -94,6 +103,11 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
         }
     }
     Some([b"/", &done.join(&b'/')[..]].concat())
+}
+
+/// The last name of a path, without the slashes behind it.
+fn last_name(path: &[u8]) -> &[u8] {
+    path.split(|byte| *byte == b'/').rev().find(|name| !name.is_empty()).unwrap_or_default()
 }
 
 /// The names of a path, the last one first.
@@ -150,6 +164,10 @@ pub(super) fn readlink(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     ];
     let options = parse(shell, args, &Accepted { letters: b"femnqsv", long, strict: false })?;
     let mode = mode(&options);
+    let is_joined = options.has(b'n') && options.operands.len() == 1;
+    if options.has(b'n') && options.operands.len() > 1 {
+        super::complain(shell, "readlink", b"ignoring --no-newline with multiple arguments")?;
+    }
     let mut status = 0;
     for operand in &options.operands {
         let found = match mode {
@@ -158,7 +176,7 @@ pub(super) fn readlink(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         };
         match found {
             Some(mut path) => {
-                if !options.has(b'n') {
+                if !is_joined {
                     path.push(b'\n');
                 }
                 shell.out(&path)?;

@@ -368,7 +368,8 @@ impl Machine<'_> {
             return Outcome::Refused("more than 8 units start each other".to_owned());
         }
         self.running.push(unit.to_owned());
-        let outer = std::mem::replace(&mut self.is_limited, self.is_limited || service.has_timeout);
+        let outer = self.is_limited;
+        self.is_limited |= service.has_timeout;
         let outcome = self.run_steps(files, unit, service);
         self.is_limited = outer;
         self.running.pop();
