@@ -87,7 +87,7 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
                 }
                 // The end of the last link counts as that of the path.
                 if todo.is_empty() {
-                    let ends_with_dot = last_name(&target) == b".";
+                    let ends_with_dot = last_name(&target) == b"." && target.contains(&b'/');
                     directory |= ends_with_dot || target.ends_with(b"/");
                     if ends_with_dot && exists == Exists::AllButLast {
                         exists = Exists::All;
@@ -103,11 +103,6 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
         }
     }
     Some([b"/", &done.join(&b'/')[..]].concat())
-}
-
-/// The last name of a path, without the slashes behind it.
-fn last_name(path: &[u8]) -> &[u8] {
-    path.split(|byte| *byte == b'/').rev().find(|name| !name.is_empty()).unwrap_or_default()
 }
 
 /// The names of a path, the last one first.
