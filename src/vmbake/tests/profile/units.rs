@@ -59,7 +59,7 @@ fn waits_may_be_longer_than_the_timeout_of_a_unit() {
         assert_eq!(content(&files(timeout).unwrap(), "/opt/o").as_deref(), Some(""), "{timeout}");
     }
     let error = files("5s").map(|imported| document(&imported)).unwrap_err();
-    assert!(error.contains("/opt/w:2: `sleep 9`: it waits in a unit with TimeoutStartSec="), "{error}");
+    assert!(error.contains("/opt/w:2: `sleep 9`: is refused: it waits in a unit with TimeoutStartSec="), "{error}");
 }
 
 #[test]
