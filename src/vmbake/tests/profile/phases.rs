@@ -10,6 +10,8 @@ use super::import::{content, document, import_of, run};
 type Phase<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a [&'a str]);
 
 const NONE: Phase<'_> = (&[], &[], &[]);
+/// After this, cloud-init runs nothing on another boot.
+const OFF: &[&str] = &["touch /etc/cloud/cloud-init.disabled"];
 
 fn phase((bootcmd, files, runcmd): Phase<'_>) -> String {
     let file = |(path, content): &(&str, &str)| {
@@ -87,7 +89,7 @@ fn bootcmd_changes_nothing_on_another_boot() {
         // A line that fails stops nothing.
         (&["mkdir /opt/d", "echo a > /opt/d/f"], &[]),
         // Without cloud-init, there is no other boot.
-        (&["echo a >> /opt/f"], &["touch /etc/cloud/cloud-init.disabled"]),
+        (&["echo a >> /opt/f"], OFF),
     ] {
         assert!(both((bootcmd, &[], runcmd), NONE).is_ok(), "{bootcmd:?}");
     }
@@ -110,7 +112,7 @@ fn commands_of_a_phase_are_one_script() {
         (&["set -e", "echo $(false; echo hi) > /opt/f"], "/opt/f", Some("\n")),
     ] {
         is(&both(NONE, (&[], &[], lines)), path, expected);
-        is(&both(NONE, (lines, &[], &[])), path, expected);
+        is(&both(NONE, (lines, &[], OFF)), path, expected);
         is(&both((&[], &[], lines), NONE), path, expected);
     }
     let imported = both(NONE, (&[], &[], &["umask 077", "echo x > /opt/f"])).unwrap();
@@ -141,9 +143,9 @@ fn files_are_placed_when_their_phase_begins() {
     is(&both((&[], &[], &[asks]), (&[], &theirs, &[])), "/opt/f", Some("absent\n"));
     // `bootcmd` runs before the files of its phase.
     is(&both(NONE, (&[asks], &theirs, &[])), "/opt/f", Some("absent\n"));
-    is(&both((&["echo mine > /opt/y"], &theirs, &[]), NONE), "/opt/y", Some("theirs"));
+    is(&both((&["echo mine > /opt/y"], &theirs, OFF), NONE), "/opt/y", Some("theirs"));
     is(
-        &both((&[], &[], &["test -e /opt/y || touch /opt/f"]), (&["test ! -e /opt/y || touch /opt/g"], &theirs, &[])),
+        &both((&[], &[], &["test -e /opt/y || touch /opt/f"]), (&["test ! -e /opt/y || touch /opt/g"], &theirs, OFF)),
         "/opt/g",
         None,
     );
