@@ -3,8 +3,8 @@
 mod keys;
 
 use super::Problem;
-use keys::Pair;
 use super::accounts::{Named, is_id};
+use keys::Pair;
 
 const OPERATORS: [&str; 6] = ["==", "!=", "+=", "-=", ":=", "="];
 
