@@ -52,9 +52,9 @@ fn each(text: &str, program: &str, comments: &[char], rule: impl Fn(&str) -> Opt
 }
 
 /// Lines that are neither empty nor comments, counted from 1.
-fn lines<'a>(text: &'a str, comments: &[char]) -> impl Iterator<Item = (usize, &'a str)> {
+fn lines<'a>(text: &'a str, comments: &'a [char]) -> impl Iterator<Item = (usize, &'a str)> {
     let lines = (1..).zip(text.lines().map(str::trim));
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(comments))
+    lines.filter(move |(_, line)| !line.is_empty() && !line.starts_with(comments))
 }
 
 /// Words between blanks, which may be quoted. What follows the first `max` of them is one more word.
