@@ -50,6 +50,7 @@ pub mod mbr;
 pub mod fat;
 pub mod ext4;
 pub mod squashfs;
+pub mod tar;
 pub mod signature;
 pub mod layout;
 pub mod disk;

@@ -9,6 +9,7 @@ mod edit;
 
 use std::collections::BTreeMap;
 
+pub(crate) use path::show;
 pub use path::{Arrival, Walk, components};
 
 use crate::source::{Map, MapReader, Sources};

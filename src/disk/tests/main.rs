@@ -23,6 +23,7 @@ mod mbr_tables;
 mod overlays;
 mod skip;
 mod squashfs_author;
+mod tar_author;
 mod tools;
 mod verity_trees;
 mod write_disk;

@@ -8,7 +8,7 @@ pub fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 }
 
 /// A path for messages, with `\xNN` for bytes that are not valid UTF-8.
-pub(super) fn show(path: &[u8]) -> String {
+pub(crate) fn show(path: &[u8]) -> String {
     let mut text = String::new();
     for chunk in path.utf8_chunks() {
         text.push_str(chunk.valid());
