@@ -4,10 +4,13 @@ pub mod incremental;
 pub mod release;
 mod additions;
 mod all;
+mod archives;
 mod combine;
+mod container;
 mod error;
 pub mod inputs;
 mod outputs;
+pub mod packed;
 pub mod plan;
 mod recipe;
 pub mod rebuild;
@@ -25,9 +28,9 @@ use serde::Serialize;
 use vmbake_common::message;
 use vmbake_disk::disk::{self, Disk};
 use vmbake_disk::ext4::{self, VolumeOptions};
-use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
 
+use crate::archives::RootArchives;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
@@ -38,6 +41,7 @@ use outputs::Unchanged;
 use vmbake_common::atomic_file::Pending;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::digest::Digest;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_compose::origin;
@@ -78,7 +82,7 @@ pub struct BakeRequest {
     /// Time of files created by the bake, in seconds since 1970; `None` for that of the base's newest file.
     pub epoch: Option<u32>,
     /// Formats to write, without duplicates.
-    pub formats: Vec<Format>,
+    pub formats: Vec<OutputFormat>,
     /// Compression of the qcow2 image.
     pub compression: Qcow2Compression,
     /// Output directory.
@@ -105,15 +109,14 @@ pub struct Baked {
     pub notes: Vec<String>,
 }
 
-/// A written image.
+/// A written image or archive.
 #[derive(Debug, Serialize)]
 pub struct BakedFile {
     pub path: PathBuf,
-    /// `raw` or `qcow2`.
-    pub format: String,
+    pub format: OutputFormat,
     /// Length of the file in bytes.
     pub size: u64,
-    /// Its checksum: `digest` of a qcow2 file, `fsverity` of a raw one.
+    /// Its checksum: `fsverity` of a raw image, `digest` of any other file.
     #[serde(flatten)]
     pub checksum: Checksum,
 }
@@ -126,8 +129,10 @@ struct Authored<'a> {
     /// The documents next to the images, except for the provenance.
     sidecars: BTreeMap<Sidecar, Vec<u8>>,
     disk: Disk,
+    /// The archives of its root file system, if some are wanted.
+    archives: Option<RootArchives>,
     previous: PreviousBake<'a>,
-    pending: BTreeMap<Format, Pending>,
+    pending: BTreeMap<OutputFormat, Pending>,
     notes: Vec<String>,
 }
 
@@ -163,7 +168,7 @@ struct Begun<'a> {
     layers: Vec<Layer>,
     program: Digest,
     previous: PreviousBake<'a>,
-    targets: BTreeMap<Format, PathBuf>,
+    targets: BTreeMap<OutputFormat, PathBuf>,
 }
 
 fn begin<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Begun<'a>, BakeError> {
@@ -209,7 +214,8 @@ impl<'a> Begun<'a> {
         progress.emit(Event::Merged { files: tree.walk().count() });
         let [spdx, cyclonedx] = sbom::sidecars(&tree, &manifest, &origins)?;
 
-        // 4. The tree becomes a file system, and the file system a disk.
+        // 4. The tree becomes archives and a file system, and the file system a disk.
+        let archives = RootArchives::new(&request.formats, &manifest, &layers, &tree, epoch)?;
         let disk_len = request.size.unwrap_or(base_len);
         let options = VolumeOptions {
             size: ext4::Size::Exact(disk::root_len(&base, disk_len).map_err(BakeError::Assemble)?),
@@ -231,20 +237,24 @@ impl<'a> Begun<'a> {
             (Sidecar::CycloneDx, cyclonedx),
         ];
         let sidecars = sidecars.into();
-        Ok(Authored { request, manifest, inputs, sidecars, disk, previous, pending, notes })
+        Ok(Authored { request, manifest, inputs, sidecars, disk, archives, previous, pending, notes })
     }
 }
 
 impl Prepared<'_> {
     fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
-        let Authored { request, manifest, inputs, mut sidecars, disk, previous, pending, notes } = match self {
+        let authored = match self {
             Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
             Self::Authored(authored) => *authored,
         };
+        let Authored { request, manifest, inputs, mut sidecars, disk, archives, previous, pending, notes } = authored;
         // 5. Each byte is read once, and written, compressed and hashed in one pass, unless the last bake has done that.
         let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
-        let written = request.write(&disk, id, &previous, &pending, progress)?;
+        let mut written = request.write(&disk, id, &previous, &pending, progress)?;
         let name = manifest.name();
+        if let Some(archives) = &archives {
+            written.extend(request.write_archives(&name, archives, &pending, progress)?);
+        }
         let outputs = outputs::checksums(&name, &sidecars, &written);
         let statement = provenance::statement(&inputs, &manifest, &outputs, &request.builder);
         sidecars.insert(Sidecar::Provenance, statement.map_err(BakeError::Json)?);

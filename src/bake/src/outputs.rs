@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use vmbake_disk::disk::Disk;
-use vmbake_disk::image::Format;
-use vmbake_disk::write::{Earlier, Output, Written};
+use vmbake_disk::write::{Clusters, Earlier, Output, Written};
 
 use super::{BakeError, BakeRequest, Baked, BakedFile};
+use crate::archives::RootArchives;
 use crate::incremental::checksums::{self, Checksum};
 use crate::incremental::previous_bake::{PreviousBake, Reusable, ReusableFile, file_digest};
 use crate::incremental::published::{Published, PublishedFile, Sidecar};
 use crate::release::provenance::{self, BuilderId};
 use vmbake_common::atomic_file::{Pending, PublishError, renew_file};
 use vmbake_common::digest::Digest;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_fetch::FetchError;
 use vmbake_layer::Layer;
@@ -32,10 +33,26 @@ impl Unchanged {
     }
 }
 
+/// A written output.
+pub(crate) struct WrittenFile {
+    pub(crate) format: OutputFormat,
+    pub(crate) checksum: Checksum,
+    /// Length of the file in bytes.
+    pub(crate) len: u64,
+    /// The clusters of a qcow2 file.
+    pub(crate) clusters: Clusters,
+}
+
+impl From<Written> for WrittenFile {
+    fn from(Written { format, digest, file_len, clusters }: Written) -> Self {
+        Self { format: format.into(), checksum: digest.into(), len: file_len, clusters }
+    }
+}
+
 impl BakeRequest {
-    /// The paths of the images called `name`.
-    pub(super) fn targets(&self, name: &str) -> BTreeMap<Format, PathBuf> {
-        self.formats.iter().map(|format| (*format, self.out.join(image_name(name, *format)))).collect()
+    /// The paths of the outputs called `name`.
+    pub(super) fn targets(&self, name: &str) -> BTreeMap<OutputFormat, PathBuf> {
+        self.formats.iter().map(|format| (*format, self.out.join(format.file_name(name)))).collect()
     }
 
     /// The outputs of the last bake, if this one would produce the same.
@@ -67,10 +84,10 @@ impl BakeRequest {
             Checksum::Verity(_) => None,
         };
         let sidecars = published.sidecars.iter().filter_map(sidecar).collect();
-        let image = |(format, image): (&Format, &PublishedFile)| {
-            let (path, size) = (self.out.join(image_name(&name, *format)), image.size());
+        let image = |(format, image): (&OutputFormat, &PublishedFile)| {
+            let (path, size) = (self.out.join(format.file_name(&name)), image.size());
             progress.emit(Event::Unchanged { path: path.clone(), bytes: size });
-            BakedFile { path, format: format.to_string(), size, checksum: image.checksum }
+            BakedFile { path, format: *format, size, checksum: image.checksum }
         };
         let outputs = published.images.iter().map(image).collect();
         Ok(Some(Unchanged { baked: Baked { name, sidecars, outputs, notes: Vec::new() }, checksums }))
@@ -84,31 +101,49 @@ impl BakeRequest {
 
     pub(super) fn outputs(
         &self,
-        targets: &BTreeMap<Format, PathBuf>,
-    ) -> Result<BTreeMap<Format, Pending>, PublishError> {
+        targets: &BTreeMap<OutputFormat, PathBuf>,
+    ) -> Result<BTreeMap<OutputFormat, Pending>, PublishError> {
         targets.iter().map(|(format, path)| Ok((*format, Pending::create(path, self.force)?))).collect()
     }
 
+    /// Writes the disk images.
     pub(super) fn write(
         &self,
         disk: &Disk,
         id: Option<Digest>,
         previous: &PreviousBake<'_>,
-        pending: &BTreeMap<Format, Pending>,
+        pending: &BTreeMap<OutputFormat, Pending>,
         progress: &Progress,
-    ) -> Result<Vec<Written>, BakeError> {
-        let bar = progress.bar("writing", disk.len());
+    ) -> Result<Vec<WrittenFile>, BakeError> {
         let compression = self.compression.into();
-        let outputs: Vec<Output<'_>> = pending
-            .iter()
-            .map(|(format, pending)| Output { format: *format, file: pending.file(), compression })
-            .collect();
+        let output = |format: OutputFormat, file| Some(Output { format: format.disk()?, file, compression });
+        let outputs: Vec<Output<'_>> =
+            pending.iter().filter_map(|(format, pending)| output(*format, pending.file())).collect();
+        if outputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bar = progress.bar("writing", disk.len());
         let Reusable { same, qcow2 } = previous.reusable(id, &self.out);
         let qcow2: Vec<_> = qcow2.iter().map(ReusableFile::earlier).collect();
         let earlier = Earlier { qcow2: &qcow2, same: &same };
         let written = vmbake_disk::write::write_again(disk, &outputs, &earlier, self.threads, &|bytes| bar.inc(bytes));
         bar.finish_and_clear();
-        Ok(written?)
+        Ok(written?.into_iter().map(WrittenFile::from).collect())
+    }
+
+    /// Writes the archives called `name`.
+    pub(super) fn write_archives(
+        &self,
+        name: &str,
+        archives: &RootArchives,
+        pending: &BTreeMap<OutputFormat, Pending>,
+        progress: &Progress,
+    ) -> Result<Vec<WrittenFile>, BakeError> {
+        let wanted = pending.iter().filter(|(format, _)| format.disk().is_none());
+        let write = |(format, pending): (&OutputFormat, &Pending)| {
+            archives.write(*format, pending, &self.out.join(format.file_name(name)), self.threads, progress)
+        };
+        wanted.map(write).collect()
     }
 
     /// Publishes the outputs called `name`: old checksums are removed first and new ones added last, so that lists
@@ -117,8 +152,8 @@ impl BakeRequest {
         &self,
         name: String,
         sidecars: &BTreeMap<Sidecar, Vec<u8>>,
-        mut pending: BTreeMap<Format, Pending>,
-        written: &[Written],
+        mut pending: BTreeMap<OutputFormat, Pending>,
+        written: &[WrittenFile],
         progress: &Progress,
     ) -> Result<(Baked, Option<Published>), BakeError> {
         let digests: BTreeMap<Sidecar, Digest> =
@@ -132,14 +167,13 @@ impl BakeRequest {
             noted.insert(*sidecar, PublishedFile::note(&path, &file, Checksum::Bytes(digests[sidecar])));
         }
         let (mut outputs, mut images) = (Vec::new(), BTreeMap::new());
-        for Written { format, digest, file_len: size, .. } in written {
+        for WrittenFile { format, checksum, len: size, .. } in written {
             let Some(pending) = pending.remove(format) else { continue };
             let file = pending.publish()?;
-            let path = self.out.join(image_name(&name, *format));
+            let path = self.out.join(format.file_name(&name));
             progress.emit(Event::Wrote { path: path.clone(), bytes: *size });
-            let checksum = (*digest).into();
-            images.insert(*format, PublishedFile::note(&path, &file, checksum));
-            outputs.push(BakedFile { path, format: format.to_string(), size: *size, checksum });
+            images.insert(*format, PublishedFile::note(&path, &file, *checksum));
+            outputs.push(BakedFile { path, format: *format, size: *size, checksum: *checksum });
         }
         checksums::list(&self.out, &checksums)?;
         let published = all(noted).zip(all(images)).map(|(sidecars, images)| Published { sidecars, images });
@@ -151,15 +185,10 @@ impl BakeRequest {
 pub(super) fn checksums(
     name: &str,
     sidecars: &BTreeMap<Sidecar, Vec<u8>>,
-    written: &[Written],
+    written: &[WrittenFile],
 ) -> BTreeMap<String, Checksum> {
     let sidecars = sidecars.iter().map(|(sidecar, text)| (sidecar.file_name(name), Checksum::Bytes(Digest::of(text))));
-    sidecars.chain(written.iter().map(|file| (image_name(name, file.format), file.digest.into()))).collect()
-}
-
-/// File name of an image.
-fn image_name(name: &str, format: Format) -> String {
-    format!("{name}.{format}")
+    sidecars.chain(written.iter().map(|file| (file.format.file_name(name), file.checksum))).collect()
 }
 
 /// All files, if each could be recorded.

@@ -79,7 +79,7 @@ pub fn rebuild(
         }
         checksums
             .extend(sidecars.into_iter().map(|(sidecar, digest)| (sidecar.file_name(&name), Checksum::Bytes(digest))));
-        let file_name = |output: &super::BakedFile| format!("{name}.{}", output.format);
+        let file_name = |output: &super::BakedFile| output.format.file_name(&name);
         checksums.extend(outputs.iter().map(|output| (file_name(output), output.checksum)));
     }
     Ok(checksums)

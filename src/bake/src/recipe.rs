@@ -6,6 +6,7 @@ use vmbake_disk::image::Format;
 use super::{BakeError, BakeRequest};
 use crate::incremental::build_inputs::{BuildInputs, FORMAT, LayerInput, ProgramInput};
 use vmbake_common::digest::Digest;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_embedded as embedded;
 use vmbake_layer::Layer;
@@ -48,8 +49,8 @@ impl BakeRequest {
             sources: self.sources.digest(),
             trust: self.anchors.digests(&self.sources, manifest.content()),
             size: self.size,
-            formats: self.formats.iter().map(Format::to_string).collect(),
-            compression: if self.formats.contains(&Format::Qcow2) {
+            formats: self.formats.iter().map(OutputFormat::to_string).collect(),
+            compression: if self.formats.contains(&Format::Qcow2.into()) {
                 self.compression
             } else {
                 Qcow2Compression::default()

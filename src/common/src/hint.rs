@@ -10,6 +10,7 @@ use vmbake_disk::gpt::GptError;
 use vmbake_disk::image::{BackingNameError, Format, ImageError};
 use vmbake_disk::layout::LayoutError;
 use vmbake_disk::squashfs::SquashfsError;
+use vmbake_disk::tar::TarError;
 use vmbake_disk::tree::TreeError;
 use vmbake_disk::write::WriteError;
 
@@ -180,6 +181,8 @@ impl Hint for BackingNameError {}
 impl Hint for SquashfsError {
     crate::causes!(Io);
 }
+
+impl Hint for TarError {}
 
 impl Hint for TreeError {
     crate::causes!(; Read);

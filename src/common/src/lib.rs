@@ -17,6 +17,7 @@ pub mod ownership;
 pub mod parallel;
 pub mod paths;
 pub mod progress;
+pub mod output_format;
 pub mod qcow2_compression;
 pub mod spelling;
 

@@ -5,7 +5,6 @@
 //! on the bytes of the disk.
 
 mod data;
-mod gzip;
 mod gce;
 mod vhd;
 
@@ -22,6 +21,7 @@ use vmbake_disk::source::{Map, ReadAt, Sources};
 use vmbake_disk::write::{Output, WriteError, write};
 
 use vmbake_bake::incremental::checksums::Checksum;
+use vmbake_bake::packed::{self, PackError, Packing};
 use vmbake_common::atomic_file::{Pending, PublishError};
 use vmbake_common::hint::Hint;
 use vmbake_common::progress::{Event, Progress};
@@ -238,13 +238,14 @@ fn write_archive(
     bar.finish_and_clear();
     let archive = gce::archive(disk, &runs.map_err(|source| write_error(request, source))?);
     let bar = progress.bar("writing", archive.len());
-    let written = gzip::write(&archive, pending.file(), request.threads, &|len| bar.inc(len));
+    let mut file = pending.file();
+    let written = packed::write(&archive, Packing::Gzip, &mut file, request.threads, &|len| bar.inc(len));
     bar.finish_and_clear();
-    let (len, digest) = written.map_err(|error| match error {
-        gzip::GzipError::Read(source) => ConvertError::File(FileError::new(request.image, "read the disk", source)),
-        gzip::GzipError::Write(source) => ConvertError::File(FileError::new(request.out, "write", source)),
+    let written = written.map_err(|error| match error {
+        PackError::Read(source) => ConvertError::File(FileError::new(request.image, "read the disk", source)),
+        PackError::Write(source) => ConvertError::File(FileError::new(request.out, "write", source)),
     })?;
-    Ok((len, Checksum::Bytes(digest)))
+    Ok((written.len, Checksum::Bytes(written.digest)))
 }
 
 /// Reports an unreadable image as an input error.

@@ -3,6 +3,7 @@
 //! A key that is not in the table does not compile. Keys with their own modules are checked and applied by functions of
 //! these, all others in `check` and `settings`.
 
+pub(crate) mod container;
 mod sudoers;
 pub(crate) mod swap;
 
@@ -170,6 +171,7 @@ keys! {
         .check(swap::check)
         .files(swap::files)
         .exclusive(swap::entries),
+    container: Key::refused(Nothing, IN_IMAGE).check(container::check),
     // Bundles can have parts of it.
     first_boot: Key::with_effects(Sent, effects::first_boot),
 }

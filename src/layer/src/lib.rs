@@ -36,6 +36,7 @@ mod authoring;
 pub use authoring::{check, release};
 pub use by_arch::ByArch;
 pub use download::{Download, LocalArtifact};
+pub use keys::container::Container;
 pub use keys::swap::Swap;
 pub use requirement::Requirement;
 pub use schema::{

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
-use super::{Download, Keyboard, LocalArtifact, Requirement, Scalar, Swap, Text, Words, child, validate};
+use super::{Container, Download, Keyboard, LocalArtifact, Requirement, Scalar, Swap, Text, Words, child, validate};
 use vmbake_common::digest::Digest;
 use vmbake_manifest::package_request::{Choice, PackagePattern, PackageRequest};
 
@@ -207,6 +207,9 @@ pub struct Schema {
     /// Values to set in `/etc/os-release`, by key; `{kind}` and `{version}` are replaced.
     #[serde(default)]
     pub os_release: BTreeMap<String, String>,
+    /// Settings of the container image that `--format oci` writes.
+    #[serde(default)]
+    pub container: Option<Container>,
     /// Configuration that depends on the machine, applied on each boot.
     #[serde(default)]
     pub first_boot: Option<Plan>,

@@ -3,12 +3,13 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use vmbake_bake::release::provenance::BuilderId;
 use vmbake_common::address;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::progress;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_disk::image::Format;
@@ -234,8 +235,8 @@ struct BakeArgs {
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
     /// Output formats
-    #[arg(long, value_parser = format_parser(), value_delimiter = ',', default_value = "raw,qcow2")]
-    format: Vec<Format>,
+    #[arg(long, value_parser = output_parser(), value_delimiter = ',', default_value = "raw,qcow2")]
+    format: Vec<OutputFormat>,
     /// Compression method of the qcow2 image [default: zstd]
     #[arg(long, value_name = "NAME")]
     compression: Option<Compression>,
@@ -268,6 +269,12 @@ const READABLE: &str = Format::OPTIONS;
 /// Parses the name of a disk format.
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
+}
+
+/// Parses the name of an output format.
+fn output_parser() -> impl TypedValueParser<Value = OutputFormat> {
+    let value = |format: OutputFormat| PossibleValue::new(format.name()).help(format.purpose());
+    PossibleValuesParser::new(OutputFormat::ALL.map(value)).try_map(|name| name.parse::<OutputFormat>())
 }
 
 /// Compression method of qcow2 images.

@@ -73,7 +73,7 @@ pub struct BuildInputs {
     /// Length of the disk in bytes; absent means that of the base's disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Formats that were written: `qcow2`, `raw`.
+    /// Formats that were written: `oci`, `qcow2`, `raw`, `tar`, `tar.zst`.
     pub formats: BTreeSet<String>,
     /// Compression of the qcow2 image; absent means `zstd`.
     #[serde(default, skip_serializing_if = "Qcow2Compression::is_usual")]

@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use vmbake_disk::image::Format;
-use vmbake_disk::write::{Clusters, EarlierFile, KnownFile, Written};
+use vmbake_disk::write::{Clusters, EarlierFile, KnownFile};
 
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::published::{Published, Sidecar};
 use crate::incremental::record::BakeRecord;
+use crate::outputs::WrittenFile;
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_store::store::Store;
 
@@ -27,13 +28,13 @@ pub(crate) struct PreviousBake<'a> {
     store: &'a Store,
     /// Digest of the running program.
     program: Digest,
-    records: BTreeMap<Format, BakeRecord>,
+    records: BTreeMap<OutputFormat, BakeRecord>,
 }
 
 /// Results of earlier bakes that save work.
 #[derive(Default)]
 pub(crate) struct Reusable {
-    /// Images of the same disk.
+    /// Disk images of the same disk.
     pub(crate) same: Vec<KnownFile>,
     /// Unchanged qcow2 files.
     pub(crate) qcow2: Vec<ReusableFile>,
@@ -55,8 +56,9 @@ impl ReusableFile {
 
 impl<'a> PreviousBake<'a> {
     /// Loads the records of outputs written by `program`.
-    pub(crate) fn look(store: &'a Store, program: Digest, outputs: &BTreeMap<Format, PathBuf>) -> Self {
-        let record = |(format, path): (&Format, &PathBuf)| Some((*format, BakeRecord::load(store, path, &program)?));
+    pub(crate) fn look(store: &'a Store, program: Digest, outputs: &BTreeMap<OutputFormat, PathBuf>) -> Self {
+        let record =
+            |(format, path): (&OutputFormat, &PathBuf)| Some((*format, BakeRecord::load(store, path, &program)?));
         Self { store, program, records: outputs.iter().filter_map(record).collect() }
     }
 
@@ -110,10 +112,10 @@ impl<'a> PreviousBake<'a> {
         disk: Digest,
         compression: Qcow2Compression,
         published: &Published,
-        written: Vec<Written>,
+        written: Vec<WrittenFile>,
     ) {
         let program = self.program;
-        for Written { format, clusters, .. } in written {
+        for WrittenFile { format, clusters, .. } in written {
             let Some(image) = published.images.get(&format).cloned() else { continue };
             let sidecars = published.sidecars.clone();
             BakeRecord { program, disk, format, compression, image, sidecars, clusters }.save(self.store);
@@ -122,7 +124,8 @@ impl<'a> PreviousBake<'a> {
 }
 
 fn known(record: &BakeRecord) -> Option<KnownFile> {
-    let (format, digest, file_len) = (record.format, record.image.checksum.file_digest()?, record.image.size());
+    let (format, digest) = (record.format.disk()?, record.image.checksum.file_digest()?);
+    let file_len = record.image.size();
     Some(KnownFile { format, compression: record.compression.into(), digest, file_len })
 }
 

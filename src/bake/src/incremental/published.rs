@@ -6,9 +6,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use vmbake_disk::image::Format;
 
 use crate::incremental::checksums::Checksum;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::ownership;
 use vmbake_store::file_identity::FileIdentity;
 
@@ -47,7 +47,7 @@ impl Sidecar {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Published {
     pub(crate) sidecars: BTreeMap<Sidecar, PublishedFile>,
-    pub(crate) images: BTreeMap<Format, PublishedFile>,
+    pub(crate) images: BTreeMap<OutputFormat, PublishedFile>,
 }
 
 impl Published {

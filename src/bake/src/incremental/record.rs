@@ -15,8 +15,8 @@ use vmbake_disk::write::Clusters;
 
 use crate::incremental::published::{PublishedFile, Sidecar};
 use vmbake_common::digest::Digest;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::qcow2_compression::Qcow2Compression;
-use vmbake_disk::image::Format;
 use vmbake_store::file_identity::{open_record, read_record, write_record};
 use vmbake_store::store::{BAKES, Store};
 
@@ -30,7 +30,7 @@ pub struct BakeRecord {
     pub program: Digest,
     /// The content ID of its disk (see [`vmbake_disk::source::ReadAt::content_id`]).
     pub disk: Digest,
-    pub format: Format,
+    pub format: OutputFormat,
     /// The cluster compression of a qcow2 file.
     #[serde(default)]
     pub compression: Qcow2Compression,

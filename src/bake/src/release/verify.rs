@@ -10,6 +10,7 @@
 mod outputs;
 mod signatures;
 mod statements;
+mod archives;
 mod materials;
 mod origins;
 mod proofs;
@@ -25,7 +26,7 @@ use crate::incremental::checksums::Checksum;
 use crate::incremental::published::Sidecar;
 use crate::release::policy::ReleasePolicy;
 use crate::release::sums::{Sums, SumsKind, read_sums};
-use vmbake_disk::image::Format;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_pin::anchors::Anchors;
 use vmbake_pin::sources::Sources;
 use vmbake_proof::sigstore::SigstoreRoot;
@@ -126,7 +127,7 @@ pub fn belongs(file: &str, name: &str) -> bool {
     file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The image name in the file name of an image.
+/// The image name in the file name of an image, or of an archive of its root file system.
 pub fn image_name(file: &str) -> Option<&str> {
-    Format::split_file_name(file).map(|(name, _)| name)
+    OutputFormat::split_file_name(file).map(|(name, _)| name)
 }

@@ -22,7 +22,8 @@ pub use members::read;
 pub use select::{extract, require_absent, select};
 
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use vmbake_common::hint::Hint;
@@ -132,6 +133,21 @@ pub enum MemberKind {
 /// returned with them.
 pub fn open(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member>), ArchiveError> {
     open_with(file, limits, |input, format, len| compress::spool(input, format, len, limits))
+}
+
+/// As [`open`], for an archive in the range `part` of `file`, compressed in `format` (a file name extension).
+pub fn open_part(
+    file: &File,
+    part: Range<u64>,
+    format: &str,
+    limits: &ArchiveLimits,
+) -> Result<(File, Vec<Member>), ArchiveError> {
+    let read_error = |source| ArchiveError::Read { offset: part.start, source };
+    let (mut input, len) = (file.try_clone().map_err(read_error)?, part.end.saturating_sub(part.start));
+    input.seek(SeekFrom::Start(part.start)).map_err(read_error)?;
+    let plain = compress::spool(input.take(len), format, len, limits)?;
+    let entries = read(&plain, limits)?;
+    Ok((plain, entries))
 }
 
 /// As [`open`], for the artifact with that digest, which was proven: decompressed once and then kept in `store`.

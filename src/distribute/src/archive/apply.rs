@@ -6,7 +6,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use vmbake_common::message::FileError;
-use vmbake_disk::image::Format;
 
 use super::ArchiveError;
 use super::contents::Contents;
@@ -19,6 +18,7 @@ use vmbake_bake::release::sums::SumsKind;
 use vmbake_bake::{BakeRequest, bake};
 use vmbake_common::atomic_file::{Pending, PublishError, write_file};
 use vmbake_common::catalog::Catalog;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_manifest::{Additions, Manifest, Target};
 use vmbake_pin::anchors::Anchors;
@@ -34,7 +34,7 @@ pub struct SiteRequest<'a> {
     /// Whether existing images may be replaced.
     pub force: bool,
     /// Formats of baked images.
-    pub formats: &'a [Format],
+    pub formats: &'a [OutputFormat],
     /// The store for blobs.
     pub store: &'a Store,
     pub threads: NonZeroUsize,
@@ -141,7 +141,7 @@ impl Inputs {
 
     /// Names of the images to bake.
     fn image_names(&self, request: &SiteRequest<'_>) -> Vec<String> {
-        request.formats.iter().map(|format| format!("{}.{format}", self.name)).collect()
+        request.formats.iter().map(|format| format.file_name(&self.name)).collect()
     }
 
     fn base(&self, store: &Store) -> Option<PathBuf> {

@@ -12,11 +12,11 @@ use super::key::KeySource;
 use super::network::NetworkArgs;
 use super::pinned::PinnedArgs;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Outcome, files, format_parser, parse_size, threads};
+use super::{Failure, Outcome, files, output_parser, parse_size, threads};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_common::progress::{Progress, counted, emit_message, human_bytes};
-use vmbake_disk::image::Format;
 use vmbake_distribute::archive::apply::{SiteRequest, apply};
 use vmbake_distribute::archive::contents::{ArchiveEntry, Contents};
 use vmbake_distribute::archive::create::{ArchiveRequest, Catalogs, create};
@@ -229,8 +229,8 @@ pub(super) struct ApplyArchiveArgs {
     #[arg(long, value_name = "DIR", default_value = "inputs")]
     inputs_to: PathBuf,
     /// Formats of baked images
-    #[arg(long, value_parser = format_parser(), value_delimiter = ',', default_value = "raw,qcow2")]
-    format: Vec<Format>,
+    #[arg(long, value_parser = output_parser(), value_delimiter = ',', default_value = "raw,qcow2")]
+    format: Vec<OutputFormat>,
     /// Artifact store [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,

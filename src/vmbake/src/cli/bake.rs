@@ -16,6 +16,7 @@ Examples:
   vmbake bake node --base debian-13-genericcloud-amd64.qcow2 --size 8G
   vmbake bake knc knd --arch amd64,arm64 --offline --out images --force
   vmbake bake node --layers layers --format qcow2 # with custom layers
+  vmbake bake node --format tar.zst,oci           # the root file system as an archive and as a container image
   vmbake bake node --with ghcr.io/acme/agent:1.0  # with a component of another publisher
   vmbake bake node --builder-id https://ci.example.org/images   # builder ID in the provenance
   vmbake bake node --json --progress json > baked.json   # result and progress as JSON";
@@ -59,7 +60,7 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
     let mut formats = args.format;
     formats.sort_unstable();
     formats.dedup();
-    if args.compression.is_some() && !formats.contains(&Format::Qcow2) {
+    if args.compression.is_some() && !formats.contains(&Format::Qcow2.into()) {
         return Err("--compression requires --format qcow2".into());
     }
     let store = args.network.store()?;

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{Failure, target};
 use vmbake_common::catalog::Catalog;
-use vmbake_disk::image::Format;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_layer::Layers;
 use vmbake_manifest::Target;
 use vmbake_pin::sources::Sources;
@@ -48,7 +48,7 @@ impl PinnedArgs {
 
     /// Removes names of image files from the kinds.
     pub(super) fn take_images(&mut self) -> Vec<PathBuf> {
-        let is_image = |kind: &mut String| Format::split_file_name(kind).is_some();
+        let is_image = |kind: &mut String| OutputFormat::split_file_name(kind).is_some();
         self.kinds.extract_if(.., is_image).map(PathBuf::from).collect()
     }
 

@@ -16,7 +16,7 @@ fn records_of_bakes_change_no_byte() {
     }
     let dir = tempfile::tempdir().unwrap();
     let base = base_of(dir.path());
-    let formats = vec![Format::Raw, Format::Qcow2];
+    let formats = vec![Format::Raw.into(), Format::Qcow2.into()];
     let old = BakeRequest { formats: formats.clone(), ..request(dir.path(), base.clone(), "old", 2) };
     let new = BakeRequest { formats, size: Some(96 << 20), ..request(dir.path(), base, "new", 2) };
     for request in [&old, &new] {

@@ -27,7 +27,7 @@ type Way<'a, T> = (&'static str, &'a dyn Fn(&mut T));
 fn both(dir: &Path) -> BakeRequest {
     let base = dir.join("base.qcow2");
     let base = if base.exists() { base } else { qcow2_base(dir) };
-    BakeRequest { formats: vec![Format::Raw, Format::Qcow2], ..request(dir, base, "out", 2) }
+    BakeRequest { formats: vec![Format::Raw.into(), Format::Qcow2.into()], ..request(dir, base, "out", 2) }
 }
 
 /// Bakes; returns what is reported.
@@ -118,7 +118,7 @@ fn nothing_is_done_when_nothing_has_changed() {
         assert_eq!(run(&request), first, "--force {force}");
         assert_eq!(files(&request.out), before, "--force {force}");
     }
-    let one = BakeRequest { formats: vec![Format::Qcow2], ..both(dir.path()) };
+    let one = BakeRequest { formats: vec![Format::Qcow2.into()], ..both(dir.path()) };
     assert!(
         first.contains(run(&one).split_once("outputs").unwrap().1.trim_start_matches("\":[").trim_end_matches("]}"))
     );
@@ -146,7 +146,7 @@ fn what_has_changed_is_baked_as_from_nothing() {
         ("longer content", &|_| fs::write(&conf, "tool = 3\n".repeat(20_000)).unwrap()),
         ("content as before", &|_| fs::write(&conf, "tool = 1\n").unwrap()),
         ("size", &|request| request.size = Some(96 << 20)),
-        ("one format", &|request| request.formats = vec![Format::Qcow2]),
+        ("one format", &|request| request.formats = vec![Format::Qcow2.into()]),
     ];
     for (what, change) in changes {
         let mut request = both(dir.path());
@@ -285,7 +285,7 @@ fn a_bake_that_is_killed_loses_nothing() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let request = BakeRequest { formats: vec![Format::Qcow2], force: true, ..both(dir.path()) };
+    let request = BakeRequest { formats: vec![Format::Qcow2.into()], force: true, ..both(dir.path()) };
     let manifest = request.manifest.to_str().unwrap();
     let by_program = |request: &BakeRequest, limit: &str| vmbake(request, limit, &["tools", "--manifest", manifest]);
     let vmbake = |limit: &str| by_program(&request, limit);
@@ -311,7 +311,7 @@ fn kinds_that_are_baked_by_one_command_are_as_from_nothing() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let request = BakeRequest { formats: vec![Format::Qcow2], ..both(dir.path()) };
+    let request = BakeRequest { formats: vec![Format::Qcow2.into()], ..both(dir.path()) };
     // The same kind by another name, with a file more.
     let layers = request.manifest.with_file_name("layers");
     assert!(Command::new("cp").arg("-r").args([layers.join("tools"), layers.join("more")]).status().unwrap().success());

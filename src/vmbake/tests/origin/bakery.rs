@@ -104,7 +104,7 @@ pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> BakeRequ
         client: None,
         size: None,
         epoch: None,
-        formats: vec![Format::Raw],
+        formats: vec![Format::Raw.into()],
         compression: Qcow2Compression::default(),
         out: dir.join(out),
         force: false,

@@ -114,7 +114,7 @@ fn the_compression_of_qcow2_is_an_input() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let formats = vec![Format::Raw, Format::Qcow2];
+    let formats = vec![Format::Raw.into(), Format::Qcow2.into()];
     let zstd = BakeRequest { formats, force: true, ..unpinned(dir.path()) };
     let image = |request: &BakeRequest| fs::read(request.out.join("tools.o.amd64.qcow2")).unwrap();
     let recorded = |request: &BakeRequest| fs::read_to_string(request.out.join(INPUTS)).unwrap();
@@ -137,7 +137,7 @@ fn the_compression_of_qcow2_is_an_input() {
     assert!(image(&zstd) == of_zstd);
     // A raw image is the same whatever the other one is.
     bake(&zlib).unwrap();
-    bake(&BakeRequest { formats: vec![Format::Raw], force: false, ..zstd }).unwrap();
+    bake(&BakeRequest { formats: vec![Format::Raw.into()], force: false, ..zstd }).unwrap();
     assert!(recorded(&zlib).contains("\"compression\": \"zlib\""), "nothing was baked");
 }
 
@@ -182,7 +182,7 @@ fn a_change_of_any_input_is_a_change() {
         ("trust", &|request| request.anchors = Anchors::load(&Catalog::only(&anchors)).unwrap()),
         ("partition", &|request| request.partition = Some(1)),
         ("size", &|request| request.size = Some(96 << 20)),
-        ("formats", &|request| request.formats.push(Format::Qcow2)),
+        ("formats", &|request| request.formats.push(Format::Qcow2.into())),
         ("epoch", &|request| request.epoch = Some(7)),
     ];
     let before = fs::read(request.out.join(INPUTS)).unwrap();

@@ -119,7 +119,7 @@ fn records_of_bakes_go() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let formats = vec![Format::Raw, Format::Qcow2];
+    let formats = vec![Format::Raw.into(), Format::Qcow2.into()];
     let request = BakeRequest { formats, force: true, ..request(dir.path(), qcow2_base(dir.path()), "out", 2) };
     let report = |request: &BakeRequest| serde_json::to_value(bake(request).unwrap().outputs).unwrap();
     let right = report(&request);
@@ -153,7 +153,7 @@ fn a_bake_without_caches_makes_the_same_and_leaves_nothing() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let formats = vec![Format::Raw, Format::Qcow2];
+    let formats = vec![Format::Raw.into(), Format::Qcow2.into()];
     let request = BakeRequest { formats, force: true, ..request(dir.path(), qcow2_base(dir.path()), "out", 2) };
     let files = |out: &Path| {
         let mut files: Vec<_> = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -99,7 +99,7 @@ pub fn both(dir: &Path, out: &str) -> BakeRequest {
         base if base.exists() => base,
         _ => base_of(dir),
     };
-    BakeRequest { formats: vec![Format::Raw, Format::Qcow2], ..request(dir, base, out, 2) }
+    BakeRequest { formats: vec![Format::Raw.into(), Format::Qcow2.into()], ..request(dir, base, out, 2) }
 }
 
 /// Updates the checksum lists for a modified file, as an attacker with write access would.

@@ -3,6 +3,7 @@
 pub mod lab;
 mod provenance;
 mod keys;
+mod archives;
 mod attacks;
 mod demands;
 mod rebuild;

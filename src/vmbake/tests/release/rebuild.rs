@@ -14,41 +14,37 @@ use crate::origin::bakery::{TOOL, can_bake};
 use crate::program::write_program;
 
 /// A release that the program has baked.
-struct Baked {
+pub struct Baked {
     dir: tempfile::TempDir,
 }
 
 impl Baked {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        // Writes manifest, sources, layers, store and base.
-        both(dir.path(), "out");
-        let baked = Self { dir };
-        let out = baked.path("out");
-        let done = baked.run(
-            Path::new(env!("CARGO_BIN_EXE_vmbake")),
-            &[
-                "bake",
-                "tools",
-                "--os",
-                "o",
-                "--offline",
-                "--manifest",
-                text(&baked.path("manifest.json")),
-                "--out",
-                text(&out),
-            ],
-            "layers",
-        );
+        let baked = Self::inputs();
+        let done = baked.bake(&[]);
         assert!(done.status.success(), "{}", stderr(&done));
         baked
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// Manifest, sources, layers, store and base.
+    pub fn inputs() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        both(dir.path(), "out");
+        Self { dir }
+    }
+
+    /// Bakes to `out`.
+    pub fn bake(&self, more: &[&str]) -> Output {
+        let (manifest, out) = (self.path("manifest.json"), self.path("out"));
+        let args = ["bake", "tools", "--os", "o", "--offline", "--manifest", text(&manifest), "--out", text(&out)];
+        self.run(Path::new(env!("CARGO_BIN_EXE_vmbake")), &[&args, more].concat(), "layers")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    fn run(&self, vmbake: &Path, args: &[&str], layers: &str) -> Output {
+    pub fn run(&self, vmbake: &Path, args: &[&str], layers: &str) -> Output {
         let mut command = Command::new(vmbake);
         command.args(args).args(["--no-builtin", "--base"]).arg(self.path("base.raw"));
         for (option, name) in [("--layers", layers), ("--store", "store"), ("--sources", "sources.json")] {
@@ -59,7 +55,7 @@ impl Baked {
     }
 
     /// What is said of baking it again: exit code, the checks as `state file: said`, and how the files differ.
-    fn again(&self, vmbake: &Path, layers: &str) -> (i32, Vec<String>, String) {
+    pub fn again(&self, vmbake: &Path, layers: &str) -> (i32, Vec<String>, String) {
         let out = self.path("out");
         let output = self.run(vmbake, &["verify", "image", text(&out), "--json", "--rebuild"], layers);
         let report: Value =

@@ -3,36 +3,37 @@
 
 use std::collections::BTreeMap;
 
-use vmbake_disk::image::Format;
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{InodeId, Kind, Tree};
 
 use super::Verification;
+use super::archives::open_output;
 use super::statements::Documented;
 use crate::incremental::published::Sidecar;
 use vmbake_common::escape;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_compose::origin::{MAX_LEN, Record, inside_record};
 use vmbake_compose::stage::FIRSTBOOT;
-use vmbake_image::inspect::open_tree;
 use vmbake_manifest::ArtifactType;
 use vmbake_query::explain;
 
 impl Verification<'_> {
-    /// Checks every existing image.
+    /// Checks every existing image and archive.
     pub(super) fn origin(&mut self, documented: &Documented) {
         let name = &documented.name;
         let sidecar = match crate::release::read(&self.request.folder.join(Sidecar::Origins.file_name(name)), MAX_LEN) {
             Ok(sidecar) => sidecar,
             Err(error) => return self.report.failed_by(&Sidecar::Origins.file_name(name), "origin", &error),
         };
-        // The materials are read from the first valid image: all contain the same disk.
+        // The materials are read from the first valid image: all contain the same files.
         let mut asked = None;
-        for file in Format::ALL.map(|format| format!("{name}.{format}")) {
+        for format in OutputFormat::ALL {
+            let file = format.file_name(name);
             let path = self.request.folder.join(&file);
             if !path.is_file() {
                 continue;
             }
-            let tree = open_tree(&path, documented.inputs.partition).map_err(|error| escape::chain(&error));
+            let tree = open_output(&path, format, &documented.inputs);
             match tree.and_then(|tree| Ok((compare(&tree, &sidecar, documented)?, tree))) {
                 Ok((record, tree)) => {
                     self.report.ok(&file, "origin", format!("{} paths", record.paths.len()));

@@ -20,7 +20,7 @@ use vmbake_bake::release::provenance::BuilderId;
 use vmbake_bake::release::sign::attest;
 use vmbake_bake::release::verify::{Documented, SignatureDemand, VerifiedRelease, VerifyRequest, image_name, verify};
 use vmbake_common::escape;
-use vmbake_disk::image::Format;
+use vmbake_common::output_format::OutputFormat;
 
 /// Requirements for a release.
 #[derive(Debug, clap::Args)]
@@ -141,7 +141,7 @@ pub(in super::super) fn place(release: &Path) -> Result<(&Path, Option<&str>), F
     }
     let name = release.file_name().and_then(std::ffi::OsStr::to_str).filter(|name| image_name(name).is_some());
     let name = name.ok_or_else(|| {
-        EvidenceError::unusable(release, format!("expected a directory, or a file {}", Format::FILE_NAMES))
+        EvidenceError::unusable(release, format!("expected a directory, or a file {}", OutputFormat::FILE_NAMES))
     })?;
     let folder = release.parent().filter(|folder| !folder.as_os_str().is_empty());
     Ok((folder.unwrap_or(Path::new(".")), Some(name)))

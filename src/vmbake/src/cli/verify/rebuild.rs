@@ -11,9 +11,10 @@ use vmbake_bake::incremental::checksums::Checksum;
 use vmbake_bake::incremental::published::Sidecar;
 use vmbake_bake::rebuild::rebuild;
 use vmbake_bake::release::provenance::BuilderId;
-use vmbake_bake::release::verify::{CheckState, Documented, ReleaseReport, VerifyRequest, image_name};
+use vmbake_bake::release::verify::{CheckState, Documented, ReleaseReport, VerifyRequest};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_manifest::Additions;
 use vmbake_query::diff::{DiffOptions, diff};
 
@@ -47,7 +48,8 @@ impl Rebuild {
             }
         };
         compare(image, &found, report);
-        let differ = |file: &&String| image_name(file).is_some() && found.get(*file) != image.subjects.get(*file);
+        let is_disk = |file: &str| Format::split_file_name(file).is_some();
+        let differ = |file: &&String| is_disk(file) && found.get(*file) != image.subjects.get(*file);
         let mut text = String::new();
         for file in image.subjects.keys().filter(differ) {
             let (from, to) = (request.folder.join(file), out.path().join(file));
@@ -78,7 +80,7 @@ impl Rebuild {
             client: None,
             size: inputs.size,
             epoch: inputs.source_date_epoch,
-            formats: Format::ALL.into_iter().filter(|format| inputs.formats.contains(&format.to_string())).collect(),
+            formats: OutputFormat::ALL.into_iter().filter(|format| inputs.formats.contains(format.name())).collect(),
             compression: inputs.compression,
             out: out.to_owned(),
             force: false,
