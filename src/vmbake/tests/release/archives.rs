@@ -64,8 +64,9 @@ fn a_changed_archive_is_found() {
     content[at] = b'E';
     fs::write(out.join(&file), content).unwrap();
     relist(&out, &file);
-    let vmbake = Path::new(env!("CARGO_BIN_EXE_vmbake"));
-    let found = baked.run(vmbake, &["verify", "image", text(&out), "--json"], "layers");
+    let (store, sources) = (baked.path("store"), baked.path("sources.json"));
+    let inputs = ["--no-builtin=sources", "--sources", text(&sources), "--store", text(&store)];
+    let found = vmbake(&[&["verify", "image", text(&out), "--json"][..], &inputs].concat(), &[]);
     let report: Value = serde_json::from_slice(&found.stdout).unwrap();
     let failed = |check: &&Value| check["state"] == "failed" && check["check"] == "origin" && check["file"] == file;
     let check = report["checks"].as_array().unwrap().iter().find(failed);
