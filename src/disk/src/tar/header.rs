@@ -8,8 +8,8 @@ use crate::tree::{Inode, Kind, Timestamp};
 
 /// Name of an extended header, for readers that extract it as a file.
 const EXTENDED: &[u8] = b"PaxHeaders";
-/// The owner in a field whose number is in a record: that of `nobody`, so that a reader without pax grants nothing.
-const NOBODY: u64 = 65534;
+/// The owner in a field if its number is in a record: without privileges, for readers that ignore records.
+const UNPRIVILEGED: u64 = 65534;
 /// Length of the fields `name` and `linkname`.
 const NAME_LEN: usize = 100;
 
@@ -58,10 +58,10 @@ impl<'a> Header<'a> {
             bytes.resize(bytes.len().next_multiple_of(BLOCK_LEN), 0);
         }
         let meta = &self.inode.meta;
-        let or_nobody = |id: u32| Some(u64::from(id)).filter(|id| *id <= MAX_8).unwrap_or(NOBODY);
+        let or_unprivileged = |id: u32| Some(u64::from(id)).filter(|id| *id <= MAX_8).unwrap_or(UNPRIVILEGED);
         let mut ustar = Ustar::new(self.name, self.kind, meta.mode.into());
-        ustar.number(0x6c, 8, or_nobody(meta.uid));
-        ustar.number(0x74, 8, or_nobody(meta.gid));
+        ustar.number(0x6c, 8, or_unprivileged(meta.uid));
+        ustar.number(0x74, 8, or_unprivileged(meta.gid));
         ustar.number(0x88, 12, u64::try_from(meta.mtime.secs).unwrap_or(0).min(MAX_12));
         ustar.bytes(0x9d, NAME_LEN, self.target);
         ustar.number(0x149, 8, self.device[0].into());
