@@ -3,6 +3,7 @@
 
 mod defs;
 mod ids;
+mod shadowed;
 mod tables;
 
 use vmbake_disk::tree::Metadata;

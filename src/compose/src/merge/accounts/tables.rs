@@ -168,7 +168,7 @@ impl Tables {
     }
 
     /// The day of a change of a password. Day 0 would demand another change at the next login (shadow(5)), so that the tools leave it empty.
-    fn last_change(&self) -> String {
+    pub(super) fn last_change(&self) -> String {
         if self.days == 0 { String::new() } else { self.days.to_string() }
     }
 

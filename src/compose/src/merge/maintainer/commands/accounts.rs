@@ -7,6 +7,7 @@ mod getent;
 mod groups;
 mod options;
 mod passwd;
+mod shadow;
 mod useradd;
 mod usermod;
 
@@ -35,6 +36,10 @@ pub(super) fn find(name: &str) -> Option<Command> {
         "chsh" => passwd::chsh,
         "passwd" => passwd::passwd,
         "chage" => passwd::chage,
+        "pwck" => shadow::pwck,
+        "grpck" => shadow::grpck,
+        "pwconv" => shadow::pwconv,
+        "grpconv" => shadow::grpconv,
         "getent" => getent::getent,
         "groups" => getent::groups,
         _ => return None,
