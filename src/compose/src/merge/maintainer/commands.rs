@@ -13,6 +13,7 @@ mod dpkg;
 mod idle;
 mod locale;
 mod openssl;
+mod pam;
 mod programs;
 mod query;
 mod realpath;
@@ -94,6 +95,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| run_parts::find(name))
         .or_else(|| idle::find(name))
         .or_else(|| locale::find(name))
+        .or_else(|| pam::find(name, call))
 }
 
 /// What sourcing a file means that is not simply read.

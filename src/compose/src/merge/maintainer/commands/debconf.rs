@@ -1,7 +1,11 @@
 //! debconf(7): the effect of `. /usr/share/debconf/confmodule`, its functions, and the programs debconf-communicate(1), debconf-escape(1),
 //! debconf-loadtemplate(1), debconf-set-selections(1) and debconf-show(1).
 
+mod frontend;
+
 use vmbake_shell::{Call, Errno, Files, Outcome};
+
+pub(super) use frontend::Frontend;
 
 use super::{Command, Done, System, status, unsupported, words};
 use crate::merge::MergeError;
@@ -141,7 +145,7 @@ fn open(system: &mut System<'_, '_>) -> Result<(), MergeError> {
 }
 
 /// What a fault means to the script.
-fn outcome(fault: DebconfFault) -> Outcome {
+pub(super) fn outcome(fault: DebconfFault) -> Outcome {
     match fault {
         DebconfFault::Password { .. } => Outcome::Deferred(fault.to_string()),
         fault => Outcome::Refused(fault.to_string()),
