@@ -28,6 +28,7 @@ fn programs_end_as_where_nothing_runs() {
         ("start-stop-daemon --stop --oknodo --exec /usr/bin/own", 0),
         ("sysctl --system", 0),
         ("udevadm control --reload-rules", 0),
+        ("perl -e ''", 0),
         ("udevadm trigger --subsystem-match=own", 0),
         ("apache2ctl configtest", 0),
     ];
@@ -50,6 +51,7 @@ fn what_only_a_machine_can_run_waits_for_the_first_boot() {
     for (command, content) in [
         ("anything --at all", COMPILED),
         ("pam-auth-update", "#!/usr/bin/perl -w\n"),
+        ("perl -e 'print 1'", COMPILED),
         ("newaliases", "#!/usr/bin/env python3\n"),
         ("sysctl -n kernel.x", COMPILED),
         ("start-stop-daemon --start", COMPILED),

@@ -14,6 +14,7 @@ mod idle;
 mod locale;
 mod openssl;
 mod pam;
+mod perl;
 mod programs;
 mod query;
 mod realpath;
@@ -96,6 +97,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| idle::find(name))
         .or_else(|| locale::find(name))
         .or_else(|| pam::find(name, call))
+        .or_else(|| perl::find(name, call))
 }
 
 /// What sourcing a file means that is not simply read.

@@ -107,7 +107,7 @@ pub(super) fn is_present(call: &Call<'_>) -> bool {
 }
 
 /// Ends as the program does, unless the image lacks it.
-fn ends(call: &mut Call<'_>, outcome: Outcome) -> Done {
+pub(super) fn ends(call: &mut Call<'_>, outcome: Outcome) -> Done {
     if is_present(call) {
         return Ok(outcome);
     }
