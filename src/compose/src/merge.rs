@@ -227,7 +227,7 @@ pub fn merge(
     boot_grants::check(&target, &layers, &bundles)?;
     warnings.extend(missing::warnings(&target, &layers)?);
     warnings.extend(finished::check(&target, &layers)?);
-    ldcache::update(&mut target, arch)?;
+    ldcache::update(&mut target, arch, packages.is_linked)?;
     programs::check(&target.tree, arch, &target.by_name)?;
     privileged::check(&target, &packages, &base_privileged, &setuid)?;
     Ok(Merged {
@@ -267,7 +267,7 @@ fn install(target: &mut Target, artifact: StagedArtifact) -> Result<(), MergeErr
 /// where the tree has one. What is made gets the time `epoch`.
 pub fn ldconfig(tree: Tree, arch: &str, epoch: Timestamp) -> Result<Tree, MergeError> {
     let mut target = Target::new(tree, epoch);
-    ldcache::update(&mut target, arch)?;
+    ldcache::update(&mut target, arch, false)?;
     Ok(target.tree)
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Database {
     pub(super) ids: Ids,
     /// Triggers that a package that is configured has to process on the machine, by its stem.
     pub(super) left: BTreeMap<String, BTreeSet<String>>,
+    /// Whether a script has run ldconfig(8), or a package has set off its trigger.
+    pub(super) is_linked: bool,
     /// Packages that are configured on the first boot.
     pub(super) waiting: BTreeSet<String>,
     /// Whether the image has what configures packages on the first boot.
@@ -41,6 +43,7 @@ pub(super) struct Changeable {
     pending: BTreeMap<String, BTreeSet<String>>,
     ids: Ids,
     left: BTreeMap<String, BTreeSet<String>>,
+    is_linked: bool,
 }
 
 impl Database {
@@ -58,15 +61,16 @@ impl Database {
 
     /// What a script may change, to take it back.
     pub(super) fn changeable(&self) -> Changeable {
-        let Self { overrides, debconf, pending, ids, left, .. } = self;
+        let Self { overrides, debconf, pending, ids, left, is_linked, .. } = self;
         let (overrides, debconf, pending) = (overrides.clone(), debconf.clone(), pending.clone());
-        Changeable { overrides, debconf, pending, ids: ids.clone(), left: left.clone() }
+        Changeable { overrides, debconf, pending, ids: ids.clone(), left: left.clone(), is_linked: *is_linked }
     }
 
     /// Takes back what a script has changed.
     pub(super) fn restore(&mut self, before: Changeable) {
-        let Changeable { overrides, debconf, pending, ids, left } = before;
+        let Changeable { overrides, debconf, pending, ids, left, is_linked } = before;
         (self.overrides, self.debconf, self.pending, self.ids, self.left) = (overrides, debconf, pending, ids, left);
+        self.is_linked = is_linked;
     }
 
     /// Reads what the base has.
@@ -80,6 +84,7 @@ impl Database {
             pending: BTreeMap::new(),
             ids: Ids::default(),
             left: BTreeMap::new(),
+            is_linked: false,
             waiting: BTreeSet::new(),
             deferred: false,
         })

@@ -2,7 +2,7 @@
 //! for the finished tree.
 //!
 //! The tree after all layers in, the tree with matching cache and links out. A cache that matches already is not changed, and a tree
-//! without a cache gets none. `/var/cache/ldconfig/aux-cache` is not written: it contains inode numbers and change times, and ldconfig
+//! without a cache gets one only if a script has run ldconfig. `/var/cache/ldconfig/aux-cache` is not written: it contains inode numbers and change times, and ldconfig
 //! generates it again.
 //!
 //! Stricter than ldconfig: a file whose soname is not a file name is not a library.
@@ -18,11 +18,13 @@ use super::place::Target;
 use super::{LibraryFault, MergeError};
 pub(super) use conf::system_directories;
 use conf::{Directory, directories};
-use format::{Entry, encode, generator};
+use format::{Entry, encode, generator, generator_of};
 use search::{Library, search};
 use vmbake_image::elf::Machine;
 
 const CACHE: &str = "/etc/ld.so.cache";
+
+const PROGRAM: &str = "/sbin/ldconfig";
 
 /// Longest cache that is read, in bytes: a desktop's has 200,000.
 const MAX_CACHE: u64 = 16 << 20;
@@ -36,13 +38,23 @@ pub(super) struct Cached {
     pub(super) path: Vec<u8>,
 }
 
-/// Makes the links and the cache of the tree fit its libraries.
-pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> {
-    let Ok(old) = target.tree.read(CACHE.as_bytes(), MAX_CACHE) else { return Ok(()) };
-    let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
+/// Makes the links and the cache of the tree fit its libraries. `is_run` tells whether a script has run ldconfig, which creates a cache.
+pub(super) fn update(target: &mut Target, arch: &str, is_run: bool) -> Result<(), MergeError> {
     let damaged = |fault: LibraryFault| MergeError::content(CACHE, fault);
-    let generator = generator(&old)
-        .ok_or_else(|| damaged(LibraryFault::Message(Message::new("is not a cache of glibc 2.33 or later"))))?;
+    let old = target.tree.read(CACHE.as_bytes(), MAX_CACHE).ok();
+    let generator = match &old {
+        Some(old) => generator(old)
+            .ok_or_else(|| damaged(LibraryFault::Message(Message::new("is not a cache of glibc 2.33 or later"))))?,
+        None if is_run => match target.tree.read(PROGRAM.as_bytes(), MAX_CACHE) {
+            Ok(program) => generator_of(&program).ok_or_else(|| {
+                let text = "is not ldconfig of glibc 2.33 or later, so the cache that it creates is not known";
+                MergeError::content(PROGRAM, LibraryFault::Message(Message::new(text)))
+            })?,
+            Err(_) => return Ok(()),
+        },
+        None => return Ok(()),
+    };
+    let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
     let (mut entries, mut subdirectories) = (Vec::new(), Vec::new());
     for directory in directories(&target.tree, arch)? {
         subdirectories.extend(directory.hwcaps.clone());
@@ -61,7 +73,7 @@ pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> 
     }
     let new = encode(entries, &subdirectories, &generator)
         .ok_or_else(|| damaged(LibraryFault::Message(Message::new("exceeds the limit of 4 GiB"))))?;
-    if new == old {
+    if old.as_ref() == Some(&new) {
         return Ok(());
     }
     let found = target.tree.resolve(CACHE.as_bytes()).ok();
@@ -128,4 +140,32 @@ fn text(bytes: &[u8]) -> Result<String, MergeError> {
             LibraryFault::Message(Message::new("library name is not UTF-8")),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use vmbake_disk::tree::{Metadata, Origin, Timestamp};
+
+    use super::*;
+
+    /// A tree without a cache gets one as on a machine: when ldconfig has run, and if it is there.
+    #[test]
+    fn the_first_cache_names_the_program() {
+        let program = "\x7fELF\0ldconfig (Debian GLIBC 2.41-12) stable release version 2.41\0";
+        for (program, is_run, expected) in [
+            (Some(program), true, Ok(true)),
+            (Some(program), false, Ok(false)),
+            (None, true, Ok(false)),
+            (Some("\x7fELF"), true, Err(())),
+        ] {
+            let root = Metadata::root(0o755, Timestamp::default());
+            let mut target = Target::new(Tree::new(root, Origin::default()), Timestamp::default());
+            program.into_iter().for_each(|text| target.set_text(PROGRAM, text).unwrap());
+            let made = update(&mut target, "amd64", is_run);
+            let cache = target.tree.read(CACHE.as_bytes(), MAX_CACHE).ok();
+            assert_eq!(made.map(|()| cache.is_some()).map_err(|_| ()), expected, "{program:?}");
+            let named = cache.and_then(|cache| generator(&cache));
+            assert!(named.is_none_or(|text| text == b"ldconfig (Debian GLIBC 2.41-12) stable release version 2.41"));
+        }
+    }
 }

@@ -19,11 +19,14 @@ use vmbake_layer::AuditedScript;
 
 const TRIGGERS: &str = "/var/lib/dpkg/triggers";
 
+/// What runs ldconfig(8).
+const LINKER: (&str, &str) = ("libc-bin", "ldconfig");
+
 /// Interested package and trigger, where the postinst only tells running programs, or makes caches that are made again
 /// on the first boot or by a timer.
 const HARMLESS: [(&str, &str); 11] = [
     // The cache of the dynamic linker is written for the finished tree, see `ldcache`.
-    ("libc-bin", "ldconfig"),
+    LINKER,
     // Reloads the configuration of a running bus.
     ("dbus", "/etc/dbus-1/system.d"),
     ("dbus", "/usr/share/dbus-1/system.d"),
@@ -153,7 +156,11 @@ fn note(database: &mut Database, by: &str, trigger: &str, line: &str) {
     // A package that is not configured yet is not set off: configuring it does what there is to do.
     let ready = |found| matches!(state(found), "installed" | "triggers-pending" | "triggers-awaited");
     let package = stem.split(':').next().unwrap_or_default();
-    if stem != by && database.status.package(stem).is_some_and(ready) && !HARMLESS.contains(&(package, trigger)) {
+    if stem == by || !database.status.package(stem).is_some_and(ready) {
+        return;
+    }
+    database.is_linked |= (package, trigger) == LINKER;
+    if !HARMLESS.contains(&(package, trigger)) {
         database.pending.entry(stem.to_owned()).or_default().insert(trigger.to_owned());
     }
 }

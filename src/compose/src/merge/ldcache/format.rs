@@ -50,6 +50,15 @@ pub(super) fn generator(cache: &[u8]) -> Option<Vec<u8>> {
     Some(cache.get(start..start.checked_add(len)?).filter(|text| text.len() <= MAX_GENERATOR)?.to_vec())
 }
 
+/// What the caches of an ldconfig say wrote them: a text in the program, `ldconfig (PACKAGE) KIND release version VERSION`.
+pub(super) fn generator_of(program: &[u8]) -> Option<Vec<u8>> {
+    const START: &[u8] = b"\0ldconfig (";
+    let at = program.windows(START.len()).position(|window| window == START)?;
+    let text = program.get(at + 1..)?.split(|byte| *byte == 0).next()?;
+    let is_whole = text.windows(17).any(|window| window == b" release version ");
+    (is_whole && text.len() <= MAX_GENERATOR).then(|| text.to_vec())
+}
+
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
 }
@@ -164,6 +173,20 @@ mod tests {
         assert_eq!(bytes, b"y\0/lib/libx.so\0");
         let places: Vec<u32> = [&b"y"[..], b"/lib/libx.so", b"libx.so", b"so"].map(|name| places[name]).to_vec();
         assert_eq!(places, [100, 102, 107, 112]);
+    }
+
+    #[test]
+    fn the_program_contains_what_its_caches_name() {
+        let text = &b"ldconfig (Debian GLIBC 2.41-12) stable release version 2.41"[..];
+        for (program, expected) in [
+            ([b"\x7fELF\0", text, b"\0more"].concat(), Some(text.to_vec())),
+            ([b"\x7fELF\0", text].concat(), Some(text.to_vec())),
+            ([b"\x7fELF\0my", text, b"\0"].concat(), None),
+            (b"\0ldconfig (%s) %s\0".to_vec(), None),
+            (Vec::new(), None),
+        ] {
+            assert_eq!(generator_of(&program), expected, "{}", String::from_utf8_lossy(&program));
+        }
     }
 
     #[test]

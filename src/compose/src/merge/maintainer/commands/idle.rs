@@ -6,8 +6,7 @@ use super::{Command, Done, System, status};
 
 pub(super) fn find(name: &str) -> Option<Command> {
     Some(match name {
-        // Its cache is written for the finished tree.
-        "ldconfig" => nothing,
+        "ldconfig" => ldconfig,
         // The index of manual pages is made by man-db.timer.
         "mandb" => nothing,
         "ssh-keygen" | "gpg" | "hostname" | "make-ssl-cert" | "update-initramfs" | "update-grub" | "uuidgen"
@@ -17,6 +16,12 @@ pub(super) fn find(name: &str) -> Option<Command> {
 }
 
 fn nothing(_system: &mut System<'_, '_>, _call: &mut Call<'_>) -> Done {
+    status(0)
+}
+
+/// Its cache is written for the finished tree.
+fn ldconfig(system: &mut System<'_, '_>, _call: &mut Call<'_>) -> Done {
+    system.database.is_linked = true;
     status(0)
 }
 
