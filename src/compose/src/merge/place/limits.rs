@@ -13,6 +13,9 @@ use vmbake_layer::Schema;
 /// The extended attribute of file capabilities (capabilities(7)).
 pub(super) const CAPABILITY: &[u8] = b"security.capability";
 
+/// Directories in `/` that are links to those of the same name in `/usr` on a system with a merged `/usr`.
+const MERGED: [&[u8]; 7] = [b"bin", b"lib", b"lib32", b"lib64", b"libo32", b"libx32", b"sbin"];
+
 /// Most symbolic links on one path, as `MAXSYMLINKS` of Linux; the tree refuses more.
 const MAX_SYMLINKS: usize = 40;
 
@@ -78,10 +81,13 @@ impl Target {
         Ok(())
     }
 
-    /// Fails when `path` leads through a symbolic link that the writer may not use: artifacts use those of the base alone,
+    /// Fails when `path` leads through a symbolic link that the writer may not use: artifacts use those of the base and of a merged `/usr`,
     /// layers also those of layers, unless what that one may change is limited: its links are for itself.
     pub(in crate::merge) fn check_way(&self, path: &[u8]) -> Result<(), MergeError> {
         for (link, id) in links(&self.tree, path) {
+            if is_merged(&link, &self.tree.inode(id).kind) {
+                continue;
+            }
             let (origin, writer) = (self.tree.inode(id).origin, self.origin());
             let owner = self.tree.origin(origin);
             let is_limited = owner.layer != writer.layer && self.grants.contains_key(&owner.layer);
@@ -202,6 +208,13 @@ fn links(tree: &Tree, path: &[u8]) -> Vec<(Vec<u8>, InodeId)> {
     links
 }
 
+/// Whether it is a link of a merged `/usr`, as `/lib` to `usr/lib`: all names below mean the same without it.
+fn is_merged(link: &[u8], kind: &Kind) -> bool {
+    let Kind::Symlink(target) = kind else { return false };
+    let name = link.strip_prefix(b"/").unwrap_or(link);
+    MERGED.contains(&name) && target.strip_prefix(b"/").unwrap_or(target).strip_prefix(b"usr/") == Some(name)
+}
+
 fn describe(origin: &Origin) -> String {
     match &origin.artifact {
         Some(artifact) => format!("artifact {artifact} of layer {}", origin.layer),
@@ -211,4 +224,31 @@ fn describe(origin: &Origin) -> String {
 
 fn show(path: &[u8]) -> String {
     vmbake_common::escape::name(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vmbake_disk::tree::Timestamp;
+
+    /// An artifact may write through `/lib` of another one, and through no other link of it.
+    #[test]
+    fn links_of_a_merged_usr_are_those_of_the_system() {
+        for (link, to, expected) in [
+            ("/lib", "usr/lib", true),
+            ("/sbin", "/usr/sbin", true),
+            ("/lib", "usr/bin", false),
+            ("/lib", "../usr/lib", false),
+            ("/opt", "usr/opt", false),
+            ("/usr/lib64", "usr/lib64", false),
+        ] {
+            let root = Metadata::root(0o755, Timestamp::default());
+            let mut target = Target::new(Tree::new(root, Origin::default()), Timestamp::default());
+            let artifact = |name: &str| Origin { layer: "l".into(), artifact: Some(name.into()), digest: None };
+            target.enter(artifact("first"));
+            target.symlink(link, to).unwrap();
+            target.enter(artifact("second"));
+            assert_eq!(target.check_way(format!("{link}/file").as_bytes()).is_ok(), expected, "{link} -> {to}");
+        }
+    }
 }
