@@ -178,7 +178,7 @@ fn choose(
         }
         frontend.ask(&["SET", CHOSEN, &enabled.join(", ")])?;
         match (enabled.is_empty(), conflicts.is_empty()) {
-            // Without anybody to answer, the program asks for ever.
+            // Nothing answers the question, so that the program asks for ever.
             (true, _) => return Err(format!("no profile, which is {NONE_CHOSEN}").into()),
             (false, true) => return Ok(()),
             (false, false) => {}
