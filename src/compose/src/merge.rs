@@ -3,6 +3,7 @@
 //! A later layer overwrites files of an earlier one. Two artifacts that write the same path are an error.
 
 mod accounts;
+mod admin_directory;
 mod advice;
 mod alternatives;
 mod audited;
@@ -137,6 +138,12 @@ pub fn merge(
     target.by_name = chosen_by_name(manifest);
     target.grants.clone_from(grants);
     let bundles = BundleLayers::of(&manifest.content().bundles);
+    let installs = artifacts.iter().find(|artifact| matches!(artifact.content, StagedContent::Deb(_)));
+    let mut is_new = false;
+    if let Some(layer) = installs.and_then(|artifact| layers.get(artifact.layer)) {
+        target.enter(Origin { layer: layer.schema.name.clone(), ..Origin::default() });
+        is_new = admin_directory::prepare(&mut target)?;
+    }
     let mut packages = database::Database::read(&target, arch)?;
     packages.ids.pin(manifest.content().accounts.as_ref());
     let kept = packages.satisfied(&mut artifacts, &layers)?;
@@ -158,8 +165,14 @@ pub fn merge(
         let mine = artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index));
         // Packages first, so that archives and files meet the directories and links that packages bring.
         let is_deb = |artifact: &StagedArtifact| matches!(artifact.content, StagedContent::Deb(_));
-        let (debs, mut others): (Vec<_>, Vec<_>) = mine.partition(is_deb);
+        let (mut debs, mut others): (Vec<_>, Vec<_>) = mine.partition(is_deb);
         others.sort_by_key(|artifact| matches!(artifact.content, StagedContent::File { .. }));
+        if is_new {
+            debs.sort_by_key(|artifact| match &artifact.content {
+                StagedContent::Deb(deb) => admin_directory::rank(deb.name()),
+                _ => usize::MAX,
+            });
+        }
         let origin = |artifact: &StagedArtifact| {
             let (name, digest) = (Some(artifact.name.clone()), Some(artifact.digest.clone()));
             Origin { artifact: name, digest, ..own() }
