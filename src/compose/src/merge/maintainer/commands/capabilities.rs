@@ -1,14 +1,40 @@
-//! setcap(8), which writes the extended attribute of file capabilities (capabilities(7)).
+//! setcap(8) and getcap(8), which write and show the extended attribute of file capabilities (capabilities(7)).
 
 use vmbake_disk::tree::Kind;
-use vmbake_shell::Call;
+use vmbake_shell::{Call, Outcome};
 
+use super::programs::{ends, is_present};
 use super::{Command, Done, System, status, unsupported, words};
 use crate::merge::MergeError;
 pub use vmbake_layer::{ATTRIBUTE, attribute};
 
 pub(super) fn find(name: &str) -> Option<Command> {
-    (name == "setcap").then_some(setcap as Command)
+    Some(match name {
+        "setcap" => setcap,
+        "getcap" => getcap,
+        _ => return None,
+    })
+}
+
+/// `getcap FILE…` does not mention files without capabilities, directories and links.
+fn getcap(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    if !is_present(call) {
+        return ends(call, Outcome::Status(0));
+    }
+    let Some(words) = words(call).filter(|words| !words.is_empty()) else { return unsupported(call) };
+    for word in &words {
+        let target = &system.target();
+        let found = target.wrap(target.tree.find(&call.path(word.as_bytes())))?;
+        match found.map(|id| target.tree.inode(id)) {
+            _ if word.starts_with('-') => return unsupported(call),
+            None => call.stderr.extend(format!("{word} (No such file or directory)\n").into_bytes()),
+            Some(inode) if matches!(inode.kind, Kind::File(_)) && inode.meta.xattrs.contains_key(ATTRIBUTE) => {
+                return unsupported(call);
+            }
+            Some(_) => {}
+        }
+    }
+    status(0)
 }
 
 /// `setcap TEXT FILE [TEXT FILE]…`, which ends at the first file that fails.
@@ -62,4 +88,45 @@ fn set(
     }
     *target.tree.meta_mut(id) = meta;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
+
+    use super::ATTRIBUTE;
+    use crate::merge::database::Database;
+    use crate::merge::maintainer::{Call, Ran, run};
+    use crate::merge::place::Target;
+
+    /// What getcap of libcap 2.75 says; what it shows of capabilities is not known here.
+    #[test]
+    fn files_without_capabilities_are_not_mentioned() {
+        let root = Metadata::root(0o755, Timestamp::default());
+        for (command, expected) in [
+            ("getcap /plain", Some("0:")),
+            ("getcap /link", Some("0:")),
+            ("getcap / /plain", Some("0:")),
+            ("getcap /none /plain", Some("0:/none (No such file or directory)\n")),
+            ("getcap /granted", None),
+            ("getcap", None),
+            ("getcap -r /", None),
+        ] {
+            let mut target = Target::new(Tree::new(root.clone(), Origin::default()), Timestamp::default());
+            for path in ["/usr/sbin/getcap", "/plain", "/granted"] {
+                target.set_text(path, "\x7fELF").unwrap();
+            }
+            target.symlink("/link", "granted").unwrap();
+            let granted = target.tree.resolve(b"/granted").unwrap();
+            target.set_attribute(granted, ATTRIBUTE, vec![1, 0, 0, 2]);
+            let mut database = Database::read(&target, "amd64").unwrap();
+            let source = format!("#!/bin/sh\ns=0\n{command} >/said 2>&1 || s=$?\necho $s >/status\n");
+            let (source, args) = (source.as_bytes(), &["configure", ""][..]);
+            let call = Call { package: "p", stem: "p", arch: "all", script: "postinst", source, args, control: None };
+            let ran = run(&mut target, &mut database, &call);
+            let said = |path: &str| target.text_or_empty(path).unwrap();
+            let found = matches!(ran, Ok(Ran::Done)).then(|| format!("{}:{}", said("/status").trim(), said("/said")));
+            assert_eq!(found.as_deref(), expected, "{command}");
+        }
+    }
 }
