@@ -164,6 +164,33 @@ fn dpkg_leaves_the_same() {
     assert!(verify.status.success() && verify.stdout.is_empty());
 }
 
+/// A tree with nothing in it, not even a database.
+#[test]
+fn dpkg_creates_the_same_database() {
+    let dir = tempfile::tempdir().unwrap();
+    if fs::metadata(dir.path()).unwrap().uid() != 0 || !have(&["dpkg", "dpkg-deb"]) {
+        return crate::tools::skip::skip("needs root and dpkg");
+    }
+    let parts = [
+        part("first", "", &[("triggers", "interest-noawait /usr/share/first\n")], &[file("./usr/bin/first", "1\n")]),
+        part("second", "Multi-Arch: same\n", &[], &[file("./usr/bin/second", "2\n")]),
+    ];
+    let root = dir.path().join("root");
+    fs::create_dir(&root).unwrap();
+    for part in &parts {
+        dpkg(&[], &root, part.name, &part.bytes);
+    }
+    let empty = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
+    let (mut expected, mut found) = (BTreeMap::new(), of_tree(&bake_onto(empty, &parts, "").unwrap()));
+    of_dir(&root, &root, &mut expected);
+    // Each call of dpkg keeps the file before; a bake is one call.
+    for path in ["/var/lib/dpkg/status-old", "/"] {
+        expected.remove(path);
+        found.remove(path);
+    }
+    assert_same(&expected, &found);
+}
+
 /// Whether dpkg can run here as root would, and with what in front of it.
 pub(super) fn as_root(dir: &Path) -> Option<Vec<&'static str>> {
     if fs::metadata(dir).unwrap().uid() == 0 {
