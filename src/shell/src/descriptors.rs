@@ -117,6 +117,11 @@ impl Shell<'_> {
         self.write_to(2, bytes)
     }
 
+    /// Whether standard error takes what is written to it.
+    pub(crate) fn writes_errors(&self) -> bool {
+        !matches!(self.descriptor(2), None | Some(Handle::Input(_) | Handle::Directory))
+    }
+
     pub(crate) fn write_to(&mut self, fd: u32, bytes: &[u8]) -> Run<()> {
         if !bytes.is_empty() {
             self.count_write(fd);
@@ -126,6 +131,7 @@ impl Shell<'_> {
             // A closed descriptor: what is written is lost, with an error of the command that writes.
             None | Some(Handle::Input(_) | Handle::Directory) => {
                 self.lost |= fd == 1 && !bytes.is_empty();
+                self.lost_errors |= fd == 2 && !bytes.is_empty();
                 Ok(())
             }
             Some(Handle::Output(collected)) => {

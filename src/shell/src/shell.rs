@@ -33,6 +33,8 @@ pub(crate) struct Shell<'h> {
     own_errors: Option<Rc<RefCell<Vec<u8>>>>,
     /// Whether the running command wrote to a standard output that is closed.
     pub(crate) lost: bool,
+    /// Whether the running program wrote to a standard error that is closed.
+    pub(crate) lost_errors: bool,
     /// Whether the running command is tested.
     pub(crate) tested: bool,
     /// Whether the exit status of the running command changes nothing.
@@ -90,6 +92,7 @@ impl<'h> Shell<'h> {
             own_output: None,
             own_errors: None,
             lost: false,
+            lost_errors: false,
             tested: false,
             tolerated: false,
             tolerates_next: false,

@@ -1,9 +1,12 @@
 //! `env`.
 
+use std::rc::Rc;
+
 use super::options::{Accepted, parse};
 use crate::eval::Run;
 use crate::host::Question;
 use crate::shell::Shell;
+use crate::state::Attributes;
 
 /// The search path of execvp(3) if `PATH` is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
@@ -56,19 +59,25 @@ fn run(shell: &mut Shell<'_>, argv: &[Vec<u8>], empty: bool, removed: &[&[u8]], 
     let removed: Vec<Vec<u8>> = removed.iter().map(|name| name.to_vec()).chain(exported).collect();
     let argv = argv.to_vec();
     shell.subshell(|shell| {
+        // Programs know no attributes of variables.
+        for name in removed.iter().chain(given.iter().map(|(name, _)| name)) {
+            if let Some(found) = Rc::make_mut(&mut shell.state.variables).get_mut(name) {
+                (found.readonly, found.attributes) = (false, Attributes::default());
+            }
+        }
         for name in removed {
             shell.change(&name, None, false)?;
         }
         if shell.state.get(b"PATH").is_none() {
             shell.change(b"PATH", Some(DEFAULT_PATH.to_vec()), false)?;
-            if let Some(path) = std::rc::Rc::make_mut(&mut shell.state.variables).get_mut(&b"PATH"[..]) {
+            if let Some(path) = Rc::make_mut(&mut shell.state.variables).get_mut(&b"PATH"[..]) {
                 path.exported = false;
             }
         }
         for (name, value) in given {
             shell.change(&name, Some(value), true)?;
         }
-        let status = shell.invoke(&argv)?;
+        let status = shell.invoke_in_place(&argv)?;
         shell.state.status = status;
         Ok(status)
     })

@@ -45,7 +45,32 @@ fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+')).and_then(|text| text.parse().ok())
 }
 
+/// Whether a text is a number of any length.
+fn looks_as_integer(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// A position or length of `substr`: what is not a number, or negative, selects nothing.
+fn position(text: &[u8]) -> usize {
+    match (looks_as_integer(text), text.starts_with(b"-")) {
+        (true, false) => integer(text).and_then(|number| usize::try_from(number).ok()).unwrap_or(usize::MAX),
+        _ => 0,
+    }
+}
+
 impl Parser<'_, '_> {
+    /// The number that an operand is; `None` if it is another text.
+    fn number(&self, text: &[u8]) -> Run<Option<i128>> {
+        if !looks_as_integer(text) {
+            return Ok(None);
+        }
+        match std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()) {
+            Some(number) => Ok(Some(number)),
+            None => self.shell.unsupported(b"a number of more than 128 bits"),
+        }
+    }
+
     fn wrong<T>(&mut self, what: &[u8]) -> Run<T> {
         complain(self.shell, "expr", what)?;
         Err(Stop::Error)
@@ -101,8 +126,7 @@ impl Parser<'_, '_> {
             }
             b"substr" => {
                 let (text, from, len) = (self.inner()?, self.inner()?, self.inner()?);
-                let number = |text: &[u8]| integer(text).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
-                let (from, len) = (number(&from), number(&len));
+                let (from, len) = (position(&from), position(&len));
                 let kept = if from == 0 { 0 } else { len };
                 Ok(text.iter().copied().skip(from.saturating_sub(1)).take(kept).collect())
             }
@@ -143,7 +167,7 @@ impl Parser<'_, '_> {
             b"&" => Ok(if is_null(&left) || is_null(&right) { b"0".to_vec() } else { left }),
             b":" => self.matching(&left, &right),
             b"<" | b"<=" | b"=" | b"==" | b"!=" | b">=" | b">" => {
-                let order = match (integer(&left), integer(&right)) {
+                let order = match (self.number(&left)?, self.number(&right)?) {
                     (Some(left), Some(right)) => left.cmp(&right),
                     _ => left.cmp(&right),
                 };
@@ -157,7 +181,7 @@ impl Parser<'_, '_> {
                 })
             }
             _ => {
-                let (Some(left), Some(right)) = (integer(&left), integer(&right)) else {
+                let (Some(left), Some(right)) = (self.number(&left)?, self.number(&right)?) else {
                     return self.wrong(b"non-integer argument");
                 };
                 let value = match operator {
@@ -170,7 +194,7 @@ impl Parser<'_, '_> {
                 };
                 match value {
                     Some(value) => Ok(value.to_string().into_bytes()),
-                    None => self.shell.unsupported(b"a number of more than 64 bits"),
+                    None => self.shell.unsupported(b"a number of more than 128 bits"),
                 }
             }
         }

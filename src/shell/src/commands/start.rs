@@ -51,11 +51,14 @@ fn run_operands(shell: &mut Shell<'_>, args: &[Vec<u8>], accepted: &Accepted) ->
     }
     let argv = options.operands;
     shell.subshell(|shell| {
-        let status = shell.invoke(&argv)?;
+        let status = shell.invoke_in_place(&argv)?;
         shell.state.status = status;
         Ok(status)
     })
 }
+
+/// What `xargs` says of a NUL that is not a delimiter.
+const NUL_WARNING: &[u8] = b"xargs: WARNING: a NUL character occurred in the input.  It cannot be passed through in the argument list.  Did you mean to use the --null option?\n";
 
 /// `xargs` without a limit of the length of a command.
 pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -63,6 +66,7 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         &[("null", b'0'), ("no-run-if-empty", b'r'), ("max-args=", b'n'), ("delimiter=", b'd'), ("verbose", b't')];
     let options = parse(shell, args, &Accepted { letters: b"0rtn:d:I:", long, strict: true })?;
     let input = shell.read_all(0)?;
+    let read_nul = input.contains(&0);
     let delimiter = match options.value(b'd') {
         None if options.has(b'0') => Some(0),
         None => None,
@@ -112,10 +116,18 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             }
         }
     }
+    if delimiter != Some(0) && read_nul {
+        shell.err(NUL_WARNING)?;
+    }
     let input = shell.descriptor(0);
     shell.set_descriptor(0, Some(crate::descriptors::Handle::Null));
     let mut status = 0;
-    for argv in calls {
+    for mut argv in calls {
+        // An argument ends at a NUL.
+        for word in &mut argv {
+            let len = word.iter().position(|byte| *byte == 0).unwrap_or(word.len());
+            word.truncate(len);
+        }
         if options.has(b't') {
             verbose(shell, &argv)?;
         }
@@ -127,6 +139,8 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             }
             // What ends with this status ends xargs, too.
             255 => {
+                let name = argv.first().map(Vec::as_slice).unwrap_or_default();
+                super::complain(shell, "xargs", &[name, b": exited with status 255; aborting"].concat())?;
                 status = 124;
                 break;
             }

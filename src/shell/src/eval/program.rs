@@ -44,8 +44,15 @@ impl Shell<'_> {
                 args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
             }
             let reader = crate::order::reader(known, args);
-            let known = self.reading(reader, |shell| commands::find(known).map(|run| run(shell, args)))?;
-            match known.or_else(|| self.builtin_program(place.system_name()?, args)) {
+            let outer = std::mem::take(&mut self.lost_errors);
+            let result = self.reading(reader, |shell| commands::find(known).map(|run| run(shell, args)))?;
+            let result = result.or_else(|| self.builtin_program(place.system_name()?, args));
+            let failure = commands::without_errors(known).filter(|_| self.lost_errors);
+            self.lost_errors = outer;
+            match result {
+                Some(Ok(_) | Err(Stop::Error)) if failure.is_some() && !self.lost => {
+                    return Ok(failure.unwrap_or_default());
+                }
                 Some(done) if std::mem::take(&mut self.lost) => {
                     done?;
                     return self.unsupported(b"writing to a closed descriptor");
@@ -83,10 +90,23 @@ impl Shell<'_> {
     pub(crate) fn invoke(&mut self, argv: &[Vec<u8>]) -> Run<u8> {
         self.step()?;
         let outer = std::mem::replace(&mut self.command, Rc::new(argv.to_vec()));
+        let lost = self.lost_errors;
         let status = self.program(argv);
+        self.lost_errors = lost;
         let status = self.require_known(status)?;
         self.command = outer;
         Ok(status)
+    }
+
+    /// The same for a program that becomes the one that it starts, whose name it cannot complain about without standard error.
+    pub(crate) fn invoke_in_place(&mut self, argv: &[Vec<u8>]) -> Run<u8> {
+        let status = self.invoke(argv)?;
+        match status {
+            126 | 127 if !self.writes_errors() => {
+                self.unsupported(b"a program that is not found, without standard error")
+            }
+            status => Ok(status),
+        }
     }
 
     /// Builtins that are programs too; `echo` is another one there.
