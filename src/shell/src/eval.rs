@@ -91,11 +91,21 @@ impl Shell<'_> {
                 self.state.line = lines.first;
                 self.note_line(lines.last);
                 let body = body.clone();
-                self.subshell(|shell| {
+                let is_alone = std::mem::take(&mut self.state.bash.is_alone);
+                let status = self.subshell(|shell| {
                     // In a trap, `exit` here does not have the status from before the trap.
                     shell.state.leaving.take_if(|_| shell.state.language.is_bash());
-                    shell.eval(&body, tested)
-                })?
+                    if shell.state.language.is_bash() {
+                        shell.subshell_of_bash(&body, tested)
+                    } else {
+                        shell.eval(&body, tested)
+                    }
+                })?;
+                if is_alone {
+                    self.state.status = status;
+                    return Ok(status);
+                }
+                status
             }
             Node::Background(body) => self.background(body)?,
             Node::Not(inner) => u8::from(self.eval(inner, true)? == 0),
@@ -109,7 +119,12 @@ impl Shell<'_> {
             Node::AndOr(first, rest) => return self.and_or(first, rest, tested),
             Node::Redirected(inner, redirects, line) => {
                 self.state.line = *line;
+                let is_alone = std::mem::take(&mut self.state.bash.is_alone);
                 let status = self.redirected(inner, redirects, tested)?;
+                if let Some(status) = status.filter(|_| is_alone) {
+                    self.state.status = status;
+                    return Ok(status);
+                }
                 ends = status.is_none() || (matches!(**inner, Node::Subshell(..)) && self.state.language.is_bash());
                 status.unwrap_or(if self.state.language.is_bash() { 1 } else { 2 })
             }

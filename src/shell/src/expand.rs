@@ -91,6 +91,10 @@ pub(crate) struct QuotedLists {
     joined: bool,
     /// A backslash from the word of an operation.
     backslash: bool,
+    /// An operation that left nothing of a value.
+    null: bool,
+    /// Quotes with nothing but such operations, which bash keeps as a character in a word of `case`.
+    null_quotes: bool,
 }
 
 /// Units of an expansion so far.
@@ -109,13 +113,44 @@ impl Shell<'_> {
     /// All fields of words.
     pub(crate) fn fields(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
         let mut fields = Vec::new();
-        for word in words {
-            self.word_fields(word, &mut fields)?;
+        if !self.state.language.is_bash() {
+            words.iter().try_for_each(|word| self.word_fields(word, &mut fields))?;
+            return Ok(fields);
         }
+        // bash looks for pathnames when all words are expanded.
+        let mut expanded = Vec::new();
+        for word in words {
+            expanded.append(&mut self.split_word(word)?);
+            self.limit_fields(expanded.len())?;
+        }
+        self.all_pathnames(&expanded, &mut fields)?;
         Ok(fields)
     }
 
     pub(crate) fn word_fields(&mut self, word: &Word, fields: &mut Vec<Vec<u8>>) -> Run<()> {
+        let expanded = self.split_word(word)?;
+        self.all_pathnames(&expanded, fields)
+    }
+
+    /// The pathnames of fields.
+    fn all_pathnames(&mut self, expanded: &[Units], fields: &mut Vec<Vec<u8>>) -> Run<()> {
+        for field in expanded {
+            self.pathnames(field, fields)?;
+            self.limit_fields(fields.len())?;
+        }
+        Ok(())
+    }
+
+    fn limit_fields(&self, count: usize) -> Run<()> {
+        let limit = self.budget.limits.fields;
+        match count > limit {
+            true => Err(self.fatal(ErrorKind::Limit { what: "fields", limit: limit as u64 })),
+            false => Ok(()),
+        }
+    }
+
+    /// The fields of a word, before pathnames are looked for.
+    fn split_word(&mut self, word: &Word) -> Run<Vec<Units>> {
         let outer = std::mem::take(&mut self.quoted_lists);
         let units = match word.parts.first() {
             Some(Part::Literal(first))
@@ -132,14 +167,8 @@ impl Shell<'_> {
         if lists.joined && lists.separate {
             return self.unsupported(b"a word in quotes with $@ or its like and with an operation on $* or its like");
         }
-        for field in self.split(&units)? {
-            self.pathnames(&field, fields)?;
-        }
-        let limit = self.budget.limits.fields;
-        if fields.len() > limit {
-            return Err(self.fatal(ErrorKind::Limit { what: "fields", limit: limit as u64 }));
-        }
-        self.spend(units.len())
+        self.spend(units.len())?;
+        self.split(&units)
     }
 
     /// The units of a word of bash: in one that looks as an assignment, a tilde may follow `=` and `:`.
@@ -161,6 +190,17 @@ impl Shell<'_> {
     /// A word as one field, without splitting: assignments, redirections, `case`.
     pub(crate) fn one(&mut self, word: &Word) -> Run<Vec<u8>> {
         Ok(bytes(&self.units(&word.parts, Mode::ONE, Tilde::Start)?))
+    }
+
+    /// The subject or a pattern of `case`, expanded by `expand`.
+    pub(crate) fn case_word<T>(&mut self, word: &Word, expand: impl FnOnce(&mut Self) -> Run<T>) -> Run<T> {
+        let outer = std::mem::take(&mut self.quoted_lists);
+        let result = expand(self);
+        let lists = std::mem::replace(&mut self.quoted_lists, outer);
+        if lists.null_quotes && !matches!(&word.parts[..], [Part::DoubleQuoted(_)]) && self.state.language.is_bash() {
+            return self.unsupported(b"a word of case with quotes in which an operation leaves nothing");
+        }
+        result
     }
 
     /// The value of an assignment.
@@ -268,8 +308,11 @@ impl Shell<'_> {
     fn double_quoted(&mut self, inner: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
         let before = out.len();
         let outer = std::mem::take(&mut self.nothing_quoted);
+        let outer_null = std::mem::take(&mut self.quoted_lists.null);
         self.parts(inner, Mode { quoted: true, ..mode }, Tilde::None, out)?;
         let nothing = std::mem::replace(&mut self.nothing_quoted, outer);
+        let null = std::mem::replace(&mut self.quoted_lists.null, outer_null);
+        self.quoted_lists.null_quotes |= null && out.len() == before;
         if self.state.language.is_bash() {
             if out.len() == before && !(mode.fields && nothing) {
                 out.push(Unit::EMPTY);

@@ -71,10 +71,30 @@ pub(super) fn declare(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
 /// `local`
 pub(super) fn local(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     if shell.state.functions_running == 0 {
+        declare_lists(shell, args)?;
         shell.complain(b"local: can only be used in a function")?;
         return Ok(1);
     }
     run(shell, Kind::Local, args)
+}
+
+/// Lists that bash assigns, as `declare` would, before `local` sees that no function runs.
+fn declare_lists(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<()> {
+    let lists = std::mem::take(&mut shell.arrays);
+    if lists.is_empty() {
+        return Ok(());
+    }
+    let options = args.iter().take_while(|arg| arg.starts_with(b"-") || arg.starts_with(b"+"));
+    let mut declared: Vec<Vec<u8>> = options.cloned().collect();
+    let known = |letter: &u8| b"aAilu".contains(letter);
+    if !declared.iter().all(|option| option.starts_with(b"-") && option.len() > 1 && option[1..].iter().all(known)) {
+        return shell.unsupported(b"local of a list with these options, outside of functions");
+    }
+    for (at, entries) in lists {
+        shell.arrays.insert(declared.len(), entries);
+        declared.push(args.get(at).cloned().unwrap_or_default());
+    }
+    run(shell, Kind::Declare, &declared).map(|_| ())
 }
 
 /// `export`

@@ -264,6 +264,7 @@ pub(super) fn basename(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         operands if many && !operands.is_empty() => (operands, options.value(b's').unwrap_or_default().to_vec()),
         [path] => (std::slice::from_ref(path), Vec::new()),
         [path, suffix] => (std::slice::from_ref(path), suffix.clone()),
+        _ if shell.is_captured(2) => return shell.unsupported(b"a file or value with a message about operands"),
         _ => return super::complain(shell, "basename", b"wrong number of operands"),
     };
     for path in operands {

@@ -37,10 +37,11 @@ impl Shell<'_> {
         self.state.bash.spans_lines = simple.last > simple.line;
         self.note_line(simple.number);
         self.state.substituted = 0;
+        let is_alone = std::mem::take(&mut self.state.bash.is_alone);
         let outer_tested = std::mem::replace(&mut self.tested, tested);
         let outer = self.command.clone();
         let saved = self.state.descriptors.clone();
-        let result = self.expanded(simple, tested);
+        let result = self.expanded(simple, tested, is_alone);
         let keeps = match &result {
             Ok((_, keeps)) => *keeps,
             // The trap of the end sees the redirections of the commands that it ends.
@@ -56,7 +57,7 @@ impl Shell<'_> {
     }
 
     /// Gives the status, and whether the redirections stay.
-    fn expanded(&mut self, simple: &Simple, tested: bool) -> Run<(u8, bool)> {
+    fn expanded(&mut self, simple: &Simple, tested: bool, is_alone: bool) -> Run<(u8, bool)> {
         let words = self.command_words(&simple.words)?;
         self.state.line = simple.line;
         let prefix = self.prefix(&words)?;
@@ -75,6 +76,8 @@ impl Shell<'_> {
             false => self.assigned_of_bash(simple, &found, &argv, tested),
         };
         let status = self.require_known(result)?;
+        // The subshell that a program replaced has no trap.
+        self.state.bash.error_trap.take_if(|_| is_alone && matches!(found, Found::Program));
         if !argv.is_empty() {
             let (script, words) = (self.state.script.clone(), argv.to_vec());
             self.commands.ran(&Event { script, line: simple.line, words, status });
@@ -335,6 +338,27 @@ impl Shell<'_> {
         }
         self.state.status = status;
         Ok(status)
+    }
+
+    /// The commands of `( )`. A command that is alone runs in the process of the subshell, which does not look at how it failed; and
+    /// what `!` begins is not tested by it, so that a failure of `set -e` in there is what `!` negates.
+    pub(super) fn subshell_of_bash(&mut self, body: &Node, tested: bool) -> Run<u8> {
+        let status = match body {
+            Node::Not(inner) if !tested => match self.eval(inner, false) {
+                Err(Stop::Exit) if !self.state.bash.exiting && !self.state.bash.forced => self.state.status,
+                result => result?,
+            },
+            body => {
+                self.state.bash.is_alone = match body {
+                    Node::Simple(_) | Node::Subshell(..) => true,
+                    Node::Redirected(inner, ..) => matches!(**inner, Node::Subshell(..)),
+                    _ => false,
+                };
+                return self.eval(body, tested);
+            }
+        };
+        self.state.status = u8::from(status == 0);
+        Ok(self.state.status)
     }
 
     /// Notes the line of a command for the trap for ERR, whose own commands do not count.

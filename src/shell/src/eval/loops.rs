@@ -122,7 +122,7 @@ impl Shell<'_> {
 
     pub(super) fn case(&mut self, subject: &Word, arms: &[Arm], tested: bool) -> Run<u8> {
         self.step()?;
-        let subject = self.one(subject)?;
+        let subject = self.case_word(subject, |shell| shell.one(subject))?;
         self.ask(Question::Value(&subject))?;
         let (mut status, mut falls_through) = (0, false);
         for arm in arms {
@@ -141,7 +141,7 @@ impl Shell<'_> {
 
     fn fits(&mut self, arm: &Arm, subject: &[u8]) -> Run<bool> {
         for pattern in &arm.patterns {
-            let pattern = self.pattern(&pattern.parts)?;
+            let pattern = self.case_word(pattern, |shell| shell.pattern(&pattern.parts))?;
             self.spend(pattern.work(subject.len()))?;
             if pattern.matches(subject) {
                 return Ok(true);

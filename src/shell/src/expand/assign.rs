@@ -86,7 +86,7 @@ impl Shell<'_> {
 
     /// Expands the elements between the parentheses of an array's value.
     pub(crate) fn entries(&mut self, elements: &[Element]) -> Run<Vec<Entry>> {
-        let mut entries = Vec::new();
+        let (mut entries, mut words) = (Vec::new(), Vec::new());
         for element in elements {
             let append = element.append;
             match &element.index {
@@ -96,16 +96,17 @@ impl Shell<'_> {
                     }
                     let index = Some(bytes(&self.units(index, Mode::ONE, Tilde::None)?));
                     let value = self.value(&element.value)?;
-                    entries.push(Entry { index, append, value, whole: true });
+                    words.push((Some(Entry { index, append, value, whole: true }), Vec::new(), true));
                 }
-                None => {
-                    let mut fields = Vec::new();
-                    self.word_fields(&element.value, &mut fields)?;
-                    let whole = is_whole(&element.value);
-                    entries.extend(fields.into_iter().map(|value| Entry { index: None, append, value, whole }));
-                }
+                None => words.push((None, self.split_word(&element.value)?, is_whole(&element.value))),
             }
-            let bytes: usize = entries.last().map_or(0, |entry| entry.value.len());
+        }
+        for (entry, expanded, whole) in words {
+            let mut fields = Vec::new();
+            self.all_pathnames(&expanded, &mut fields)?;
+            entries.extend(entry);
+            entries.extend(fields.into_iter().map(|value| Entry { index: None, append: false, value, whole }));
+            let bytes: usize = entries.last().map_or(0, |entry: &Entry| entry.value.len());
             self.spend(bytes)?;
         }
         Ok(entries)

@@ -5,12 +5,13 @@ pub(crate) mod quoting;
 mod regular;
 mod substring;
 
+use std::collections::BTreeSet;
+
 use super::parameter::depends_on_values;
 use super::{Mode, Tilde, Unit, Units, bytes, push, special};
 use crate::eval::{Run, Stop};
 use crate::host::Question;
 use crate::shell::Shell;
-use crate::state::State;
 use crate::syntax::words::is_name;
 use crate::syntax::{Operation, Parameter, Part, Subscript};
 use crate::variables::{Key, divide_reference};
@@ -122,12 +123,16 @@ impl Shell<'_> {
             Operation::Substring { offset, length } => {
                 let value = self.bound(subject, value)?;
                 let value = self.slice(subject, value, offset, length.as_deref())?;
+                self.null_value(&value, mode, out);
                 let value = self.changed(value, mode, mode.quoted);
                 self.emit_value(value, mode, out)
             }
             Operation::Transform(letter) => {
                 let value = self.bound(subject, value)?;
                 let value = self.transform(subject, value, *letter)?;
+                if *letter != b'a' {
+                    self.null_value(&value, mode, out);
+                }
                 let value = self.changed(value, mode, true);
                 self.emit_value(value, mode, out)
             }
@@ -137,11 +142,24 @@ impl Shell<'_> {
                 if matches!(value, Value::Unset) {
                     return Ok(());
                 }
+                let was_null = matches!(&value, Value::One(text) if text.is_empty());
                 let value = self.each(value, other)?;
+                if !(was_null && matches!(other, Operation::Trim { .. })) {
+                    self.null_value(&value, mode, out);
+                }
                 let joins = mode.quoted || matches!(other, Operation::Trim { .. });
                 let value = self.changed(value, mode, joins);
                 self.emit_value(value, mode, out)
             }
+        }
+    }
+
+    /// An operation in quotes that leaves nothing of a value gives a field all the same.
+    fn null_value(&mut self, value: &Value, mode: Mode, out: &mut Units) {
+        match value {
+            Value::One(text) if text.is_empty() && mode.quoted && mode.fields => out.push(Unit::EMPTY),
+            Value::One(text) if text.is_empty() && mode.quoted => self.quoted_lists.null = true,
+            _ => {}
         }
     }
 
@@ -331,14 +349,12 @@ impl Shell<'_> {
         }
         self.ask(Question::Environment(prefix))?;
         self.spend(self.state.variables.len() * 8)?;
-        let has_value = |state: &State, name: &[u8]| {
-            state.variables.get(name).is_some_and(|found| match &found.array {
-                Some(_) => !found.attributes.unassigned,
-                None => found.value.is_some(),
-            })
-        };
-        let names = self.state.variables.keys().filter(|name| name.starts_with(prefix));
-        Ok(names.filter(|name| has_value(&self.state, name)).cloned().collect())
+        // A variable that a local one without a value hides is among them.
+        let hidden = self.state.locals.iter().flat_map(|scope| &scope.saved);
+        let hidden = hidden.filter_map(|(name, found)| Some((name, found.as_ref()?)));
+        let all = self.state.variables.iter().chain(hidden);
+        let named = all.filter(|(name, found)| name.starts_with(prefix) && !found.is_invisible());
+        Ok(named.map(|(name, _)| name.clone()).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
     /// `${!x[@]}`
@@ -372,14 +388,18 @@ impl Shell<'_> {
     }
 
     fn missing(&mut self, subject: &Subject, colon: bool, word: &[Part]) -> Run<()> {
+        self.state.status = 1;
         let text = bytes(&self.units(word, Mode::ONE, Tilde::Start)?);
+        let status = self.state.status;
         let text = match (word.is_empty(), colon) {
             (false, _) => text,
             (true, true) => b"parameter null or not set".to_vec(),
             (true, false) => b"parameter not set".to_vec(),
         };
         self.complain_exactly(&[&subject.shown[..], b": ", &text].concat())?;
-        self.state.status = self.state.bash.fatal_status;
+        // With `set -e`, a substitution in the message decides.
+        let substituted = self.state.flags.errexit && status > 1;
+        self.state.status = if substituted { status } else { self.fatal_status() };
         self.state.bash.forced = true;
         Err(Stop::Exit)
     }

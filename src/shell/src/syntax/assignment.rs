@@ -117,7 +117,11 @@ impl<'s> Reader<'s> {
         if self.take_if(b'=') {
             self.name_before_brace = false;
             let value = self.word()?;
-            if self.expand_braces(value.clone())?.len() > 1 {
+            let mut parts = vec![Part::Literal(b"[".to_vec())];
+            parts.extend(index.iter().cloned());
+            parts.push(Part::Literal(b"]=".to_vec()));
+            parts.extend(value.parts.iter().cloned());
+            if self.expand_braces(Word::new(parts))?.len() > 1 {
                 return Err(self.unsupported("a brace expansion after a subscript in an array assignment"));
             }
             return Ok(vec![Element { index: Some(index), append, value }]);

@@ -283,6 +283,12 @@ impl Reader<'_> {
                         // bash counts the parentheses of its patterns.
                         return Err(self.unsupported("“case” in a command substitution that begins with “$((”"));
                     }
+                    if bash && nested && self.substitution && text.windows(2).any(|pair| pair == b"$'") {
+                        // bash reads such text twice, and loses the quotes.
+                        return Err(
+                            self.unsupported("“$'” in a command substitution that begins with “$((”, in another one")
+                        );
+                    }
                     parts.push(Part::Command(node, Lines { first: line, last: self.line }));
                 }
             }

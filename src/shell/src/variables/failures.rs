@@ -41,11 +41,16 @@ impl Shell<'_> {
         }
     }
 
+    /// What a missing parameter ends the shell with.
+    pub(crate) fn fatal_status(&self) -> u8 {
+        if self.state.flags.errexit { 1 } else { self.state.bash.fatal_status }
+    }
+
     /// An unset parameter below `set -u`: the shell ends.
     pub(crate) fn unbound(&mut self, name: &[u8]) -> Stop {
         match self.complain_exactly(&[name, b": unbound variable"].concat()) {
             Ok(()) => {
-                self.state.status = self.state.bash.fatal_status;
+                self.state.status = self.fatal_status();
                 self.state.bash.forced = true;
                 Stop::Exit
             }

@@ -13,6 +13,9 @@ pub(crate) fn single(text: &[u8]) -> Vec<u8> {
     if needs_escapes(text) {
         return escaped(text);
     }
+    if text == b"'" {
+        return b"\\'".to_vec();
+    }
     let mut out = vec![b'\''];
     for byte in text {
         match byte {

@@ -54,7 +54,7 @@ fn expression(units: &[Unit]) -> Option<Vec<u8>> {
             text.push(byte);
             continue;
         }
-        if quoted && !(byte.is_ascii_alphanumeric() || byte == b'_' || byte == b' ') {
+        if quoted && b"\\.[]()*+?{}^$|".contains(&byte) {
             text.push(b'\\');
         }
         in_set = usize::from(byte == b'[' && !quoted && !is_escaped(&text));

@@ -26,7 +26,7 @@ impl Shell<'_> {
                 self.ascii_only(&text)?;
                 match self.substring(text, offset, length)? {
                     None if is_list => Ok(Value::All(Vec::new(), false)),
-                    part => Ok(Value::One(part.unwrap_or_default())),
+                    part => Ok(part.map_or(Value::Unset, Value::One)),
                 }
             }
             Value::All(values, star) => {
