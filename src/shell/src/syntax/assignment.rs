@@ -147,12 +147,17 @@ impl<'s> Reader<'s> {
 
     /// Where the `(` that comes next is closed.
     fn closing_parenthesis(&self) -> Option<usize> {
+        self.parenthesis_of(self.at)
+    }
+
+    /// Where the `(` at a place is closed, if parentheses and quotes count wherever they are.
+    pub(super) fn parenthesis_of(&self, start: usize) -> Option<usize> {
         let mut open = 0_u32;
-        let mut at = self.at;
+        let mut at = start;
         while let Some(byte) = self.source.get(at) {
             match byte {
                 b'\\' => at += 1,
-                b'\'' | b'"' => match self.closing_quote(at) {
+                b'\'' | b'"' => match self.closing_quote(at, start) {
                     Some(end) => at = end,
                     None => return None,
                 },
@@ -166,12 +171,14 @@ impl<'s> Reader<'s> {
         None
     }
 
-    fn closing_quote(&self, start: usize) -> Option<usize> {
+    /// Where a quote is closed in a text that begins at `first`.
+    fn closing_quote(&self, start: usize, first: usize) -> Option<usize> {
         let quote = self.source[start];
+        let escapes = quote == b'"' || (start > first && self.source[start - 1] == b'$');
         let mut at = start + 1;
         loop {
             match self.source.get(at)? {
-                b'\\' if quote == b'"' => at += 1,
+                b'\\' if escapes => at += 1,
                 byte if *byte == quote => return Some(at),
                 _ => {}
             }

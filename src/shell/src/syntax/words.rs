@@ -263,6 +263,23 @@ impl Reader<'_> {
         }
     }
 
+    /// Refuses what bash reads in another way in a command substitution that begins with `$((`, whose text begins at `start` and ended:
+    /// it looks for the end of an expression first.
+    fn check_nested(&self, start: usize) -> Result<(), SyntaxError> {
+        let text = &self.source[start..self.at];
+        if text.windows(4).any(|window| window == b"case") {
+            return Err(self.unsupported("“case” in a command substitution that begins with “$((”"));
+        }
+        if self.substitution && text.windows(2).any(|pair| pair == b"$'") {
+            return Err(self.unsupported("“$'” in a command substitution that begins with “$((”, in another one"));
+        }
+        if self.parenthesis_of(start - 1).is_none_or(|close| close + 1 != self.at) {
+            let what = "a quote or parenthesis in a here-document or comment, in a command substitution that begins with “$((”";
+            return Err(self.unsupported(what));
+        }
+        Ok(())
+    }
+
     /// What begins with a dollar sign; `quoted` says whether the rules of double quotes hold around it.
     fn dollar(&mut self, parts: &mut Vec<Part>, quoted: Option<End>) -> Result<(), SyntaxError> {
         self.take_raw();
@@ -276,18 +293,10 @@ impl Reader<'_> {
                     let inner = self.deeper(|reader| reader.quoted(End::Arithmetic))?;
                     parts.push(Part::Arithmetic(inner));
                 } else {
-                    let (start, nested) = (self.at, self.peek() == Some(b'('));
+                    let (start, nested) = (self.at, bash && self.peek() == Some(b'('));
                     let node = Rc::new(self.deeper(Parser::substitution)?);
-                    let text = &self.source[start..self.at];
-                    if bash && nested && text.windows(4).any(|window| window == b"case") {
-                        // bash counts the parentheses of its patterns.
-                        return Err(self.unsupported("“case” in a command substitution that begins with “$((”"));
-                    }
-                    if bash && nested && self.substitution && text.windows(2).any(|pair| pair == b"$'") {
-                        // bash reads such text twice, and loses the quotes.
-                        return Err(
-                            self.unsupported("“$'” in a command substitution that begins with “$((”, in another one")
-                        );
+                    if nested {
+                        self.check_nested(start)?;
                     }
                     parts.push(Part::Command(node, Lines { first: line, last: self.line }));
                 }
