@@ -11,7 +11,7 @@ declare -A package=(
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [visudo]=sudo [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
     [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity [go]=golang-go [groff]=groff-base [mawk]=mawk [cloud-init]=cloud-init
-    [openssl]=openssl [ssh]=openssh-client [rsync]=rsync [veritysetup]=cryptsetup-bin [unsquashfs]=squashfs-tools [zip]=zip [unzip]=unzip [bzip2]=bzip2
+    [openssl]=openssl [ssh]=openssh-client [rsync]=rsync [veritysetup]=cryptsetup-bin [unsquashfs]=squashfs-tools [zip]=zip [unzip]=unzip [bzip2]=bzip2 [bsdtar]=libarchive-tools
 )
 missing=()
 export PATH=$PATH:/usr/sbin:/sbin

@@ -153,8 +153,8 @@ fn a_container_image_has_the_settings_of_its_layers() {
 
 /// skopeo reads the same configuration, and copies the image.
 fn skopeo(file: &Path, found: &Value) {
-    if Command::new("skopeo").arg("--version").output().is_err() {
-        return crate::tools::skip::leave_out("skopeo is not installed");
+    if !have(&["skopeo"]) {
+        return;
     }
     let image = format!("oci-archive:{}", file.display());
     let config = run("skopeo", &["inspect", "--config", &image]);
