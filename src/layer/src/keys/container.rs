@@ -133,9 +133,12 @@ fn port(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// A rule, with texts that it accepts and refuses.
+    type Case<'a> = (fn(&str) -> Option<String>, &'a [&'a str], &'a [&'a str]);
+
     #[test]
     fn users_signals_and_ports_are_those_of_the_specification() {
-        let cases: [(fn(&str) -> Option<String>, &[&str], &[&str]); 3] = [
+        let cases: [Case<'_>; 3] = [
             (user, &["root", "0", "www-data:33", "1000:users"], &["", ":0", "a:", "a:b:c", "4294967296", "a b"]),
             (
                 signal,

@@ -63,7 +63,7 @@ impl Lacking {
         let Content::File(bytes) = content else { return content.clone() };
         let Ok(text) = str::from_utf8(bytes) else { return content.clone() };
         let text = self.absent.iter().fold(text.to_owned(), |text, value| text.replace(&value.mark(), ""));
-        Content::File(text.into_bytes().into())
+        Content::File(text.into_bytes())
     }
 
     fn refused(&self, path: &str) -> ImportError {
