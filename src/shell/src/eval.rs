@@ -249,6 +249,7 @@ impl Shell<'_> {
             // The lines of this trap are counted from its own first one.
             self.state.line = 1;
             self.state.bash.forced = false;
+            self.state.bash.end_runs = true;
         }
         match self.eval_text(&action, false) {
             Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),

@@ -25,8 +25,9 @@ fn status(shell: &mut Shell<'_>, name: &str, args: &[Vec<u8>]) -> Run<Result<Opt
     };
     if args.len() > 1 {
         let before = shell.state.status;
-        if before > 1 && shell.state.bash.subshells > 0 {
-            return shell.unsupported(b"too many arguments in a subshell, after a command that failed");
+        if shell.state.bash.subshells > 0 && (before > 1 || shell.state.bash.end_runs) {
+            return shell
+                .unsupported(b"too many arguments in a subshell, after a command that failed or in a trap for EXIT");
         }
         let stop = shell.discard(&[name.as_bytes(), b": too many arguments"].concat());
         shell.state.status = before.max(1);

@@ -118,6 +118,8 @@ pub(crate) struct Bash {
     pub(crate) lines_lost: bool,
     /// Whether the running simple command is written on several lines.
     pub(crate) spans_lines: bool,
+    /// Whether the trap for EXIT runs, also in a shell around this one.
+    pub(crate) end_runs: bool,
     /// Whether the command that begins is all that a subshell does, which then becomes it.
     pub(crate) is_alone: bool,
     /// Whether a missing parameter ended the shell.
@@ -159,6 +161,7 @@ impl Default for Bash {
             errexit_ignored: false,
             lines_lost: false,
             spans_lines: false,
+            end_runs: false,
             is_alone: false,
             forced: false,
             exiting: false,
