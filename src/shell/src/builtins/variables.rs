@@ -108,6 +108,9 @@ pub(super) fn local(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
 
 /// `shift`
 pub(super) fn shift(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    if args.len() > 1 && shell.state.language.is_bash() {
+        return shell.unsupported(b"more than one operand");
+    }
     let count = match args.first() {
         None => 1,
         Some(text) => match super::number(text) {
