@@ -65,7 +65,8 @@ pub fn write(
 ) -> Result<Packed, PackError> {
     let threads = threads.min(NonZeroUsize::new(MOST_THREADS).unwrap_or(NonZeroUsize::MIN));
     let step = packing.piece_len();
-    let starts: Vec<u64> = (0..source.len()).step_by(usize::try_from(step).unwrap_or(usize::MAX)).collect();
+    // An empty source is a piece, too: a stream without a frame would not be zstd.
+    let starts: Vec<u64> = (0..source.len().max(1)).step_by(usize::try_from(step).unwrap_or(usize::MAX)).collect();
     let per_turn = threads.get() * usize::try_from(TURN / step).unwrap_or(1);
     let mut stream = Stream { out, len: 0, hash: Sha256::new(), content: Sha256::new(), crc: Crc::new() };
     stream.begin(packing)?;

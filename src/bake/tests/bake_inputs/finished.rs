@@ -187,7 +187,6 @@ fn a_drop_in_is_judged_together_with_its_unit() {
         (start, "service.d/x.conf", second, twice),
         (start, "a-c.service.d/x.conf", second, ""),
         (start, "a-b.service.d/x.conf", reset, ""),
-        (start, "a-b.service.d/x", second, ""),
         (start, "a-b.service.d/x.conf", "[Service]\nExecStart=\n", none),
         (start, "a-b.service.d/x.conf", "[Service]\nType=dbus\n", "Type=dbus needs BusName="),
         (
