@@ -75,9 +75,6 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             _ => return shell.unsupported(text),
         },
     };
-    if delimiter.is_none() && input.contains(&0) {
-        return shell.unsupported(b"NUL in the input without -0");
-    }
     let replaced = options.value(b'I').map(<[u8]>::to_vec);
     let mut unmatched = false;
     let items = match (delimiter, &replaced) {
