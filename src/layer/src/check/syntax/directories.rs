@@ -7,6 +7,9 @@ use super::accounts::{Named, is_id};
 use super::{File, Problem};
 pub(super) use files::is_time;
 
+/// `WHITESPACE` of systemd: other white space is a part of a word.
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
 /// Checks assignments of kernel parameters. A line that begins with `-` excludes one.
 pub(super) fn check_sysctl(text: &str) -> Vec<Problem> {
     each(text, "systemd-sysctl", &['#', ';'], |line| {
@@ -53,7 +56,7 @@ fn each(text: &str, program: &str, comments: &[char], rule: impl Fn(&str) -> Opt
 
 /// Lines that are neither empty nor comments, counted from 1.
 fn lines<'a>(text: &'a str, comments: &'a [char]) -> impl Iterator<Item = (usize, &'a str)> {
-    let lines = (1..).zip(text.lines().map(str::trim));
+    let lines = (1..).zip(text.lines().map(|line| line.trim_matches(BLANKS)));
     lines.filter(move |(_, line)| !line.is_empty() && !line.starts_with(comments))
 }
 
@@ -71,7 +74,7 @@ fn words(line: &str, max: usize) -> Result<Vec<String>, String> {
                 (_, '\\') => is_escaped = true,
                 (Some(open), _) if open == next => quote = None,
                 (None, '"' | '\'') => quote = Some(next),
-                (None, _) if next.is_whitespace() => {
+                (None, _) if BLANKS.contains(&next) => {
                     end = at;
                     break;
                 }
@@ -82,7 +85,7 @@ fn words(line: &str, max: usize) -> Result<Vec<String>, String> {
             return Err("expected a closing quote, found the end of the line".to_owned());
         }
         words.push(word);
-        rest = rest[end..].trim_start();
+        rest = rest[end..].trim_start_matches(BLANKS);
     }
     if !rest.is_empty() {
         words.push(rest.to_owned());
