@@ -138,15 +138,18 @@ pub fn merge(
     target.by_name = chosen_by_name(manifest);
     target.grants.clone_from(grants);
     let bundles = BundleLayers::of(&manifest.content().bundles);
-    let installs = artifacts.iter().find(|artifact| matches!(artifact.content, StagedContent::Deb(_)));
+    let mut packages = database::Database::read(&target, arch)?;
+    let kept = packages.satisfied(&mut artifacts, &layers)?;
     let mut is_new = false;
-    if let Some(layer) = installs.and_then(|artifact| layers.get(artifact.layer)) {
+    let installs = artifacts.iter().find(|artifact| matches!(artifact.content, StagedContent::Deb(_)));
+    if let Some(layer) = installs.and_then(|artifact| layers.get(artifact.layer))
+        && !admin_directory::is_current(&target)?
+    {
         target.enter(Origin { layer: layer.schema.name.clone(), ..Origin::default() });
         is_new = admin_directory::prepare(&mut target)?;
+        packages = database::Database::read(&target, arch)?;
     }
-    let mut packages = database::Database::read(&target, arch)?;
     packages.ids.pin(manifest.content().accounts.as_ref());
-    let kept = packages.satisfied(&mut artifacts, &layers)?;
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let archives = cleaned::archives(&artifacts);
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();

@@ -247,20 +247,35 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""directories": {¦"/opt/podplane/share/vmbake-origin.json": {"mode": "0755"}}"#,
-        "is written by the bake itself",
+        "path \"/opt/podplane/share/vmbake-origin.json\" is written by the bake itself",
     ),
-    (r#""modes": {¦"/opt/podplane/share/firstboot.json": {"mode": "0600"}}"#, "is written by the bake itself"),
-    (r#""remove": [¦"/opt/podplane/share/vmconfig-installed.json"]"#, "is written by the bake itself"),
-    (r#""empty": [¦"/opt/podplane/share/vmbake-origin.json"]"#, "is written by the bake itself"),
-    (r#""truncate": [¦"/opt/podplane/share/vmbake-origin.json"]"#, "is written by the bake itself"),
-    (r#""images": ¦"/opt/podplane/share/firstboot.json""#, "is written by the bake itself"),
+    (
+        r#""modes": {¦"/opt/podplane/share/firstboot.json": {"mode": "0600"}}"#,
+        "path \"/opt/podplane/share/firstboot.json\" is written by the bake itself",
+    ),
+    (
+        r#""remove": [¦"/opt/podplane/share/vmconfig-installed.json"]"#,
+        "path \"/opt/podplane/share/vmconfig-installed.json\" is written by the bake itself",
+    ),
+    (
+        r#""empty": [¦"/opt/podplane/share/vmbake-origin.json"]"#,
+        "path \"/opt/podplane/share/vmbake-origin.json\" is written by the bake itself",
+    ),
+    (
+        r#""truncate": [¦"/opt/podplane/share/vmbake-origin.json"]"#,
+        "path \"/opt/podplane/share/vmbake-origin.json\" is written by the bake itself",
+    ),
+    (
+        r#""images": ¦"/opt/podplane/share/firstboot.json""#,
+        "path \"/opt/podplane/share/firstboot.json\" is written by the bake itself",
+    ),
     (
         r#""artifacts": {"x": {"type": "file", "path": ¦"/opt/podplane/share/firstboot.json", "mode": "0644"}}"#,
-        "is written by the bake itself",
+        "path \"/opt/podplane/share/firstboot.json\" is written by the bake itself",
     ),
     (
         r#""first_boot": {"files": [{"path": ¦"/opt/podplane/share/vmconfig-installed.json", "mode": "0644", "content": {"text": "x"}}]}"#,
-        "is written by the bake itself",
+        "path \"/opt/podplane/share/vmconfig-installed.json\" is written by the bake itself",
     ),
     (r#""keep": [¦"/tmp/f"]"#, "path \"/tmp/f\" is below /tmp, where machines mount another file system"),
     (r#""keep": [¦"/none"]"#, "\"/none\" is not a file, directory or link of the layer"),

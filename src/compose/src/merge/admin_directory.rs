@@ -29,6 +29,12 @@ const EMPTY: [(&str, u16); 5] = [
 /// or hold what essential packages share.
 const FIRST: [&str; 4] = ["base-files", "base-passwd", "dpkg", "debconf"];
 
+/// Whether the directory is one of the newest format, which dpkg leaves as it is.
+pub(super) fn is_current(target: &Target) -> Result<bool, MergeError> {
+    let has_status = target.wrap(target.tree.find(STATUS.as_bytes()))?.is_some();
+    Ok(has_status && target.text_or_empty(FORMAT)?.trim() == "1")
+}
+
 /// Prepares the directory, and tells whether it is new.
 pub(super) fn prepare(target: &mut Target) -> Result<bool, MergeError> {
     let is_new = target.wrap(target.tree.find(STATUS.as_bytes()))?.is_none();
@@ -150,6 +156,7 @@ mod tests {
                 ]
             );
             assert_eq!(target.text(FORMAT).unwrap(), "1\n");
+            assert!(is_current(&target).unwrap());
         }
     }
 

@@ -78,7 +78,7 @@ fn host_and_port_can_be_variables() {
     ];
     try_render(&template(&settings)).unwrap();
     for (name, value) in
-        [("NSTANCE_SERVER_AGENT_ADDR", "{{ .Vars.HOST }}"), ("KUBE_API_PORT", "0443"), ("KUBE_API_PORT", "0")]
+        [("NSTANCE_SERVER_AGENT_ADDR", "{{ .Vars.HOST }}.example"), ("KUBE_API_PORT", "0443"), ("KUBE_API_PORT", "0")]
     {
         assert!(refusal(&template(&[(name, value)])).contains(": expected "), "{name}");
     }
