@@ -127,13 +127,13 @@ impl Shell<'_> {
         Ok(fields)
     }
 
-    pub(crate) fn word_fields(&mut self, word: &Word, fields: &mut Vec<Vec<u8>>) -> Run<()> {
+    fn word_fields(&mut self, word: &Word, fields: &mut Vec<Vec<u8>>) -> Run<()> {
         let expanded = self.split_word(word)?;
         self.all_pathnames(&expanded, fields)
     }
 
     /// The pathnames of fields.
-    fn all_pathnames(&mut self, expanded: &[Units], fields: &mut Vec<Vec<u8>>) -> Run<()> {
+    pub(crate) fn all_pathnames(&mut self, expanded: &[Units], fields: &mut Vec<Vec<u8>>) -> Run<()> {
         for field in expanded {
             self.pathnames(field, fields)?;
             self.limit_fields(fields.len())?;
@@ -150,7 +150,7 @@ impl Shell<'_> {
     }
 
     /// The fields of a word, before pathnames are looked for.
-    fn split_word(&mut self, word: &Word) -> Run<Vec<Units>> {
+    pub(crate) fn split_word(&mut self, word: &Word) -> Run<Vec<Units>> {
         let outer = std::mem::take(&mut self.quoted_lists);
         let units = match word.parts.first() {
             Some(Part::Literal(first))

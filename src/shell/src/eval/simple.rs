@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::{Run, Stop};
 use crate::builtins::{self, Builtin};
+use crate::expand::{Entry, Units};
 use crate::run::Event;
 use crate::shell::{PATH, Shell};
 use crate::syntax::{Assigned, Assignment, Node, Part, Simple, Subscript, Word, is_declaring};
@@ -18,6 +19,14 @@ enum Found {
     Program {
         by_default: bool,
     },
+}
+
+/// An expanded word of a declaration.
+enum Operand {
+    /// Fields whose pathnames are not looked for yet.
+    Fields(Vec<Units>),
+    /// An assignment, with the value of an array.
+    Assignment(Vec<u8>, Option<Vec<Entry>>),
 }
 
 impl Shell<'_> {
@@ -152,21 +161,39 @@ impl Shell<'_> {
         if !assigns {
             return self.fields(words);
         }
-        let mut fields = self.fields(&words[..1])?;
-        for word in &words[1..] {
-            match crate::syntax::assignment(word, bash) {
-                Some(assignment) => {
-                    let operand = self.operand_assignment(&assignment, fields.len() - 1)?;
-                    fields.push(operand);
-                }
-                None => self.word_fields(word, &mut fields)?,
+        let (mut fields, mut waiting) = (Vec::new(), Vec::new());
+        for (at, word) in words.iter().enumerate() {
+            waiting.push(match crate::syntax::assignment(word, bash).filter(|_| at > 0) {
+                Some(assignment) => self.operand_assignment(&assignment)?,
+                None => Operand::Fields(self.split_word(word)?),
+            });
+            // dash looks for the pathnames of each word at once, bash when all words are expanded.
+            if !bash {
+                self.operand_fields(&mut waiting, &mut fields)?;
             }
         }
+        self.operand_fields(&mut waiting, &mut fields)?;
         Ok(fields)
     }
 
-    /// An operand such as `name[index]+=value`, expanded; the value of an array goes to `arrays`, at the position `at`.
-    fn operand_assignment(&mut self, assignment: &Assignment, at: usize) -> Run<Vec<u8>> {
+    /// The fields of expanded words; values of arrays go to `arrays`, by the positions of their operands.
+    fn operand_fields(&mut self, waiting: &mut Vec<Operand>, fields: &mut Vec<Vec<u8>>) -> Run<()> {
+        for operand in waiting.drain(..) {
+            match operand {
+                Operand::Fields(expanded) => self.all_pathnames(&expanded, fields)?,
+                Operand::Assignment(text, entries) => {
+                    if let Some(entries) = entries {
+                        self.arrays.insert(fields.len().saturating_sub(1), entries);
+                    }
+                    fields.push(text);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An operand such as `name[index]+=value`, expanded.
+    fn operand_assignment(&mut self, assignment: &Assignment) -> Run<Operand> {
         let mut operand = assignment.name.clone();
         if let Some(index) = &assignment.index {
             let index = self.value(&Word::new(index.clone()))?;
@@ -185,13 +212,10 @@ impl Shell<'_> {
                     return self.unsupported(b"$* in a declaration, with an empty IFS");
                 }
                 operand.extend(self.value(word)?);
+                Ok(Operand::Assignment(operand, None))
             }
-            Assigned::Array(elements) => {
-                let entries = self.entries(elements)?;
-                self.arrays.insert(at, entries);
-            }
+            Assigned::Array(elements) => Ok(Operand::Assignment(operand, Some(self.entries(elements)?))),
         }
-        Ok(operand)
     }
 
     fn find(&self, argv: &[Vec<u8>], prefix: &[Vec<u8>]) -> Found {
