@@ -163,7 +163,7 @@ pub trait Files {
     fn read(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno>;
 
     /// Gives a regular file this content, as `open(O_CREAT | O_TRUNC)` and write(2) do: links are followed, one that dangles included, an
-    /// existing inode keeps its names, owner and mode, and a new one gets `mode`.
+    /// existing inode keeps its names, owner and mode, but not its capabilities, and a new one gets `mode`.
     fn write(&mut self, path: &[u8], content: Vec<u8>, mode: u16) -> Result<(), Errno>;
 
     /// Gives the regular file `to` the content of `from`, as [`Files::write`]. A tree whose contents are references need not read it.
@@ -194,8 +194,20 @@ pub trait Files {
     /// chmod(2): links are followed.
     fn set_mode(&mut self, path: &[u8], mode: u16) -> Result<(), Errno>;
 
-    /// chown(2) or lchown(2). The caller clears set-id bits, as Linux does.
+    /// chown(2) or lchown(2), which also removes the capabilities of a regular file. The caller clears set-id bits, as Linux does.
     fn set_owner(&mut self, path: &[u8], uid: u32, gid: u32, follow: Follow) -> Result<(), Errno>;
+
+    /// Whether a file has extended attributes, links followed.
+    fn has_attributes(&self, path: &[u8]) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// Gives the file `to` the extended attributes of `from`, links followed. A tree without extended attributes has nothing to do.
+    fn copy_attributes(&mut self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
+        let _ = (from, to);
+        Ok(())
+    }
 
     /// utimensat(2) on what the path names, a link itself included; `None` is the time of the image.
     fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno>;

@@ -8,6 +8,9 @@ use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, OriginId, Timestamp, Tre
 
 use crate::files::{Errno, Files, Follow, Node, NodeKind};
 
+/// The attribute with the capabilities of a file.
+const CAPABILITY: &[u8] = b"security.capability";
+
 /// Dangling links that lead to each other, followed where a file is written.
 const MAX_LINKS: usize = 40;
 
@@ -116,7 +119,9 @@ impl<'t> TreeFiles<'t> {
                         return Err(Errno::Eisdir);
                     }
                     self.tree.set_content(id, map).map_err(|_| Errno::Enxio)?;
-                    self.tree.meta_mut(id).mtime = self.epoch;
+                    let meta = self.tree.meta_mut(id);
+                    meta.mtime = self.epoch;
+                    meta.xattrs.remove(CAPABILITY);
                     self.changed(id);
                     return Ok(());
                 }
@@ -276,11 +281,29 @@ impl Files for TreeFiles<'_> {
 
     fn set_owner(&mut self, path: &[u8], uid: u32, gid: u32, follow: Follow) -> Result<(), Errno> {
         let id = self.find(path, follow)?;
-        let meta = &self.tree.inode(id).meta;
-        if (meta.uid, meta.gid) != (uid, gid) {
+        let Inode { meta, kind, .. } = self.tree.inode(id);
+        let is_capable = matches!(kind, Kind::File(_)) && meta.xattrs.contains_key(CAPABILITY);
+        if is_capable || (meta.uid, meta.gid) != (uid, gid) {
             let meta = self.tree.meta_mut(id);
             (meta.uid, meta.gid) = (uid, gid);
+            if is_capable {
+                meta.xattrs.remove(CAPABILITY);
+            }
             self.changed(id);
+        }
+        Ok(())
+    }
+
+    fn has_attributes(&self, path: &[u8]) -> bool {
+        self.find(path, Follow::Yes).is_ok_and(|id| !self.tree.inode(id).meta.xattrs.is_empty())
+    }
+
+    fn copy_attributes(&mut self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
+        let (from, to) = (self.find(from, Follow::Yes)?, self.find(to, Follow::Yes)?);
+        let attributes = self.tree.inode(from).meta.xattrs.clone();
+        if !attributes.is_empty() {
+            self.tree.meta_mut(to).xattrs.extend(attributes);
+            self.changed(to);
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod errors;
 mod limits;
 mod awk;
 mod property;
+mod capabilities;
 mod seam;
 mod judge;
 mod generated;

@@ -45,3 +45,31 @@ fn capabilities_are_written_where_the_layer_lists_the_file() {
         assert_eq!(value.map(|value| value[..8].to_vec()), expected.map(|value| value.to_vec()), "{name}");
     }
 }
+
+#[test]
+fn capabilities_stay_until_the_owner_or_the_content_changes() {
+    use crate::bake_inputs::parts::{bake_onto, control, deb, package};
+
+    let baked = |line: &str| {
+        let script = format!(
+            "#!/bin/sh\nset -e\nuseradd -u 1500 -d /opt/t t\nchown t /opt/t/ping\nsetcap cap_net_raw+ep /opt/t/ping\n{line}\n"
+        );
+        let own = package("own", deb(&control("own", ""), &[("postinst", script.as_str())], &[]));
+        bake_onto(system(&[("/opt/t/ping", "program")]), &[own], r#", "setuid": ["/opt/t/ping"]"#)
+    };
+    for (line, stays) in [
+        ("chmod 0755 /opt/t/ping", true),
+        (": >>/opt/t/ping", true),
+        ("mv /opt/t/ping /opt/t/x; mv /opt/t/x /opt/t/ping", true),
+        ("chown t /opt/t/ping", false),
+        ("echo x >>/opt/t/ping", false),
+        ("usermod -u 1600 t", false),
+        ("dpkg-statoverride --update --add root root 0755 /opt/t/ping", false),
+    ] {
+        let tree = baked(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let meta = &tree.inode(tree.lookup(b"/opt/t/ping").unwrap()).meta;
+        assert_eq!(meta.xattrs.contains_key(&b"security.capability"[..]), stays, "{line}");
+    }
+    let error = baked("cp -a /opt/t/ping /opt/t/copy").map(|_| ()).unwrap_err();
+    assert!(error.starts_with("/opt/t/copy: artifact own contains it with file capabilities"), "{error}");
+}

@@ -60,6 +60,8 @@ pub(super) struct Copying {
     plain_mode: bool,
     owner: bool,
     time: bool,
+    /// Extended attributes.
+    attributes: bool,
     links: bool,
     no_clobber: bool,
     /// `--remove-destination`
@@ -81,6 +83,7 @@ fn copying(shell: &Shell<'_>, options: &Options, backups: Backups) -> Run<Copyin
         plain_mode: false,
         owner: false,
         time: false,
+        attributes: false,
         links: false,
         no_clobber: options.has(b'n'),
         remove: options.has(b'D'),
@@ -139,6 +142,7 @@ impl Copying {
                 self.mode = keeps;
                 self.plain_mode = !keeps;
             }
+            self.attributes = if all { keeps } else { self.attributes };
             self.owner = if all || attribute == b"ownership" { keeps } else { self.owner };
             self.time = if all || attribute == b"timestamps" { keeps } else { self.time };
             self.links = if all || attribute == b"links" { keeps } else { self.links };

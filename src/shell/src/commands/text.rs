@@ -331,8 +331,9 @@ pub(super) fn tee(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let mut status = 0;
     let mut opened = Vec::new();
     for operand in &options.operands {
-        let kept = if append { shell.read_file(operand)?.unwrap_or_default() } else { Vec::new() };
-        match shell.write_path(operand, kept)? {
+        let is_there = append && shell.read_file(operand)?.is_ok();
+        let made = if is_there { Ok(()) } else { shell.write_path(operand, Vec::new())? };
+        match made {
             Ok(()) => opened.push(operand),
             Err(error) => {
                 status = complain(shell, "tee", &[&operand[..], b": ", error.text().as_bytes()].concat())?;
@@ -340,7 +341,8 @@ pub(super) fn tee(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
     }
     shell.out(&input)?;
-    for operand in opened {
+    // Without input, a file that is appended to stays as it is.
+    for operand in opened.into_iter().filter(|_| !append || !input.is_empty()) {
         // Standard output may be the same file.
         let mut content = shell.read_file(operand)?.unwrap_or_default();
         let start = if append { content.len() } else { 0 };

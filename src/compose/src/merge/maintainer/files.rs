@@ -84,6 +84,22 @@ impl Files for TargetFiles<'_, '_> {
         self.target.borrow_mut().files().set_owner(path, uid, gid, follow)
     }
 
+    fn has_attributes(&self, path: &[u8]) -> bool {
+        self.target.borrow_mut().files().has_attributes(path)
+    }
+
+    fn copy_attributes(&mut self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
+        let mut target = self.target.borrow_mut();
+        target.files().copy_attributes(from, to)?;
+        if let Ok(id) = target.tree.resolve(to) {
+            let inode = target.tree.inode(id);
+            if let Err(error) = target.check_privileges(to, &inode.meta, &inode.kind) {
+                self.fault.borrow_mut().get_or_insert(error);
+            }
+        }
+        Ok(())
+    }
+
     fn dangles(&self, path: &[u8]) -> bool {
         self.target.borrow_mut().files().dangles(path)
     }

@@ -121,11 +121,23 @@ impl Files for KnownFiles<'_> {
     fn set_owner(&mut self, path: &[u8], uid: u32, gid: u32, follow: Follow) -> Result<(), Errno> {
         if self.found(path, follow).is_ok() {
             let node = self.files.lookup(path, follow)?;
-            if (node.uid, node.gid) == (uid, gid) {
+            if (node.uid, node.gid) == (uid, gid) && !(node.is_file() && self.files.has_attributes(path)) {
                 return Ok(());
             }
         }
         self.own(path, follow).and_then(|_| self.files.set_owner(path, uid, gid, follow))
+    }
+
+    fn has_attributes(&self, path: &[u8]) -> bool {
+        self.files.has_attributes(path)
+    }
+
+    fn copy_attributes(&mut self, from: &[u8], _to: &[u8]) -> Result<(), Errno> {
+        // Layers do not store them.
+        match self.files.has_attributes(from) {
+            true => self.ask("the extended attributes of", from),
+            false => Ok(()),
+        }
     }
 
     fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno> {

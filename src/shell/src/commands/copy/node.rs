@@ -268,7 +268,12 @@ impl<'c, 'h> Copier<'c, 'h> {
             _ if from == b"/dev/null" && !self.how.recursive => self.shell.write_path(place, Vec::new())?,
             _ => return self.shell.unsupported(&[b"copying the device ", source].concat()),
         };
-        match done.and_then(|()| self.keep(&to, node)) {
+        let kept = done.and_then(|()| self.keep(&to, node)).and_then(|()| match node.kind {
+            // After the owner, since a change of the owner removes capabilities.
+            NodeKind::File if self.how.attributes => self.shell.files.copy_attributes(&from, &to),
+            _ => Ok(()),
+        });
+        match kept {
             Ok(()) => Ok(0),
             Err(error) => cannot(self.shell, "cp", "create regular file", place, error),
         }

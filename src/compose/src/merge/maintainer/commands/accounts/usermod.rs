@@ -1,5 +1,7 @@
 //! usermod(8).
 
+use vmbake_disk::tree::Kind;
+use vmbake_layer::ATTRIBUTE;
 use vmbake_shell::Call;
 
 use super::useradd::join;
@@ -172,13 +174,19 @@ fn rename(tables: &mut Tables, name: &str, new: &str) {
     }
 }
 
-/// Gives what a user has below its home to the user's new id.
+/// Gives what a user has below its home to the user's new id. As with each change of an owner, files lose capabilities and set-id bits.
 fn give(target: &mut Target, home: &str, from: Option<u32>, to: u32) -> Result<(), MergeError> {
     let Some(top) = target.wrap(target.tree.find(home.as_bytes()))?.filter(|_| home != "/") else { return Ok(()) };
     let own: Vec<_> =
         target.tree.walk_from(top).filter(|(.., inode)| Some(inode.meta.uid) == from).map(|(_, id, _)| id).collect();
     for id in own {
-        target.tree.meta_mut(id).uid = to;
+        let is_file = matches!(target.tree.inode(id).kind, Kind::File(_));
+        let meta = target.tree.meta_mut(id);
+        meta.uid = to;
+        if is_file {
+            meta.xattrs.remove(ATTRIBUTE);
+            meta.mode &= if meta.mode & 0o010 == 0 { !0o4000 } else { !0o6000 };
+        }
     }
     Ok(())
 }
