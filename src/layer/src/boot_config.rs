@@ -4,6 +4,10 @@
 
 /// Directories of configuration, in the order in which systemd reads them.
 const ROOTS: [&str; 4] = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+/// The same for `user-tmpfiles.d`, which each user manager reads.
+const USER_ROOTS: [&str; 3] = ["/etc/xdg", "/usr/local/share", "/usr/share"];
+/// Lines for each user.
+const USER_TMPFILES: &str = "user-tmpfiles.d";
 /// Characters of patterns in paths.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
 /// Letters of tmpfiles.d(5) that only exclude paths from being removed.
@@ -45,10 +49,13 @@ pub enum BootEffect {
 impl BootConfig {
     /// Which of them is at a path without symbolic links.
     pub fn of(path: &str) -> Option<Self> {
-        let inside = ROOTS.iter().find_map(|root| path.strip_prefix(root)?.strip_prefix('/'))?;
-        let (directory, name) = inside.rsplit_once('/')?;
-        match directory {
-            "tmpfiles.d" | "user-tmpfiles.d" if name.ends_with(".conf") => Some(Self::Tmpfiles),
+        let (directory, name) = path.rsplit_once('/')?;
+        let below = |roots: &[&str]| roots.iter().find_map(|root| directory.strip_prefix(root)?.strip_prefix('/'));
+        if below(&USER_ROOTS) == Some(USER_TMPFILES) {
+            return name.ends_with(".conf").then_some(Self::Tmpfiles);
+        }
+        match below(&ROOTS)? {
+            "tmpfiles.d" if name.ends_with(".conf") => Some(Self::Tmpfiles),
             "sysusers.d" if name.ends_with(".conf") => Some(Self::Sysusers),
             "systemd/system-preset" | "systemd/user-preset" if name.ends_with(".preset") => Some(Self::Preset),
             _ => None,
@@ -57,8 +64,10 @@ impl BootConfig {
 
     /// Paths at which a file of the same name takes the place of one at `path`, or the other way round.
     pub fn others(self, path: &str) -> impl Iterator<Item = String> {
-        let inside = ROOTS.iter().find_map(|root| path.strip_prefix(root)).unwrap_or_default().to_owned();
-        ROOTS.iter().map(move |root| format!("{root}{inside}"))
+        let is_of_users = path.rsplit('/').nth(1) == Some(USER_TMPFILES);
+        let roots: &[&str] = if is_of_users { &USER_ROOTS } else { &ROOTS };
+        let inside = roots.iter().find_map(|root| path.strip_prefix(root)).unwrap_or_default().to_owned();
+        roots.iter().map(move |root| format!("{root}{inside}"))
     }
 
     /// What the lines of a file create or change, each with its number.
@@ -224,6 +233,12 @@ mod tests {
             ("/usr/lib/sysusers.d/a.conf", Some(BootConfig::Sysusers)),
             ("/usr/local/lib/systemd/system-preset/1.preset", Some(BootConfig::Preset)),
             ("/etc/tmpfiles.d/a", None),
+            ("/etc/xdg/user-tmpfiles.d/a.conf", Some(BootConfig::Tmpfiles)),
+            ("/usr/local/share/user-tmpfiles.d/a.conf", Some(BootConfig::Tmpfiles)),
+            ("/usr/share/user-tmpfiles.d/a.conf", Some(BootConfig::Tmpfiles)),
+            ("/usr/share/user-tmpfiles.d/a", None),
+            ("/usr/lib/user-tmpfiles.d/a.conf", None),
+            ("/usr/share/tmpfiles.d/a.conf", None),
             ("/etc/tmpfiles.d/a/b.conf", None),
             ("/opt/tmpfiles.d/a.conf", None),
         ] {

@@ -61,6 +61,14 @@ impl Problem {
 /// there, and the check.
 type Row = (&'static [&'static str], fn(&str) -> bool, fn(&File) -> Vec<Problem>);
 
+/// Files of tmpfiles.d(5), of the system and of its users.
+const TMPFILES: [&str; 4] = [
+    "tmpfiles.d/*.conf",
+    "/etc/xdg/user-tmpfiles.d/*.conf",
+    "/usr/local/share/user-tmpfiles.d/*.conf",
+    "/usr/share/user-tmpfiles.d/*.conf",
+];
+
 /// `docs/layer-check.md` has the same table.
 const TABLE: [Row; 14] = [
     (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], is_hidden, |file| sshd::check(file.text)),
@@ -71,7 +79,7 @@ const TABLE: [Row; 14] = [
     (&["/etc/apt/sources.list.d/*.sources"], is_skipped_by_apt, |file| apt::check_sources(file.text)),
     (&["/etc/crontab", "/etc/cron.d/*"], is_never, cron::check),
     (&["sysctl.d/*.conf"], is_hidden, |file| directories::check_sysctl(file.text)),
-    (&["tmpfiles.d/*.conf"], is_hidden, |file| directories::check_tmpfiles(file.text)),
+    (&TMPFILES, is_hidden, |file| directories::check_tmpfiles(file.text)),
     (&["sysusers.d/*.conf"], is_hidden, directories::check_sysusers),
     (&["udev/rules.d/*.rules"], is_hidden, |file| udev::check(file.text)),
     (&["systemd/system/**", "systemd/user/**"], is_never, units::check),

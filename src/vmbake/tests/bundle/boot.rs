@@ -41,6 +41,9 @@ const BOOT: &[(&str, &str, &str)] = &[
     ("/etc/tmpfiles.d/a.conf", "d \"/opt/tool/a b\"", "not supported in a bundle unless `asks/paths` lists the file"),
     ("/etc/tmpfiles.d/a.conf", "d /opt/tool/%H", "not supported in a bundle"),
     ("/etc/tmpfiles.d/a.conf", "#\n# c\rf /etc/cron.d/evil 0644 root root - x", "a.conf:2: not supported in a bundle"),
+    ("/usr/share/user-tmpfiles.d/a.conf", "d /opt/tool/x\nf+ /etc/cron.d/a", "a.conf:2: \"/etc/cron.d/a\" is not in"),
+    ("/usr/share/user-tmpfiles.d/a.conf", "f+ %h/.ssh/authorized_keys", "a.conf:1: not supported in a bundle"),
+    ("/etc/xdg/user-tmpfiles.d/a.conf", "R %t/bus", "/etc/xdg/user-tmpfiles.d/a.conf:1: not supported in a bundle"),
     ("/etc/sysusers.d/a.conf", "# c\ru evil 0\r\n", "/etc/sysusers.d/a.conf:1: not supported in a bundle"),
     ("/usr/lib/tmpfiles.d/a.conf", "d /var/run/agent", "\"/var/run/agent\" is not in `asks/paths`"),
     ("/etc/sysusers.d/a.conf", "u evil 0", "/etc/sysusers.d/a.conf:1: \"evil\" is not a user of the bundle's layers"),
@@ -52,8 +55,7 @@ const BOOT: &[(&str, &str, &str)] = &[
     ("/etc/systemd/system-preset/0.preset", "enable *", "0.preset:1: not supported in a bundle"),
 ];
 
-const GRANTED: &str =
-    "\"/etc/tmpfiles.d\", \"/usr/lib/tmpfiles.d\", \"/etc/sysusers.d\", \"/etc/systemd/system-preset\", ";
+const GRANTED: &str = "\"/usr/share/user-tmpfiles.d\", \"/etc/xdg/user-tmpfiles.d\", \"/etc/tmpfiles.d\", \"/usr/lib/tmpfiles.d\", \"/etc/sysusers.d\", \"/etc/systemd/system-preset\", ";
 
 #[test]
 fn files_that_create_at_boot_what_is_not_granted_are_refused() {
@@ -78,6 +80,7 @@ fn files_that_create_at_boot_what_is_not_granted_are_refused() {
     }
     for (path, text) in [
         ("/etc/tmpfiles.d/a.conf", "d /opt/tool/spool 0750\nx /tmp/agent\n"),
+        ("/usr/share/user-tmpfiles.d/a.conf", "e /opt/tool/spool - - - 10d\n"),
         ("/etc/sysusers.d/a.conf", "u agent - \"An agent\"\n"),
         ("/etc/sysusers.d/a.conf", "g agent\nu agent -:agent\nm agent agent\n"),
     ] {

@@ -1,6 +1,6 @@
 //! Accounts that files name in places where a program ignores unknown ones: the path and text of a file in, the names out.
 
-use super::{cron, directories, is_at, logrotate, udev};
+use super::{TMPFILES, cron, directories, is_at, logrotate, udev};
 
 /// An account that a file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ const TABLE: [Row; 4] = [
         AccountEffect { before_path: "logrotate skips", alone: "logrotate skips the file" },
     ),
     (
-        &["tmpfiles.d/*.conf"],
+        &TMPFILES,
         |_, text| directories::tmpfiles_accounts(text),
         AccountEffect { before_path: "systemd-tmpfiles ignores a line of", alone: "systemd-tmpfiles ignores the line" },
     ),

@@ -396,6 +396,15 @@ fn lines_of_systemd() {
         "b /dev/x - - - - 99999999:1",
     ];
     are_found("/etc/tmpfiles.d/x.conf", &ignored.map(|text| (text, "1")));
+    for directory in ["/etc/xdg", "/usr/local/share", "/usr/share"] {
+        let taken = "d %h/.cache/x 0700 - - 10d\nd %t/x\nR! %S/x\nL %C/x - - - - %h\nz %L/x 0600 - -\nx %T/x\nf %V/x - - - - %u %U\n";
+        let path = format!("{directory}/user-tmpfiles.d/x.conf");
+        are_found(
+            &path,
+            &[(taken, ""), ("d %Z/x", "1"), ("d .cache/x", "1"), ("d %h/x 99999", "1"), ("d %h/x - - - 1x", "1")],
+        );
+    }
+    are_found("/usr/lib/user-tmpfiles.d/x.conf", &[("none", "")]);
     let taken = "u x\nu! x -\nu x - \"D\"\nu x 10:20\nu x 10:grp\nu x /path\nu x - - /h /s\nu x -:users\ng x 10\ng x -\nm x y\nr - 10-20\nr - 10\nu X\nu _x-1 10:grp\n\
                  u x - \"%\"\nu %b-x\nu x - G /x /bin/sh\nr - 0-10\ng x /p\n";
     are_found("/etc/sysusers.d/x.conf", &[(taken, "")]);
