@@ -6,10 +6,12 @@
 mod layer_plan;
 mod calls;
 mod check;
+mod reads;
 
 pub use check::PlanFault;
 pub use check::{Diagnostic, Surroundings, check};
 pub use layer_plan::check as check_layer_plan;
+pub use reads::{ForeignRead, foreign_reads};
 
 use std::collections::BTreeMap;
 use std::fmt;

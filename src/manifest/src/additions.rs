@@ -1,6 +1,6 @@
 //! Additions to the manifest of an image: artifacts of additional layers with their proofs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -37,6 +37,8 @@ pub struct LayerGrants {
     pub paths: Vec<String>,
     /// Absolute paths of files that may have set-uid, set-gid or sticky bits, or file capabilities.
     pub setuid: Vec<String>,
+    /// Layers whose variables of the first boot it may read, in addition to those of its bundle.
+    pub variables: BTreeSet<String>,
 }
 
 /// A requirement on an image.

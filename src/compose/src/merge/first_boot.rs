@@ -1,6 +1,7 @@
 //! The first-boot plan: all layers and the merged tree in; the plan, the defaults of its variables and the files that can be rendered
 //! during a bake out, each with the layer that requested it as its origin.
 
+use vmbake_common::escape;
 use vmbake_common::message::Message;
 use vmbake_disk::tree::{Kind, Origin, components};
 use vmbake_firstboot::error::Error;
@@ -9,9 +10,10 @@ use vmbake_firstboot::settings::Variables;
 use vmbake_firstboot::{detect, files, mutable};
 
 use super::place::Target;
+use super::unit_grants::BundleLayers;
 use super::{MergeError, accounts, expand, units};
 use crate::stage::FIRSTBOOT;
-use vmbake_layer::first_boot::{self, Compiled, Diagnostic, Surroundings};
+use vmbake_layer::first_boot::{self, Compiled, Diagnostic, PlanFault, PlanSource, Surroundings, foreign_reads};
 pub use vmbake_layer::{Layer, child};
 use vmbake_manifest::Content;
 
@@ -23,7 +25,8 @@ pub(super) fn write(target: &mut Target, layers: &[Layer], manifest: &Content) -
     let schemas = layers.iter().map(|layer| &layer.schema);
     let (mut compiled, clashes) = first_boot::join(schemas, expand::multiarch(PATH, &manifest.os.arch)?);
     let among: Vec<&Layer> = layers.iter().collect();
-    let faults = first_boot::check(&compiled, &clashes, &among, &Merged(target));
+    let mut faults = first_boot::check(&compiled, &clashes, &among, &Merged(target));
+    faults.extend(foreign_variables(target, &among, &BundleLayers::of(&manifest.bundles)));
     if !faults.is_empty() {
         return Err(MergeError::FirstBoot { faults });
     }
@@ -38,6 +41,27 @@ pub(super) fn write(target: &mut Target, layers: &[Layer], manifest: &Content) -
     baked(target, layers, &compiled, &manifest.kind)?;
     target.enter(before);
     Ok(())
+}
+
+/// Variables that layers of bundles read without requiring the layer that declares them, also in templates from archives.
+fn foreign_variables(target: &Target, layers: &[&Layer], bundles: &BundleLayers) -> Vec<PlanFault> {
+    let mut faults = Vec::new();
+    for (layer, grants) in &target.grants {
+        let own = layers.iter().copied().filter(|other| other.schema.name == *layer);
+        let same = layers.iter().map(|other| other.schema.name.as_str()).filter(|other| bundles.is_same(layer, other));
+        let readable = same.chain(grants.variables.iter().map(String::as_str)).collect();
+        let template = |path: &str| Merged(target).text(path);
+        for read in foreign_reads(&own.collect::<Vec<_>>(), &readable, layers, &template) {
+            let file = read.file.map(|file| format!("{}: ", escape::line(file))).unwrap_or_default();
+            let (name, other) = (read.variable, read.declared_by);
+            let message = format!(
+                "{file}reads variable {name}, which layer {other} declares: expected the layer in `requires` of the bundle"
+            );
+            let source = PlanSource { layer: read.layer.to_owned(), pointer: read.pointer };
+            faults.push(PlanFault { source, warning: false, message });
+        }
+    }
+    faults
 }
 
 /// Writes a world-readable file for `layer`.

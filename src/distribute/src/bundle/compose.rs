@@ -160,7 +160,8 @@ impl Composition {
             all.requests.extend(content.requests);
             let [paths, setuid] = [&document.asks.paths, &document.asks.setuid]
                 .map(|paths| paths.iter().map(|path| real(path)).collect::<Vec<_>>());
-            let grants = LayerGrants { paths, setuid };
+            let variables = document.required_layers().map(str::to_owned).collect();
+            let grants = LayerGrants { paths, setuid, variables };
             all.granted.extend(layers.iter().map(|layer| (layer.clone(), grants.clone())));
             all.layers.extend(layers);
             all.needs.extend(document.requires.iter().filter_map(|need| image_need(document, need)));

@@ -8,6 +8,7 @@ use super::contents::BundleContents;
 use super::document::{BundleDocument, Need};
 use super::foreign_units::UNITS;
 use vmbake_layer::effects::{Effect, EffectKind, effects};
+use vmbake_layer::first_boot::foreign_reads;
 use vmbake_layer::real_path::is_below;
 use vmbake_layer::{Layer, Ownership, sysctl_entries};
 use vmbake_manifest::Target;
@@ -44,6 +45,7 @@ pub fn conflicts<'a>(target: &Target, layers: &'a [Layer], bundles: &[&'a Bundle
         }
         if let Some(document) = one.document {
             alone(target, one, document, &sides, &mut found);
+            foreign_variables(one, document, &sides, &mut found);
         }
     }
     found.sort();
@@ -110,6 +112,28 @@ fn alone(target: &Target, own: &Side<'_>, document: &BundleDocument, sides: &[Si
     }
 }
 
+/// Variables of other sides that a bundle reads without requiring the layer that declares them.
+fn foreign_variables(own: &Side<'_>, document: &BundleDocument, sides: &[Side<'_>], found: &mut Vec<String>) {
+    let layers: Vec<&Layer> = sides.iter().flat_map(|side| side.layers.iter().copied()).collect();
+    let template = |path: &str| {
+        let file = layers.iter().rev().find_map(|layer| layer.files.get(path))?;
+        Some(String::from_utf8_lossy(&file.content).into_owned())
+    };
+    for read in foreign_reads(&own.layers, &document.required_layers().collect(), &layers, &template) {
+        let is_other = |side: &&Side<'_>| side.layers.iter().any(|layer| layer.schema.name == read.declared_by);
+        let other = sides.iter().find(is_other).map_or("", |side| side.name.as_str());
+        let file = read.file.map(|file| format!(", {file}")).unwrap_or_default();
+        found.push(format!(
+            "{} (layer {}, `{}`{file}) reads variable {}, which {other} (layer {}) declares: expected the layer in `requires`",
+            own.name,
+            read.layer,
+            read.pointer.trim_start_matches('/'),
+            read.variable,
+            read.declared_by
+        ));
+    }
+}
+
 /// Settings that no machine would ever be told.
 fn unheard(sides: &[Side<'_>], found: &mut Vec<String>) {
     let mut plans = sides.iter().flat_map(|side| &side.layers).filter_map(|layer| layer.schema.first_boot.as_ref());
@@ -171,7 +195,7 @@ fn values(one: &Side<'_>, other: &Side<'_>, found: &mut Vec<String>) {
     for (setter, reader) in [(one, other), (other, one)].into_iter().filter(|(setter, _)| setter.document.is_some()) {
         for name in set_values(setter).intersection(&known_names(reader)) {
             found.push(format!(
-                "{} sets variable {name} in `first_boot/values`, which {} declares or reads",
+                "{} sets variable {name} in `first_boot`, which {} declares or reads",
                 setter.name, reader.name
             ));
         }
@@ -206,7 +230,7 @@ fn variables(side: &Side<'_>) -> BTreeMap<String, String> {
 
 fn set_values(side: &Side<'_>) -> BTreeSet<String> {
     let plans = side.layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref());
-    plans.flat_map(|plan| plan.values.iter().map(|value| value.name.clone())).collect()
+    plans.flat_map(|plan| plan.detect.iter().chain(&plan.values).map(|set| set.name.clone())).collect()
 }
 
 /// Every word that may name a variable: those that plans have, and what is in their templates and conditions.

@@ -83,6 +83,13 @@ pub struct BundleDocument {
     pub evidence: BTreeMap<Digest, Document>,
 }
 
+impl BundleDocument {
+    /// The layers that the bundle requires, by name.
+    pub fn required_layers(&self) -> impl Iterator<Item = &str> {
+        self.requires.iter().filter_map(|need| need.layer.as_deref())
+    }
+}
+
 /// A requirement for an image: exactly one of `layer`, `program`, `library` and `module`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,7 @@ use vmbake_distribute::bundle::contents::BundleContents;
 use vmbake_manifest::Target;
 
 use super::composing::{TRUST, bake, changed, refused, shop};
-use super::shop::{Shop, document, layer};
+use super::shop::{SETTINGS, Shop, document, layer};
 
 fn plan(shop: &Shop, more: &[&str]) -> (bool, String) {
     let args = ["bundle", "plan", "box", "--os=o", "--manifests=m", "--layers=layers", TRUST];
@@ -52,12 +52,17 @@ const CLASHES: &[(&str, (&str, &str), &str)] = &[
     (
         r#", "first_boot": {"variables": {"PROVIDER": {}}}"#,
         ("\"services\":", "\"values\": [{\"name\": \"PROVIDER\", \"value\": \"x\"}], \"services\":"),
-        "bundle acme.agent sets variable PROVIDER in `first_boot/values`, which the image box declares or reads",
+        "bundle acme.agent sets variable PROVIDER in `first_boot`, which the image box declares or reads",
+    ),
+    (
+        r#", "first_boot": {"variables": {"PROVIDER": {}}}"#,
+        ("\"services\":", "\"detect\": [{\"name\": \"PROVIDER\", \"value\": \"x\"}], \"services\":"),
+        "bundle acme.agent sets variable PROVIDER in `first_boot`, which the image box declares or reads",
     ),
     (
         r#", "first_boot": {"values": [{"name": "PROVIDER", "value": "own"}]}"#,
         ("\"services\":", "\"values\": [{\"name\": \"PROVIDER\", \"value\": \"x\"}], \"services\":"),
-        "bundle acme.agent sets variable PROVIDER in `first_boot/values`, which the image box declares or reads",
+        "bundle acme.agent sets variable PROVIDER in `first_boot`, which the image box declares or reads",
     ),
     (
         r#", "files": {"/etc/agent/mine": {"content": "x"}}"#,
@@ -140,6 +145,82 @@ fn conflicts_name_both_sides_before_anything_is_fetched() {
     shop.yard.layer("box", "");
     let (ok, said) = bake(&shop, &["--with=agent.oci", "--with=agent.oci"]);
     assert!(!ok && said.contains("duplicate bundle acme.agent"), "{said}");
+}
+
+/// Words of the bundle's layer, those instead of them, and where they read `TOKEN`.
+const READS: &[(&str, &str, &str)] = &[
+    (
+        r#""AGENT_LEVEL"]"#,
+        r#"{"name": "AGENT_LEVEL", "value": "{{ TOKEN | lower }}"}]"#,
+        "first_boot/files/0/content/environment/0/value`",
+    ),
+    (
+        r#"[{"unit": "agent.service"}]"#,
+        r#"[{"unit": "agent.service", "when": "AGENT_LEVEL and TOKEN"}]"#,
+        "first_boot/services/0/when`",
+    ),
+    (
+        r#"{"environment": ["AGENT_SERVER", "AGENT_LEVEL"]}"#,
+        r#"{"template": {"file": "/etc/agent/agent.conf", "format": "text"}}"#,
+        "first_boot/files/0/content/template/file`, /etc/agent/agent.conf)",
+    ),
+    (
+        r#""services":"#,
+        r#""values": [{"name": "AGENT_TOKEN", "value": "{{ TOKEN }}"}], "services":"#,
+        "first_boot/values/0/value`",
+    ),
+    (
+        r#""services":"#,
+        r#""exec": {"agent": {"environment_file": "/etc/settings.env", "program": "/opt/tool/bin/tool", "arguments": ["{{ TOKEN }}"]}},
+        "services":"#,
+        "first_boot/exec/agent/arguments/0/value`",
+    ),
+];
+
+#[test]
+fn variables_of_others_are_read_only_with_their_layer_in_requires() {
+    let Some(shop) = shop() else { return };
+    let declared = r#""first_boot": {"variables": {"TOKEN": {}},
+        "files": [{"path": "/etc/settings.env", "mode": "0600", "content": {"environment": ["TOKEN"]}}], "#;
+    shop.yard.layer("settings", &SETTINGS.replacen("\"first_boot\": {", declared, 1));
+    let packed = |document_words: (&str, &str), from: &str, to: &str| {
+        let (name, requires) = document_words;
+        shop.put("agent/bundle.json", &document("").replacen(name, requires, 1));
+        let text = layer("").replacen(from, to, 1).replace("port = 1", "port = {{ TOKEN }}{# TOKEN #}");
+        let text = match to.contains("\"exec\"") {
+            true => text.replace("ExecStart=/opt/tool/bin/tool", "ExecStart=/opt/podplane/bin/firstboot exec agent"),
+            false => text,
+        };
+        shop.put("agent/layers/acme.agent/layer.json", &text);
+        shop.packed("reads.oci", &["--key=acme.key", "--offline", "--force"]);
+        plan(&shop, &["--with=reads.oci"])
+    };
+    for (from, to, place) in READS {
+        assert!(layer("").contains(from), "{from}");
+        let (ok, said) = packed(("", ""), from, to);
+        let reads =
+            "reads variable TOKEN, which the image box (layer settings) declares: expected the layer in `requires`";
+        assert!(!ok && said.contains("bundle acme.agent (layer acme.agent, `") && said.contains(place), "{said}");
+        assert!(said.contains(reads), "{said}");
+        let requires = "\"requires\": [{\"layer\": \"settings\"}], \"asks\"";
+        let (ok, said) = packed(("\"asks\"", requires), from, to);
+        assert!(ok, "{to}: {said}");
+    }
+    // Own variables, facts of the machine, and words in texts.
+    for (from, to) in [
+        (
+            r#""AGENT_LEVEL"]"#,
+            r#"{"name": "AGENT_LEVEL", "value": "{{ AGENT_SERVER }} TOKEN {# TOKEN #}{{ 'TOKEN' }}"}]"#,
+        ),
+        (r#""services":"#, r#""detect": [{"name": "AGENT_HOST", "value": "{{ hostname }}"}], "services":"#),
+        (
+            r#""services":"#,
+            r#""blocks": [{"path": "/etc/agent/b", "name": "b", "text": "{% for TOKEN in ['x'] %}{{ TOKEN }}{% endfor %}"}], "services":"#,
+        ),
+    ] {
+        let (ok, said) = packed(("", ""), from, to);
+        assert!(ok, "{to}: {said}");
+    }
 }
 
 /// What two bundles that do not go together are like.

@@ -58,12 +58,40 @@ fn an_archive_brings_nothing_beyond_what_was_asked_for() {
     asked.more.layers = vec!["tools".to_owned()];
     let grants = |paths: &[&str]| {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-        [("tools".to_owned(), LayerGrants { paths, setuid: Vec::new() })].into()
+        [("tools".to_owned(), LayerGrants { paths, ..LayerGrants::default() })].into()
     };
     asked.more.granted = grants(&["/usr/bin", "/etc", "/opt/podplane"]);
     let error = bake_request(&asked).unwrap_err();
     assert!(error.to_string().starts_with("layer tools: creates /opt/pack"), "{error}");
     asked.more.granted = grants(&["/usr/bin", "/etc", "/opt"]);
+    bake_request(&asked).unwrap();
+}
+
+#[test]
+fn variables_of_other_layers_are_read_only_with_a_grant() {
+    if !can_bake() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut asked = request(dir.path(), base_of(dir.path()), "out", 2);
+    let layers = dir.path().join("layers");
+    std::fs::create_dir(layers.join("secrets")).unwrap();
+    let secrets = r#"{"name": "secrets", "version": "1", "description": "d", "os": ["o"], "first_boot": {"variables": {"TOKEN": {}}}}"#;
+    std::fs::write(layers.join("secrets/layer.json"), secrets).unwrap();
+    let tools = std::fs::read_to_string(layers.join("tools/layer.json")).unwrap();
+    let reading = r#""requires": ["secrets"], "files": {"/etc/tool.tmpl": {"content": "{% if TOKEN %}x{% endif %}"}}, "first_boot": {"files": [
+        {"path": "/etc/tool.env", "mode": "0600", "content": {"template": {"file": "/etc/tool.tmpl", "format": "text"}}}]}, "artifacts""#;
+    std::fs::write(layers.join("tools/layer.json"), tools.replacen("\"artifacts\"", reading, 1)).unwrap();
+    let granted = |variables: &[&str]| {
+        let variables = variables.iter().map(|layer| (*layer).to_owned()).collect();
+        let grants = LayerGrants { paths: vec!["/".to_owned()], variables, ..LayerGrants::default() };
+        [("tools".to_owned(), grants)].into()
+    };
+    asked.more.granted = granted(&[]);
+    let error = bake_request(&asked).unwrap_err().to_string();
+    let expected = "layer tools: /first_boot/files/0/content/template/file: /etc/tool.tmpl: reads variable TOKEN, which layer secrets declares";
+    assert!(error.contains(expected), "{error}");
+    asked.more.granted = granted(&["secrets"]);
     bake_request(&asked).unwrap();
 }
 
