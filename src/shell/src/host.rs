@@ -79,7 +79,7 @@ impl Call<'_> {
 
     /// An absolute path for an operand.
     pub fn path(&self, operand: &[u8]) -> Vec<u8> {
-        if operand.starts_with(b"/") { operand.to_vec() } else { [self.cwd, b"/", operand].concat() }
+        if operand.starts_with(b"/") { operand.to_vec() } else { crate::shell::below(self.cwd, operand) }
     }
 }
 

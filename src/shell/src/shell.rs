@@ -183,7 +183,7 @@ impl Shell<'_> {
 
     /// An absolute path for an operand.
     pub(crate) fn path(&self, operand: &[u8]) -> Vec<u8> {
-        if operand.starts_with(b"/") { operand.to_vec() } else { [&self.state.cwd[..], b"/", operand].concat() }
+        if operand.starts_with(b"/") { operand.to_vec() } else { below(&self.state.cwd, operand) }
     }
 
     /// What stat(2) would say of an operand; an empty one names nothing.
@@ -461,6 +461,12 @@ impl Shell<'_> {
         self.set_descriptor(1, Some(out));
         self.set_descriptor(2, Some(err));
     }
+}
+
+/// The path of a name in a directory, with one slash between them.
+pub(crate) fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
+    [directory, slash, name].concat()
 }
 
 /// `atoi`: the number at the start of a text, 0 where there is none.

@@ -6,7 +6,7 @@ use crate::commands::{mode, real_path};
 use crate::eval::Run;
 use crate::files::{Errno, Follow};
 use crate::host::Question;
-use crate::shell::Shell;
+use crate::shell::{Shell, below};
 
 /// A path without `.`, `..` and empty names, by its text.
 pub(crate) fn normalize(path: &[u8]) -> Vec<u8> {
@@ -73,40 +73,43 @@ fn is_passable(shell: &Shell<'_>, path: &[u8], by_text: &[u8]) -> bool {
 pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     let (physical, operands) = physical(shell, "cd", args)?;
     let variable = |name: &[u8]| shell.state.get(name).unwrap_or_default().to_vec();
-    let mut prints = operands.first().is_some_and(|operand| operand == b"-");
+    let bash = shell.state.language.is_bash();
+    let returns = operands.first().is_some_and(|operand| operand == b"-");
+    let mut prints = returns;
     let target = match operands.first() {
-        Some(_) if prints => variable(b"OLDPWD"),
+        Some(_) if returns => variable(b"OLDPWD"),
         Some(operand) => operand.clone(),
         None => variable(b"HOME"),
     };
     shell.ask(Question::Value(&target))?;
-    if operands.is_empty() && shell.state.language.is_bash() && shell.state.get(b"HOME").is_none() {
+    if operands.is_empty() && bash && shell.state.get(b"HOME").is_none() {
         shell.complain(b"cd: HOME not set")?;
         return Ok(1);
     }
-    let mut place = if target.is_empty() { b".".to_vec() } else { target.clone() };
-    if let Some(path) = shell.state.get(b"CDPATH").filter(|_| !is_fixed(&place)) {
-        let path = path.to_vec();
-        for dir in path.split(|byte| *byte == b':') {
-            let joined = if dir.is_empty() { place.clone() } else { [dir, b"/", &place].concat() };
-            if shell.stat(&joined, Follow::Yes).is_ok_and(|node| node.is_dir()) {
-                prints |= !dir.is_empty();
-                place = joined;
-                break;
-            }
-        }
+    // bash looks for operands only, dash also for `HOME` and `OLDPWD`.
+    let searches = !is_fixed(&target) && !(bash && (returns || operands.is_empty()));
+    let found = if searches { in_search_path(shell, &target) } else { None };
+    if physical && bash && target.is_empty() && found.is_none() {
+        shell.complain_exactly(&[b"cd: : ", Errno::Enoent.text().as_bytes()].concat())?;
+        return Ok(1);
     }
+    prints |= found.as_ref().is_some_and(|(_, is_named)| *is_named);
+    let place = match found {
+        Some((place, _)) => place,
+        None if target.is_empty() => b".".to_vec(),
+        None => target.clone(),
+    };
     let mut path = shell.path(&place);
     let mut physical = physical;
     if !physical {
         let by_text = logical(&path);
-        physical = shell.state.language.is_bash() && !is_passable(shell, &path, &by_text);
+        physical = bash && !is_passable(shell, &path, &by_text);
         if !physical {
             path = by_text;
         }
     }
     if !shell.stat(&path, Follow::Yes).is_ok_and(|node| node.is_dir()) {
-        if shell.state.language.is_bash() {
+        if bash {
             let reason = shell.stat(&path, Follow::Yes).err().unwrap_or(Errno::Enotdir);
             shell.complain_exactly(&[b"cd: ", &target[..], b": ", reason.text().as_bytes()].concat())?;
             return Ok(1);
@@ -126,9 +129,25 @@ pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<
     shell.change(b"OLDPWD", Some(old), true)?;
     shell.change(b"PWD", Some(path.clone()), true)?;
     if prints {
-        shell.out(&[&path[..], b"\n"].concat())?;
+        let shown = if bash && returns { &target } else { &path };
+        shell.out(&[&shown[..], b"\n"].concat())?;
     }
     Ok(0)
+}
+
+/// The directory that `CDPATH` has for a target, and whether the entry that has it names one.
+fn in_search_path(shell: &Shell<'_>, target: &[u8]) -> Option<(Vec<u8>, bool)> {
+    let bash = shell.state.language.is_bash();
+    let target = if target.is_empty() { b"." } else { target };
+    let mut places = shell.state.get(b"CDPATH")?.split(|byte| *byte == b':').map(|dir| {
+        let place = match dir {
+            b"" => target.to_vec(),
+            dir if bash => below(dir, target),
+            dir => [dir, b"/", target].concat(),
+        };
+        (place, !dir.is_empty())
+    });
+    places.find(|(place, _)| shell.stat(place, Follow::Yes).is_ok_and(|node| node.is_dir()))
 }
 
 /// `pwd`

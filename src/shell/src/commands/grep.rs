@@ -96,7 +96,11 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
     let syntax = syntax.unwrap_or(default);
     let mut words = Vec::new();
     for pattern in patterns {
-        expressions.push(Expression::new(shell, &pattern, syntax, ignore_case)?);
+        let expression = Expression::new(shell, &pattern, syntax, ignore_case)?;
+        if expression.complains_of_class(shell, "grep")? {
+            return Ok(2);
+        }
+        expressions.push(expression);
         if let Some(pattern) = as_word(&pattern, syntax).filter(|_| options.has(b'w') && !options.has(b'x')) {
             words.push(Expression::new(shell, &pattern, syntax, ignore_case)?);
         }

@@ -37,6 +37,8 @@ pub(crate) enum Syntax {
 #[derive(Debug, Clone)]
 pub(crate) struct Expression {
     regex: Regex,
+    /// Whether it has a set such as `[:space:]`, which grep and sed refuse.
+    lone_class: bool,
     /// The same with an anchor at its end, where another way to match may be longer than the first one found.
     longest: Option<Regex>,
 }
@@ -64,6 +66,7 @@ impl Expression {
         let mut translation = Translation {
             text,
             at: 0,
+            lone_class: false,
             extended: matches!(syntax, Syntax::Extended | Syntax::Awk | Syntax::Egrep),
             strict: matches!(syntax, Syntax::Basic | Syntax::Extended | Syntax::Awk),
             single: syntax == Syntax::Awk,
@@ -108,7 +111,15 @@ impl Expression {
             Err(_) => return shell.unsupported(&unsupported("it is too large, or not valid")),
         };
         let longest = if translation.ambiguous { compile(&format!("(?:{})\\z", translation.out)).ok() } else { None };
-        Ok(Self { regex, longest })
+        Ok(Self { regex, lone_class: translation.lone_class, longest })
+    }
+
+    /// Refuses a set such as `[:space:]` as grep and sed do. Says whether there is one.
+    pub(super) fn complains_of_class(&self, shell: &mut Shell<'_>, program: &str) -> Run<bool> {
+        if self.lone_class {
+            super::complain(shell, program, b"character class syntax is [[:space:]], not [:space:]")?;
+        }
+        Ok(self.lone_class)
     }
 
     /// The number of its groups.
@@ -154,6 +165,8 @@ use Fault::{Invalid, Unsupported};
 struct Translation<'t> {
     text: &'t [u8],
     at: usize,
+    /// Whether there is a set such as `[:space:]`, which only looks like a class.
+    lone_class: bool,
     extended: bool,
     /// An operator with nothing to repeat is an error.
     strict: bool,
@@ -372,7 +385,8 @@ impl Translation<'_> {
         let negated = self.peek(0) == Some(b'^');
         self.at += usize::from(negated);
         let mut bytes = [false; 256];
-        let mut first = true;
+        let (mut first, mut is_plain) = (true, true);
+        let start = self.at;
         loop {
             let byte = self.peek(0).ok_or(Invalid("a set that is not closed"))?;
             if byte == b']' && !first {
@@ -390,6 +404,7 @@ impl Translation<'_> {
                     .filter(|byte| in_class(class, *byte) == Some(true))
                     .for_each(|byte| bytes[usize::from(byte)] = true);
                 self.at += len + 4;
+                is_plain = false;
                 continue;
             }
             if byte == b'[' && matches!(self.peek(1), Some(b'.' | b'=')) {
@@ -400,12 +415,16 @@ impl Translation<'_> {
             if self.peek(0) == Some(b'-') && !matches!(self.peek(1), Some(b']') | None) {
                 high = self.peek(1).unwrap_or(byte);
                 self.at += 2;
+                is_plain = false;
                 if high < byte {
                     return Err(Invalid("a range that ends before it begins"));
                 }
             }
             (byte..=high).for_each(|byte| bytes[usize::from(byte)] = true);
         }
+        let inner = self.text.get(start..self.at.saturating_sub(1)).unwrap_or_default();
+        let has_others = inner.iter().any(|byte| *byte != b':');
+        self.lone_class |= is_plain && has_others && inner.starts_with(b":") && inner.ends_with(b":");
         self.set(&bytes, negated);
         Ok(())
     }

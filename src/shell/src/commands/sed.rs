@@ -73,7 +73,10 @@ fn edit(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     quiet |= source.first().is_some_and(|first| first == b"#n" || first.starts_with(b"#n\n"));
     let extended = options.has(b'E') || options.has(b'r');
     let width = options.value(b'l').map(|text| super::count(shell, text)).transpose()?.unwrap_or(70);
-    let commands = script::parse(shell, &source.join(&b'\n'), extended, width)?;
+    let commands = match script::parse(shell, &source.join(&b'\n'), extended, width)? {
+        Ok(commands) => commands,
+        Err(status) => return Ok(status),
+    };
     if script::lacks_label(&commands) {
         return complain(shell, "sed", b"can't find label").map(|_| 4);
     }

@@ -111,13 +111,24 @@ impl Shell<'_> {
         for field in fields {
             self.step()?;
             self.forget_round(variables);
-            self.set(name, &field)?;
+            if !self.set_in_loop(name, &field)? {
+                status = 1;
+                break;
+            }
             if !self.round(body, &mut status, tested)? {
                 break;
             }
         }
         self.state.loops -= 1;
         Ok(status)
+    }
+
+    /// Sets the variable of a loop. If it is read-only, a loop of bash fails, and a shell of dash ends.
+    fn set_in_loop(&mut self, name: &[u8], value: &[u8]) -> Run<bool> {
+        if self.state.language.is_bash() {
+            return self.assign_text(name, value, false);
+        }
+        self.set(name, value).map(|()| true)
     }
 
     pub(super) fn case(&mut self, subject: &Word, arms: &[Arm], tested: bool) -> Run<u8> {

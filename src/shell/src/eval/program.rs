@@ -233,6 +233,13 @@ impl Shell<'_> {
         Ok(126)
     }
 
+    /// Whether a variable has the path of the working directory.
+    fn works_at(&self, variable: Option<&Variable>) -> bool {
+        let id = |path: &[u8]| self.stat(path, Follow::Yes).ok().map(|node| node.id);
+        let value = variable.and_then(|variable| variable.value.as_ref()).filter(|path| path.starts_with(b"/"));
+        value.is_some_and(|path| path[..] == self.state.cwd[..] || id(path) == id(&self.state.cwd))
+    }
+
     /// Runs a script in a new shell that knows the exported variables only.
     pub(crate) fn run_script(&mut self, name: &[u8], source: &[u8], args: &[Vec<u8>], by: Interpreter) -> Run<u8> {
         self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
@@ -250,6 +257,11 @@ impl Shell<'_> {
                 })
                 .collect();
             shell.state.inherited = Rc::new(exported.keys().cloned().collect());
+            if !shell.works_at(exported.get(&b"PWD"[..])) {
+                exported.remove(&b"PWD"[..]);
+                let directory = shell.state.cwd.to_vec();
+                shell.state.cwd = Rc::new(commands::real_path(shell, &directory).unwrap_or(directory));
+            }
             crate::run::defaults(&mut exported, &shell.state.cwd, by.language());
             shell.state.variables = Rc::new(exported);
             shell.state.getopts = Default::default();

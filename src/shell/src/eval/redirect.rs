@@ -135,7 +135,10 @@ impl Shell<'_> {
         }
         let free = (MAX_DESCRIPTOR + 1..=MAX_OF_BASH).find(|fd| !self.state.descriptors.contains_key(fd));
         let Some(fd) = free else { return self.unsupported(b"so many descriptors") };
-        self.set(name, fd.to_string().as_bytes())?;
+        if !self.assign_text(name, fd.to_string().as_bytes(), false)? {
+            self.complain(&[name, b": cannot assign fd to variable"].concat())?;
+            return Ok(false);
+        }
         self.set_descriptor(fd, handle);
         Ok(true)
     }

@@ -3,7 +3,7 @@
 use super::format::{self, Piece};
 use super::{Entry, Search, Test, links};
 use crate::commands::paths::{bare, last_name};
-use crate::commands::{Words, cannot};
+use crate::commands::{Words, cannot, real_path};
 use crate::eval::Run;
 use crate::files::{Aspect, Follow, Node};
 
@@ -166,7 +166,8 @@ impl Search<'_, '_> {
                 let (directory, name) = last(path);
                 let argv: Words = command.iter().map(|word| replaced(word, &name)).collect();
                 let cwd = self.shell.state.cwd.clone();
-                self.shell.state.cwd = self.shell.path(&directory).into();
+                let directory = self.shell.path(&directory);
+                self.shell.state.cwd = real_path(self.shell, &directory).unwrap_or(directory).into();
                 let status = self.shell.invoke(&argv);
                 self.shell.state.cwd = cwd;
                 status? == 0

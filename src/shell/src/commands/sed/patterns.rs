@@ -2,7 +2,7 @@
 
 use super::super::regex::{Expression, Syntax};
 use super::script::Parser;
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 
 impl Parser<'_, '_> {
     pub(super) fn expression(&mut self, text: &[u8], ignore_case: bool, lines: bool) -> Run<Option<Expression>> {
@@ -11,7 +11,12 @@ impl Parser<'_, '_> {
         }
         let syntax = if self.extended { Syntax::Extended } else { Syntax::Basic };
         let text = self.without_codes(&self.unescaped_sets(text)?);
-        Expression::with_lines(self.shell, &text, syntax, ignore_case, lines).map(Some)
+        let expression = Expression::with_lines(self.shell, &text, syntax, ignore_case, lines)?;
+        if expression.complains_of_class(self.shell, "sed")? {
+            self.gives_up = true;
+            return Err(Stop::Error);
+        }
+        Ok(Some(expression))
     }
 
     /// An expression with characters in place of codes such as `\x41`. What they mean there does not matter.

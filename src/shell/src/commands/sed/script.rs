@@ -77,12 +77,14 @@ pub(super) struct Parser<'p, 'h> {
     pub(super) extended: bool,
     /// The length of the lines of `l`.
     width: usize,
+    /// Whether an expression is one that sed ends for at once, with another status than for others.
+    pub(super) gives_up: bool,
 }
 
-/// Parses a script.
-pub(super) fn parse(shell: &mut Shell<'_>, text: &[u8], extended: bool, width: usize) -> Run<Vec<Command>> {
+/// Parses a script, or gives the status for one that sed gives up.
+pub(super) fn parse(shell: &mut Shell<'_>, text: &[u8], extended: bool, width: usize) -> Run<Result<Vec<Command>, u8>> {
     shell.spend(text.len())?;
-    let mut parser = Parser { shell, text, at: 0, extended, width };
+    let mut parser = Parser { shell, text, at: 0, extended, width, gives_up: false };
     let mut commands: Vec<Command> = Vec::new();
     let mut open = Vec::new();
     loop {
@@ -94,7 +96,10 @@ pub(super) fn parse(shell: &mut Shell<'_>, text: &[u8], extended: bool, width: u
             parser.skip(|byte| byte != b'\n');
             continue;
         }
-        let command = parser.command()?;
+        let command = match parser.command() {
+            Err(Stop::Error) if parser.gives_up => return Ok(Err(4)),
+            command => command?,
+        };
         match command.action {
             Action::Open(_) => open.push(commands.len()),
             Action::Close => {
@@ -106,7 +111,7 @@ pub(super) fn parse(shell: &mut Shell<'_>, text: &[u8], extended: bool, width: u
         }
         commands.push(command);
     }
-    if open.is_empty() { Ok(commands) } else { parser.invalid("a “{” that is not closed") }
+    if open.is_empty() { Ok(Ok(commands)) } else { parser.invalid("a “{” that is not closed") }
 }
 
 /// Whether a command jumps to a label that is missing.
