@@ -268,6 +268,11 @@ impl<'t> KnownFiles<'t> {
         }
     }
 
+    /// Whether the tree has a name, wherever it leads. A link whose target the tree lacks only works if the machine has the target.
+    fn is_named(&self, path: &[u8]) -> bool {
+        matches!(self.resolve(strip(path), Follow::No), ResolvedPath::Found(..))
+    }
+
     /// Whether the length of a node is known.
     fn has_size(&self, id: InodeId, path: &[u8]) -> bool {
         let is_known = |text: &[u8]| !is_marked(text) && !has_token(text);

@@ -198,6 +198,9 @@ impl Files for KnownFiles<'_> {
         match self.resolve(path, Follow::Yes) {
             ResolvedPath::Found(..) => self.files.lookup(path, Follow::Yes),
             ResolvedPath::Error(error) => Err(error),
+            ResolvedPath::Unknown(full) | ResolvedPath::Beyond(full) if self.is_named(path) => {
+                self.ask("the file", &full)
+            }
             _ => Err(Errno::Enoent),
         }
     }
@@ -250,7 +253,9 @@ impl Files for KnownFiles<'_> {
             ResolvedPath::Found(id, _) if self.is_dir(id) => Ok(()),
             ResolvedPath::Found(..) => Err(Errno::Eexist),
             ResolvedPath::Absent => self.create_dir(path, mode),
-            ResolvedPath::Unknown(full) if base::is_special(&full) => self.ask("the directory", &full),
+            ResolvedPath::Unknown(full) if base::is_special(&full) || self.is_named(path) => {
+                self.ask("the directory", &full)
+            }
             ResolvedPath::Unknown(_) => {
                 self.files.create_dir(path, mode)?;
                 self.keep(path);
