@@ -126,6 +126,9 @@ impl Shell<'_> {
         if !bytes.is_empty() {
             self.count_write(fd);
         }
+        if fd == 1 {
+            self.random.written(bytes);
+        }
         match self.descriptor(fd) {
             Some(Handle::Null) => Ok(()),
             // A closed descriptor: what is written is lost, with an error of the command that writes.
@@ -207,12 +210,13 @@ impl Shell<'_> {
         if self.is_inside(&crate::builtins::normalize(from)) || self.works_below(&old) {
             return self.unsupported(b"moving the working directory");
         }
+        self.note_rename(&old, &new);
         self.renames.push((old, new));
         Ok(Ok(()))
     }
 
     /// The path of a name that is not followed itself.
-    fn name_without_links(&self, path: &[u8]) -> Vec<u8> {
+    pub(crate) fn name_without_links(&self, path: &[u8]) -> Vec<u8> {
         let path = crate::commands::bare(path);
         let (directory, name) = path.split_at(path.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
         let directory = known_path(&*self.files, directory);
@@ -300,6 +304,7 @@ impl Shell<'_> {
             Some(Handle::File(file)) if file.borrow().reads => {
                 let left = self.left_in(&file)?;
                 file.borrow_mut().at += left.len();
+                self.random.read(&left);
                 return Ok(left);
             }
             Some(_) => return Ok(Vec::new()),
@@ -313,6 +318,7 @@ impl Shell<'_> {
         }
         input.borrow_mut().at = data.len().max(at);
         self.spend(data.len() - at)?;
+        self.random.read(&data[at..]);
         Ok(data[at..].to_vec())
     }
 

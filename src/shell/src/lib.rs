@@ -46,6 +46,7 @@ mod variables;
 mod shell;
 mod descriptors;
 mod order;
+mod random;
 mod expand;
 mod eval;
 mod builtins;

@@ -105,7 +105,10 @@ pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Res
     })?;
     if let Some(path) = shell.left_behind() {
         shell.command = Rc::default();
-        let what = format!("{} remains, which is a temporary file or contains a process id", show(&path));
+        let what = format!(
+            "{} remains, which is a temporary file, or contains a process id or a name that mktemp made up",
+            show(&path)
+        );
         let stop = shell.fatal(ErrorKind::Random { what });
         return Err(if let Stop::Fatal(error) = stop { error } else { unexpected(script) });
     }

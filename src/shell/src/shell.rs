@@ -12,11 +12,9 @@ use crate::files::{Aspect, Errno, Files, Follow, Node, NodeKind, Watched};
 use crate::host::{Commands, Question, Variables};
 use crate::limits::Budget;
 use crate::order::Order;
+use crate::random::Random;
 use crate::run::Settings;
 use crate::state::{State, Variable};
-
-/// What `$$` expands to: larger than any process id of Linux, so that it is found again in names and contents.
-pub(crate) const PID: &[u8] = b"4194305";
 
 /// Where commands are looked for when a script does not say.
 pub(crate) const PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -73,8 +71,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) renames: Vec<(Vec<u8>, Vec<u8>)>,
     /// Names that mktemp gave: none may be left.
     pub(crate) temporaries: BTreeSet<Vec<u8>>,
-    /// Files whose name or content had [`PID`]: none may be left.
-    numbered: BTreeSet<Vec<u8>>,
+    /// Texts that are others in each run.
+    pub(crate) random: Random,
 }
 
 impl<'h> Shell<'h> {
@@ -112,7 +110,7 @@ impl<'h> Shell<'h> {
             order: Order::default(),
             renames: Vec::new(),
             temporaries: BTreeSet::new(),
-            numbered: BTreeSet::new(),
+            random: Random::default(),
         }
     }
 }
@@ -256,6 +254,7 @@ impl Shell<'_> {
         match read(&*self.files, &path, self.budget.limits.file_bytes) {
             Ok(content) => {
                 self.spend(content.len())?;
+                self.random.read(&content);
                 Ok(Ok(content))
             }
             Err(Errno::Efbig) => {
@@ -325,26 +324,6 @@ impl Shell<'_> {
             (_, Some(what)) => Err(self.fatal(ErrorKind::Unknown { what })),
             (result, None) => result,
         }
-    }
-
-    /// Remembers a path that must be gone at the end.
-    pub(crate) fn note(&mut self, path: &[u8], content: &[u8]) {
-        let has = |bytes: &[u8]| bytes.windows(PID.len()).any(|window| window == PID);
-        if has(path) || has(content) {
-            self.numbered.insert(path.to_vec());
-        }
-    }
-
-    /// The path that is left behind although its name or content is not known before a real run.
-    pub(crate) fn left_behind(&self) -> Option<Vec<u8>> {
-        let has = |bytes: &[u8]| bytes.windows(PID.len()).any(|window| window == PID);
-        let numbered = |path: &Vec<u8>| {
-            let Ok(node) = self.files.lookup(path, Follow::No) else { return false };
-            let content = || self.files.read(path, self.budget.limits.file_bytes).unwrap_or_default();
-            has(path) || (node.is_file() && has(&content()))
-        };
-        let temporary = self.temporaries.iter().find(|path| self.files.lookup(path, Follow::No).is_ok());
-        temporary.or_else(|| self.numbered.iter().find(|path| numbered(path))).cloned()
     }
 
     /// Sets a variable; one that is read-only is an error of the shell.

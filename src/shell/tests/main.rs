@@ -11,6 +11,7 @@ mod limits;
 mod awk;
 mod property;
 mod capabilities;
+mod random;
 mod seam;
 mod judge;
 mod generated;

@@ -98,6 +98,10 @@ pub(crate) struct Conversion {
 
 /// `printf`
 pub(super) fn printf(shell: &mut Shell<'_>, all: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    shell.following_random(b"printf", all, |shell| print_formatted(shell, all))
+}
+
+fn print_formatted(shell: &mut Shell<'_>, all: &[Vec<u8>]) -> Run<u8> {
     let args = if all.first().is_some_and(|arg| arg == b"--") { &all[1..] } else { all };
     let Some((format, operands)) = args.split_first() else {
         return Err(shell.shell_error(b"printf: usage: printf format [arg ...]"));

@@ -5,7 +5,8 @@ use super::options::{Accepted, parse};
 use crate::ErrorKind;
 use crate::eval::Run;
 use crate::files::Follow;
-use crate::shell::{PID, Shell};
+use crate::random::PID;
+use crate::shell::Shell;
 
 /// Scripts run as root.
 pub(super) fn id(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {

@@ -4,7 +4,8 @@ use super::count;
 use super::options::{Accepted, parse};
 use crate::eval::Run;
 use crate::host::Question;
-use crate::shell::{PID, Shell};
+use crate::random::PID;
+use crate::shell::Shell;
 
 pub(super) fn which(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"as", long: &[], strict: true })?;

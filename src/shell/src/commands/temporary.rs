@@ -1,9 +1,11 @@
-//! `mktemp` and `tempfile`: files with unique names. The names are not random, so the files must be removed before the script ends.
+//! `mktemp` and `tempfile`: files with unique names. The names are not those of a real run, so the files must be removed before the script ends, and their
+//! names be in no other.
 
 use super::complain;
 use super::options::{Accepted, parse};
 use crate::eval::Run;
 use crate::files::{Errno, Follow};
+use crate::random::made_up;
 use crate::shell::Shell;
 
 /// What a name is made of: what stands before and behind the digits, and how many these are.
@@ -87,13 +89,13 @@ fn directory(shell: &Shell<'_>) -> Vec<u8> {
 
 /// Makes a file or directory that was not there, and writes its name.
 fn fresh(shell: &mut Shell<'_>, template: &Template, is_dir: bool, mode: u16) -> Run<Result<(), Errno>> {
-    let length = template.length;
-    for number in shell.temporaries.len().. {
+    let mut number = shell.temporaries.len();
+    while let Some(text) = made_up(number, template.length) {
         shell.step()?;
-        let digits = format!("{number:0>length$}");
-        let name = [&template.before[..], digits.as_bytes(), &template.behind].concat();
+        number += 1;
+        let name = [&template.before[..], &text, &template.behind].concat();
         let path = shell.path(&name);
-        if digits.len() > length || shell.files.lookup(&path, Follow::No).is_ok() {
+        if shell.files.lookup(&path, Follow::No).is_ok() {
             continue;
         }
         let made = match is_dir {
@@ -101,6 +103,7 @@ fn fresh(shell: &mut Shell<'_>, template: &Template, is_dir: bool, mode: u16) ->
             false => shell.files.write(&path, Vec::new(), mode),
         };
         if made.is_ok() {
+            shell.random.add(&text);
             shell.temporaries.insert(path);
             shell.out(&[&name[..], b"\n"].concat())?;
         }

@@ -45,8 +45,10 @@ impl Shell<'_> {
             }
             let reader = crate::order::reader(known, args);
             let outer = std::mem::take(&mut self.lost_errors);
-            let result = self.reading(reader, |shell| commands::find(known).map(|run| run(shell, args)))?;
-            let result = result.or_else(|| self.builtin_program(place.system_name()?, args));
+            let result = self.following_random(known, args, |shell| {
+                let result = shell.reading(reader, |shell| commands::find(known).map(|run| run(shell, args)))?;
+                Ok(result.or_else(|| shell.builtin_program(known, args)))
+            })?;
             let failure = commands::without_errors(known).filter(|_| self.lost_errors);
             self.lost_errors = outer;
             match result {
@@ -169,6 +171,7 @@ impl Shell<'_> {
         }
         if taken {
             self.read_all(0)?;
+            self.require_found(&input, &stdout)?;
         }
         self.out(&stdout)?;
         self.err(&stderr)?;

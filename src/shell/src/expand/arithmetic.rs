@@ -45,6 +45,7 @@ impl Shell<'_> {
     /// The value of an expression.
     pub(crate) fn arithmetic(&mut self, text: &[u8]) -> Run<i64> {
         self.spend(text.len())?;
+        self.require_number(text)?;
         let mut evaluator = Evaluator { shell: self, text, at: 0, depth: 0, live: true };
         let value = evaluator.assignment()?;
         match evaluator.peek() {
@@ -210,6 +211,7 @@ impl Evaluator<'_, '_> {
             // Whatever `set -u` says.
             return Ok(0);
         };
+        self.shell.require_number(&text)?;
         let trimmed = text.trim_ascii();
         let value = match trimmed.split_first() {
             None => Some(0),

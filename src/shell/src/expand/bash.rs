@@ -122,14 +122,20 @@ impl Shell<'_> {
             }
             Operation::Substring { offset, length } => {
                 let value = self.bound(subject, value)?;
+                let before = value.clone();
                 let value = self.slice(subject, value, offset, length.as_deref())?;
+                self.require_random_values(&before, &value)?;
                 self.null_value(&value, mode, out);
                 let value = self.changed(value, mode, mode.quoted);
                 self.emit_value(value, mode, out)
             }
             Operation::Transform(letter) => {
                 let value = self.bound(subject, value)?;
+                let before = value.clone();
                 let value = self.transform(subject, value, *letter)?;
+                if *letter != b'a' {
+                    self.require_random_values(&before, &value)?;
+                }
                 if *letter != b'a' {
                     self.null_value(&value, mode, out);
                 }
@@ -143,7 +149,9 @@ impl Shell<'_> {
                     return Ok(());
                 }
                 let was_null = matches!(&value, Value::One(text) if text.is_empty());
+                let before = value.clone();
                 let value = self.each(value, other)?;
+                self.require_random_values(&before, &value)?;
                 if !(was_null && matches!(other, Operation::Trim { .. })) {
                     self.null_value(&value, mode, out);
                 }
@@ -151,6 +159,17 @@ impl Shell<'_> {
                 let value = self.changed(value, mode, joins);
                 self.emit_value(value, mode, out)
             }
+        }
+    }
+
+    /// Refuses values that an operation made of random ones, and in which these are not found again.
+    fn require_random_values(&self, before: &Value, after: &Value) -> Run<()> {
+        match (before, after) {
+            (Value::One(before), Value::One(after)) => self.require_random(before, after),
+            (Value::All(before, _), Value::All(after, _)) if before.len() == after.len() => {
+                before.iter().zip(after).try_for_each(|(before, after)| self.require_random(before, after))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -327,6 +346,7 @@ impl Shell<'_> {
             value => match self.bound(subject, value)? {
                 Value::One(text) => {
                     self.ascii_only(&text)?;
+                    self.require_length(&text)?;
                     Ok(text.len())
                 }
                 _ => Ok(0),

@@ -30,6 +30,7 @@ impl Shell<'_> {
     /// The value of an expression of bash; an error ends the running line.
     pub(crate) fn evaluate(&mut self, text: &[u8]) -> Run<i64> {
         self.spend(text.len().saturating_add(1))?;
+        self.require_number(text)?;
         self.enter_expression()?;
         let result = Expression { shell: self, text, at: 0, live: true }.whole();
         self.expressions -= 1;

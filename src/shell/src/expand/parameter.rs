@@ -4,7 +4,8 @@ use super::{Mode, Tilde, Unit, Units, bytes, push};
 use crate::eval::Run;
 use crate::host::Question;
 use crate::pattern::Pattern;
-use crate::shell::{PID, Shell};
+use crate::random::PID;
+use crate::shell::Shell;
 use crate::syntax::words::is_name;
 use crate::syntax::{Operation, Parameter, Part};
 
@@ -59,7 +60,10 @@ impl Shell<'_> {
                 let len = match self.known(name, value)? {
                     // dash counts what `"$*"` would give.
                     Value::All(params) => params.iter().map(Vec::len).sum::<usize>() + params.len().saturating_sub(1),
-                    Value::One(text) => text.len(),
+                    Value::One(text) => {
+                        self.require_length(&text)?;
+                        text.len()
+                    }
                     Value::Unset => 0,
                 };
                 push(out, len.to_string().as_bytes(), mode.value_mark());
@@ -70,7 +74,11 @@ impl Shell<'_> {
                 let inner = self.units(pattern, Mode::ONE, Tilde::Start)?;
                 let pattern = Pattern::new(&inner);
                 let trimmed = match value {
-                    Value::One(text) => Value::One(self.trim(&text, &pattern, *suffix, *longest)?),
+                    Value::One(text) => {
+                        let trimmed = self.trim(&text, &pattern, *suffix, *longest)?;
+                        self.require_random(&text, &trimmed)?;
+                        Value::One(trimmed)
+                    }
                     Value::All(_) => return self.unsupported(b"a pattern for all parameters"),
                     Value::Unset => Value::Unset,
                 };
@@ -110,7 +118,10 @@ impl Shell<'_> {
                 }
                 None => one(state.status.to_string()),
             },
-            b"$" => Ok(Value::One(PID.to_vec())),
+            b"$" => {
+                self.random.add(PID);
+                Ok(Value::One(PID.to_vec()))
+            }
             b"!" => Ok(Value::Unset),
             b"-" if state.language.is_bash() => one(crate::builtins::letters_of_bash(&state.flags)),
             b"-" => one(crate::builtins::flag_letters(&state.flags)),

@@ -39,6 +39,9 @@ pub(in crate::builtins) fn printf(shell: &mut Shell<'_>, all: &[Vec<u8>], _teste
         }
     }
     let Printer { mut out, status, .. } = printer;
+    if !out.is_empty() {
+        shell.require_found(&args.join(&b' '), &out)?;
+    }
     match variable {
         None => return Ok(status | super::write(shell, "printf", &out)?),
         Some(name) => {
