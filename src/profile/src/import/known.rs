@@ -6,6 +6,8 @@
 //! image, its tree is known as well, until packages are installed; see [`base_tree`].
 
 mod files;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -128,6 +128,8 @@ const DEPENDS: &[(&str, &str)] = &[
     ("echo a > /etc/a; sed -i s/a/b/ /etc/a; [ -x /etc/a ] || touch /opt/x", "the mode of /etc/a"),
     ("mkdir -p /etc/kubernetes; stat -c %a /etc/kubernetes > /opt/x", "the mode of /etc/kubernetes"),
     ("ln -s /etc/a /opt/l; touch /opt/b; cp /opt/b /opt/l || true", "the file /etc/a"),
+    ("ln -s /etc/a /opt/l; mkdir -p /opt/l || echo n > /opt/b", "the directory /etc/a"),
+    ("ln -s /etc/a /opt/l; install -d /opt/l || echo n > /opt/b", "the directory /etc/a"),
     // Contents.
     ("cp /usr/bin/sudo /opt/x", "the content of /usr/bin/sudo"),
     ("cat /usr/bin/sudo > /opt/x", "the content of /usr/bin/sudo"),
