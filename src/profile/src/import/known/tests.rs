@@ -62,7 +62,6 @@ fn links_to_what_a_machine_may_have_are_not_looked_through() {
         "echo a | tee l/x",
         "rm l/x",
         "rm -r l/",
-        "rmdir l/",
         "rmdir l/x",
         "realpath -e l",
         "stat -L -c %F l",
