@@ -33,8 +33,8 @@ use options::AmiOptions;
 use parent::{Parent, Search, Sent, sent};
 use upload::{Transferred, Upload};
 use verify::Made;
-use vmbake_distribute::ebs::blocks::BLOCK;
-use vmbake_distribute::publish::{Collection, PublishReport, PublishRequest, Publisher};
+use vmbake_publish::ebs::blocks::BLOCK;
+use vmbake_publish::{Collection, PublishReport, PublishRequest, Publisher};
 
 /// Maximum time for a snapshot to complete, and for an AMI to become available.
 const AVAILABILITY_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);

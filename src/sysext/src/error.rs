@@ -7,12 +7,12 @@ use vmbake_disk::ext4::AuthorError;
 use vmbake_disk::squashfs::SquashfsError;
 use vmbake_disk::write::WriteError;
 
+use vmbake_bundle::BundleError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 use vmbake_compose::merge::MergeError;
 use vmbake_compose::stage::StageError;
-use vmbake_distribute::bundle::BundleError;
 use vmbake_fetch::FetchError;
 use vmbake_fetch::verify::VerifyError;
 use vmbake_manifest::ManifestError;

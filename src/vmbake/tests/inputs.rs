@@ -190,13 +190,13 @@ const OTHERS: &[(&str, usize)] = &[
     // The opener itself, and that for files of the store, which follows no link.
     ("common/src/input.rs", 1),
     ("common/src/ownership.rs", 5),
-    ("distribute/src/bundle/place.rs", 1),
+    ("bundle/src/place.rs", 1),
     ("qemu/src/guest.rs", 1),
     ("qemu/src/overlay.rs", 1),
     // Outputs and directories.
     ("common/src/atomic_file.rs", 1),
-    ("distribute/src/pull/partial.rs", 1),
-    ("distribute/src/archive/staged.rs", 4),
+    ("release/src/pull/partial.rs", 1),
+    ("archive/src/staged.rs", 4),
     ("sysext/src/folder.rs", 2),
     ("pin/src/update/open.rs", 1),
     // Files of the kernel.

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use vmbake_common::atomic_file::{PublishError, write_file};
 use vmbake_common::digest::Digest;
 use vmbake_common::ownership;
-use vmbake_distribute::ebs::blocks::{BlockDigest, Blocks};
-use vmbake_distribute::ebs::snapshot::SentBlock;
+use vmbake_publish::ebs::blocks::{BlockDigest, Blocks};
+use vmbake_publish::ebs::snapshot::SentBlock;
 
 use super::journal::FOLDER;
 
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn only_what_the_digest_is_of_is_believed() {
         let dir = tempfile::tempdir().unwrap();
-        let zeros = vmbake_distribute::ebs::blocks::zeros();
+        let zeros = vmbake_publish::ebs::blocks::zeros();
         let list = [(0, [1; 32]), (1, zeros), (2, zeros), (2047, [2; 32])];
         let blocks = Blocks::of_list(1, list).unwrap();
         let digest = blocks.disk_digest("uefi", Some("alias/a"));

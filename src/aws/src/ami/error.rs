@@ -7,8 +7,8 @@ use crate::AwsError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
-use vmbake_distribute::ebs::blocks::BlocksError;
 use vmbake_image::disk::InspectError;
+use vmbake_publish::ebs::blocks::BlocksError;
 
 /// Why an image was not published.
 #[derive(Debug, thiserror::Error)]

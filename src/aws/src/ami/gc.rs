@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Aws, AwsError, MachineImage, Snapshot};
-use vmbake_distribute::publish::{Collection, Leftover};
+use vmbake_publish::{Collection, Leftover};
 
 use super::error::AmiError;
 use super::identity::{ARCHITECTURE, FAMILY};

@@ -5,11 +5,11 @@ use std::path::Path;
 use vmbake_disk::image::Format;
 
 use vmbake_common::digest::Digest;
-use vmbake_distribute::ebs::blocks::Blocks;
-use vmbake_distribute::publish::PublishRequest;
-use vmbake_distribute::publish::source::DiskSource;
 use vmbake_image::disk::DiskImage;
 use vmbake_image::inspect::installed;
+use vmbake_publish::PublishRequest;
+use vmbake_publish::ebs::blocks::Blocks;
+use vmbake_publish::source::DiskSource;
 use vmbake_query::preflight::{PreflightStatus, aws_of};
 
 use super::error::AmiError;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::Aws;
 use crate::Snapshot;
 use vmbake_common::progress::Progress;
-use vmbake_distribute::ebs::blocks::{BlockDigest, Blocks};
+use vmbake_publish::ebs::blocks::{BlockDigest, Blocks};
 
 use super::block_list;
 use super::error::AmiError;

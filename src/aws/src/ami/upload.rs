@@ -14,8 +14,8 @@ use crate::Aws;
 use crate::StartSnapshot;
 use vmbake_common::parallel::locked;
 use vmbake_common::progress::{Event, counted, emit, human_bytes};
-use vmbake_distribute::ebs::blocks::{BLOCK, BlockDigest, linear_checksum, zeros};
-use vmbake_distribute::publish::source::DiskSource;
+use vmbake_publish::ebs::blocks::{BLOCK, BlockDigest, linear_checksum, zeros};
+use vmbake_publish::source::DiskSource;
 
 use super::error::AmiError;
 use super::identity::{PARENT, Subject};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Aws;
 use vmbake_common::parallel::for_each;
-use vmbake_distribute::ebs::blocks::BlockDigest;
+use vmbake_publish::ebs::blocks::BlockDigest;
 
 use sha2::{Digest as _, Sha256};
 

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 
 use libfuzzer_sys::fuzz_target;
 use vmbake_common::digest::Digest;
-use vmbake_distribute::archive::contents::Contents;
-use vmbake_distribute::archive::verify::verify;
+use vmbake_archive::contents::Contents;
+use vmbake_archive::verify::verify;
 
 const MARKER: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use vmbake_distribute::delta::statement::{DeltaStatement, statement_path};
+use vmbake_release::delta::statement::{DeltaStatement, statement_path};
 use vmbake_bake::release::key::PrivateKey;
 use vmbake_bake::release::policy::ReleasePolicy;
 use vmbake_bake::release::sums::{SumsKind, read_sums};

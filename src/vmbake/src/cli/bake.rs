@@ -4,10 +4,10 @@ use super::bundle::selection::Reader;
 use super::pinned::Pinned;
 use super::{BakeArgs, Failure, Outcome, files, threads};
 use vmbake_bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
+use vmbake_bundle::compose::Composition;
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_disk::image::Format;
-use vmbake_distribute::bundle::compose::Composition;
 use vmbake_manifest::{Additions, Target};
 
 pub(super) const EXAMPLES: &str = "\

@@ -16,12 +16,12 @@ use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::key::KeySource;
 use super::network::NetworkArgs;
 use super::{Failure, Outcome, files};
+use vmbake_bundle::contents::BundleContents;
+use vmbake_bundle::pack::{PackReport, PackedBundle};
+use vmbake_bundle::pins::{PinTools, pin};
+use vmbake_bundle::skeleton;
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, counted, emit_message, human_bytes};
-use vmbake_distribute::bundle::contents::BundleContents;
-use vmbake_distribute::bundle::pack::{PackReport, PackedBundle};
-use vmbake_distribute::bundle::pins::{PinTools, pin};
-use vmbake_distribute::bundle::skeleton;
 
 const INIT_EXAMPLES: &str = "\
 Examples:

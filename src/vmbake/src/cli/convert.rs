@@ -11,7 +11,7 @@ use super::{Compression, Failure, Outcome, READABLE, files, threads};
 use vmbake_common::escape;
 use vmbake_common::progress::Progress;
 use vmbake_disk::image::Format;
-use vmbake_distribute::convert::{ConvertRequest, ConvertedFormat, convert};
+use vmbake_publish::convert::{ConvertRequest, ConvertedFormat, convert};
 
 const EXAMPLES: &str = "\
 Examples:

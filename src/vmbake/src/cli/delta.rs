@@ -13,8 +13,8 @@ use super::{Failure, Outcome, READABLE, files, format_parser, threads};
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_disk::image::Format;
-use vmbake_distribute::delta::apply::{ApplyRequest, apply};
-use vmbake_distribute::delta::create::{Delta, DeltaRequest, create};
+use vmbake_release::delta::apply::{ApplyRequest, apply};
+use vmbake_release::delta::create::{Delta, DeltaRequest, create};
 use vmbake_store::store::Store;
 
 const DELTA_EXAMPLES: &str = "\

@@ -11,7 +11,7 @@ use vmbake_common::atomic_file::{require_other, write_file};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
-use vmbake_distribute::podplane::{self, PodplaneManifest};
+use vmbake_release::podplane::{self, PodplaneManifest};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Failure, InspectArgs, Outcome, files, threads};
 use vmbake_common::progress::Progress;
-use vmbake_distribute::ebs::snapshot::{SnapshotPlan, plan};
+use vmbake_publish::ebs::snapshot::{SnapshotPlan, plan};
 use vmbake_query::preflight::{Preflight, aws};
 
 const EXAMPLES: &str = "\

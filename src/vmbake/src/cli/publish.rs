@@ -19,13 +19,13 @@ use super::verify::signers::RootArgs;
 use super::{Failure, Outcome, READABLE, files, threads};
 use vmbake_bake::release::verify::{VerifyRequest, verify};
 use vmbake_bake::{BakedDisk, bake_disk};
+use vmbake_bundle::compose::Composition;
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 use vmbake_common::progress::{Progress, emit_message};
-use vmbake_distribute::bundle::compose::Composition;
-use vmbake_distribute::publish::source::DiskSource;
-use vmbake_distribute::publish::{PublishReport, PublishRequest, Publisher};
 use vmbake_pin::sources::Sources;
+use vmbake_publish::source::DiskSource;
+use vmbake_publish::{PublishReport, PublishRequest, Publisher};
 use vmbake_store::store::Store;
 
 /// Error of a publication.

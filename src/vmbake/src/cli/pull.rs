@@ -13,8 +13,8 @@ use super::{Failure, Outcome, files, format_parser};
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, emit_message, human_bytes};
 use vmbake_disk::image::Format;
-use vmbake_distribute::pull::{PullReport, PullRequest, SeenReleases, pull};
 use vmbake_oci::RemoteName;
+use vmbake_release::pull::{PullReport, PullRequest, SeenReleases, pull};
 use vmbake_store::registry::Access;
 use vmbake_store::store::Store;
 

@@ -10,11 +10,11 @@ use super::network::RegistryArgs;
 use super::{Failure, Outcome, files};
 use vmbake_common::escape;
 use vmbake_common::progress::{Progress, emit_message, human_bytes};
-use vmbake_distribute::push::{PushReport, PushRequest, plan, push};
-use vmbake_distribute::release::ReleaseFolder;
-use vmbake_distribute::release::binding::ReleaseBinding;
-use vmbake_distribute::version::Version;
 use vmbake_oci::{RemoteName, is_tag};
+use vmbake_release::ReleaseFolder;
+use vmbake_release::binding::ReleaseBinding;
+use vmbake_release::push::{PushReport, PushRequest, plan, push};
+use vmbake_release::version::Version;
 use vmbake_store::registry::Access;
 
 const EXAMPLES: &str = "\

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use super::{Failure, Outcome, files};
 use vmbake_bake::incremental::build_inputs::BuildInputs;
 use vmbake_bake::release::policy::ReleasePolicy;
-use vmbake_distribute::bundle::document::BundleDocument;
+use vmbake_bundle::document::BundleDocument;
 use vmbake_layer as layer;
 #[cfg(feature = "profile")]
 use vmbake_profile::import::Rules;

@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 
 use tar::EntryType;
+use vmbake_archive::contents::Contents;
+use vmbake_archive::verify::verify;
 use vmbake_common::digest::Digest;
-use vmbake_distribute::archive::contents::Contents;
-use vmbake_distribute::archive::verify::verify;
 
 use super::lab::{Lab, Member, blob, join, member, members, name, shell, stderr, text};
 

@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use vmbake_bundle::conflicts::conflicts;
+use vmbake_bundle::contents::BundleContents;
 use vmbake_common::catalog::Catalog;
-use vmbake_distribute::bundle::conflicts::conflicts;
-use vmbake_distribute::bundle::contents::BundleContents;
 use vmbake_manifest::Target;
 
 use super::composing::{TRUST, bake, changed, refused, shop};

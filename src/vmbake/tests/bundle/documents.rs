@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use vmbake_distribute::bundle::BundleError;
-use vmbake_distribute::bundle::document::{BundleDocument, MAX_DOCUMENT};
+use vmbake_bundle::BundleError;
+use vmbake_bundle::document::{BundleDocument, MAX_DOCUMENT};
 
 use crate::release::lab::vmbake;
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use vmbake_bake::release::key::PrivateKey;
 use vmbake_common::digest::Digest;
-use vmbake_distribute::release::attachments::Attachment;
-use vmbake_distribute::release::signature::sign_index;
+use vmbake_release::attachments::Attachment;
+use vmbake_release::signature::sign_index;
 
 /// The parts of a layout with one architecture after the other.
 pub struct Forge {

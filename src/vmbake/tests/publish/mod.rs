@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::progress::Progress;
-use vmbake_distribute::ebs::blocks::{BlockDigest, Blocks, BlocksError, linear_checksum};
-use vmbake_distribute::ebs::snapshot::{SnapshotError, plan};
+use vmbake_publish::ebs::blocks::{BlockDigest, Blocks, BlocksError, linear_checksum};
+use vmbake_publish::ebs::snapshot::{SnapshotError, plan};
 
 use crate::tools::have;
 

@@ -7,13 +7,13 @@ use clap::Args;
 use super::super::catalog::{CatalogArgs, LayersArgs};
 use super::super::network::RegistryArgs;
 use super::super::{Failure, Outcome, files};
+use vmbake_bundle::check::complaints;
+use vmbake_bundle::contents::{BundleContents, DOCUMENT};
+use vmbake_bundle::inspect::BundleSummary;
+use vmbake_bundle::packed::PackedContents;
+use vmbake_bundle::place::BundlePlace;
 use vmbake_common::catalog::Catalog;
 use vmbake_common::escape;
-use vmbake_distribute::bundle::check::complaints;
-use vmbake_distribute::bundle::contents::{BundleContents, DOCUMENT};
-use vmbake_distribute::bundle::inspect::BundleSummary;
-use vmbake_distribute::bundle::packed::PackedContents;
-use vmbake_distribute::bundle::place::BundlePlace;
 use vmbake_oci::RemoteName;
 use vmbake_store::registry::{Access, Repository};
 

@@ -10,7 +10,7 @@ use super::super::{Failure, Outcome, files};
 use super::{Account, confirm};
 use vmbake_common::escape;
 use vmbake_common::progress::emit_message;
-use vmbake_distribute::publish::{Collection, Leftover, Publisher};
+use vmbake_publish::{Collection, Leftover, Publisher};
 
 #[derive(Debug, Args)]
 pub(super) struct GcArgs<A: Account> {

@@ -12,7 +12,7 @@ use super::super::pinned::PinnedArgs;
 use super::super::target::ARCH;
 use super::super::{BakeArgs, Failure, READABLE, bake, parse_size};
 use vmbake_bake::BakeRequest;
-use vmbake_distribute::bundle::compose::Composition;
+use vmbake_bundle::compose::Composition;
 
 #[derive(Debug, Args)]
 pub(super) struct KindArgs {
