@@ -4,6 +4,7 @@
 
 mod accounts;
 mod admin_directory;
+mod auto_installed;
 mod advice;
 mod alternatives;
 mod audited;
@@ -194,6 +195,7 @@ pub fn merge(
             }
         }
         deferred.extend(packages.configure(&mut target, unpacked, &audited)?);
+        auto_installed::record(&mut target, layer, manifest.content(), arch)?;
         let is_own = |origin: &Origin| origin.layer == name;
         extracted::check_before_packages(&target, &layer.schema, &packages)?;
         let is_of_package = |path: &str, origin: &Origin| {
