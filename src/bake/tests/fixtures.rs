@@ -29,6 +29,7 @@ pub fn base() -> Tree {
         ("/etc/group", "root:x:0:\n"),
         ("/etc/taken.conf", "mine\n"),
         ("/usr/bin/sh", "the shell of scripts"),
+        ("/usr/bin/systemctl", "\x7fELF"),
         ("/usr/lib/os-release", "ID=debian\n"),
         ("/var/lib/dpkg/status", BASE_STATUS),
     ] {

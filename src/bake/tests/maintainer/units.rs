@@ -118,6 +118,17 @@ fn the_helper_ends_as_the_real_one() {
     assert_eq!(below(&tree, records), "/default.target.wants\n/default.target.wants/u.service\n/u.service.dsh-also\n");
 }
 
+/// The helper looks below `/lib` first.
+#[test]
+fn without_systemctl_the_helper_makes_the_links() {
+    let script =
+        "set -e\nrm /usr/bin/systemctl\ndeb-systemd-helper enable z.socket\ndeb-systemd-helper enable off.service";
+    let tree = run(system(&UNITS), script).unwrap();
+    for (name, unit) in [("zz.target.wants/z.socket", "z.socket"), ("a.target.wants/off.service", "off.service")] {
+        assert_eq!(link(&tree, &format!("{ETC}/{name}")), format!("/lib/systemd/system/{unit}"));
+    }
+}
+
 /// An upgrade whose unit has more dependencies gets them, unless an administrator has disabled the unit.
 #[test]
 fn a_new_version_enables_what_is_new() {

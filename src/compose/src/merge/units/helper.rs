@@ -49,16 +49,19 @@ pub(in crate::merge) fn enable(target: &mut Target, scope: Scope, unit: &str) ->
     let first = !has_record(target, scope, unit);
     let enabled = was_enabled(target, scope, unit)?;
     let is_unit = matches!(lookup(target, scope, unit, ConfigLinks::Follow)?, Lookup::Unit(_));
-    if first && is_unit && is_preset(target, scope, unit)? {
+    // Without systemctl, it makes all links itself.
+    let has_systemctl = ["/bin/systemctl", "/usr/bin/systemctl"].iter().any(|path| is_there(target, path));
+    if first && has_systemctl && is_unit && is_preset(target, scope, unit)? {
         preset_links(target, scope, unit)?;
     }
+    let makes_links = !has_systemctl || (!first && enabled);
     let Some(links) = closure(target, scope, unit)? else { return Ok(false) };
     for (link, file) in &links {
         let record = record(scope, link);
         if is_there(target, &record) {
             continue;
         }
-        if !first && enabled && !is_there(target, link) {
+        if makes_links && !is_there(target, link) {
             // It looks for units below `/lib`.
             let file = file.strip_prefix("/usr").filter(|_| file.starts_with("/usr/lib/")).unwrap_or(file);
             target.symlink(link, file)?;
