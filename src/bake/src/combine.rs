@@ -7,9 +7,9 @@ use vmbake_common::message;
 use vmbake_disk::disk::{self, Arch, BaseDisk};
 use vmbake_disk::ext4;
 use vmbake_disk::source::ReadAt;
-use vmbake_disk::tree::{Origin, Timestamp, Tree};
+use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 
-use super::inputs::prepare;
+use super::inputs::{DecodedBase, prepare};
 use super::{BakeError, BakeRequest};
 use vmbake_common::digest::Digest;
 use vmbake_common::progress::{Event, PackageVersion, Progress};
@@ -18,24 +18,31 @@ use vmbake_compose::origin::{self, Ingredients};
 use vmbake_compose::stage::Plan;
 use vmbake_fetch::images::lay_out;
 use vmbake_fetch::verify::{Verified, check};
-use vmbake_fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
+use vmbake_fetch::{FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use vmbake_image::identity::{self, BaseIdentity, IdentityError};
 use vmbake_layer::{Layer, Layers};
-use vmbake_manifest::{Manifest, PinnedAccounts};
+use vmbake_manifest::{Content, Dependency, Manifest, PinnedAccounts, Proof};
 
 /// All inputs of an image as one tree, with the data needed to create a disk.
 pub(super) struct Combined {
     pub(super) layers: Vec<Layer>,
-    pub(super) base: BaseDisk,
-    pub(super) base_digest: Digest,
-    /// Length of the base's disk in bytes.
-    pub(super) base_len: u64,
-    pub(super) file_system: ext4::FileSystem,
-    /// Problems of the base that do not stop a bake.
-    pub(super) notes: Vec<String>,
+    /// None if the system is made of packages.
+    pub(super) base: Option<BaseImage>,
     pub(super) epoch: Timestamp,
     pub(super) ingredients: Ingredients,
     pub(super) merged: Merged,
+}
+
+/// A decoded base image.
+pub(super) struct BaseImage {
+    pub(super) disk: BaseDisk,
+    /// Digest of its file.
+    pub(super) digest: Digest,
+    /// Length of its disk in bytes.
+    pub(super) len: u64,
+    pub(super) file_system: ext4::FileSystem,
+    /// Problems that do not stop a bake.
+    pub(super) notes: Vec<String>,
 }
 
 /// Evaluates the scripts of all packages and assigns IDs to the accounts that they create: those in the manifest,
@@ -66,30 +73,59 @@ pub(super) fn combine(
     let verified = fetched.proofs.event();
     let Verified { artifacts, images, base } = check(fetched, base, &request.store, request.threads)?;
     let images = wants_images.then(|| lay_out(images)).transpose()?;
-    if let Some(exposed) = base.copied() {
-        progress.emit(Event::Copied { path: base.path().to_owned(), reason: exposed.to_string() });
+    if let Some(base) = &base {
+        if let Some(exposed) = base.copied() {
+            progress.emit(Event::Copied { path: base.path().to_owned(), reason: exposed.to_string() });
+        }
+        // A wrong base is refused before it is decoded; its partitions are read again afterwards.
+        open_base(base.path(), base.image(), request)?;
     }
-    // A wrong base is refused before it is decoded; its partitions are read again afterwards.
-    open_base(base.path(), base.image(), request)?;
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
     progress.emit(verified);
-    let (path, base_len, base_digest) = (base.path, base.disk.len(), base.digest);
-    let base = open_base(&path, base.disk, request)?;
-    let notes = base.notes();
-    notes.iter().for_each(|note| progress.emit(Event::Note { path: Some(path.clone()), note: note.clone() }));
-    let (file_system, base_tree) = read_root(&path, &base)?;
-    let target = manifest.content().target();
-    let codename = request.sources.system(&target).ok().map(|system| system.codename.as_str());
-    identity::check(&path, &base_tree, BaseIdentity { os: &target.os, codename, arch: &target.arch })?;
-    origin::check_base(&base_tree, staged.layers())?;
-    progress.emit(Event::Read { path, files: base_tree.walk().count() });
+    let (base, base_tree, epoch) = match base {
+        Some(base) => {
+            let (base, tree) = read_base(base, request, manifest, staged.layers(), progress)?;
+            let epoch = epoch(&tree, request.epoch);
+            (Some(base), tree, epoch)
+        }
+        None => {
+            let epoch = request.epoch.map_or_else(|| newest_release(manifest.content()), time);
+            (None, empty(epoch), epoch)
+        }
+    };
     progress.emit(Event::Layers { layers: names });
-    let epoch = epoch(&base_tree, request.epoch);
     let ingredients = Ingredients::note(manifest, &staged, &base_tree)?;
     let layers = staged.layers().to_vec();
     let merged = merge(base_tree, staged, manifest, &request.more.granted, epoch)?;
     report_merged(&merged, progress);
-    Ok(Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, merged })
+    Ok(Combined { layers, base, epoch, ingredients, merged })
+}
+
+/// Reads the root file system of a base image.
+fn read_base(
+    base: DecodedBase,
+    request: &BakeRequest,
+    manifest: &Manifest,
+    layers: &[Layer],
+    progress: &Progress,
+) -> Result<(BaseImage, Tree), BakeError> {
+    let (path, len, digest) = (base.path, base.disk.len(), base.digest);
+    let disk = open_base(&path, base.disk, request)?;
+    let notes = disk.notes();
+    notes.iter().for_each(|note| progress.emit(Event::Note { path: Some(path.clone()), note: note.clone() }));
+    let (file_system, tree) = read_root(&path, &disk)?;
+    let target = manifest.content().target();
+    let codename = request.sources.system(&target).ok().map(|system| system.codename.as_str());
+    identity::check(&path, &tree, BaseIdentity { os: &target.os, codename, arch: &target.arch })?;
+    origin::check_base(&tree, layers)?;
+    progress.emit(Event::Read { path, files: tree.walk().count() });
+    Ok((BaseImage { disk, digest, len, file_system, notes }, tree))
+}
+
+/// The root directory alone.
+fn empty(epoch: Timestamp) -> Tree {
+    let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
+    Tree::new(Metadata::root(0o755, epoch), origin)
 }
 
 /// Reports packages whose state differs from the request of the layers.
@@ -139,8 +175,21 @@ fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), B
 
 /// The time of all files created by a bake: as requested, otherwise that of the base's newest file.
 fn epoch(base: &Tree, asked: Option<u32>) -> Timestamp {
-    let newest = || base.walk().map(|(.., inode)| inode.meta.mtime.secs).max().unwrap_or(0).clamp(0, u32::MAX.into());
-    Timestamp { secs: asked.map_or_else(newest, i64::from), nanos: 0 }
+    let newest = || base.walk().map(|(.., inode)| inode.meta.mtime.secs).max().unwrap_or(0);
+    asked.map_or_else(|| time(newest()), time)
+}
+
+/// The same without a base: the newest `Date` of the releases that list its packages.
+fn newest_release(content: &Content) -> Timestamp {
+    let date = |entry: &Dependency| match &entry.proof {
+        Some(Proof::Apt { date, .. }) => Some(date.as_second()),
+        _ => None,
+    };
+    time(content.dependencies.values().filter_map(date).max().unwrap_or(0))
+}
+
+fn time(secs: impl Into<i64>) -> Timestamp {
+    Timestamp { secs: secs.into().clamp(0, u32::MAX.into()), nanos: 0 }
 }
 
 impl BakeRequest {
@@ -149,10 +198,39 @@ impl BakeRequest {
         Supply { store, sources, anchors, client: self.client.as_ref(), threads: *threads }
     }
 
-    fn base(&self, manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
-        match &self.base {
+    /// The base image; none if the system is made of packages.
+    fn base(
+        &self,
+        manifest: &Manifest,
+        supply: &Supply<'_>,
+        progress: &Progress,
+    ) -> Result<Option<FetchedBase>, BakeError> {
+        self.check_base(manifest)?;
+        let fetched = match &self.base {
+            _ if manifest.content().system().is_some() => return Ok(None),
             Some(path) => open_base_file(manifest, path),
             None => fetch_base(manifest, supply, progress),
+        };
+        Ok(Some(fetched?))
+    }
+
+    /// Fails if an image without a base is wanted with what only a base provides.
+    pub(super) fn check_base(&self, manifest: &Manifest) -> Result<(), BakeError> {
+        if manifest.content().system().is_none() {
+            return Ok(());
+        }
+        let name = manifest.name();
+        let given = [
+            ("--base", self.base.is_some()),
+            ("--partition", self.partition.is_some()),
+            ("--size", self.size.is_some()),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(message!("{option}: {name} has no base image: its system is made of packages").into());
+        }
+        match self.formats.iter().find(|format| format.disk().is_some()) {
+            Some(format) => Err(BakeError::NoDisk { name, format: *format }),
+            None => Ok(()),
         }
     }
 }

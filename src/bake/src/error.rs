@@ -10,6 +10,7 @@ use vmbake_disk::write::WriteError;
 use crate::inputs::InputError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::hint::Hint;
+use vmbake_common::output_format::OutputFormat;
 use vmbake_compose::merge::MergeError;
 use vmbake_compose::origin::OriginError;
 use vmbake_compose::stage::StageError;
@@ -36,6 +37,8 @@ pub enum BakeError {
     Partitions { path: PathBuf, error: Box<AssembleError> },
     #[error("{path}: cannot read the base's partitions")]
     Disk { path: PathBuf, source: AssembleError },
+    #[error("{name}: no {format} image without a base image: the system is made of packages, without a boot loader")]
+    NoDisk { name: String, format: OutputFormat },
     #[error("{need}, which is missing in the image")]
     Need { need: Box<ImageNeed> },
     #[error(transparent)]
@@ -71,6 +74,7 @@ pub enum BakeError {
 impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
+            Self::NoDisk { .. } => Some("use --format tar, tar.zst or oci".to_owned()),
             Self::Need { .. } => Some("add a layer that contains it, or leave the bundle out".to_owned()),
             _ => None,
         }

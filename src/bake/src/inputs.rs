@@ -27,8 +27,6 @@ use base::{Piece, PieceError, Raw};
 pub enum InputError {
     #[error(transparent)]
     Stage(#[from] StageError),
-    #[error("worker thread ended before the base image was decoded")]
-    Lost,
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -64,12 +62,12 @@ enum Done {
 pub fn prepare(
     plan: Plan,
     artifacts: Vec<Artifact>,
-    base: Base,
+    base: Option<Base>,
     images: Option<Layout>,
     store: &Store,
     threads: NonZeroUsize,
-) -> Result<(Staged, DecodedBase), InputError> {
-    let mut jobs = vec![(u64::MAX, Job::Base(base))];
+) -> Result<(Staged, Option<DecodedBase>), InputError> {
+    let mut jobs: Vec<_> = base.into_iter().map(|base| (u64::MAX, Job::Base(base))).collect();
     jobs.extend(artifacts.into_iter().map(|artifact| (artifact.dependency().size, Job::Artifact(Box::new(artifact)))));
     let done = run(jobs, threads, |job, queue| match job {
         Job::Artifact(artifact) => Done::Artifact(plan.stage(&artifact, store)),
@@ -86,7 +84,11 @@ pub fn prepare(
         }
     }
     let artifacts = artifacts.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let raw = raw.ok_or(InputError::Lost)?;
+    let base = raw.map(|raw| finish(raw, pieces)).transpose()?;
+    Ok((plan.complete(artifacts, images)?, base))
+}
+
+fn finish(raw: Raw, pieces: Result<(), PieceError>) -> Result<DecodedBase, InputError> {
     let complete = match pieces {
         Ok(()) => true,
         Err(PieceError::Write) => false,
@@ -94,5 +96,5 @@ pub fn prepare(
             return Err(InputError::File(FileError::new(raw.path(), "decode the base image", source)));
         }
     };
-    Ok((plan.complete(artifacts, images)?, raw.finish(complete)))
+    Ok(raw.finish(complete))
 }

@@ -28,7 +28,9 @@ use serde::Serialize;
 use vmbake_common::message;
 use vmbake_disk::disk::{self, Disk};
 use vmbake_disk::ext4::{self, VolumeOptions};
+use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
+use vmbake_disk::tree::{Timestamp, Tree};
 
 use crate::archives::RootArchives;
 use crate::incremental::build_inputs::BuildInputs;
@@ -36,7 +38,7 @@ use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
 use crate::incremental::published::Sidecar;
 use crate::release::provenance::{self, BuilderId};
-use combine::{Combined, combine};
+use combine::{BaseImage, Combined, combine};
 use outputs::Unchanged;
 use vmbake_common::atomic_file::Pending;
 use vmbake_common::catalog::Catalog;
@@ -79,7 +81,8 @@ pub struct BakeRequest {
     pub client: Option<Client>,
     /// Length of the disk in bytes; `None` keeps the base's.
     pub size: Option<u64>,
-    /// Time of files created by the bake, in seconds since 1970; `None` for that of the base's newest file.
+    /// Time of files created by the bake, in seconds since 1970; `None` for that of the base's newest file, or
+    /// without a base, of the newest release of an archive that lists a pinned package.
     pub epoch: Option<u32>,
     /// Formats to write, without duplicates.
     pub formats: Vec<OutputFormat>,
@@ -128,7 +131,8 @@ struct Authored<'a> {
     inputs: BuildInputs,
     /// The documents next to the images, except for the provenance.
     sidecars: BTreeMap<Sidecar, Vec<u8>>,
-    disk: Disk,
+    /// None if it has no base image.
+    disk: Option<Disk>,
     /// The archives of its root file system, if some are wanted.
     archives: Option<RootArchives>,
     previous: PreviousBake<'a>,
@@ -157,6 +161,7 @@ pub struct BakedDisk {
 pub fn bake_disk(request: BakeRequest, progress: &Progress) -> Result<BakedDisk, BakeError> {
     let request = BakeRequest { formats: Vec::new(), ..request };
     let Authored { manifest, sidecars, disk, .. } = begin(&request, progress)?.author(progress)?;
+    let disk = disk.ok_or_else(|| BakeError::NoDisk { name: manifest.name(), format: Format::Raw.into() })?;
     let sidecars = sidecars.iter().map(|(sidecar, content)| (*sidecar, Digest::of(content))).collect();
     Ok(BakedDisk { name: manifest.name(), disk, sidecars })
 }
@@ -202,9 +207,8 @@ impl<'a> Begun<'a> {
 
         // 2 and 3. All inputs become one tree.
         let combined = combine(request, &manifest, layers, progress)?;
-        let Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, mut merged } =
-            combined;
-        let inputs = request.inputs(&manifest, &layers, program, base_digest);
+        let Combined { layers, base, epoch, ingredients, mut merged } = combined;
+        let inputs = request.inputs(&manifest, &layers, program, base.as_ref().map(|base| base.digest));
         let origins = origin::record(&ingredients, &mut merged, epoch)?;
         additions::check(&merged.tree, &request.more)?;
         if let Some(finding) = unclean(&merged) {
@@ -216,18 +220,11 @@ impl<'a> Begun<'a> {
 
         // 4. The tree becomes archives and a file system, and the file system a disk.
         let archives = RootArchives::new(&request.formats, &manifest, &layers, &tree, epoch)?;
-        let disk_len = request.size.unwrap_or(base_len);
-        let options = VolumeOptions {
-            size: ext4::Size::Exact(disk::root_len(&base, disk_len).map_err(BakeError::Assemble)?),
-            uuid: file_system.uuid,
-            label: file_system.label,
-            // The base's: another manifest must not change the order of entries in large directories.
-            hash_seed: file_system.hash_seed,
-            epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
-        };
-        let volume = ext4::author(&tree, &options)?;
-        let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
-        progress.emit(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk_len });
+        let disk = base.as_ref().map(|base| author_disk(base, request, &tree, epoch)).transpose()?;
+        if let Some(disk) = &disk {
+            progress.emit(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk.len() });
+        }
+        let notes = base.map(|base| base.notes).unwrap_or_default();
 
         let sidecars = [
             (Sidecar::Manifest, manifest.text().to_vec()),
@@ -241,6 +238,22 @@ impl<'a> Begun<'a> {
     }
 }
 
+/// Lays out the root file system and the disk.
+fn author_disk(base: &BaseImage, request: &BakeRequest, tree: &Tree, epoch: Timestamp) -> Result<Disk, BakeError> {
+    let BaseImage { disk: base, len, file_system, .. } = base;
+    let disk_len = request.size.unwrap_or(*len);
+    let options = VolumeOptions {
+        size: ext4::Size::Exact(disk::root_len(base, disk_len).map_err(BakeError::Assemble)?),
+        uuid: file_system.uuid,
+        label: file_system.label.clone(),
+        // The base's: another manifest must not change the order of entries in large directories.
+        hash_seed: file_system.hash_seed,
+        epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
+    };
+    let volume = ext4::author(tree, &options)?;
+    disk::assemble(base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)
+}
+
 impl Prepared<'_> {
     fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
         let authored = match self {
@@ -249,8 +262,11 @@ impl Prepared<'_> {
         };
         let Authored { request, manifest, inputs, mut sidecars, disk, archives, previous, pending, notes } = authored;
         // 5. Each byte is read once, and written, compressed and hashed in one pass, unless the last bake has done that.
-        let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
-        let mut written = request.write(&disk, id, &previous, &pending, progress)?;
+        let id = disk.as_ref().and_then(|disk| disk.content_id(0..disk.len())).map(|id| Digest::Sha256(id.0));
+        let mut written = match &disk {
+            Some(disk) => request.write(disk, id, &previous, &pending, progress)?,
+            None => Vec::new(),
+        };
         let name = manifest.name();
         if let Some(archives) = &archives {
             written.extend(request.write_archives(&name, archives, &pending, progress)?);

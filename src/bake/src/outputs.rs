@@ -68,9 +68,14 @@ impl BakeRequest {
             Some(path) => file_digest(&self.store, path, pinned),
             None => pinned,
         };
-        let base = previous.is_complete(self.formats.len()).then(base).flatten();
+        if !previous.is_complete(self.formats.len()) {
+            return Ok(None);
+        }
         // A base that differs from the pinned one is refused when it is verified.
-        let Some(base) = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base)) else { return Ok(None) };
+        let base = base().filter(|base| pinned.is_none_or(|pinned| pinned == *base));
+        if base.is_none() && manifest.content().system().is_none() {
+            return Ok(None);
+        }
         let inputs = self.inputs(manifest, layers, previous.program(), base);
         let Some(published) = previous.unchanged(&inputs) else { return Ok(None) };
         if self.builder_of(&published).as_ref() != Some(&self.builder) {

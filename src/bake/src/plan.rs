@@ -57,6 +57,7 @@ pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
     }
     let BakeRequest { kind, os, arch, store, .. } = request;
     manifest.require(&request.manifest, kind, os, arch)?;
+    request.check_base(&manifest)?;
     let layers = Layers::load(&request.layers)?.resolve_with(kind, os, &request.more.layers)?;
     let program = store.running_program().ok_or(BakeError::Program)?;
     let previous = PreviousBake::look(store, program, &request.targets(&manifest.name()));

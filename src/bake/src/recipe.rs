@@ -27,7 +27,13 @@ pub fn source_date_epoch() -> Result<Option<u32>, BakeError> {
 
 impl BakeRequest {
     /// All inputs that determine the bytes of the image.
-    pub(super) fn inputs(&self, manifest: &Manifest, layers: &[Layer], program: Digest, base: Digest) -> BuildInputs {
+    pub(super) fn inputs(
+        &self,
+        manifest: &Manifest,
+        layers: &[Layer],
+        program: Digest,
+        base: Option<Digest>,
+    ) -> BuildInputs {
         let layer = |layer: &Layer| {
             let (name, version) = (layer.schema.name.clone(), layer.schema.version.clone());
             LayerInput { name, version, digest: layer.digest }

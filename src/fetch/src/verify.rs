@@ -120,7 +120,8 @@ pub struct Verified {
     pub artifacts: Vec<Artifact>,
     /// The container images, in the same order.
     pub images: Vec<VerifiedImage>,
-    pub base: Base,
+    /// The base image; none if the system is made of packages.
+    pub base: Option<Base>,
 }
 
 /// Verifies the base image, the artifacts and the container images on up to `threads` threads.
@@ -129,11 +130,11 @@ pub struct Verified {
 /// the first image.
 pub fn check(
     fetched: Fetched,
-    base: FetchedBase,
+    base: Option<FetchedBase>,
     store: &Store,
     threads: NonZeroUsize,
 ) -> Result<Verified, VerifyError> {
-    let mut jobs: Vec<(u64, Job)> = vec![(u64::MAX, Job::Base(Box::new(base)))];
+    let mut jobs: Vec<(u64, Job)> = base.into_iter().map(|base| (u64::MAX, Job::Base(Box::new(base)))).collect();
     jobs.extend(
         fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(Box::new(artifact)))),
     );
@@ -147,11 +148,7 @@ pub fn check(
             Done::Image(checked) => images.push(checked),
         }
     }
-    Ok(Verified {
-        artifacts,
-        images,
-        base: base.ok_or(VerifyError::Message(Message::new("worker thread ended before verifying the base image")))?,
-    })
+    Ok(Verified { artifacts, images, base })
 }
 
 /// Verifies the artifacts only, without base and container images.

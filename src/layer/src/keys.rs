@@ -16,7 +16,7 @@ use super::findings::Findings;
 use super::settings::{Setting, argument_entries, ssh_key_entries};
 use super::sysctl::sysctl_entries;
 use super::{Layer, Schema, Units};
-use vmbake_manifest::package_request::Choice;
+use vmbake_manifest::package_request::{Choice, System};
 
 /// A key of `layer.json`.
 pub struct Key {
@@ -125,6 +125,7 @@ keys! {
     local_files: Key::refused(Manifest, PUBLISH),
     container_images: Key::refused(Manifest, DEPENDS),
     images: Key::refused(NewImage, IN_IMAGE),
+    system: Key::refused(NewImage, IN_IMAGE).exclusive(system_entries),
     // The rest of the request for packages is refused with this key.
     packages: Key::refused(Manifest, DEPENDS),
     recommends: Key::harmless(Manifest),
@@ -174,6 +175,11 @@ keys! {
     container: Key::refused(Nothing, IN_IMAGE).check(container::check),
     // Bundles can have parts of it.
     first_boot: Key::with_effects(Sent, effects::first_boot),
+}
+
+fn system_entries(schema: &Schema) -> Vec<(String, String)> {
+    let text = |system: &System| format!("{:?} of {:?}", system.variant, system.archive);
+    schema.system.iter().map(|system| ("variant".to_owned(), text(system))).collect()
 }
 
 fn entries(map: &BTreeMap<String, String>) -> Vec<(String, String)> {

@@ -9,7 +9,7 @@ use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
 use super::{Container, Download, Keyboard, LocalArtifact, Requirement, Scalar, Swap, Text, Words, child, validate};
 use vmbake_common::digest::Digest;
-use vmbake_manifest::package_request::{Choice, PackagePattern, PackageRequest};
+use vmbake_manifest::package_request::{Choice, PackagePattern, PackageRequest, System};
 
 /// One layer: its description and its files.
 #[derive(Clone, Debug)]
@@ -89,6 +89,10 @@ pub struct Schema {
     /// Whether to install recommended packages: `true` for those of all packages, or a list of packages.
     #[serde(default)]
     pub recommends: Choice,
+    /// Debian system, made of packages, that the kind has in place of a base image. Such a kind has no boot loader: its formats are archives
+    /// and container images.
+    #[serde(default)]
+    pub system: Option<System>,
     /// Additional archive for packages, by its name in `sources.json`.
     #[serde(default)]
     pub archive: Option<String>,
@@ -255,6 +259,7 @@ impl Schema {
         };
         let (packages, recommends, archive) = (self.packages.clone(), self.recommends.clone(), self.archive.clone());
         PackageRequest {
+            system: self.system.clone(),
             packages,
             recommends,
             archive,

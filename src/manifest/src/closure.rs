@@ -11,8 +11,9 @@ use vmbake_common::digest::Digest;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosureRecord {
-    /// Digest of the base image.
-    pub base: Digest,
+    /// Digest of the base image; absent if the system is made of packages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Digest>,
     /// The requests of layers.
     pub layers: BTreeMap<String, PackageRequest>,
 }

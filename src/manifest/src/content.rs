@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{ClosureRecord, Document, File, PackageReason, PinnedAccounts, Proof, Target};
+use crate::package_request::System;
 use crate::upstream::{ArtifactType, Upstream, UpstreamRequest};
 use vmbake_common::digest::Digest;
 
@@ -130,6 +131,11 @@ impl Content {
     /// The target of the manifest.
     pub fn target(&self) -> Target {
         Target { kind: self.kind.clone(), os: self.os.name.clone(), arch: self.os.arch.clone() }
+    }
+
+    /// The system made of packages that the image has in place of a base image.
+    pub fn system(&self) -> Option<&System> {
+        self.closure.as_ref()?.layers.values().find_map(|request| request.system.as_ref())
     }
 
     /// The layer that requests an artifact as a download, and its source.

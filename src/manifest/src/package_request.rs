@@ -13,6 +13,9 @@ use vmbake_common::glob::matches;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PackageRequest {
+    /// The Debian system to install first, for images without a base image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<System>,
     /// The requested packages; their dependencies are added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<PackagePattern>,
@@ -41,6 +44,26 @@ pub struct PackagePattern {
     pub name: String,
     /// Pattern of the version; absent means any.
     pub version: Option<String>,
+}
+
+/// A Debian system made of packages alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// Archive of its packages, by name in `sources.json`; absent means that of the operating system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<String>,
+    pub variant: Variant,
+}
+
+/// The packages of a system, to which their dependencies are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Variant {
+    /// Packages with `Essential: yes`.
+    Essential,
+    /// Those, all with `Priority: required`, and apt.
+    Minimal,
 }
 
 /// All, none, or a list of names.

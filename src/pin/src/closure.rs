@@ -4,6 +4,7 @@
 //! the reason for each (`Solver`), or why there is no solution ([`Refusal`]). `solve` follows the rules of apt.
 
 mod base;
+mod system;
 mod error;
 mod explain;
 mod refusal;
@@ -41,6 +42,8 @@ pub struct Inputs {
     offers: Vec<(String, Offer)>,
     base: PackageIndex,
     given: BTreeMap<String, String>,
+    /// The requests, with the packages of a system.
+    requests: Requests,
 }
 
 /// The result of a dependency resolution.
@@ -64,26 +67,24 @@ impl Inputs {
         content: &Content,
         requests: &Requests,
     ) -> Result<Self, ClosureError> {
-        let base = base::installed(resolver, content)?;
+        let is_without_base = requests.iter().any(|(_, request)| request.system.is_some());
+        let base = if is_without_base { PackageIndex::default() } else { base::installed(resolver, content)? };
         let mut offers = Vec::new();
         for name in archives(resolver.sources, place, requests)? {
             let offer = resolver.offer(place, &name)?;
             offers.push((name, offer));
         }
-        Ok(Self { offers, base, given: given(resolver.sources, content) })
+        let indexes: Vec<_> = offers.iter().map(|(name, offer)| (name.as_str(), offer.package_index())).collect();
+        let requests = system::complete(requests, resolver.sources, place, &indexes)?;
+        Ok(Self { offers, base, given: given(resolver.sources, content), requests })
     }
 
     /// Resolves the dependencies.
-    pub fn choose(
-        &self,
-        resolver: &Resolver<'_>,
-        place: ManifestContext<'_>,
-        requests: &Requests,
-    ) -> Result<Closure, ClosureError> {
-        with_stack(|| self.chosen(&self.solve(resolver, place, requests)?, requests))
+    pub fn choose(&self, resolver: &Resolver<'_>, place: ManifestContext<'_>) -> Result<Closure, ClosureError> {
+        with_stack(|| self.chosen(&self.solve(resolver, place)?))
     }
 
-    fn chosen(&self, solver: &Solver<'_>, requests: &Requests) -> Result<Closure, ClosureError> {
+    fn chosen(&self, solver: &Solver<'_>) -> Result<Closure, ClosureError> {
         let mut packages = BTreeMap::new();
         let mut evidence = BTreeMap::new();
         for pick in solver.picks() {
@@ -94,7 +95,7 @@ impl Inputs {
             if pick.why.as_ref().is_some_and(|why| why.is_recommended) {
                 reason += " (recommended)";
             }
-            let layer = requests.get(pick.layer).map(|(layer, _)| layer.clone()).unwrap_or_default();
+            let layer = self.requests.get(pick.layer).map(|(layer, _)| layer.clone()).unwrap_or_default();
             let upgrades = solver.world.installed(&node.name).map(|old| old.version.to_string());
             dependency.chosen = Some(PackageReason { layer, reason, upgrades });
             evidence.extend(offer.evidence());
@@ -110,10 +111,9 @@ impl Inputs {
         &self,
         resolver: &Resolver<'_>,
         place: ManifestContext<'_>,
-        requests: &Requests,
         package: &str,
     ) -> Result<PackageExplanation, ClosureError> {
-        with_stack(|| explain::explain(&self.solve(resolver, place, requests)?, requests, package))
+        with_stack(|| explain::explain(&self.solve(resolver, place)?, &self.requests, package))
     }
 
     /// Archive, suite and `Date` of each release used.
@@ -125,15 +125,10 @@ impl Inputs {
         self.offers.get(node.archive?).map(|(_, offer)| offer)
     }
 
-    fn solve<'a>(
-        &'a self,
-        resolver: &Resolver<'_>,
-        place: ManifestContext<'_>,
-        requests: &'a Requests,
-    ) -> Result<Solver<'a>, ClosureError> {
+    fn solve<'a>(&'a self, resolver: &Resolver<'_>, place: ManifestContext<'_>) -> Result<Solver<'a>, ClosureError> {
         let archives = self.offers.iter().map(|(name, offer)| (name.as_str(), offer.package_index())).collect();
         let unknown = |world: &World<'_>, name: Name<'_>| self.unknown(resolver, place, world, name);
-        solve(archives, &self.base, &self.given, requests, &unknown)
+        solve(archives, &self.base, &self.given, &self.requests, &unknown)
     }
 
     /// The error for an unknown package name.
@@ -272,12 +267,14 @@ fn archives(sources: &Sources, place: ManifestContext<'_>, requests: &Requests) 
     let own = place.system.archive.as_deref().ok_or_else(|| ClosureError::NoArchive { os: os() })?;
     let mut names: Vec<String> = sources.archives_for(own).map(str::to_owned).collect();
     for (layer, request) in requests {
-        let Some(archive) = &request.archive else { continue };
-        if !sources.schema().archives.contains_key(archive) {
-            let known = sources.schema().archives.keys().cloned().collect();
-            return Err(ClosureError::UnknownArchive { layer: layer.clone(), archive: archive.clone(), known });
+        let of_system = request.system.iter().filter_map(|system| system.archive.as_ref());
+        for archive in of_system.chain(&request.archive) {
+            if !sources.schema().archives.contains_key(archive) {
+                let known = sources.schema().archives.keys().cloned().collect();
+                return Err(ClosureError::UnknownArchive { layer: layer.clone(), archive: archive.clone(), known });
+            }
+            names.extend(sources.archives_for(archive).map(str::to_owned));
         }
-        names.extend(sources.archives_for(archive).map(str::to_owned));
     }
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));

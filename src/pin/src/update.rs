@@ -94,6 +94,9 @@ pub fn seen(
 pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources, &open)?;
+    if let Some(open) = open.iter().find(|open| open.is_without_base && resolver.image.is_some()) {
+        return Err(UpdateError::NoBase { target: open.target.name() });
+    }
     requested::check(request, resolver.sources)?;
     let prover = resolver.prover();
     let (mut total, mut failures) = (0, Vec::new());
@@ -175,7 +178,8 @@ impl UpdateRequest {
     fn open<'a>(&'a self, sources: &'a Sources) -> Result<Vec<Open<'a>>, UpdateError> {
         let open = |target: &'a Target| {
             let system = sources.system(target)?;
-            Ok(Open::load(path(&self.folder, target), target, system)?.asking(self.upstreams.get(target)))
+            Ok(Open::load(path(&self.folder, target), target, system)?
+                .asking(self.upstreams.get(target), self.packages.get(target)))
         };
         self.targets.iter().map(open).collect()
     }

@@ -8,8 +8,9 @@ use crate::eval::Run;
 use crate::files::Follow;
 use crate::shell::Shell;
 
-/// What `$$` expands to: larger than any process id of Linux, so that it is found again in names and contents.
-pub(crate) const PID: &[u8] = b"4194305";
+/// What `$$` expands to: larger than any process id of Linux, so that it is found again in names and contents. A script that leaves it in a
+/// file fails, also where it stands for another number that only a machine has.
+pub const PID: &[u8] = b"4194305";
 
 /// What the random part of a name begins with, as far as digits leave room: few other texts have it.
 const FILLING: &[u8] = b"qJzXvKwQ";

@@ -13,7 +13,7 @@ use vmbake_compose::stage;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 use vmbake_fetch::verify;
-use vmbake_fetch::{Supply, fetch, open_base_file};
+use vmbake_fetch::{Supply, fetch};
 use vmbake_firstboot::plan::{PATH, Plan};
 use vmbake_layer::first_boot::compile;
 use vmbake_layer::{Layers, check};
@@ -175,13 +175,9 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let (sources, threads) = (Sources::load(&Catalog::built_in()).unwrap(), NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
-    // Its disk is not asked for: the tree is given.
-    fs::write(dir.path().join("base"), [0; 512]).unwrap();
-    let base_file = open_base_file(&manifest, &dir.path().join("base")).unwrap();
-    let verify::Verified { artifacts, base: base_file, .. } =
-        verify::check(fetched, base_file, &store, threads).unwrap();
+    let verify::Verified { artifacts, .. } = verify::check(fetched, None, &store, threads).unwrap();
     let plan = stage::Plan::new(layers, &manifest).unwrap();
-    let (staged, _) = prepare(plan, artifacts, base_file, None, &store, threads).unwrap();
+    let (staged, _) = prepare(plan, artifacts, None, None, &store, threads).unwrap();
     merge(base(), staged, &manifest, &std::collections::BTreeMap::new(), Timestamp { secs: 1, nanos: 0 })
         .map(|merged| merged.tree)
         .map_err(|error| error.to_string())

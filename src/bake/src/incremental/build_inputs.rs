@@ -56,8 +56,9 @@ pub struct BuildInputs {
     pub firstboot: Option<Digest>,
     /// Digest of the manifest, which pins all artifacts and evidence.
     pub manifest: Digest,
-    /// Digest of the base image's file.
-    pub base: Digest,
+    /// Digest of the base image's file; absent if the system is made of packages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Digest>,
     /// Number of the base's root partition, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<u32>,
@@ -79,7 +80,7 @@ pub struct BuildInputs {
     #[serde(default, skip_serializing_if = "Qcow2Compression::is_usual")]
     pub compression: Qcow2Compression,
     /// Modification time of files created by vmbake, in seconds since 1970; absent means that of the base's newest
-    /// file.
+    /// file, or without a base, of the newest release of an archive that lists a pinned package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_date_epoch: Option<u32>,
 }
@@ -202,7 +203,7 @@ mod tests {
             program: ProgramInput { version: "0.1.0".to_owned(), digest: digest(1) },
             firstboot: Some(digest(2)),
             manifest: digest(3),
-            base: digest(4),
+            base: Some(digest(4)),
             partition: Some(1),
             layers: vec![layer("vm", "3", 5), layer("hygiene", "1", 6)],
             bundles: [("acme.agent".to_owned(), format!("oci://ghcr.io/acme/agent@{}", digest(10)))].into(),

@@ -205,15 +205,12 @@ pub fn statement(
 /// All materials of the image: those in the record of inputs, then those in the manifest.
 fn dependencies(inputs: &BuildInputs, manifest: &Manifest) -> Vec<Descriptor> {
     let content = manifest.content();
-    let pinned = content.os.image.as_ref().filter(|image| image.digest == inputs.base);
+    let pinned = content.os.image.as_ref().filter(|image| Some(image.digest) == inputs.base);
     // The path of a local file is meaningless to others.
     let url = pinned.map(|image| image.url.as_str()).filter(|url| !url.starts_with(LOCAL));
-    let mut all = vec![
-        Descriptor::new("program", &inputs.program.digest).noting("version", &inputs.program.version),
-        Descriptor::new("base", &inputs.base).at(url),
-        Descriptor::new("manifest", &inputs.manifest),
-        Descriptor::new("sources", &inputs.sources),
-    ];
+    let mut all = vec![Descriptor::new("program", &inputs.program.digest).noting("version", &inputs.program.version)];
+    all.extend(inputs.base.iter().map(|base| Descriptor::new("base", base).at(url)));
+    all.extend([Descriptor::new("manifest", &inputs.manifest), Descriptor::new("sources", &inputs.sources)]);
     all.extend(inputs.firstboot.as_ref().map(|digest| Descriptor::new("firstboot", digest)));
     all.extend(inputs.trust.iter().map(|(name, digest)| Descriptor::new(format!("trust/{name}"), digest)));
     all.extend(inputs.layers.iter().map(|layer| {

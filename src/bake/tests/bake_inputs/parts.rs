@@ -15,7 +15,7 @@ use vmbake_compose::merge::{ContentFault, MergeError, Merged};
 use vmbake_compose::stage::Plan;
 use vmbake_disk::tree::{Timestamp, Tree};
 use vmbake_fetch::verify::{Verified, check};
-use vmbake_fetch::{Supply, fetch, open_base_file};
+use vmbake_fetch::{Supply, fetch};
 use vmbake_layer::Layers;
 use vmbake_manifest::Manifest;
 use vmbake_pin::anchors::Anchors;
@@ -129,11 +129,8 @@ fn merged(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Merged, Box<dy
     let (sources, threads) = (Sources::load(&Catalog::built_in())?, NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true))?;
-    // Its disk is not asked for: the tree is given.
-    fs::write(dir.path().join("base"), [0; 512])?;
-    let base_file = open_base_file(&manifest, &dir.path().join("base"))?;
-    let Verified { artifacts, base: base_file, .. } = check(fetched, base_file, &store, threads)?;
-    let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, base_file, None, &store, threads)?;
+    let Verified { artifacts, .. } = check(fetched, None, &store, threads)?;
+    let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, None, None, &store, threads)?;
     let epoch = Timestamp { secs: 1_700_000_000, nanos: 0 };
     Ok(vmbake_compose::merge::merge(base, staged, &manifest, &BTreeMap::new(), epoch)?)
 }

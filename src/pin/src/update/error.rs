@@ -31,6 +31,8 @@ pub enum UpdateError {
         /// The searched targets.
         targets: String,
     },
+    #[error("{target}: an image is given, but a layer of the kind has `system`, so that it has no base image")]
+    NoBase { target: String },
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error("{target}: cannot apply the requests of its layers")]
@@ -69,6 +71,7 @@ impl Hint for UpdateError {
                 site is unreachable, use https_proxy for a proxy, or --mirror PREFIX=URL for a mirror. To accept \
                 another upstream version, delete the entry from the manifest"
             }
+            Self::NoBase { .. } => "leave out --image, or the layer with `system`",
             Self::UnknownName { .. } => {
                 "`vmbake manifest show FILE` lists the entries of a manifest; the base image is os.image"
             }

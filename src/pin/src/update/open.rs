@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use super::pin::Pin;
 use super::requested::{AskedDownload, AskedImage, UpstreamRequests};
 use super::{EntryError, UpdateError};
+use crate::closure::Requests;
 use crate::prove::{LOCAL, LinkError, Prover};
 use crate::resolve::ManifestContext;
 use crate::sources::{ImageSource, Source, Sources, System, VersionSource};
@@ -25,6 +26,8 @@ pub(super) struct Open<'a> {
     content: Mutex<Content>,
     /// The download requests of its layers; `None` if the layers are unknown.
     asked: Option<&'a UpstreamRequests>,
+    /// Whether it has a system made of packages in place of a base image.
+    pub(super) is_without_base: bool,
 }
 
 /// An entry to resolve.
@@ -69,12 +72,13 @@ impl<'a> Open<'a> {
         } else {
             empty(target)
         };
-        Ok(Self { target, system, path, content: Mutex::new(content), asked: None })
+        Ok(Self { target, system, path, content: Mutex::new(content), asked: None, is_without_base: false })
     }
 
     /// Sets the requests of its layers.
-    pub(super) fn asking(self, asked: Option<&'a UpstreamRequests>) -> Self {
-        Self { asked, ..self }
+    pub(super) fn asking(self, asked: Option<&'a UpstreamRequests>, packages: Option<&Requests>) -> Self {
+        let is_without_base = packages.into_iter().flatten().any(|(_, request)| request.system.is_some());
+        Self { asked, is_without_base, ..self }
     }
 
     /// Removes entries that layers no longer request, and records the requests.
@@ -104,7 +108,8 @@ impl<'a> Open<'a> {
     pub(super) fn entries(&self, sources: &'a Sources) -> impl Iterator<Item = Entry<'a>> {
         let dependencies = sources.dependencies(self.target).map(Entry::Dependency).collect::<Vec<_>>();
         let images = sources.images(self.target).map(Entry::Container).collect::<Vec<_>>();
-        std::iter::once(Entry::OsImage).chain(dependencies).chain(images).chain(self.requested())
+        let base = (!self.is_without_base).then_some(Entry::OsImage);
+        base.into_iter().chain(dependencies).chain(images).chain(self.requested())
     }
 
     /// The entries that layers request.

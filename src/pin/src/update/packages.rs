@@ -96,7 +96,7 @@ pub fn explain(
         let (requests, content, versions) = (request.requests(open.target), open.content(), open.versions());
         let place = open.place(&versions);
         let explained = Inputs::gather(resolver, place, &content, &requests)
-            .and_then(|inputs| inputs.explain(resolver, place, &requests, package));
+            .and_then(|inputs| inputs.explain(resolver, place, package));
         let failed = |source| failed(&open, source);
         found.push(explained.map_err(failed)?);
     }
@@ -109,8 +109,13 @@ pub(super) fn failed(open: &Open<'_>, source: ClosureError) -> UpdateError {
 }
 
 fn record(content: &Content, requests: &Requests) -> Result<ClosureRecord, ClosureError> {
-    let Some(image) = &content.os.image else { return Err(ClosureError::NoBase { manifest: content.target().name() }) };
-    Ok(ClosureRecord { base: image.digest, layers: requests.iter().cloned().collect() })
+    let is_without_base = requests.iter().any(|(_, request)| request.system.is_some());
+    let base = match &content.os.image {
+        _ if is_without_base => None,
+        Some(image) => Some(image.digest),
+        None => return Err(ClosureError::NoBase { manifest: content.target().name() }),
+    };
+    Ok(ClosureRecord { base, layers: requests.iter().cloned().collect() })
 }
 
 fn are_proven(content: &Content, prover: &Prover<'_>) -> bool {
@@ -130,7 +135,7 @@ fn choose(
     let versions = open.versions();
     let place = open.place(&versions);
     let inputs = Inputs::gather(resolver, place, content, requests)?;
-    let closure = inputs.choose(resolver, place, requests)?;
+    let closure = inputs.choose(resolver, place)?;
     let is_other = |name: &&String| content.dependencies.get(*name).is_some_and(|entry| entry.chosen.is_none());
     match closure.packages.keys().find(is_other) {
         Some(package) => Err(ClosureError::Name { package: package.clone() }),
@@ -155,6 +160,9 @@ fn pin(
             dates.into_iter().for_each(|(archive, suite, date)| note_date(content, archive, suite, date));
             content.evidence.extend(closure.evidence);
             content.dependencies.extend(closure.packages);
+            if record.base.is_none() {
+                (content.os.image, content.os.boot) = (None, None);
+            }
             content.closure = Some(record);
             let chosen = content.dependencies.iter().filter(|(_, entry)| entry.chosen.is_some());
             for (name, entry) in chosen {

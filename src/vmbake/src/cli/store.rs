@@ -179,7 +179,7 @@ fn load(path: &Path) -> Result<(Manifest, Option<Digest>), Failure> {
         let (expected, found) = (Box::new(inputs.manifest), Box::new(manifest.digest()));
         return Err(StoreCommandError::OtherManifest { path: sidecar, inputs: path.to_owned(), expected, found }.into());
     }
-    Ok((manifest, Some(inputs.base)))
+    Ok((manifest, inputs.base))
 }
 
 fn file_name(path: &Path) -> String {

@@ -81,7 +81,7 @@ fn the_record_names_all_inputs_and_nothing_of_the_machine() {
     assert_eq!(inputs.program.digest, digest_of(&std::env::current_exe().unwrap()));
     assert_eq!(inputs.firstboot, Some(Digest::of(program("amd64").unwrap().1)));
     assert_eq!(inputs.manifest, digest_of(&request.manifest));
-    assert_eq!(inputs.base, digest_of(request.base.as_ref().unwrap()));
+    assert_eq!(inputs.base, Some(digest_of(request.base.as_ref().unwrap())));
     assert_eq!(inputs.sources, digest_of(&dir.path().join("sources.json")));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../trust/sigstore-root.json");
     assert_eq!(inputs.trust, [("sigstore-root.json".to_owned(), digest_of(&root))].into());

@@ -51,7 +51,7 @@ fn the_statement_names_all_inputs_and_all_outputs() {
     };
     for (name, digest) in [
         ("program", inputs.program.digest),
-        ("base", inputs.base),
+        ("base", inputs.base.unwrap()),
         ("manifest", inputs.manifest),
         ("sources", inputs.sources),
         ("firstboot", inputs.firstboot.unwrap()),

@@ -23,6 +23,7 @@ mod services;
 mod statoverride;
 mod tmpfiles;
 mod trigger;
+mod unknown;
 
 use vmbake_shell::{Call, Commands, Outcome};
 
@@ -98,6 +99,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| locale::find(name))
         .or_else(|| pam::find(name, call))
         .or_else(|| perl::find(name, call))
+        .or_else(|| unknown::find(name, call))
 }
 
 /// What sourcing a file means that is not simply read.
