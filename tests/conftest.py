@@ -83,12 +83,12 @@ def work():
 
 
 @pytest.fixture(autouse=True)
-def cases(request):
-    """Fails a test at its end if one of its cases failed: the others run all the same."""
-    report.failures.clear()
+def cases():
+    """Fails a test at its end if one of its cases failed, or one of a fixture that was made for it: the others run all the same."""
     yield
-    if report.failures:
-        pytest.fail(f"{len(report.failures)} failed: {'; '.join(report.failures)}", pytrace=False)
+    found, report.failures = report.failures, []
+    if found:
+        pytest.fail(f"{len(found)} failed: {'; '.join(found)}", pytrace=False)
 
 
 @pytest.fixture(autouse=True)

@@ -7,51 +7,15 @@ registry removes nothing. The archive is a counting mirror on loopback.
 import json
 import os
 import shutil
-import socket
 import subprocess
-import sys
-import time
 
 from harness.archive_mirror import Mirror, lay_out
+from harness.registry import Registry
 from harness.report import case
 
 SHARDS = 10
 # The user's settings are ignored in all of these.
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("VMBAKE_")}
-
-
-class Registry:
-    """Debian's registry, with its files below a folder."""
-
-    def __init__(self, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        self.config = folder / "registry.yml"
-        self.config.write_text(f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {folder}/registry\nhttp:\n  addr: {self.address}\n")
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(["docker-registry", "serve", self.config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        host, port = self.address.split(":")
-        while self.process.poll() is None:
-            try:
-                socket.create_connection((host, int(port))).close()
-                return
-            except ConnectionRefusedError:
-                time.sleep(0.05)
-        sys.exit("docker-registry does not start")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-    def collect_garbage(self):
-        self.stop()
-        command = ["docker-registry", "garbage-collect", "--delete-untagged", self.config]
-        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.start()
-        return ran
 
 
 class Fleet:
@@ -123,12 +87,12 @@ def planned(fleet, files):
 
 def test_shared(vmbake, base, manifest, store, work):
     files = lay_out(manifest, store, work / "mirror")
-    registry, mirror = Registry(work), Mirror(work / "mirror")
+    registry, mirror = Registry(work / "registry"), Mirror(work / "mirror")
     try:
         fleet = Fleet(vmbake, base, manifest, work / "machines", registry, mirror)
         shards(fleet, files)
         registry.stop()
-        shutil.rmtree(work / "registry")
+        shutil.rmtree(work / "registry/data")
         registry.start()
         spares(fleet, files)
         ran = registry.collect_garbage()
