@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 from harness import first_boot, trees
+from harness.mount import Mount
 from harness.paths import BASE_IMAGE, HARNESS, ROOT
 from harness.report import case, failures, skip
 from harness.upstream import bake
@@ -35,32 +36,6 @@ ALLOWED = [
     ("/etc/[.]pwd[.]lock", "missing", "a lock of useradd"),
     ("/var/lib/dpkg/(status|diversions|statoverride)-old", "missing content", "copies that dpkg makes before it changes them"),
 ]
-
-
-class Mount:
-    """The root file system of a raw image, read-only, or writable by a layer of memory above it."""
-
-    def __init__(self, image, folder):
-        self.folder = folder
-        (folder / "image").mkdir(parents=True)
-        first = subprocess.check_output(["sgdisk", "-i", "1", image], text=True)
-        offset = int(re.search(r"First sector: (\d+)", first).group(1)) * 512
-        run("mount", "-o", f"ro,noload,loop,offset={offset}", image, folder / "image")
-        self.root = str(folder / "image")
-
-    def writable(self):
-        top = self.folder / "top"
-        top.mkdir()
-        run("mount", "-t", "tmpfs", "tmpfs", top)
-        for name in ("upper", "work", "root"):
-            (top / name).mkdir()
-        run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={self.root},upperdir={top}/upper,workdir={top}/work", top / "root")
-        return str(top / "root")
-
-    def close(self):
-        for path in (self.folder / "top/root", self.folder / "top", self.folder / "image"):
-            if os.path.ismount(path):
-                run("umount", path)
 
 
 def run(*command, **options):

@@ -7,6 +7,14 @@ import re
 import stat
 
 
+def describe_exactly(path):
+    """Everything about a path, with times in nanoseconds. Sizes and links of directories depend on the layout of the file system."""
+    meta = os.lstat(path)
+    found = {**describe(path), "permissions": meta.st_mode, "mtime": meta.st_mtime_ns, "device": meta.st_rdev,
+             "attributes": {name: os.getxattr(path, name, follow_symlinks=False) for name in os.listxattr(path, follow_symlinks=False)}}
+    return found if stat.S_ISDIR(meta.st_mode) else {**found, "names": meta.st_nlink, "size": meta.st_size}
+
+
 def describe(path):
     """Everything about a path but its times."""
     meta = os.lstat(path)
