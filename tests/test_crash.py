@@ -1,10 +1,8 @@
-#!/usr/bin/env python3
-"""crash.py PROGRAM [--all]: kills the first-boot program at its system calls, and checks the remains and the next run.
+"""The first-boot program, killed at its system calls: checks of the remains and of the next run.
 
-strace kills PROGRAM before, or lets fail, a write, rename, sync, creation, change of owner or mode, removal or mkdir. Then every
-file must be absent, the old or the new one, a run that failed must leave no temporary file, and the next run must come to the
-same tree (path, type, mode, owner, content) as an undisturbed one. Points are taken in fixed steps; with --all, each.
-Last, eight runs at once must come to that tree too. Prints `ok: NAME` or `FAIL: NAME`. Needs root, for owners.
+strace kills the program before, or lets fail, a write, rename, sync, creation, change of owner or mode, removal or mkdir. Then every file must be absent, the
+old or the new one, a run that failed must leave no temporary file, and the next run must come to the same tree (path, type, mode, owner, content) as an
+undisturbed one. Points are taken in fixed steps; the slow test takes each. Eight runs at once must come to that tree too. Needs root, for owners.
 """
 
 import collections
@@ -16,11 +14,15 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 import tempfile
 
+import pytest
+
 import firstboot
-from harness.report import case, failures, skip
+from harness.paths import TARGET
+from harness.run import must, run
+
+pytestmark = pytest.mark.needs("strace", "root")
 
 # Of the calls that change something, those that a static program for x86-64 or arm64 makes.
 CALLS = "openat,write,writev,pwrite64,rename,renameat,renameat2,fsync,fdatasync,fchown,fchownat,chown,fchmod,fchmodat,chmod,unlinkat,mkdirat,mkdir,ftruncate,utimensat"
@@ -174,14 +176,14 @@ class Scenario:
 
     def copy(self, name):
         root = self.work / name
-        subprocess.run(["cp", "-a", "--", self.before, root], check=True)
+        must("cp", "-a", "--", self.before, root)
         return root
 
     def command(self, root):
         return [self.program, *self.arguments, "--root", root]
 
     def run(self, root, *under):
-        return subprocess.run([*under, *self.command(root)], capture_output=True, text=True)
+        return run(*under, *self.command(root))
 
     def trace(self, root):
         """The calls of a run: name, number among the calls of that name, the line of strace."""
@@ -215,7 +217,7 @@ class Scenario:
             return
         made = [line for name, _, line in self.trace(self.after) if not re.match(r"writev?\([12],", line)]
         made = [line for line in made if "ENOENT" not in line and ("O_CREAT" in line or not line.startswith("openat("))]
-        case(f"{self.name}: once more changes nothing", not made and snapshot(self.after) == self.new, "\n".join(made))
+        assert not made and snapshot(self.after) == self.new, "\n".join(made)
 
     def disturb(self, point):
         """Errors after an interrupted run, and after the next one."""
@@ -266,60 +268,71 @@ class Scenario:
         # The second one finds no files.
         alone = self.gone and len(said) == count - 1
         wrong = differences(snapshot(root), self.stages[1]) + ([] if alone else said)
-        case(f"{self.name}: {count} runs at once come to the same tree", not wrong, "\n".join(wrong))
+        assert not wrong, "\n".join(wrong)
 
 
-def scenarios(program, work):
-    base, later, update = work / "base", work / "later", work / "update"
-    base.mkdir()
-    prepare(base)
-    first = Scenario(program, work, "first boot", base, ["configure"])
-    for copy in (later, update):
-        subprocess.run(["cp", "-a", "--", first.after, copy], check=True)
-    change(later)
-    node = work / "node"
-    node.mkdir()
-    firstboot.fresh(node, firstboot.layers("knc", {}))
-    write(update, "/opt/new.env", "LOG_LEVEL=3\nKEY='ssh-ed25519 C c'\n")
-    arguments = ["update-mutable-env", "/opt/new.env", f"{ETC}/mutable.env", "true"]
-    return [
-        first,
-        Scenario(program, work, "changed settings", later, ["configure"]),
-        Scenario(program, work, "settings changed, then back", later, ["configure"], then=change_back),
-        Scenario(program, work, "permissions", later, ["permissions"]),
-        Scenario(program, work, "update-mutable-env", update, arguments, gone="opt/new.env"),
-        Scenario(program, work, "first boot of knc", node, ["configure"]),
-    ]
+@pytest.fixture(scope="module")
+def scenarios():
+    """By name. In memory, where a sync costs nothing: what it does to a disk is not measured here."""
+    program = TARGET / "firstboot" / must("dpkg", "--print-architecture").strip() / "firstboot"
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        work = pathlib.Path(folder)
+        base, later, update, node = work / "base", work / "later", work / "update", work / "node"
+        base.mkdir()
+        prepare(base)
+        first = Scenario(program, work, "first boot", base, ["configure"])
+        for copy in (later, update):
+            must("cp", "-a", "--", first.after, copy)
+        change(later)
+        node.mkdir()
+        firstboot.fresh(node, firstboot.layers("knc", {}))
+        write(update, "/opt/new.env", "LOG_LEVEL=3\nKEY='ssh-ed25519 C c'\n")
+        arguments = ["update-mutable-env", "/opt/new.env", f"{ETC}/mutable.env", "true"]
+        found = [
+            first,
+            Scenario(program, work, "changed settings", later, ["configure"]),
+            Scenario(program, work, "settings changed, then back", later, ["configure"], then=change_back),
+            Scenario(program, work, "permissions", later, ["permissions"]),
+            Scenario(program, work, "update-mutable-env", update, arguments, gone="opt/new.env"),
+            Scenario(program, work, "first boot of knc", node, ["configure"]),
+        ]
+        yield {scenario.name: scenario for scenario in found}
+
+
+NAMES = ["first boot", "changed settings", "settings changed, then back", "permissions", "update-mutable-env", "first boot of knc"]
+
+
+@pytest.fixture(params=NAMES)
+def scenario(request, scenarios):
+    return scenarios[request.param]
 
 
 def step(points):
     """Every which point is taken. A prime number does not fall in step with the calls that each file takes."""
-    if "--all" in sys.argv:
-        return 1
     def prime(number):
         return all(number % divisor for divisor in range(2, int(number**0.5) + 1))
     return next(filter(prime, range(-(-points // SAMPLES), points + 2)))
 
 
-def main():
-    program = pathlib.Path(sys.argv[1]).resolve()
-    if not shutil.which("strace") or os.geteuid() != 0:
-        return skip("needs strace and root")
-    # In memory, where a sync costs nothing: what it does to a disk is not measured here.
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(dir=memory) as work:
-        all_of_them = scenarios(program, pathlib.Path(work))
-        points = [(scenario, list(scenario.points())) for scenario in all_of_them]
-        taken = [(scenario, point) for scenario, points in points for point in points[:: step(len(points))]]
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            wrong = [what for found in pool.map(lambda taken: taken[0].disturb(taken[1]), taken) for what in found]
-        total = sum(len(points) for _, points in points)
-        case(f"stopped at {len(taken)} of {total} points, and made good", not wrong, "\n".join(wrong[:40]))
-        for scenario in all_of_them:
-            scenario.changes_nothing_twice()
-            scenario.at_once()
-    return 1 if failures else 0
+def disturbed(scenario, points):
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        wrong = [what for found in pool.map(scenario.disturb, points) for what in found]
+    assert points and not wrong, "\n".join(wrong[:40])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def test_firstboot_killed(scenario):
+    points = list(scenario.points())
+    disturbed(scenario, points[:: step(len(points))])
+
+
+@pytest.mark.slow
+def test_firstboot_killed_at_every_call(scenario):
+    disturbed(scenario, list(scenario.points()))
+
+
+def test_firstboot_twice(scenario):
+    scenario.changes_nothing_twice()
+
+
+def test_firstboot_at_once(scenario):
+    scenario.at_once()
