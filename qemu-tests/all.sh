@@ -9,9 +9,7 @@ make="make --no-print-directory"
 
 $make bake KIND=node ARCH=arm64 BASE=
 command -v dockerd >/dev/null || apt-get -qq install -y --no-install-recommends docker.io
-pytest --quiet -k 'revision or docker-daemon or merges_extensions'
-tests/bundles.sh "$vmbake" "$base" "$manifest" "$store" --boot
-tests/docs.py "$vmbake" "$OUT" "$store" --boot docs/bundles.md
+pytest --quiet -k 'revision or docker-daemon or merges_extensions or bundles_boot or commands_with_machines'
 tests/profiles.py "$vmbake" "$base" "$store" --boot
 tests/dev_sync.py --qemu "$vmbake" "target/kinds/knd.$OS.amd64.raw"
 tests/examples.py --boot "$vmbake" "$base" "$store"

@@ -6,8 +6,7 @@ set -euo pipefail
 export LC_ALL=C.UTF-8
 checks=$(dirname "$(realpath "$0")")
 packages=$(realpath "$1") vmbake=$(realpath "$2") image=$(realpath "$3")
-. "$checks/../skip.sh"
-command -v mmdebstrap >/dev/null || { skip "dist" "mmdebstrap is missing"; exit 0; }
+command -v mmdebstrap >/dev/null || { echo "mmdebstrap is missing" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
@@ -24,7 +23,7 @@ cp "$checks/dist-root.sh" "$work/asked/root.sh"
 # root SUITE ARCH OPTION...: makes a root in which a last hook runs; nothing of it is kept.
 root() {
     local suite=$1 arch=$2
-    "$checks/../base/apt-root.sh" "$work/$suite-$arch" "$arch" "$suite" >/dev/null
+    "$checks/../tools/base-image/apt-root.sh" "$work/$suite-$arch" "$arch" "$suite" >/dev/null
     mmdebstrap --quiet --variant=minbase --architectures="$arch" --aptopt='APT::Install-Recommends "false"' \
         --keyring=/usr/share/keyrings/debian-archive-keyring.gpg --format=null "${@:3}" \
         "$suite" /dev/null - <"$work/$suite-$arch/sources.list" >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }

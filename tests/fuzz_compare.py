@@ -68,7 +68,7 @@ def run(what, args):
 
 
 def skip(what, why):
-    """As `skip.sh`."""
+    """A part that cannot run here: `make test` lists it at its end. In CI it is a failure."""
     print(f"skipped: {what}: {why}")
     if os.environ.get("VMBAKE_SKIPPED"):
         with open(os.environ["VMBAKE_SKIPPED"], "a", encoding="utf-8") as file:

@@ -9,24 +9,14 @@ from harness.paths import ROOT
 
 INPUTS = ("vmbake", "base", "rootfs", "store", "manifest", "release", "baked", "kinds", "examples", "name")
 IN_TEST = {
-    "firstboot": "tests/firstboot.sh",
     "upstream": "tests/upstream.py {vmbake}",
-    "sign": "tests/sign.sh {vmbake} {release} {name} {store}",
-    "registry": "tests/registry.sh {vmbake} {baked}",
-    "bundles": "tests/bundles.sh {vmbake} {base} {manifest} {store}",
     "profiles": "tests/profiles.py {vmbake} {base} {store}",
     "aws": "tests/publish.py {vmbake}",
-    "docs": "tests/docs.py {vmbake} {release} {store}",
     "examples": "tests/examples.py {vmbake} {base} {store}",
     "sbom": "tests/sbom.py {vmbake} {release} {store}",
     "report": "tests/report_page.py {vmbake} {release} target/report",
     "bases": "tests/bases.py {vmbake} {base} {manifest} {store} --quick",
-    "dpkg": "tests/dpkg.sh {rootfs} {manifest} {baked} {store}",
     "templates": "tests/templates.py {vmbake}",
-    "mounts": "tests/mounts.sh {vmbake}",
-    "reproducible": "tests/repro.sh {vmbake} {base} {manifest} {store}",
-    "rebuild": "tests/rebuild.sh {vmbake} {base} {release} {name} {store}",
-    "refuse": "tests/refuse.sh {vmbake} {base} {manifest} {store}",
 }
 # Machines, and nodes below systemd-nspawn: they mostly wait, or keep one core busy.
 BOOT = {
@@ -43,9 +33,7 @@ SLOW = {
     "docker-daemon": "tests/docker_load.py {kinds}/knc.debian-13.amd64.raw --daemon",
     "packages": "tests/packages.py {vmbake} {base} {rootfs} --list tests/packages.list --list tests/packages.drawn",
     "recipe": "tests/recipe.py {vmbake} {manifest} {base} {store}",
-    "revision": "tests/revision.py {vmbake} {examples}/base-image {base} {rootfs} {manifest} {store}",
     "scripts": "tests/scripts.py {examples}/trace {rootfs}",
-    "upgrade": "tests/upgrade.py {vmbake} {base} {rootfs}",
     "vendors": "tests/vendors.py {vmbake} {base} {rootfs}",
     "volumes": "tests/volumes.py {examples}/tree",
 }
