@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 
 from compare import edits
-from volumes import PIECE, digest_of
+
+from harness.debugfs import PIECE, digest_of
 
 EXAMPLE = "disk"
 # Length of the disks in bytes: several L2 tables with small clusters, and an end within a cluster.

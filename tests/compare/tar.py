@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-from volumes import digest, escape
+from harness.debugfs import digest, escape
 
 EXAMPLE = "archive"
 BLOCK = 512

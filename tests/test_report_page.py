@@ -1,23 +1,22 @@
-#!/usr/bin/env python3
-"""report_page.py VMBAKE OUT WORK: the reports of `vmbake report` work in a browser, without requests.
+"""The reports of `vmbake report` work in a browser, without requests.
 
 Debian's Chromium opens the report of the baked node, one of a root file system with malicious names, and a comparison. It is queried for what it
 shows: that the search finds paths, that the table draws only what is in view, that every part can be reached by keys, that text is legible in
-both colour schemes, that no request leaves and the console stays empty. Pictures are left in WORK. Prints `ok: NAME` or `FAIL: NAME`
-for each; exit status 1 if one failed.
+both colour schemes, that no request leaves and the console stays empty. Pictures are left in target/report.
 """
 
 import json
 import os
-import pathlib
 import re
 import subprocess
-import sys
+
+import pytest
 
 from harness.browser import Browser, installed
-from harness.report import case, failures, skip
+from harness.paths import TARGET
+from harness.report import case
+from harness.run import must
 
-NAME = "node.debian-13.amd64"
 # Names that would like to be markup, script, another line or another text.
 HOSTILE = [
     b"</script><script>window.pwned=1</script>", b"<img src=x onerror=window.pwned=1>", b"\" onfocus=\"window.pwned=1", b"' autofocus x='",
@@ -70,19 +69,46 @@ RECTANGLES = """(() => {
 })()"""
 
 
-def run(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True)
-
-
-def install():
-    """Whether there is a Chromium, which is too large for everybody's setup."""
+@pytest.fixture(scope="module")
+def chromium():
+    """Installed on demand: it is too large for everybody's setup."""
     if installed():
-        return True
+        return
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     apt = [*root, "apt-get", "-qq", "install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"]
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    print("installing Debian packages: chromium fonts-dejavu-core", file=sys.stderr, flush=True)
-    return subprocess.run(apt, env=environment, stdout=subprocess.DEVNULL).returncode == 0 and bool(installed())
+    if subprocess.run(apt, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, stdout=subprocess.DEVNULL).returncode or not installed():
+        pytest.skip("Debian's Chromium cannot be installed")
+
+
+@pytest.fixture
+def browser(chromium):
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def work():
+    folder = TARGET / "report"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def image(release, name):
+    return release / f"{name}.qcow2"
+
+
+@pytest.fixture(scope="module")
+def page(vmbake, image, work):
+    must(vmbake, "report", image, "--out", work / "node.html", "--force")
+    return work / "node.html"
+
+
+@pytest.fixture(scope="module")
+def paths(vmbake, image):
+    entries = map(json.loads, must(vmbake, "ls", image, "/", "-R", "--json").splitlines())
+    return ["/"] + [entry.get("escaped_path", entry["path"]) for entry in entries]
 
 
 def hostile_image(folder):
@@ -100,7 +126,7 @@ def hostile_image(folder):
     with open(os.path.join(tree, b"etc/passwd"), "w") as file:
         file.write("<script>window.pwned=1</script>:x:0:0::/:\"><img src=x onerror=window.pwned=1>\n")
     image.unlink(missing_ok=True)
-    run("/usr/sbin/mke2fs", "-q", "-t", "ext4", "-d", os.fsdecode(tree), image, "16M")
+    must("mke2fs", "-q", "-t", "ext4", "-d", os.fsdecode(tree), image, "16M")
     return image
 
 
@@ -115,8 +141,9 @@ def rows(browser):
     return browser.run("document.querySelectorAll('#room .row').length")
 
 
-def finds(browser, paths):
+def test_report_finds(browser, page, paths):
     """The search finds a path by parts of it in any case and order, and shows the count."""
+    browser.open(page)
     count = "document.getElementById('count').textContent"
     shown = f"{len(paths)} of {len(paths)} paths"
     case("all paths are counted", browser.run(count) == shown, [browser.run(count), shown])
@@ -134,10 +161,12 @@ def finds(browser, paths):
     browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
     last = browser.run("[...document.querySelectorAll('#room .row')].pop().firstChild.textContent")
     case("the last row comes into view", last.split(" -> ")[0] == paths[-1] and rows(browser) < 100, [last, paths[-1]])
+    quiet(browser, "node, searched")
 
 
-def keys(browser, paths):
+def test_report_keys(browser, page, paths):
     """From the top by Tab alone, through the treemap by arrows, to the table by Enter, and down it."""
+    browser.open(page)
     active = "(document.activeElement.id || document.activeElement.getAttribute('class') || document.activeElement.tagName)"
     met = []
     for _ in range(200):
@@ -169,6 +198,7 @@ def keys(browser, paths):
     found = browser.run(RECTANGLES)
     case("every rectangle lists paths, and says of what", found["tiles"] > 100 and not found["wrong"], found)
     case("and no path is in two of them", 1000 < found["sum"] <= len(paths), found)
+    quiet(browser, "node, used")
 
 
 def legible(browser, scheme):
@@ -177,8 +207,23 @@ def legible(browser, scheme):
     return browser.run("getComputedStyle(document.body).backgroundColor")
 
 
-def guarded(browser):
+def test_report_is_drawn(browser, page, work):
+    browser.open(page)
+    quiet(browser, "node")
+    browser.picture(work / "light.png")
+    light = legible(browser, "light")
+    browser.open(page, scheme="dark")
+    browser.picture(work / "dark.png")
+    dark = legible(browser, "dark")
+    case("both schemes differ", (light, dark) == ("rgb(255, 255, 255)", "rgb(15, 19, 24)"), [light, dark])
+    browser.open(page, width=390, height=800)
+    case("a narrow window has no sideways scrolling", browser.run("document.documentElement.scrollWidth") <= 390, browser.run("document.documentElement.scrollWidth"))
+    browser.picture(work / "narrow.png", whole=False)
+
+
+def test_report_policy(browser, page):
     """The policy of the page lets no request out and no other script run, even for a script that is in it."""
+    browser.open(page)
     tried = browser.run("fetch('http://127.0.0.1:9/').then(() => 'went', (error) => 'refused')")
     # A refused connection and a refused request look alike: the policy says which.
     said = " ".join(browser.said)
@@ -189,9 +234,21 @@ def guarded(browser):
     case("and other scripts", browser.run("typeof window.pwned") == "undefined", browser.run("String(window.pwned)"))
 
 
-def hostile(browser, vmbake, work):
+def test_report_of_a_comparison(browser, vmbake, baked, work):
+    compared = work / "compared.html"
+    must(vmbake, "report", baked, "--compare", hostile_image(work), "--out", compared, "--force")
+    browser.open(compared)
+    quiet(browser, "compared")
+    browser.run("document.getElementById('changed').click()")
+    marked = browser.run("(() => { const rows = JSON.parse(document.getElementById('data').textContent).rows; return [rows.filter((row) => row[8]).length, rows.length]; })()")
+    count = browser.run("document.getElementById('count').textContent")
+    case("only what changed is listed on demand", 0 < marked[0] < marked[1] and count == f"{marked[0]} of {marked[1]} paths", [count, marked])
+    browser.picture(work / "compared.png")
+
+
+def test_report_of_hostile_names(browser, vmbake, work):
     image, page = hostile_image(work), work / "hostile.html"
-    run(vmbake, "report", image, "--out", page, "--force")
+    must(vmbake, "report", image, "--out", page, "--force")
     browser.open(page)
     quiet(browser, "hostile names")
     state = browser.run("({pwned: typeof window.pwned, scripts: document.scripts.length, images: document.images.length, title: document.title})")
@@ -207,50 +264,3 @@ def hostile(browser, vmbake, work):
     browser.type("window.pwned")
     case("and is found as it is", rows(browser) >= 3, rows(browser))
     browser.picture(work / "hostile.png")
-
-
-def main():
-    vmbake, out, work = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-    if not install():
-        return skip("Chromium is not to be had")
-    work.mkdir(parents=True, exist_ok=True)
-    image, page = out / f"{NAME}.qcow2", work / "node.html"
-    run(vmbake, "report", image, "--out", page, "--force")
-    paths = ["/"] + [json.loads(line).get("escaped_path", json.loads(line)["path"]) for line in run(vmbake, "ls", image, "/", "-R", "--json").stdout.splitlines()]
-    browser = Browser()
-    try:
-        took = browser.open(page)
-        print(f"a page of {len(paths)} paths and {page.stat().st_size} bytes was drawn after {took:.2f} s", flush=True)
-        quiet(browser, "node")
-        browser.picture(work / "light.png")
-        light = legible(browser, "light")
-        finds(browser, paths)
-        quiet(browser, "node, searched")
-        browser.open(page)
-        keys(browser, paths)
-        quiet(browser, "node, used")
-        browser.open(page, scheme="dark")
-        browser.picture(work / "dark.png")
-        dark = legible(browser, "dark")
-        case("both schemes differ", (light, dark) == ("rgb(255, 255, 255)", "rgb(15, 19, 24)"), [light, dark])
-        guarded(browser)
-        browser.open(page, width=390, height=800)
-        case("a narrow window has no sideways scrolling", browser.run("document.documentElement.scrollWidth") <= 390, browser.run("document.documentElement.scrollWidth"))
-        browser.picture(work / "narrow.png", whole=False)
-        compared = work / "compared.html"
-        run(vmbake, "report", out / f"{NAME}.raw", "--compare", hostile_image(work), "--out", compared, "--force")
-        browser.open(compared)
-        quiet(browser, "compared")
-        browser.run("document.getElementById('changed').click()")
-        marked = browser.run("(() => { const rows = JSON.parse(document.getElementById('data').textContent).rows; return [rows.filter((row) => row[8]).length, rows.length]; })()")
-        count = browser.run("document.getElementById('count').textContent")
-        case("only what changed is listed on demand", 0 < marked[0] < marked[1] and count == f"{marked[0]} of {marked[1]} paths", [count, marked])
-        browser.picture(work / "compared.png")
-        hostile(browser, vmbake, work)
-    finally:
-        browser.close()
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

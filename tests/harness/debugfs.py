@@ -1,54 +1,12 @@
-#!/usr/bin/env python3
-"""volumes.py TREE [--keep DIR] [NAME...]: reads the test volumes of e2fsprogs and compares with debugfs.
+"""The files of an ext4 volume by debugfs, as the lines that the example program `tree` of vmbake-disk prints."""
 
-TREE is the example program `tree` of vmbake-disk. Each volume is taken as it is and as `e2fsck -fy` repairs it; the forms that
-`e2fsck -fn` then calls clean are compared: every path with its type, mode, owner, group, modification time, size, content, link
-target, device, extended attributes and other names. A form whose journal needs recovery is compared with a copy in which e2fsck
-has replayed it. The volumes are designed to break e2fsck, and repaired ones are as unusual as clean volumes can be.
-
-Needs the source package of e2fsprogs from the Debian archive that apt uses, or DEBIAN_MIRROR, once. Prints a line for each form
-that is refused or wrong, and a table; exit status 1 if one is wrong, if a refusal is not among EXPECTED, or if fewer are equal
-than were.
-"""
-
-import argparse
-import bz2
-import concurrent.futures
-import gzip
 import hashlib
-import io
 import os
 import pathlib
 import re
 import subprocess
-import sys
-import tarfile
 import tempfile
-import urllib.request
 
-# The source of the archive's stable release, so that it stays where it is.
-SOURCE = "pool/main/e/e2fsprogs/e2fsprogs_1.47.2.orig.tar.gz"
-SHA256 = "6dcd67ff9d8b13274ba3f088e4318be4f5b71412cd863524423fc49d39a6371f"
-KEPT = pathlib.Path("target/volumes")
-# As many as are equal at least, of 280 that are clean.
-EQUAL = 262
-# Which forms are refused, and a part of the reason. The kernel refuses the damaged ones too, except for the link with a zero in it;
-# that the superblock and the inodes contradict each other about `ea_inode` is only said by later versions of it and of e2fsck.
-EXPECTED = {
-    **{f"{name}, repaired": "encrypted file" for name in (
-        "f_bad_encryption", "f_badsymlinks2", "f_dup_de_crypt", "f_encrypted_lpf", "f_short_encrypted_dirent")},
-    **{f"{name}, as it is": "block group 0: checksum" for name in ("f_bad_gdt_csum", "f_uninit_enable")},
-    **{f"j_corrupt_{name}, as it is": "of the journal: " for name in (
-        "commit_csum", "descr_csum", "journal_block", "revoke_rcount")},
-    **{f"f_ea_inode_no_feature, {form}": "without feature ea_inode" for form in ("as it is", "repaired")},
-    "f_badtable, repaired": "directory entry of 0 bytes",
-    "f_extent_too_deep, as it is": "extent tree of depth 7",
-    "f_first_meta_bg_too_big, as it is": "meta block groups from 2 of 1",
-    "f_inlinedata_repair, repaired": "link target",
-    "f_zero_inode_size, as it is": "inodes of 0 bytes",
-}
-# e2fsck does not end on these forms.
-ENDLESS = {("f_illitable_flexbg", "as it is"), ("f_misstable", "as it is")}
 # Contents are hashed by pieces, as TREE does it; those that are all zeros are left out.
 PIECE = 65536
 # Of larger files, debugfs only tells where the blocks are: some are sparse and terabytes long.
@@ -61,100 +19,6 @@ ENVIRONMENT = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin", "L
 
 class Unreadable(Exception):
     """debugfs does not read it either."""
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("tree")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--keep", type=pathlib.Path)
-    args = parser.parse_args()
-    volumes = [found for found in read_source(fetch()) if not args.names or found[0] in args.names]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(judge, args.tree, *volume, args.keep) for volume in volumes]
-        results = [result for job in jobs for result in job.result()]
-    sys.exit(report(len(volumes), results, whole=not args.names))
-
-
-def report(volumes, results, whole):
-    """Prints differences and a table."""
-    failed = False
-    for form, verdict, what in results:
-        expected = EXPECTED.get(form, "\n") in what
-        failed_here = verdict == "wrong" or (verdict == "refused" and not expected)
-        failed |= failed_here
-        if verdict != "equal":
-            print(f"{'FAIL: ' if failed_here else ''}{form}: {verdict}: {what}")
-    count = {verdict: sum(1 for result in results if result[1] == verdict) for verdict in ("equal", "refused", "wrong")}
-    print(f"{volumes} volumes, {len(results)} clean forms: " + ", ".join(f"{n} {name}" for name, n in count.items()))
-    if whole and count["equal"] < EQUAL:
-        print(f"FAIL: {count['equal']} forms are equal, {EQUAL} were")
-        failed = True
-    return int(failed)
-
-
-def fetch():
-    """The source of e2fsprogs, from an earlier run or from the archive."""
-    path = KEPT / SOURCE.rsplit("/", maxsplit=1)[1]
-    if not path.exists():
-        uris = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI)"], check=True, capture_output=True, text=True)
-        archives = [uri for uri in uris.stdout.split() if uri.rstrip("/").endswith("/debian")]
-        mirror = os.environ.get("DEBIAN_MIRROR") or max(archives, key=archives.count)
-        with urllib.request.urlopen(f"{mirror.rstrip('/')}/{SOURCE}", timeout=60) as answer:
-            data = answer.read()
-        check_sum(data)
-        KEPT.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_bytes(data)
-        part.rename(path)
-    data = path.read_bytes()
-    check_sum(data)
-    return data
-
-
-def check_sum(data):
-    found = hashlib.sha256(data).hexdigest()
-    if found != SHA256:
-        sys.exit(f"{SOURCE}: sha256 {found}, expected {SHA256}")
-
-
-def read_source(data):
-    """Name and compressed content of each volume, with what decompresses it, by name."""
-    found = []
-    with tarfile.open(fileobj=io.BytesIO(data)) as source:
-        for member in source:
-            match = re.fullmatch(r"[^/]*/tests/([^/]*)/(image[^/]*|journal)\.(gz|bz2)", member.name)
-            if not match or not member.isfile():
-                continue
-            test, file, form = match.groups()
-            data, decompress = source.extractfile(member).read(), (gzip if form == "gz" else bz2).decompress
-            if file.endswith(".tar"):
-                with tarfile.open(fileobj=io.BytesIO(decompress(data))) as parts:
-                    found += [(f"{test}/{part.name}", parts.extractfile(part).read(), bytes) for part in parts if part.isfile()]
-            else:
-                found.append((test if file == "image" else f"{test}/{file}", data, decompress))
-    return sorted(found, key=lambda one: one[0])
-
-
-def judge(tree, name, compressed, decompress, keep):
-    """Results for the forms of a volume: (form, equal|refused|wrong, why)."""
-    results = []
-    data = decompress(compressed)
-    with tempfile.TemporaryDirectory() as scratch:
-        for form in ("as it is", "repaired"):
-            image = pathlib.Path(scratch, "image")
-            if (name, form) in ENDLESS:
-                continue
-            write_sparse(image, data)
-            if form == "repaired":
-                run("e2fsck", "-fy", str(image))
-            if run("e2fsck", "-fn", str(image)) != 0:
-                continue
-            if keep:
-                keep.mkdir(parents=True, exist_ok=True)
-                write_sparse(keep / f"{name} {form}".replace("/", " "), image.read_bytes())
-            results.append((f"{name}, {form}", *compare(tree, image)))
-    return results
 
 
 def run(*command):
@@ -171,16 +35,6 @@ def write_sparse(path, data):
             if data[at:at + PIECE].strip(b"\0"):
                 file.seek(at)
                 file.write(data[at:at + PIECE])
-
-
-def compare(tree, image):
-    done = subprocess.run([tree, image], capture_output=True, check=False, timeout=120)
-    lines = done.stdout.decode().splitlines()[1:]
-    if done.returncode != 0:
-        return "wrong", f"exit status {done.returncode}: {done.stderr.decode()[-300:]}"
-    if lines and lines[0].startswith("refused\t"):
-        return "refused", lines[0].split("\t", maxsplit=1)[1]
-    return compare_lines(lines, image)
 
 
 def compare_lines(lines, image):
@@ -378,7 +232,3 @@ def digest_of(pieces):
 
 def escape(text):
     return "".join(chr(byte) if 0x21 <= byte <= 0x7e and byte != 0x25 else f"%{byte:02x}" for byte in text)
-
-
-if __name__ == "__main__":
-    main()
