@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from harness import paths, report
+from harness import documents, paths, report
 
 
 def built(path, target):
@@ -26,6 +26,11 @@ def vmbake():
 @pytest.fixture(scope="session")
 def base():
     return built(built(paths.TARGET / "base-path", "base").read_text().strip(), "base")
+
+
+@pytest.fixture(scope="session")
+def base_arm64():
+    return built(built(paths.TARGET / "base-path.arm64", "base ARCH=arm64").read_text().strip(), "base ARCH=arm64")
 
 
 @pytest.fixture(scope="session")
@@ -82,11 +87,34 @@ def work():
         yield pathlib.Path(folder)
 
 
+@pytest.fixture(scope="session")
+def blobs(store):
+    """A store with the same blobs."""
+    with tempfile.TemporaryDirectory(prefix="docs-store.") as copy:
+        shutil.copytree(store / "blobs", pathlib.Path(copy, "blobs"))
+        yield copy
+
+
+@pytest.fixture
+def checkout(release, blobs, tmp_path):
+    """A copy of the checkout, because commands may write to what they find; images are too large for that, and only read."""
+    checkout = tmp_path / "checkout"
+    shutil.copytree(paths.ROOT, checkout, symlinks=True, ignore=shutil.ignore_patterns(*documents.NOT_OURS))
+    shutil.copytree(paths.ROOT / "target/manifests", checkout / "target/manifests")
+    shutil.copy(paths.ROOT / "target/base-path", checkout / "target/base-path")
+    (checkout / "target/store").symlink_to(blobs)
+    (checkout / "dist").mkdir()
+    for file in release.iterdir():
+        (checkout / "dist" / file.name).symlink_to(file)
+    return checkout
+
+
 @pytest.fixture(autouse=True)
 def cases():
     """Fails a test at its end if one of its cases failed, or one of a fixture that was made for it: the others run all the same."""
     yield
-    found, report.failures = report.failures, []
+    found = report.failures[:]
+    report.failures.clear()
     if found:
         pytest.fail(f"{len(found)} failed: {'; '.join(found)}", pytrace=False)
 

@@ -1,10 +1,8 @@
-#!/usr/bin/env python3
-"""sbom.py VMBAKE OUT STORE MODULES: the SBOMs of a baked image are valid and correct.
+"""The SBOMs of a baked image are valid and correct.
 
 spdx-tools and cyclonedx-python-lib check the format, packageurl each package URL, dpkg-query the list of packages, python-debian and
 license-expression the licenses; how trivy and grype find the distribution and source packages is reimplemented here from their
-sources. The files of the image come from debugfs. The modules are installed into MODULES, pinned with their digests. Prints `ok: NAME`
-or `FAIL: NAME` for each; exit status 1 if one failed.
+sources. The files of the image come from debugfs.
 """
 
 import collections
@@ -13,39 +11,65 @@ import json
 import logging
 import pathlib
 import re
-import subprocess
-import sys
-import tempfile
 import warnings
 
-from harness.paths import ROOT
-from harness.report import case, failures
+import pytest
+from cyclonedx.model.bom import Bom
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from debian.copyright import Copyright, NotMachineReadableError
+from debian.deb822 import Deb822, PkgRelation
+from license_expression import get_spdx_licensing
+from packageurl import PackageURL
+from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
+from spdx_tools.spdx.parser.parse_anything import parse_file
+from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
-NAME = "node.debian-13.amd64"
+from harness.disk import partitions
+from harness.paths import ROOT
+from harness.report import case
+from harness.run import must
+
 # Debian's names that differ from SPDX, specified a second time.
 DEBIAN = {"expat": "MIT", "artistic": "Artistic-1.0-Perl", "artistic-2": "Artistic-2.0", "cc0": "CC0-1.0", "apache-2": "Apache-2.0", "mpl-2": "MPL-2.0", "psf-2": "PSF-2.0"}
 GNU = re.compile(r"(GFDL-NIV|GFDL|AGPL|LGPL|GPL)-?v?([0-9]+(?:\.[0-9]+)?)(\+|-or-later|-only)?", re.IGNORECASE)
 
 
-def run(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+@pytest.fixture(autouse=True)
+def quiet():
+    """Without complaints of the modules about unusual but valid fields."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
 
 
-def files_of(image, folder):
+@pytest.fixture(scope="module")
+def spdx(release, name):
+    return json.loads((release / f"{name}.spdx.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def cdx(release, name):
+    return json.loads((release / f"{name}.cdx.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def image(baked, tmp_path_factory):
     """dpkg's database and the documents of the packages, out of the root partition, by debugfs."""
-    table = json.loads(run("/usr/sbin/sfdisk", "--json", image))["partitiontable"]
-    root = next(part for part in table["partitions"] if part["node"].endswith("raw1"))
-    offset = root["start"] * table.get("sectorsize", 512)
+    folder = tmp_path_factory.mktemp("files")
     for path in ["/var/lib/dpkg", "/usr/share/doc"]:
-        subprocess.run(["/usr/sbin/debugfs", "-R", f"rdump {path} {folder}", f"{image}?offset={offset}"], check=True, capture_output=True)
+        must("debugfs", "-R", f"rdump {path} {folder}", f"{baked}?offset={partitions(baked)[1].start}")
+    return folder
+
+
+@pytest.mark.parametrize("disk", ["raw", "qcow2"])
+@pytest.mark.parametrize(("form", "option"), [("spdx", "spdx-2.3"), ("cdx", "cyclonedx-1.6")])
+def test_query(vmbake, release, name, disk, form, option):
+    assert must(vmbake, "sbom", release / f"{name}.{disk}", "--format", option) == (release / f"{name}.{form}.json").read_text()
 
 
 def cyclonedx(what, text):
     """CycloneDX, by the schema and the library of its project."""
-    from cyclonedx.model.bom import Bom
-    from cyclonedx.schema import SchemaVersion
-    from cyclonedx.validation.json import JsonStrictValidator
-
     error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
     case(f"{what}: the schema of CycloneDX 1.6 holds", error is None, error)
     with warnings.catch_warnings():
@@ -54,22 +78,18 @@ def cyclonedx(what, text):
         case(f"{what}: cyclonedx-python-lib reads it, and each dependency is there", bom.validate(), bom)
 
 
-def program():
+def test_program():
     """That of vmbake itself, which a release of the program has: every crate of the registry has a licence and the digest of Cargo.lock."""
-    text = run(ROOT / "tools/release/sbom.py")
+    text = must(ROOT / "tools/release/sbom.py")
     cyclonedx("vmbake", text)
     components = json.loads(text)["components"]
     bare = [one["name"] for one in components if "licenses" not in one or ("hashes" not in one and not one["name"].startswith("vmbake-"))]
     case(f"vmbake: each of {len(components)} crates has its licence and digest", len(components) > 100 and not bare, bare)
 
 
-def valid(out):
+def test_formats(release, name):
     """Both forms, by the libraries of their projects."""
-    from packageurl import PackageURL
-    from spdx_tools.spdx.parser.parse_anything import parse_file
-    from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
-
-    spdx, cdx = out / f"{NAME}.spdx.json", out / f"{NAME}.cdx.json"
+    spdx, cdx = release / f"{name}.spdx.json", release / f"{name}.cdx.json"
     found = validate_full_spdx_document(parse_file(str(spdx)))
     case("spdx-tools finds the SPDX document valid", not found, found[:5])
     cyclonedx("the image", cdx.read_text())
@@ -80,16 +100,11 @@ def valid(out):
     case("both have the same package URLs", {c["purl"] for c in components if "purl" in c} <= set(locators), "")
 
 
-def files(vmbake, image):
+def test_files(vmbake, baked):
     """Every file, on demand: all are there with the digests that hashlib has. The libraries need minutes for so many: they get a few."""
-    from cyclonedx.schema import SchemaVersion
-    from cyclonedx.validation.json import JsonStrictValidator
-    from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
-    from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
-
-    spdx = json.loads(run(vmbake, "sbom", image, "--files"))
-    cdx = json.loads(run(vmbake, "sbom", image, "--files", "--format", "cyclonedx-1.6"))
-    listed = [json.loads(line) for line in run(vmbake, "ls", image, "/", "--recursive", "--json").splitlines()]
+    spdx = json.loads(must(vmbake, "sbom", baked, "--files"))
+    cdx = json.loads(must(vmbake, "sbom", baked, "--files", "--format", "cyclonedx-1.6"))
+    listed = [json.loads(line) for line in must(vmbake, "ls", baked, "/", "--recursive", "--json").splitlines()]
     regular = {entry.get("escaped_path", entry["path"].replace("\\", "\\x5c")) for entry in listed if entry["type"] == "regular file"}
     named = {file["fileName"].removeprefix(".") for file in spdx["files"]}
     components = {component["name"] for component in cdx["components"] if component["type"] == "file"}
@@ -100,7 +115,7 @@ def files(vmbake, image):
     case("hashlib has the same verification code", said == code, (said, code))
     wrong = []
     for file in spdx["files"][:: len(spdx["files"]) // 20]:
-        content = subprocess.run([vmbake, "cat", "--escaped", image, file["fileName"][1:]], check=True, capture_output=True).stdout
+        content = must(vmbake, "cat", "--escaped", baked, file["fileName"][1:], text=False)
         if digests[file["SPDXID"]] != {"SHA1": hashlib.sha1(content).hexdigest(), "SHA256": hashlib.sha256(content).hexdigest()}:
             wrong.append(file["fileName"])
     case("hashlib has the same digests of 20 files", not wrong, wrong)
@@ -114,10 +129,10 @@ def files(vmbake, image):
     case("the schema of CycloneDX holds with files", error is None, error)
 
 
-def packages(spdx, cdx, image):
+def test_packages(spdx, cdx, image):
     """The packages, by dpkg-query, and the requirements of trivy and grype: trivy/pkg/sbom/spdx/unmarshal.go, syft/format/internal/spdxutil."""
     fields = ["Package", "Version", "Architecture", "source:Package", "source:Version", "db:Status-Abbrev"]
-    rows = run("dpkg-query", f"--admindir={image}/dpkg", "--show", "--showformat", "\\t".join(f"${{{field}}}" for field in fields) + "\\n")
+    rows = must("dpkg-query", f"--admindir={image}/dpkg", "--show", "--showformat", "\\t".join(f"${{{field}}}" for field in fields) + "\\n")
     rows = [row.split("\t") for row in rows.splitlines()]
     expected = {tuple(row[:5]) for row in rows if row[5][1] not in "nc"}
     named = [package for package in spdx["packages"] if package.get("sourceInfo", "").startswith("built package from: ")]
@@ -144,34 +159,31 @@ def packages(spdx, cdx, image):
     case("trivy finds the same sources in CycloneDX", trivy == {(row[0], row[3], row[4]) for row in expected}, trivy)
 
 
-def of_base(vmbake):
+def of_base(vmbake, base):
     """Names and versions of the packages that the base image has, by its own dpkg database."""
-    path = pathlib.Path("target/base-path").read_text().strip()
-    stanzas = run(vmbake, "cat", path, "/var/lib/dpkg/status").split("\n\n")
+    stanzas = must(vmbake, "cat", base, "/var/lib/dpkg/status").split("\n\n")
     fields = [dict(re.findall(r"^(Package|Version): (.*)$", stanza, re.MULTILINE)) for stanza in stanzas]
     return {(found["Package"], found["Version"]) for found in fields if "Version" in found}
 
 
-def digests(vmbake, spdx, manifest, store):
+def test_digests(vmbake, base, spdx, release, name, store):
     """Debs that were installed have their digests, and the base's have none."""
-    entries, base = manifest["vmconfig"]["dependencies"], of_base(vmbake)
+    entries, old = json.loads((release / f"{name}.json").read_text())["vmconfig"]["dependencies"], of_base(vmbake, base)
     # Packages that the base has in the pinned version are not installed again.
-    pinned = {entry["digest"].removeprefix("sha256:") for name, entry in entries.items() if (name, entry["version"]) not in base}
+    pinned = {entry["digest"].removeprefix("sha256:") for name, entry in entries.items() if (name, entry["version"]) not in old}
     named = {p["name"]: p["checksums"][0]["checksumValue"] for p in spdx["packages"] if p.get("sourceInfo") and p.get("checksums")}
     case("each artifact that was installed has its digest", set(named.values()) == pinned, set(named.values()) ^ pinned)
     wrong = []
     for name, digest in named.items():
         blob = pathlib.Path(store, "blobs/sha256", digest)
         content = blob.read_bytes()
-        if hashlib.sha256(content).hexdigest() != digest or run("dpkg-deb", "--field", blob, "Package").strip() != name:
+        if hashlib.sha256(content).hexdigest() != digest or must("dpkg-deb", "--field", blob, "Package").strip() != name:
             wrong.append(name)
     case("dpkg-deb has the same names for these digests", named and not wrong, wrong)
 
 
-def dependencies(spdx, image):
+def test_dependencies(spdx, image):
     """Each dependency that dpkg knows is one of the document, by python-debian."""
-    from debian.deb822 import Deb822, PkgRelation
-
     with open(f"{image}/dpkg/status", encoding="utf-8") as file:
         status = {stanza["Package"]: stanza for stanza in Deb822.iter_paragraphs(file)}
     provided = {name: {name} | {relation[0]["name"] for relation in PkgRelation.parse_relations(s.get("Provides", "")) if relation[0]["name"]}
@@ -212,11 +224,8 @@ def atoms(synopsis, index):
         yield (known or plain).lower()
 
 
-def licences(spdx, image):
+def test_licences(spdx, image):
     """The licences, by python-debian: of all packages whose copyright file is machine-readable."""
-    from debian.copyright import Copyright, NotMachineReadableError
-    from license_expression import get_spdx_licensing
-
     licensing = get_spdx_licensing()
     index = {str(symbol.key).lower() for symbol in licensing.known_symbols.values()}
     own = {info["licenseId"]: info for info in spdx["hasExtractedLicensingInfos"]}
@@ -244,28 +253,3 @@ def licences(spdx, image):
         if found != expected:
             wrong.append((package["name"], found ^ expected))
     case(f"python-debian reads the same licences in {compared} packages, {len(free)} others have their whole text", compared >= 50 and not wrong, wrong)
-
-
-def main(vmbake, out, store):
-    # Complaints of the modules about unusual but valid fields.
-    logging.disable()
-    out = pathlib.Path(out)
-    spdx, cdx = [json.loads((out / f"{NAME}.{form}.json").read_text()) for form in ["spdx", "cdx"]]
-    for disk in ["raw", "qcow2"]:
-        for form, option in [("spdx", "spdx-2.3"), ("cdx", "cyclonedx-1.6")]:
-            said = run(vmbake, "sbom", out / f"{NAME}.{disk}", "--format", option)
-            case(f"vmbake sbom prints {NAME}.{form}.json of the {disk} image", said == (out / f"{NAME}.{form}.json").read_text(), said[:200])
-    program()
-    valid(out)
-    files(vmbake, out / f"{NAME}.raw")
-    with tempfile.TemporaryDirectory() as image:
-        files_of(out / f"{NAME}.raw", image)
-        packages(spdx, cdx, image)
-        dependencies(spdx, image)
-        licences(spdx, image)
-    digests(vmbake, spdx, json.loads((out / f"{NAME}.json").read_text()), store)
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
