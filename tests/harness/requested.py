@@ -1,5 +1,5 @@
 """Downloads of layers from release sites on loopback: `examples/k3s`, layers with explicit digests, container
-images; and attacks by a site, a layer or a manifest. `upstream.py` runs it.
+images; and attacks by a site, a layer or a manifest. `test_upstream.py` runs it.
 """
 
 import hashlib

@@ -1,9 +1,6 @@
-#!/usr/bin/env python3
-"""upstream.py VMBAKE: manifests of knd and knc from release sites on loopback, then every known attack on them; and what layers
-download themselves (requested.py).
+"""Manifests of knd and knc from release sites on loopback, then every known attack on them; and what layers download themselves (requested.py).
 
-The sites hold real programs in the layouts of their upstreams, signed with keys made for this run; the Debian archive is the
-real one. Prints `ok: NAME` or `FAIL: NAME` for each case, and exits 1 after any failure.
+The sites hold real programs in the layouts of their upstreams, signed with keys made for this run; the Debian archive is the real one.
 """
 
 import hashlib
@@ -13,10 +10,9 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 
+from harness.report import case
 from harness.requested import requested
 from harness.upstream.doors import Proxy, tls_door
 from harness.upstream.lab import Lab
@@ -24,14 +20,6 @@ from harness.upstream.lab import Lab
 ARCHES = ["amd64", "arm64"]
 TARGETS = [f"{kind}.debian-13.{arch}" for kind in ("knc", "knd") for arch in ARCHES]
 FLUENTBIT = "/packages.fluentbit.io/debian/trixie/dists/trixie"
-failures = []
-
-
-def case(name, ok, said=""):
-    print(f"{'ok' if ok else 'FAIL'}: {name}" + (f": {said.strip().splitlines()[-1]}" if ok and said.strip() else ""), flush=True)
-    if not ok:
-        failures.append(name)
-        print(said, flush=True)
 
 
 def texts(folder):
@@ -383,27 +371,20 @@ def kill(lab, manifests, work):
          (work / "both" / half.name).read_bytes() == (manifests / half.name).read_bytes())
 
 
-def main(vmbake):
-    with tempfile.TemporaryDirectory() as folder:
-        work = pathlib.Path(folder)
-        lab = Lab(vmbake, work / "up")
-        try:
-            manifests, store = work / "manifests", work / "store"
-            resolve(lab, manifests, store)
-            keep(lab, manifests, store, work)
-            fetch(lab, manifests, work)
-            doors(lab, manifests, work)
-            attack(lab, manifests, work)
-            requested(lab, case, work / "requested")
-            weaken(lab, manifests, store, work)
-            forge(lab, manifests, store, work)
-            (work / "kill").mkdir()
-            kill(lab, manifests, work / "kill")
-        finally:
-            lab.server.kill()
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+def test_upstream(vmbake, tmp_path):
+    """Each step goes on with the manifests and the store of the first."""
+    lab, work = Lab(vmbake, tmp_path / "up"), tmp_path
+    manifests, store = work / "manifests", work / "store"
+    try:
+        resolve(lab, manifests, store)
+        keep(lab, manifests, store, work)
+        fetch(lab, manifests, work)
+        doors(lab, manifests, work)
+        attack(lab, manifests, work)
+        requested(lab, case, work / "requested")
+        weaken(lab, manifests, store, work)
+        forge(lab, manifests, store, work)
+        (work / "kill").mkdir()
+        kill(lab, manifests, work / "kill")
+    finally:
+        lab.server.kill()
