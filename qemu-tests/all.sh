@@ -9,11 +9,8 @@ make="make --no-print-directory"
 
 $make bake KIND=node ARCH=arm64 BASE=
 command -v dockerd >/dev/null || apt-get -qq install -y --no-install-recommends docker.io
-pytest --quiet -k 'revision or docker-daemon or merges_extensions or bundles_boot or commands_with_machines'
-tests/profiles.py "$vmbake" "$base" "$store" --boot
+pytest --quiet -k 'revision or by_daemon or merges_extensions or bundles_boot or commands_with_machines or examples_boot or profiles_boot and not compared'
 tests/dev_sync.py --qemu "$vmbake" "target/kinds/knd.$OS.amd64.raw"
-tests/examples.py --boot "$vmbake" "$base" "$store"
-tests/examples.py --boot --arch arm64 --only web "$vmbake" "$(cat target/base-path.arm64)" "$store"
 tests/harness/upstream/bake.py "$vmbake" "$(cat target/base-path.arm64)" arm64
 for kind in knd knc; do boot "target/kinds/$kind.$OS.arm64.raw" containerd.service; done
 boot "target/kinds/k3s.$OS.amd64.raw" k3s.service

@@ -27,7 +27,7 @@ PATIENCE = 60
 def skipped(why):
     """A part that cannot run here: `make test` lists it at its end. In CI it is a failure."""
     print(f"skipped: {why}", flush=True)
-    note_skipped(f"profiles.py: {why}")
+    note_skipped(f"test_profiles.py: {why}")
     if os.environ.get("CI"):
         case(f"nothing is skipped in CI: {why}", False)
 

@@ -1,28 +1,27 @@
-#!/usr/bin/env python3
-"""profiles.py VMBAKE BASE STORE [--boot | --compare | --support [--write]]: imports harness/profiles/worker.yaml from release sites on loopback, twice, in two
-directories, and by two users if possible, bakes it, and checks the contents. Then the import must refuse: a version whose content has changed,
-values with shell syntax, malicious sites. With --boot machines of that profile, and of the one of OSM itself, join a fake API server;
-with --compare a machine by OSM itself starts as well. --support tries every provider, version and architecture, and compares with the table of the
-program, src/profile/src/import/support.json; --write writes it. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed."""
+"""harness/profiles/worker.yaml, imported from release sites on loopback, twice, in two directories, and by two users if possible, and baked: checks of the contents.
+Then the import must refuse: a version whose content has changed, values with shell syntax, malicious sites. Every provider, version and architecture is tried, and
+compared with the table of the program, src/profile/src/import/support.json, which the test writes if WRITE_SUPPORT is set.
 
-import argparse
+In the slow tests machines of that profile, and of the one of OSM itself, join a fake API server.
+"""
+
 import base64
 import json
 import os
 import pathlib
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 
+import pytest
 import yaml
 
-from harness.paths import ROOT
-from harness.profiles import api
+from harness.documents import run_commands
+from harness.profiles import api, boot, support
 from harness.profiles import image as expected
 from harness.profiles.lab import DEPLOYMENT, KUBERNETES, PROFILE, Lab, skipped
-from harness.report import case, failures
+from harness.report import case
+from harness.run import run
 
 # Most bytes of user data.
 MOST = 6144
@@ -32,6 +31,27 @@ HOSTILE = {
     "a quote": 'a="b:NoSchedule', "an apostrophe": "a='b:NoSchedule", "two lines": "a=b:NoSchedule\nExecStartPre=/bin/false",
     "a template": "a={{ b }}:NoSchedule", "a space": "a=b:NoSchedule --v=9", "a variable": "a=$HOME:NoSchedule", "a specifier": "a=%H:NoSchedule",
     "a backslash": "a=b\\n:NoSchedule"}
+
+
+@pytest.fixture(scope="module")
+def folder():
+    with tempfile.TemporaryDirectory(prefix="profiles.", dir="/var/tmp") as name:
+        folder = pathlib.Path(name)
+        # Another user needs access.
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def lab(vmbake, base, store, folder):
+    with Lab(vmbake, base, store, folder) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    with api.Server(folder) as server:
+        yield server
 
 
 def texts(folder):
@@ -74,7 +94,8 @@ def readable(path, folder):
     return there
 
 
-def twice(lab):
+@pytest.fixture(scope="module")
+def imported(lab):
     """Imports by two users in two folders; the first one's folder and kind."""
     one = lab.folder / "one"
     status, kind, said = lab.imports(one, *lab.pins())
@@ -107,8 +128,9 @@ def is_like(entry, kind, mode, owner=(0, 0)):
     return entry and entry["type"] == kind and int(entry["mode"], 8) & 0o7777 == mode and (entry["uid"], entry["gid"]) == owner
 
 
-def judged_image(lab, out, kind):
+def test_profiles_image(lab, imported):
     """Bakes it, and checks the contents."""
+    out, kind = imported
     image = lab.bake(out, kind)
     listed = {entry["path"]: entry for entry in map(json.loads, lab.must("ls", image, "/", "-R", "--json").splitlines())}
     wrong = {}
@@ -128,7 +150,6 @@ def judged_image(lab, out, kind):
     case("no file of it fetches provisioning or installs", not talks, talks)
     status, said, stderr = lab.run("lint", image)
     case("lint finds nothing", status == 0, said + stderr)
-    return image
 
 
 def rendered(lab, out, kind, path, *more):
@@ -147,8 +168,9 @@ def addresses(text):
     return found
 
 
-def judged_user_data(lab, out, kind, server):
+def test_profiles_user_data(lab, imported, server):
     """User data of a machine: small, valid, and without any address but that of the API server and of the cluster's DNS."""
+    out, kind = imported
     status, text, said = rendered(lab, out, kind, settings(lab.folder, server))
     case(f"user data is rendered, in {len(text.encode())} bytes", status == 0 and len(text.encode()) <= MOST, text + said)
     found = addresses(text)
@@ -160,8 +182,8 @@ def judged_user_data(lab, out, kind, server):
     else:
         path = lab.folder / "user-data"
         path.write_text(text)
-        valid = subprocess.run(["cloud-init", "schema", "--config-file", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        case("cloud-init finds it valid", valid.returncode == 0, valid.stdout)
+        valid = run("cloud-init", "schema", "--config-file", path)
+        case("cloud-init finds it valid", valid.returncode == 0, valid.stdout + valid.stderr)
     for name, taints in HOSTILE.items():
         status, text, said = rendered(lab, out, kind, settings(lab.folder, server, INITIAL_TAINTS=taints))
         case(f"taints with {name} are refused", status == 1 and not text and "INITIAL_TAINTS" in said, text + said)
@@ -172,8 +194,9 @@ def judged_user_data(lab, out, kind, server):
     case("what machines cannot do without is asked for", status == 1 and "BOOTSTRAP_KUBECONFIG" in said and "KUBERNETES_CA" in said, text + said)
 
 
-def locked(lab, out):
+def test_profiles_lock(lab, imported):
     """A version stands for one content."""
+    out, _ = imported
     before = texts(out)
     text = PROFILE.read_text()
     changed = lab.folder / "changed.yaml"
@@ -192,8 +215,9 @@ def locked(lab, out):
     case("a token has no place in an image", status == 1 and not (lab.folder / "secret/layers").exists() and api.OSM_TOKEN not in said, kind + said)
 
 
-def cheated(lab, out, kind):
+def test_profiles_cheating_sites(lab, imported):
     """Sites whose files are not those that their lists, or manifests, name. The store has everything else."""
+    out, kind = imported
     site, store = f"/dl.k8s.io/{KUBERNETES}/bin/linux/amd64/kubelet", lab.folder / "other/store"
     pinned = json.loads((out / f"manifests/{kind}.debian-13.amd64.json").read_text())["vmconfig"]["dependencies"]["kubelet"]["digest"]
     blob = pathlib.Path(lab.must("store", "path", pinned, "--store", store).strip())
@@ -215,42 +239,26 @@ def cheated(lab, out, kind):
     case("and takes the right one", status == 0 and blob.exists(), said + stderr)
 
 
-def documented(lab):
+def test_profiles_support(lab):
+    support.judged(lab, is_written="WRITE_SUPPORT" in os.environ)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_profiles_boot(lab):
+    boot.booted(lab)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_profiles_boot_compared(lab):
+    """A machine by OSM itself starts as well."""
+    boot.compared(lab)
+
+
+@pytest.mark.boot
+@pytest.mark.slow
+def test_profiles_boot_documented(lab, checkout, vmbake):
     """docs/profiles.md, word for word, to a machine that runs containerd, with what the release sites on loopback have."""
     mirrors = " ".join(word for word in map(str, lab.mirrors) if word != "--mirror")
-    done = subprocess.run([ROOT / "tests/docs.py", lab.vmbake, ROOT / "dist", ROOT / "target/store", "--boot", ROOT / "docs/profiles.md"],
-                          env={**os.environ, "VMBAKE_MIRRORS": mirrors}, check=False)
-    case("the commands of docs/profiles.md do what it says", done.returncode == 0)
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    for name in "vmbake", "base", "store":
-        parser.add_argument(name, type=lambda path: pathlib.Path(path).resolve())
-    for name in "boot", "compare", "support", "write":
-        parser.add_argument(f"--{name}", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="profiles.", dir="/var/tmp") as name:
-        folder = pathlib.Path(name)
-        # Another user needs access.
-        folder.chmod(0o755)
-        with Lab(options.vmbake, options.base, options.store, folder) as lab, api.Server(folder) as server:
-            if options.boot or options.compare:
-                from harness.profiles import boot
-                (boot.compared if options.compare else boot.booted)(lab)
-                if options.boot:
-                    documented(lab)
-            else:
-                from harness.profiles import support
-                support.judged(lab, options.write)
-                if not options.support:
-                    out, kind = twice(lab)
-                    judged_user_data(lab, out, kind, server)
-                    judged_image(lab, out, kind)
-                    locked(lab, out)
-                    cheated(lab, out, kind)
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    run_commands("docs/profiles.md", checkout, vmbake, boot=True, VMBAKE_MIRRORS=mirrors)
