@@ -1,12 +1,9 @@
-#!/usr/bin/env python3
-"""bases.py VMBAKE BASE MANIFEST STORE [--quick] [--only NAME]...: bakes a node on bases with various layouts, and checks each with other tools.
+"""A node is baked on bases with various layouts, and each is checked with other tools.
 
-base/variants.py makes the bases. Each is pinned as `make bake BASE=...` does it, and baked twice and once more for a larger disk. What is not the
-root's must be carried over as it was, and of the root what no layer changes. MANIFEST has the artifacts, whose blobs are in STORE.
-Prints `ok: NAME` or `FAIL: NAME` for each case. --quick leaves out what takes minutes. The kernel's file systems need root.
+harness/variants.py makes the bases. Each is pinned as `make bake BASE=...` does it, and baked twice and once more for a larger disk. What is not the
+root's must be carried over as it was, and of the root what no layer changes. The bases that take minutes are slow tests.
 """
 
-import argparse
 import filecmp
 import json
 import os
@@ -14,13 +11,14 @@ import pathlib
 import re
 import shutil
 import stat
-import subprocess
-import sys
 import tempfile
+
+import pytest
 
 from harness import disk, variants
 from harness.paths import ROOT
-from harness.report import case, failures, skip
+from harness.report import case
+from harness.run import run
 
 NAME = "node.debian-13.amd64"
 # Paths of any base that the layers of a node change or remove; all others are kept.
@@ -73,14 +71,13 @@ class Bench:
 
     def tell(self, *arguments, store=None):
         """Exit code and output of vmbake."""
-        options = ["--store", store] if store else []
-        result = subprocess.run([self.vmbake, *map(str, arguments), *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        return result.returncode, result.stdout.decode(errors="replace")
+        done = run(self.vmbake, *arguments, *(["--store", store] if store else []), errors="replace")
+        return done.returncode, done.stdout + done.stderr
 
     def ask(self, *arguments):
         """vmbake's JSON output, or None with the reason."""
-        result = subprocess.run([self.vmbake, *map(str, arguments), "--json"], capture_output=True, text=True, check=False)
-        return (json.loads(result.stdout), "") if result.returncode == 0 else (None, result.stderr)
+        done = run(self.vmbake, *arguments, "--json")
+        return (json.loads(done.stdout), "") if done.returncode == 0 else (None, done.stderr)
 
 
 class Judge:
@@ -92,21 +89,18 @@ class Judge:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
 
-    def case(self, name, ok, said=""):
-        case(f"{self.name}: {name}", ok, said)
-
     def go(self):
         """Creates the base, bakes it and checks the result."""
         if self.variant.like or self.name == "baked":
             self.bench.plain(self.lab)
         self.base = self.variant.make(self.lab, self.folder / f"base.{self.variant.suffix}")
         self.report, said = self.bench.ask("inspect", self.base)
-        self.case("inspect reads it", self.report is not None, said)
+        case("inspect reads it", self.report is not None, said)
         if self.variant.journal:
             self.interrupted()
             return
         code, said = self.bench.pin(self.base, self.folder / "manifests")
-        self.case("is pinned", code == 0, said)
+        case("is pinned", code == 0, said)
         if self.variant.like:
             self.contained()
         elif code == 0 and self.baked():
@@ -124,16 +118,16 @@ class Judge:
         """The bytes of the image are those of the bake of the same disk in another container."""
         out = self.folder / "out"
         code, said = self.bench.bake(self.base, self.bench.unpinned, out, formats="raw")
-        self.case("bakes", code == 0, said)
+        case("bakes", code == 0, said)
         if code == 0:
             image = out / f"{NAME}.raw"
             lengths = [path.stat().st_size for path in (image, self.lab.baked)]
-            self.case("bakes to the same bytes as the base", lengths[0] == lengths[1] and disk.same(image, 0, self.lab.baked, 0, lengths[0]))
+            case("bakes to the same bytes as the base", lengths[0] == lengths[1] and disk.same(image, 0, self.lab.baked, 0, lengths[0]))
 
     def baked(self):
         out = self.folder / "out"
         code, said = self.bench.bake(self.base, self.folder / "manifests", out)
-        self.case("bakes", code == 0, said)
+        case("bakes", code == 0, said)
         self.image = out / f"{NAME}.raw"
         return code == 0
 
@@ -157,10 +151,10 @@ class Judge:
         code, said = self.bench.bake(self.base, self.folder / "manifests", again, "-j", "1", formats="qcow2")
         files = [path.name for path in again.glob(f"{NAME}.*") if not path.name.endswith((".inputs.json", ".provenance.json"))]
         _, differ, missing = filecmp.cmpfiles(self.folder / "out", again, files, shallow=False)
-        self.case("bakes twice to the same bytes", code == 0 and len(files) > 2 and not differ and not missing, (said, differ, missing))
+        case("bakes twice to the same bytes", code == 0 and len(files) > 2 and not differ and not missing, (said, differ, missing))
         # Which formats were asked for is one of the inputs, and of what the provenance names.
         first, second = ({**json.loads((out / f"{NAME}.inputs.json").read_bytes()), "formats": None} for out in (self.folder / "out", again))
-        self.case("bakes twice from the same inputs", first == second, (first, second))
+        case("bakes twice from the same inputs", first == second, (first, second))
 
     def containers(self):
         qcow2 = self.image.with_suffix(".qcow2")
@@ -169,17 +163,15 @@ class Judge:
 
     def said(self, name, *command):
         """Whether a tool reports no errors."""
-        result = subprocess.run(command, env=disk.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        said = result.stdout.decode(errors="replace")
-        self.case(name, result.returncode == 0, said)
-        return said
+        done = run(*command, env=disk.ENVIRONMENT, errors="replace")
+        case(name, done.returncode == 0, done.stdout + done.stderr)
 
     def table(self):
         """Partitions are unchanged, except for the end of the root partition."""
         verdict = disk.call("sgdisk", "-v", self.image)
-        self.case("sgdisk -v", re.search("^No problems found", verdict, re.MULTILINE), verdict)
+        case("sgdisk -v", re.search("^No problems found", verdict, re.MULTILINE), verdict)
         end = lambda table: {number: one._replace(sectors=0) if one == table[1] and not self.variant.behind else one for number, one in table.items()}  # noqa: E731
-        self.case("the partition table stays", end(self.parts) == end(self.old) and len(self.parts) >= 3, (self.parts, self.old))
+        case("the partition table stays", end(self.parts) == end(self.old) and len(self.parts) >= 3, (self.parts, self.old))
 
     def file_system(self, image, name):
         self.said(name, "e2fsck", "-fn", f"{image}?offset={self.root.start}")
@@ -188,14 +180,14 @@ class Judge:
         """UUID, label and hash seed of the root file system."""
         found = [re.findall(r"^(?:Filesystem volume name|Filesystem UUID|Directory Hash Seed): .*", disk.call("dumpe2fs", "-h", f"{raw}?offset={self.root.start}"),
                             re.MULTILINE) for raw in (self.raw_base, self.image)]
-        self.case("UUID, label and hash seed stay", found[0] == found[1] and len(found[0]) == 3, found)
+        case("UUID, label and hash seed stay", found[0] == found[1] and len(found[0]) == 3, found)
 
     def carried(self):
         """The boot code and all other partitions, byte by byte."""
         others = [one for number, one in self.parts.items() if number != 1]
         differ = [one.number for one in others if not disk.same(self.raw_base, one.start, self.image, one.start, one.length)]
         code = disk.same(self.raw_base, 0, self.image, 0, disk.BOOT_CODE)
-        self.case("boot code and other partitions stay", code and not differ, (code, differ))
+        case("boot code and other partitions stay", code and not differ, (code, differ))
 
     def tree(self):
         """Files: unchanged ones of the base, and packages as listed by dpkg."""
@@ -206,26 +198,26 @@ class Judge:
             trees.append(path)
         before, after = map(listed, trees)
         differ = sorted(path for path, found in before.items() if after.get(path) != found and not CHANGED.fullmatch(path))
-        self.case(f"{len(before)} paths of the base stay", len(before) > 10000 and not differ, [(path, before[path], after.get(path)) for path in differ[:10]])
+        case(f"{len(before)} paths of the base stay", len(before) > 10000 and not differ, [(path, before[path], after.get(path)) for path in differ[:10]])
         audits = [disk.call("dpkg", f"--root={tree}", "--audit") for tree in trees]
-        self.case("dpkg --audit", audits == ["", ""], audits)
+        case("dpkg --audit", audits == ["", ""], audits)
         verdicts = [set(verify(tree)) for tree in trees]
-        self.case("dpkg --verify", not verdicts[1] - verdicts[0], verdicts)
+        case("dpkg --verify", not verdicts[1] - verdicts[0], verdicts)
 
     def queries(self):
         """vmbake's own checks of the image."""
         code, said = self.bench.tell("lint", self.image)
-        self.case("lint", code == 0, said)
+        case("lint", code == 0, said)
         report, said = self.bench.ask("inspect", self.image)
         if report is None:
-            self.case("inspect", False, said)
+            case("inspect", False, said)
             return
         found = {one["number"]: (one["start"], one["size"]) for one in report["partitions"]}
-        self.case("inspect: partitions", found == {number: (one.start, one.length) for number, one in self.parts.items()}, report)
+        case("inspect: partitions", found == {number: (one.start, one.length) for number, one in self.parts.items()}, report)
         system = report["system"]
         kernels = sorted(path.name.removeprefix("vmlinuz-") for path in (self.lab.tree / "boot").glob("vmlinuz-*"))
         right = (report["root"], system["image_id"], sorted(system["kernels"]), "root=PARTUUID=" in (system["command_line"] or ""))
-        self.case("inspect: system", right == (1, "node", kernels, True), report)
+        case("inspect: system", right == (1, "node", kernels, True), report)
 
     def larger(self):
         """A disk of more bytes; where a partition is behind the root it is refused, in one sentence that names it."""
@@ -233,34 +225,34 @@ class Judge:
         code, said = self.bench.bake(self.base, self.folder / "manifests", out, "--size", str(length), formats="raw")
         if self.variant.behind:
             right = code == 1 and len(re.findall("^error: .*", said, re.MULTILINE)) == 1 and re.search(rf"partition {self.variant.behind}\b", said)
-            self.case("a larger disk is refused", right and not list(out.glob("*")), said)
+            case("a larger disk is refused", right and not list(out.glob("*")), said)
             return
-        self.case("bakes for a larger disk", code == 0, said)
+        case("bakes for a larger disk", code == 0, said)
         if code == 0:
             image = out / f"{NAME}.raw"
             self.file_system(image, "e2fsck of the larger disk")
             sectors = disk.partitions(image)[1].sectors
             # Its end is a multiple of 1 MiB.
-            self.case("the root has the room", (sectors - self.root.sectors) * disk.SECTOR > (1 << 30) - disk.MIB, sectors)
+            case("the root has the room", (sectors - self.root.sectors) * disk.SECTOR > (1 << 30) - disk.MIB, sectors)
 
     def interrupted(self):
         """A journal that was not played: a bake refuses in one sentence; queries play it, or refuse, but show nothing that is stale."""
         code, said = self.bench.bake(self.base, self.bench.unpinned, self.folder / "out")
         self.refused("a bake refuses", code, said)
-        self.case("nothing is left of it", not list((self.folder / "out").glob("*")))
+        case("nothing is left of it", not list((self.folder / "out").glob("*")))
         code, said = self.bench.tell("cat", self.base, variants.WITNESS)
         if code == 0:
-            self.case("cat: shows what the journal has", said == variants.PLAYED, said)
+            case("cat: shows what the journal has", said == variants.PLAYED, said)
         else:
             self.refused("cat refuses", code, said)
         numbers = [one["number"] for one in self.report["partitions"]] if self.report else None
-        self.case("inspect: partitions", numbers == [1, 14, 15], self.report)
+        case("inspect: partitions", numbers == [1, 14, 15], self.report)
 
     def refused(self, name, code, said):
         """One error with the file, the obstacle and a helpful tool."""
         errors = re.findall("^error: .*", said, re.MULTILINE)
         right = code == 1 and len(errors) == 1 and self.base.name in said and re.search("journal|needs_recovery", said) and "e2fsck" in said
-        self.case(name, right, said)
+        case(name, right, said)
 
 
 def listed(tree):
@@ -282,34 +274,26 @@ def listed(tree):
 
 def verify(tree):
     """The lines of dpkg --verify, which end it with 1 where there are any."""
-    result = subprocess.run(["dpkg", f"--root={tree}", "--verify"], env={**disk.ENVIRONMENT, "HOME": "/nonexistent"}, text=True, stdout=subprocess.PIPE, check=False)
-    return result.stdout.splitlines()
+    return run("dpkg", f"--root={tree}", "--verify", env={**disk.ENVIRONMENT, "HOME": "/nonexistent"}).stdout.splitlines()
 
 
-def main():
-    parser = argparse.ArgumentParser(description="bakes a node on bases as other people have them")
-    parser.add_argument("vmbake", type=pathlib.Path)
-    parser.add_argument("base", type=pathlib.Path)
-    parser.add_argument("manifest", type=pathlib.Path)
-    parser.add_argument("store", type=pathlib.Path)
-    parser.add_argument("--quick", action="store_true", help="only those that take seconds")
-    parser.add_argument("--only", action="append", choices=list(variants.VARIANTS), metavar="NAME", help=", ".join(variants.VARIANTS))
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        folder = pathlib.Path(folder)
-        lab = variants.Lab(options.base, folder)
-        bench = Bench(options.vmbake.resolve(), options.manifest, options.store, folder)
-        for name, variant in variants.VARIANTS.items():
-            if options.only and name not in options.only or options.quick and not variant.quick:
-                continue
-            if variant.root and os.getuid() != 0:
-                if skip(f"{name} needs root, for {variant.root}") != 0:
-                    failures.append(name)
-                continue
-            Judge(name, variant, lab, bench).go()
-    print(f"{len(failures)} failures" + "".join(f"\n  {name}" for name in failures))
-    return 1 if failures else 0
+@pytest.fixture(scope="module")
+def lab(base):
+    with tempfile.TemporaryDirectory(prefix="bases.", dir="/var/tmp") as folder:
+        yield variants.Lab(base, pathlib.Path(folder))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@pytest.fixture(scope="module")
+def bench(lab, vmbake, manifest, store):
+    return Bench(vmbake, manifest, store, lab.folder)
+
+
+def parameters():
+    for name, variant in variants.VARIANTS.items():
+        marks = [] if variant.quick else [pytest.mark.slow]
+        yield pytest.param(name, id=name, marks=[*marks, pytest.mark.needs("root")] if variant.root else marks)
+
+
+@pytest.mark.parametrize("variant", list(parameters()))
+def test_bases(lab, bench, variant):
+    Judge(variant, variants.VARIANTS[variant], lab, bench).go()
