@@ -12,10 +12,11 @@ import subprocess
 
 from compare import edits
 
-from harness import debugfs
+from harness.debugfs import ENVIRONMENT as PROGRAMS
+from harness.debugfs import compare_lines
 
 EXAMPLE = "tree"
-ENVIRONMENT = {**debugfs.ENVIRONMENT, "E2FSPROGS_FAKE_TIME": "1700000000", "E2FSCK_TIME": "1700000000"}
+ENVIRONMENT = {**PROGRAMS, "E2FSPROGS_FAKE_TIME": "1700000000", "E2FSCK_TIME": "1700000000"}
 SEEDS = {
     "ext2": "ext2 -b 1024", "ext2-4k": "ext2 -b 4096", "ext3": "ext3 -b 1024", "ext4": "ext4 -b 1024", "ext4-4k": "ext4 -b 4096",
     "ext4-plain": "ext4 -b 1024 -O ^metadata_csum,^has_journal", "ext4-32": "ext4 -b 1024 -O ^64bit,^has_journal",
@@ -199,7 +200,7 @@ def compare(path, lines):
     clean = is_clean(path)
     if not clean and not has(path, READ_ONLY, METADATA_CSUM):
         return "damaged, no second opinion", ""
-    said, detail = debugfs.compare_lines(lines, pathlib.Path(path))
+    said, detail = compare_lines(lines, pathlib.Path(path))
     if said != "equal" and not has(path, COMPATIBLE, EXT_ATTR):
         return "exempt", "without the feature ext_attr, debugfs shows no attributes, and the kernel those in inodes"
     if said == "equal":
