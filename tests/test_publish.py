@@ -1,19 +1,15 @@
-#!/usr/bin/env python3
-"""publish.py VMBAKE [--all] [NAME...]: tests `vmbake publish aws` with a stand-in for AWS, boto3, e2fsck, fsck.vfat and sgdisk.
+"""`vmbake publish aws` with a stand-in for AWS, boto3, e2fsck, fsck.vfat and sgdisk.
 
-NAMEs select scenarios. Without `--all`, those that take minutes are shorter: three kills for twenty, no faults that end by a time-out, and only the whole
-IAM policy. Prints `ok: NAME` or `FAIL: NAME` for each point; exit status 1 if one failed.
+Scenarios that take minutes are shorter unless slow tests run: three kills for twenty, no faults that end by a time-out, and only the whole IAM policy.
 """
 
-import argparse
 import pathlib
-import sys
 import tempfile
-import time
-import traceback
+
+import pytest
 
 from harness.aws import breaks, disk, lab, rights
-from harness.report import case, failures, skip
+from harness.report import case
 
 FRIEND = "210987654321"
 FIELDS = {"Architecture": "x86_64", "BootMode": "uefi-preferred", "VirtualizationType": "hvm", "EnaSupport": True, "ImdsSupport": "v2.0", "RootDeviceName": "/dev/xvda"}
@@ -339,34 +335,23 @@ def garbage(judge):
     case("gc: a second run has nothing to do", done.code == 0 and not service.changes(), done)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("vmbake", type=pathlib.Path)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios: " + ", ".join(SCENARIOS))
-    parser.add_argument("--all", action="store_true")
-    args = parser.parse_intermixed_args()
-    with tempfile.TemporaryDirectory(prefix="publish.") as work:
-        judge = Judge(args.vmbake.resolve(), pathlib.Path(work), args.all)
-        try:
-            for name in args.names or SCENARIOS:
-                start = time.monotonic()
-                judge.service.reset()
-                try:
-                    SCENARIOS[name](judge)
-                except Exception:  # Whatever it is, the others are still worth to be known.
-                    case(f"{name} comes to its end", False, traceback.format_exc())
-                print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
-        finally:
-            judge.service.stop()
-    return 1 if failures else 0
-
-
 SCENARIOS = {
     "releases": releases, "again": again, "parents": parents, "keys": keys, "spread": spread, "broken-copies": broken_copies, "names": names, "public": public,
     "gc": garbage, "faults": breaks.faults, "two": breaks.two, "kills": breaks.kills, "rights": rights.rights,
 }
 
-if __name__ == "__main__":
+
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["short", "all"])
+def judge(request, vmbake):
     if tool := disk.missing_tool():
-        sys.exit(skip(f"{tool} is not installed"))
-    sys.exit(main())
+        pytest.skip(f"needs {tool}")
+    with tempfile.TemporaryDirectory(prefix="publish.") as work:
+        judge = Judge(vmbake, pathlib.Path(work), request.param)
+        yield judge
+        judge.service.stop()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_aws(judge, scenario):
+    judge.service.reset()
+    SCENARIOS[scenario](judge)
