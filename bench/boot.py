@@ -17,12 +17,11 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-import kinds
-
-from harness import first_boot, nstance
+from harness import first_boot, installed, nstance
 from harness.node import Node
-from harness.paths import CASES, TESTS
+from harness.paths import CASES, ROOT, TESTS
 from harness.report import case, failures
+from harness.run import must
 from harness.upstream import bake
 
 PORT = 8080
@@ -40,18 +39,16 @@ def site(vmbake, work):
     """Downloads of the script: files with their digests. Returns the folder and the digest of the list."""
     folder = work / "download"
     folder.mkdir()
-    kinds.site(folder)
-    subprocess.run(["tar", "-C", kinds.ROOT, "-cf", folder / "layers.tar", "layers"], check=True)
+    installed.site(folder)
+    subprocess.run(["tar", "-C", ROOT, "-cf", folder / "layers.tar", "layers"], check=True)
     shutil.copy(TESTS / "install.sh", folder)
     # Results of a bake of the layers: the plan, the defaults, configuration that is the same everywhere.
     plan, share = work / "plan", "opt/podplane/share"
-    for path in (kinds.ROOT / "layers").glob("*/files/opt/podplane/share/templates/*"):
+    for path in (ROOT / "layers").glob("*/files/opt/podplane/share/templates/*"):
         first_boot.place(plan, f"{share}/templates/{path.name}", path.read_text(), 0o644)
-    first_boot.write(kinds.ROOT / "layers", plan)
+    first_boot.write(ROOT / "layers", plan)
     shutil.rmtree(plan / share / "templates")
-    code, said = kinds.tell(vmbake, "cat", bake.image("knc", "amd64"), f"/{share}/firstboot.json")
-    case("the image has a plan", code == 0, said)
-    first_boot.place(plan, f"{share}/firstboot.json", said, 0o644)
+    first_boot.place(plan, f"{share}/firstboot.json", must(vmbake, "cat", bake.image("knc", "amd64"), f"/{share}/firstboot.json"), 0o644)
     subprocess.run(["tar", "-C", plan, "--owner=0", "--group=0", "-cf", folder / "plan.tar", *sorted(path.name for path in plan.iterdir())], check=True)
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     sums = subprocess.check_output(["sha256sum", *names], cwd=folder)

@@ -235,7 +235,8 @@ PEERS = {"root": ("the classic root script", 5, ["losetup", "resize2fs", "sgdisk
 
 def peers(bench):
     """The ordinary ways, from the same inputs to a compressed qcow2. They take minutes: one run each."""
-    from kinds import ROOT, site
+    from harness.installed import site
+    from harness.paths import ROOT
     folder = bench.folder()
     for name, (said, factor, needed) in PEERS.items():
         case = f"{said}, at least {factor} x faster"

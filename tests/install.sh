@@ -1,7 +1,7 @@
 #!/bin/bash
 # install.sh ROOT SITE LAYERS: makes a node of kind `knc` in ROOT, a directory with the base's root file system, the ordinary way: dpkg,
 # useradd, tar, install and systemctl do it. It specifies all locations a second time on purpose, with standard
-# commands: kinds.py compares the result with vmbake's image.
+# commands: test_kinds.py compares the result with vmbake's image.
 # SITE holds the artifacts by their names; of LAYERS only the files that a layer brings itself are copied. The users are as old
 # as SOURCE_DATE_EPOCH says. Needs root.
 set -euo pipefail

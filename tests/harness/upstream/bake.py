@@ -2,7 +2,7 @@
 """bake.py VMBAKE BASE [ARCH]: bakes knd, knc and examples/k3s on BASE, of that architecture (amd64), from release sites on loopback, into target/kinds.
 
 An architecture whose images were baked already by the same vmbake, from the same sites and on the same base, is left as it is:
-the boot tests and the comparison with an installed node (checks/kinds.py) share the images.
+the boot tests and the comparison with an installed node (test_kinds.py) share the images.
 """
 
 import fcntl

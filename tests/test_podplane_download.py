@@ -1,34 +1,29 @@
-#!/usr/bin/env python3
-"""podplane.py VMBAKE BASE: bakes knc with zlib clusters, creates its manifest for Podplane's command line, and downloads with it from a server on loopback.
+"""knc, baked with zlib clusters, with its manifest for Podplane's command line, and downloaded with it from a server on loopback.
 
 The server has the two files that the manifest names, and nothing else. The downloads are checked as by the command line,
 the disk is read by a reader that knows zlib alone, and the node is started below systemd-nspawn by scripts as the command line renders them.
-Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for loop mounts.
+Needs root, for loop mounts.
 """
 
 import functools
 import hashlib
 import http.server
 import json
-import os
-import pathlib
-import re
-import subprocess
-import sys
-import tempfile
 import threading
 import urllib.request
 
-from harness import life, zlib_qcow2
-from harness.report import case, failures, skip
+import pytest
+
+from harness import disk, life, run, zlib_qcow2
+from harness.report import case
 from harness.upstream import bake
 
 ARCH = "amd64"
 LENGTHS = {"sha256": 64, "sha512": 128}
 
 
-def run(*command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+def tell(*command):
+    done = run.run(*command)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -89,16 +84,15 @@ def boot_files(raw, boot, work):
     """Kernel and initial RAM disk as the command line reads them out of the disk, by debugfs: whether they are those of the manifest."""
     for name in ("kernel", "initrd"):
         entry = boot[name]
-        listed = subprocess.check_output(["sgdisk", "-i", str(entry["partition"]), raw], text=True)
-        begin = int(re.search(r"First sector: (\d+)", listed).group(1)) * 512
-        subprocess.run(["debugfs", "-R", f"dump {entry['path']} {work / name}", f"{raw}?offset={begin}"], check=True, capture_output=True)
+        begin = disk.partitions(raw)[entry["partition"]].start
+        run.must("debugfs", "-R", f"dump {entry['path']} {work / name}", f"{raw}?offset={begin}")
         found = "sha256:" + hashlib.sha256((work / name).read_bytes()).hexdigest()
         case(f"{name}: what the manifest says of it", found == entry["digest"] and entry["partition"] > 0, (found, entry))
     case("command line of the kernel", "root=" in boot["cmdline"], boot["cmdline"])
 
 
 def make(vmbake, image, url, *more):
-    return run(vmbake, "podplane", "manifest", image, "--url", url, *more)
+    return tell(vmbake, "podplane", "manifest", image, "--url", url, *more)
 
 
 def refusals(vmbake, image, work):
@@ -149,15 +143,14 @@ def others(vmbake, work):
     """Images that are no control plane, or no machine of a cluster."""
     name = bake.target("knd", ARCH)
     raw, image, out = work / f"{name}.raw", work / f"{name}.qcow2", work / "other.json"
-    run("cp", "--sparse=always", bake.image("knd", ARCH), raw)
+    tell("cp", "--sparse=always", bake.image("knd", ARCH), raw)
     image.with_suffix(".json").write_bytes(bake.image("knd", ARCH).with_suffix(".json").read_bytes())
-    run(vmbake, "convert", raw, "--format", "qcow2", "--compression", "zlib", "-o", image)
+    tell(vmbake, "convert", raw, "--format", "qcow2", "--compression", "zlib", "-o", image)
     code, _, said = make(vmbake, image, "https://a.example", "--out", out)
     case("knd: a note says that a local cluster waits for Netsy", code == 0 and out.exists() and "it has no Netsy" in said, said)
-    listed = subprocess.check_output(["sgdisk", "-i", "1", raw], text=True)
-    begin = int(re.search(r"First sector: (\d+)", listed).group(1)) * 512
-    run("debugfs", "-w", "-R", "rm /opt/nstance-agent/bin/nstance-agent", f"{raw}?offset={begin}")
-    run(vmbake, "convert", raw, "--format", "qcow2", "--compression", "zlib", "-o", image, "--force")
+    begin = disk.partitions(raw)[1].start
+    tell("debugfs", "-w", "-R", "rm /opt/nstance-agent/bin/nstance-agent", f"{raw}?offset={begin}")
+    tell(vmbake, "convert", raw, "--format", "qcow2", "--compression", "zlib", "-o", image, "--force")
     out.unlink()
     code, _, said = make(vmbake, image, "https://a.example", "--out", out)
     case("refused: no agent", code == 1 and "cannot register with a cluster" in said and "\nhint: use an image of a kind" in said and not out.exists(), said)
@@ -165,9 +158,12 @@ def others(vmbake, work):
     image.unlink()
 
 
-def check(vmbake, work):
+@pytest.mark.boot
+@pytest.mark.needs("root")
+def test_podplane_download(vmbake, base, work):
+    bake.bake(vmbake, {ARCH: base})
     out = work / "out"
-    code, said = bake.baking(vmbake, "knc", ARCH, bake.base, "--out", out, "--format", "qcow2", "--compression", "zlib")
+    code, said = bake.baking(vmbake, "knc", ARCH, base, "--out", out, "--format", "qcow2", "--compression", "zlib")
     case("a bake with zlib clusters", code == 0, said)
     image = out / f"{bake.target('knc', ARCH)}.qcow2"
     server = Server(str(out), {image.name, image.with_suffix(".json").name})
@@ -190,9 +186,9 @@ def check(vmbake, work):
     raw = work / "knc.raw"
     compressed, plain = zlib_qcow2.to_raw(found["os-image"], raw)
     case("a reader that knows only zlib reads the disk", compressed > 1000, (compressed, plain))
-    code, printed, said = run("cmp", raw, bake.image("knc", ARCH))
+    code, printed, said = tell("cmp", raw, bake.image("knc", ARCH))
     case("it is the disk of the raw image", code == 0, printed + said)
-    code, printed, said = run("qemu-img", "check", "-f", "qcow2", found["os-image"])
+    code, printed, said = tell("qemu-img", "check", "-f", "qcow2", found["os-image"])
     case("qemu-img finds no fault", code == 0 and "No errors" in printed and "leak" not in printed, printed + said)
     boot_files(raw, manifest["vmconfig"]["os"]["boot"], work)
     refusals(vmbake, image, work)
@@ -201,19 +197,3 @@ def check(vmbake, work):
 
     # With a download in /opt/podplane/artifacts.
     life.judge([raw], ["script", "handed"])
-
-
-def main(vmbake, base):
-    if os.getuid() != 0:
-        return skip("needs root")
-    vmbake = pathlib.Path(vmbake).resolve()
-    bake.bake(vmbake, {ARCH: base})
-    bake.base = base
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
-        check(vmbake, pathlib.Path(work))
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -1,26 +1,25 @@
-#!/usr/bin/env python3
-"""kinds.py VMBAKE BASE: bakes knd and knc for amd64 and arm64, and compares knc with a node that dpkg, useradd, tar and systemctl made; then they are booted, by life.py.
+"""knd and knc, baked for amd64 and arm64: knc is compared with a node that dpkg, useradd, tar and systemctl made; then both are booted, by life.py.
 
-The artifacts come from release sites on loopback, the packages from the Debian archive. BASE has the root file system that
-it was made of next to it, as rootfs.tar. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for chroot and loop mounts.
+The artifacts come from release sites on loopback, the packages from the Debian archive. Needs root, for chroot and loop mounts.
 """
 
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
+
+import pytest
 
 from harness import first_boot, trees
+from harness.installed import site
 from harness.mount import Mount
-from harness.paths import BASE_IMAGE, HARNESS, ROOT
-from harness.report import case, failures, skip
+from harness.paths import BASE_IMAGE, HARNESS, ROOT, TESTS
+from harness.report import case
+from harness.run import must
 from harness.upstream import bake
 
-HERE = pathlib.Path(__file__).resolve().parent
+pytestmark = [pytest.mark.boot, pytest.mark.needs("root")]
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 # Allowed differences between an installed and a baked node: (paths, properties, reason).
@@ -38,8 +37,10 @@ ALLOWED = [
 ]
 
 
-def run(*command, **options):
-    return subprocess.run(command, check=True, **options)
+@pytest.fixture(scope="module")
+def baked_kinds(vmbake, base):
+    """Both kinds for both architectures, in the folder of bake.py."""
+    bake.bake(vmbake, {"amd64": base, "arm64": must(BASE_IMAGE / "foreign.sh", "arm64").strip()})
 
 
 def inside(root, *command):
@@ -56,7 +57,7 @@ def tell(vmbake, *arguments):
     return result.returncode, result.stdout
 
 
-def again(vmbake, work, base):
+def test_kinds_again(vmbake, baked_kinds, base, work):
     """One file of a layer changes: only its consequences change."""
     layers = work / "layers"
     shutil.copytree(ROOT / "layers", layers)
@@ -74,7 +75,7 @@ def again(vmbake, work, base):
     case("an image does not differ from itself", code == 0, said)
 
 
-def subset(vmbake):
+def test_kinds_subset(vmbake, baked_kinds):
     """A knd is a knc without the control plane: knc alone is compared with an installed node."""
     share = "/opt/podplane/share"
     shared = {f"/etc/{name}" for name in ("passwd", "group", "shadow", "gshadow", "os-release")}
@@ -89,7 +90,7 @@ def subset(vmbake):
          f"{sorted(others ^ shared)}\n{[path for path in added if not plane.fullmatch(path)]}")
 
 
-def explain(vmbake):
+def test_kinds_explain(vmbake, baked_kinds):
     """The chain from a path to its signer."""
     image = bake.image("knc", "amd64")
     for path, expected in {
@@ -106,38 +107,17 @@ def explain(vmbake):
         case(f"explain {path}", code == 0 and re.search(expected, said), said)
 
 
-def site(work, baked=bake.FOLDER / "amd64"):
-    """The artifacts of the manifest in `baked`, a folder of bake.py, by name, for install.sh."""
-    folder = work / "site"
-    folder.mkdir()
-    manifest = baked / f"manifests/{bake.target('knc', 'amd64')}.json"
-    content = json.loads(manifest.read_text())["vmconfig"]
-    for name, artifact in content["dependencies"].items():
-        algorithm, hexadecimal = artifact["digest"].split(":")
-        suffix = ".deb" if artifact["type"] == "deb" else ""
-        shutil.copy(baked / f"store/blobs/{algorithm}/{hexadecimal}", folder / f"{name}{suffix}")
-    shutil.copy(manifest, folder / "manifest.json")
-    [image] = content["images"]
-    (folder / "pause").write_text(image["image"])
-    shutil.copy(ROOT / "target/firstboot/amd64/firstboot", folder / "firstboot")
-    return folder
-
-
-def compare(work, rootfs):
+def test_kinds_compared(baked_kinds, work, rootfs):
     """The baked tree compared with an installed one; then checks by the node's tools."""
     installed, target = work / "installed", bake.target("knc", "amd64")
     installed.mkdir()
-    run("tar", "-C", installed, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", rootfs)
-    run(HERE / "install.sh", installed, site(work), ROOT / "layers", env={**os.environ, "SOURCE_DATE_EPOCH": bake.EPOCH})
+    must("tar", "-C", installed, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", rootfs)
+    must(TESTS / "install.sh", installed, site(work), ROOT / "layers", env={**os.environ, "SOURCE_DATE_EPOCH": bake.EPOCH})
     first_boot.write(ROOT / "layers", installed)
-    mount = Mount(bake.image("knc", "amd64"), work / "mounted")
-    try:
+    with Mount(bake.image("knc", "amd64"), work / "mounted") as mount:
         different = trees.judge(str(installed), mount.root, ALLOWED, ("installed", "baked"))
         case(f"{target} is what dpkg, useradd, tar and systemctl make", different == 0, f"{different} differences")
         tools(target, str(installed), mount.writable())
-    finally:
-        mount.close()
-        shutil.rmtree(installed)
 
 
 def tools(target, installed, baked):
@@ -155,28 +135,5 @@ def tools(target, installed, baked):
     case(f"{target}: systemd-analyze verify of {len(units)} units", code == 0 and not said and len(units) > 8, said)
 
 
-def main(vmbake, base):
-    if os.getuid() != 0:
-        return skip("needs root")
-    foreign = subprocess.check_output([BASE_IMAGE / "foreign.sh", "arm64"], text=True).strip()
-    bases = {"amd64": base, "arm64": foreign}
-    try:
-        bake.bake(vmbake, bases)
-        case("knd and knc bake for amd64 and arm64", True)
-    except bake.Failed as failed:
-        case("knd and knc bake for amd64 and arm64", False, failed)
-        return 1
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        work = pathlib.Path(folder)
-        again(vmbake, work, bases["amd64"])
-        explain(vmbake)
-        subset(vmbake)
-        compare(work, pathlib.Path(base).parent / "rootfs.tar")
-        nodes = [bake.image(kind, "amd64") for kind in ("knc", "knd")]
-        case("knc and knd live", subprocess.run([HARNESS / "life.py", *nodes], check=False).returncode == 0)
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def test_kinds_live(baked_kinds):
+    assert subprocess.run([HARNESS / "life.py", *(bake.image(kind, "amd64") for kind in ("knc", "knd"))], check=False).returncode == 0
