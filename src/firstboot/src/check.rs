@@ -8,6 +8,7 @@ mod names;
 use std::collections::BTreeSet;
 
 use crate::plan::{Assignment, Block, Check, Content, Exec, FileRule, Named, Ownership, Plan, Stage};
+use crate::root::{PLAIN, is_plain};
 use crate::settings::check_value;
 use crate::template::{Condition, Fault, Text};
 use names::Known;
@@ -91,9 +92,8 @@ impl Checker<'_> {
     }
 
     fn path(&mut self, pointer: String, path: &str) {
-        let wrong = !path.starts_with('/') || path.split('/').skip(1).any(|name| matches!(name, "" | "." | ".."));
-        if wrong || path.contains('\0') {
-            self.found(pointer, format!("{path:?} is not an absolute path without . and .."));
+        if !is_plain(path) {
+            self.found(pointer, format!("{path:?} is not {PLAIN}"));
         }
     }
 

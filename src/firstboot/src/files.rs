@@ -4,7 +4,7 @@ use crate::accounts::Accounts;
 use crate::env;
 use crate::error::Error;
 use crate::plan::{Content, FileRule, Notation, Plan};
-use crate::root::Root;
+use crate::root::{PLAIN, Root, is_plain};
 use crate::settings::{self, Variables};
 use crate::template::{self, Machine, Scope, Text, Writing};
 
@@ -39,6 +39,10 @@ pub fn evaluate<'a>(
         let depends = !path.is_plain();
         if template::holds(rule.when.as_deref(), &scope).map_err(&fault)? {
             let path = path.render(&scope, Writing::Lines).map_err(&fault)?;
+            // Thus it stays in the directory before its first expression, whatever the values are.
+            if !is_plain(&path) {
+                return Err(Error::refused(rule.path.as_ref(), PLAIN, &format!("{path:?}")));
+            }
             if depends {
                 outcome.placed.push(path.clone());
             }
@@ -157,5 +161,29 @@ impl Machine for Nowhere {
 
     fn cloud(&self, _: &str) -> Result<String, template::Fault> {
         Ok(String::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_do_not_lead_out_of_the_directory_of_a_path() {
+        let plan = r#"{"files": [{"path": "/opt/u/{{ A }}", "mode": "0644", "bake": true, "content": {"text": "x"}}]}"#;
+        let plan: Plan = serde_json::from_str(plan).unwrap();
+        let found = |value: &str| {
+            let variables = [("A".to_owned(), value.to_owned())].into();
+            let evaluated = evaluate(&plan.files, &variables, &Nowhere, &|path| Err(Error::missing(path.as_ref())));
+            evaluated.map(|outcome| outcome.present[0].1.clone()).map_err(|error| error.to_string())
+        };
+        for value in ["a", "a/b", "..a", "a/..b", "a..", ".a"] {
+            assert_eq!(found(value), Ok(format!("/opt/u/{value}")), "{value}");
+        }
+        for value in ["../../etc/cron.d/evil", "..", "a/../../../etc/x", "a/..", "./a", "", "/etc", "a/"] {
+            let expected =
+                format!("/opt/u/{{{{ A }}}}: refused: expected {PLAIN}, found {:?}", format!("/opt/u/{value}"));
+            assert_eq!(found(value), Err(expected), "{value}");
+        }
     }
 }

@@ -127,6 +127,15 @@ enum Step {
     Write,
 }
 
+/// What messages call such a path.
+pub(crate) const PLAIN: &str = "an absolute path without . and ..";
+
+/// Whether a path is absolute, with no empty name, no `.`, no `..` and no NUL: others are refused everywhere.
+pub fn is_plain(path: &str) -> bool {
+    let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
+    path.strip_prefix('/').is_some_and(|names| names.split('/').all(is_name))
+}
+
 impl Root {
     /// Opens the directory `path`, following a link, since the caller chose it.
     pub fn open(path: &Path, dry_run: bool) -> Result<Self, Error> {

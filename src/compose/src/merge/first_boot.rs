@@ -9,6 +9,7 @@ use vmbake_firstboot::plan::{Named, Ownership, PATH, Variable};
 use vmbake_firstboot::settings::Variables;
 use vmbake_firstboot::{detect, files, mutable};
 
+use super::grants::Step;
 use super::place::Target;
 use super::unit_grants::BundleLayers;
 use super::{MergeError, accounts, expand, units};
@@ -38,7 +39,7 @@ pub(super) fn write(target: &mut Target, layers: &[Layer], manifest: &Content) -
     let before = target.origin().clone();
     file(target, &owner.schema.name, PATH, text.into_bytes())?;
     defaults(target, &compiled)?;
-    baked(target, layers, &compiled, &manifest.kind)?;
+    baked(target, layers, &compiled, manifest)?;
     target.enter(before);
     Ok(())
 }
@@ -110,13 +111,14 @@ fn defaults(target: &mut Target, compiled: &Compiled) -> Result<(), MergeError> 
 }
 
 /// Writes the files that a machine without settings has, too.
-fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str) -> Result<(), MergeError> {
+fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, manifest: &Content) -> Result<(), MergeError> {
+    let bundles = BundleLayers::of(&manifest.bundles);
     let mut plan = compiled.plan.clone();
     // Only a machine has them.
     let free = |variable: &Variable| Variable { required: false, ..variable.clone() };
     plan.variables = compiled.plan.variables.iter().map(|(name, variable)| (name.clone(), free(variable))).collect();
     let mut facts: Variables = detect::NAMES.iter().map(|name| ((*name).to_owned(), String::new())).collect();
-    facts.insert("kind".to_owned(), kind.to_owned());
+    facts.insert("kind".to_owned(), manifest.kind.clone());
     let read = |path: &str| Merged(target).text(path).ok_or_else(|| Error::missing(path.as_ref()));
     let made = files::baked(&plan, &facts, &read).map_err(|source| MergeError::Baked { source })?;
     for (rule, path, content) in made {
@@ -124,18 +126,21 @@ fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str)
         let source = compiled.source(&format!("/files/{index}"));
         let asked = source.and_then(|source| layers.iter().find(|layer| layer.schema.name == source.layer));
         let Some(layer) = asked else { continue };
-        target.enter(Origin { layer: layer.schema.name.clone(), ..Origin::default() });
-        let landing = target.check_landing(&layer.schema.name, path.as_bytes())?;
-        target.check_mode(&layer.schema.name, &landing, rule.mode)?;
+        let name = layer.schema.name.as_str();
+        target.enter(Origin { layer: name.to_owned(), ..Origin::default() });
+        let before = target.snapshot(name);
+        let landing = target.check_landing(name, path.as_bytes())?;
+        target.check_mode(name, &landing, rule.mode)?;
         if let (Some(directory), Some((parent, _))) = (&rule.directory, path.rsplit_once('/')) {
-            let landing = target.check_landing(&layer.schema.name, parent.as_bytes())?;
-            target.check_mode(&layer.schema.name, &landing, directory.mode)?;
+            let landing = target.check_landing(name, parent.as_bytes())?;
+            target.check_mode(name, &landing, directory.mode)?;
             let meta = accounts::metadata(target, &layer.schema, directory)?;
             target.directory(parent, meta)?;
         }
         let owner = Ownership { mode: rule.mode, owner: rule.owner.clone(), group: rule.group.clone() };
         let meta = accounts::metadata(target, &layer.schema, &owner)?;
         target.file(&path, meta, content.into_bytes())?;
+        target.check_changes(name, before.as_ref(), Step::Content, &bundles)?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Found, Kind, Listed, Owner, Step};
+use super::{Found, Kind, Listed, Owner, PLAIN, Step, is_plain};
 use crate::error::Error;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -237,9 +237,8 @@ impl Disk {
     /// The parent directory and last component of `path`; `None` if a parent is missing.
     fn above<'a>(&self, path: &'a str) -> Result<Option<(File, &'a str)>, Error> {
         let names: Vec<&str> = path.strip_prefix('/').map(|path| path.split('/').collect()).unwrap_or_default();
-        let plain = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
-        let Some((name, parents)) = names.split_last().filter(|_| names.iter().all(|name| plain(name))) else {
-            return Err(Error::refused(&self.shown(path), "an absolute path without . and ..", &format!("{path:?}")));
+        let Some((name, parents)) = names.split_last().filter(|_| is_plain(path)) else {
+            return Err(Error::refused(&self.shown(path), PLAIN, &format!("{path:?}")));
         };
         let mut directory = None;
         let mut shown = self.path.clone();

@@ -173,14 +173,17 @@ pub(in crate::merge) fn landing(tree: &Tree, path: &[u8]) -> Result<Vec<u8>, Tre
     for end in (0..=parents.len()).rev() {
         if let Some((real, _)) = tree.real_path(&parents[..end].join(&b'/'), true)? {
             let rest = parents[end..].iter().chain([last]);
-            return Ok(rest.fold(real, |path, name| [&path[..], b"/", *name].concat()));
+            return Ok(rest.fold(real, |path, name| match *name {
+                b".." => path[..path.iter().rposition(|byte| *byte == b'/').unwrap_or_default()].to_vec(),
+                name => [&path[..], b"/", name].concat(),
+            }));
         }
     }
     Ok(path.to_vec())
 }
 
 /// The symbolic links that a look-up of `path` follows on the way to its last name, with their own paths.
-fn links(tree: &Tree, path: &[u8]) -> Vec<(Vec<u8>, InodeId)> {
+pub(in crate::merge) fn links(tree: &Tree, path: &[u8]) -> Vec<(Vec<u8>, InodeId)> {
     let mut todo: Vec<&[u8]> = components(path).rev().skip(1).collect();
     let mut way: Vec<(&[u8], InodeId)> = Vec::new();
     let mut links = Vec::new();
@@ -230,6 +233,23 @@ fn show(path: &[u8]) -> String {
 mod tests {
     use super::*;
     use vmbake_disk::tree::Timestamp;
+
+    #[test]
+    fn parents_of_missing_directories_count() {
+        let root = Metadata::root(0o755, Timestamp::default());
+        let mut target = Target::new(Tree::new(root, Origin::default()), Timestamp::default());
+        let meta = target.meta(0o755);
+        target.directory("/opt", meta).unwrap();
+        for (path, expected) in [
+            ("/opt/u/x", "/opt/u/x"),
+            ("/opt/u/../x", "/opt/x"),
+            ("/opt/u/../../etc/cron.d/x", "/etc/cron.d/x"),
+            ("/opt/u/v/../../../../etc/x", "/etc/x"),
+        ] {
+            let found = landing(&target.tree, path.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(found).unwrap(), expected, "{path}");
+        }
+    }
 
     /// An artifact may write through `/lib` of another one, and through no other link of it.
     #[test]
