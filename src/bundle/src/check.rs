@@ -182,6 +182,18 @@ fn boot_configs(bundle: &BundleContents, own: &[Effect], layer: &Layer, say: &mu
     let groups: BTreeSet<&str> = bundle.own.iter().flat_map(|layer| layer.schema.accounts()).collect();
     let files: BTreeMap<String, &[u8]> =
         layer.files.iter().map(|(path, file)| (real(path), file.content.as_slice())).collect();
+    for path in layer.schema.first_boot.iter().flat_map(|plan| plan.files.iter().map(|file| &file.path)) {
+        // A file whose name only the machine knows.
+        if path
+            .find('{')
+            .and_then(|at| path.get(..at))
+            .is_some_and(|beginning| BootConfig::is_reached(&real(beginning)))
+        {
+            say(format!(
+                "`first_boot/files`: {path:?} may take effect at boot: expected a path without expressions in `asks/paths`"
+            ));
+        }
+    }
     let is_written = |effect: &&Effect| effect.kind == EffectKind::Write && effect.layer == layer.schema.name;
     for Effect { value: path, key, .. } in own.iter().filter(is_written) {
         let is_named = asks.paths.iter().any(|asked| real(asked) == *path);

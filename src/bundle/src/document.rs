@@ -131,7 +131,7 @@ pub struct Permissions {
     pub users: BTreeSet<String>,
     /// Packages whose maintainer scripts the layers replace.
     pub scripts: BTreeSet<String>,
-    /// Absolute paths of programs to run on the first boot.
+    /// Commands of the first boot, each an absolute path with its exact arguments. Words with blanks are in single quotes.
     pub commands: BTreeSet<String>,
     /// Ports that services listen on, such as `6443/tcp`.
     pub ports: BTreeSet<String>,
@@ -270,7 +270,8 @@ impl BundleDocument {
         self.asks.lists().into_iter().find_map(|(key, list)| {
             let what = validate::list(list, |value| match key {
                 "paths" if value == "/" => None,
-                "paths" | "setuid" | "commands" => validate::path(value),
+                "paths" | "setuid" => validate::path(value),
+                "commands" => validate::command(value),
                 "ports" => validate::port(value),
                 _ => validate::plain_or_mixed(value),
             });

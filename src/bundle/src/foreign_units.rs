@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use super::contents::BundleContents;
 use vmbake_layer::effects::{Effect, EffectKind};
 use vmbake_layer::real_path::{is_below, real};
-use vmbake_layer::{Layer, UNIT_SCOPES, UnitInstall, UnitRole, is_wants, unit_file, unit_place};
+use vmbake_layer::{
+    Layer, UNIT_SCOPES, UnitInstall, UnitRole, is_of_systemd, is_wants, path_of_unit, unit_file, unit_place,
+};
 
 /// Directories of units of the system that layers write to.
 pub(super) const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
@@ -20,6 +22,14 @@ pub(super) fn foreign_units(bundle: &BundleContents, own: &[Effect], layer: &Lay
     let scopes = UNIT_SCOPES.map(|scope| Scope::new(scope, own));
     let asked: BTreeSet<String> = bundle.document.asks.paths.iter().map(|path| real(path)).collect();
     let of_layer = own.iter().filter(|effect| effect.layer == layer.schema.name && effect.pattern.is_none());
+    let is_asked = |path: &str| asked.iter().any(|asked| is_below(path, asked));
+    let of_paths = of_layer.clone().filter(|effect| effect.kind == EffectKind::Write && !asked.contains(&effect.value));
+    for path in of_paths.map(|effect| &effect.value) {
+        let unit = unit_place(path).filter(|place| place.role == UnitRole::Unit).map(|place| place.unit);
+        if let Some(of) = unit.and_then(path_of_unit).filter(|of| !is_asked(of)) {
+            say(format!("{path}: is for {of}, which is not in `asks/paths`"));
+        }
+    }
     let mut refuse = |path: &str, unit: &str| {
         say(format!("{path}: configures {unit}, which is not a unit of the bundle, without that path in `asks/paths`"));
     };
@@ -30,8 +40,10 @@ pub(super) fn foreign_units(bundle: &BundleContents, own: &[Effect], layer: &Lay
         let is_fine = match (effect.kind, place.role) {
             (EffectKind::Change, _) if OF_MACHINES.contains(&effect.key) => true,
             (EffectKind::Change, _) if effect.key != "first_boot/blocks" => is_brought(own, path),
-            (EffectKind::Write | EffectKind::Change, UnitRole::Unit) => !is_wants(place.unit),
-            (EffectKind::Write | EffectKind::Change, _) => scope.is_own(place.unit),
+            (EffectKind::Write | EffectKind::Change, UnitRole::Unit) => {
+                !is_wants(place.unit) && !is_of_systemd(place.unit)
+            }
+            (EffectKind::Write | EffectKind::Change, _) => scope.is_own(place.unit) && !place.is_of_many(),
             _ => true,
         };
         if !is_fine {
@@ -82,7 +94,7 @@ impl Scope {
     }
 
     fn is_own(&self, unit: &str) -> bool {
-        self.is_open || self.units.contains(unit) || self.units.contains(&unit_file(unit))
+        !is_of_systemd(unit) && (self.is_open || self.units.contains(unit) || self.units.contains(&unit_file(unit)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use vmbake_common::escape;
+use vmbake_layer::command_line::program;
 
 /// Longest name of a publisher or a bundle, in bytes: that of a label in DNS.
 const MAX_LABEL: usize = 63;
@@ -56,6 +57,14 @@ pub(super) fn path(path: &str) -> Option<String> {
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let is_fine = path.len() <= MAX_PATH && path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_part));
     (!is_fine).then(|| format!("path {path:?} is not absolute or contains `..`, `.` or an empty name"))
+}
+
+/// A command: the absolute path of a program, and its arguments.
+pub(super) fn command(text: &str) -> Option<String> {
+    let Some(program) = program(text) else {
+        return Some(format!("command {text:?} contains an unclosed quote, or text right after a quoted word"));
+    };
+    line(text).map(|what| format!("command {text:?} {what}")).or_else(|| path(&program))
 }
 
 /// A port with its protocol.

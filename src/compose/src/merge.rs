@@ -139,6 +139,7 @@ pub fn merge(
     target.by_name = chosen_by_name(manifest);
     target.grants.clone_from(grants);
     let bundles = BundleLayers::of(&manifest.content().bundles);
+    target.bundles.clone_from(&bundles);
     let mut packages = database::Database::read(&target, arch)?;
     let kept = packages.satisfied(&mut artifacts, &layers)?;
     let mut is_new = false;

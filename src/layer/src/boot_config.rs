@@ -62,6 +62,14 @@ impl BootConfig {
         }
     }
 
+    /// Whether a path with that beginning can be such a file.
+    pub fn is_reached(beginning: &str) -> bool {
+        let names = ["tmpfiles.d", "sysusers.d", "systemd/system-preset", "systemd/user-preset"];
+        let usual = ROOTS.iter().flat_map(|root| names.map(|name| format!("{root}/{name}/")));
+        let of_users = USER_ROOTS.iter().map(|root| format!("{root}/{USER_TMPFILES}/"));
+        usual.chain(of_users).any(|dir| dir.starts_with(beginning) || beginning.starts_with(&dir))
+    }
+
     /// Paths at which a file of the same name takes the place of one at `path`, or the other way round.
     pub fn others(self, path: &str) -> impl Iterator<Item = String> {
         let is_of_users = path.rsplit('/').nth(1) == Some(USER_TMPFILES);

@@ -5,6 +5,7 @@
 
 use vmbake_firstboot::plan::Plan;
 
+use super::command_line::joined;
 use super::real_path::{is_below, real};
 use super::{AuditedScript, Install, Layer, ScriptUnits, Units, keys};
 use vmbake_common::glob::matches;
@@ -280,7 +281,7 @@ fn plan_effects(found: &mut Collected, plan: &Plan) {
     found.all(EffectKind::User, "first_boot/users", users.keys());
     found.all(EffectKind::User, "first_boot/accounts", accounts.keys());
     for command in commands {
-        found.add(EffectKind::Command, "first_boot/commands", &command.join(" "));
+        found.add(EffectKind::Command, "first_boot/commands", &joined(command));
     }
 }
 

@@ -18,6 +18,7 @@ mod removal;
 pub mod processed;
 mod validate;
 pub mod unit_place;
+pub mod command_line;
 mod boot_config;
 mod unit_install;
 mod keys;
@@ -59,7 +60,7 @@ pub use removal::{FILES_BELOW, system_directory};
 pub use set::HYGIENE;
 pub use text::without_comments;
 pub use unit_install::{InstallFault, InstallLink, Location, UnitForm, UnitInstall, unit_form};
-pub use unit_place::{UNIT_SCOPES, UnitRole, is_wants, unit_place};
+pub use unit_place::{UNIT_SCOPES, UnitRole, is_of_systemd, is_wants, path_of_unit, unit_place};
 pub use validate::{GENERATED, MANIFEST, ORIGINS, default_mode, hidden_by, unit_file};
 
 use std::fmt;

@@ -32,6 +32,13 @@ fn of_merge(error: &MergeError) -> Option<String> {
             "a grant for a directory of units only covers units of the bundle: `asks/paths` must list {path}; report this to the publisher \
              and leave the bundle out until it is fixed"
         )),
+        MergeError::UnitPath { path, of, .. } => Some(format!(
+            "`asks/paths` must list {of} or {path}; report this to the publisher and leave the bundle out until it is fixed"
+        )),
+        MergeError::ForeignProgram { path, .. } => Some(format!(
+            "packages that are installed after the bundle would run {path} as root, whatever the bundle is granted: report this to the \
+             publisher and leave the bundle out, or name the layer of the package in `requires` of the bundle, which installs the package first"
+        )),
         MergeError::BootConfig { path, .. } => Some(format!(
             "`asks/paths` must list {}, or the publisher must remove the line; leave the bundle out until it is fixed",
             path.rsplit_once(".conf:").map_or(path.clone(), |(path, _)| format!("{path}.conf"))

@@ -40,6 +40,22 @@ pub enum MergeError {
         "layer {layer}: {path}: configures {unit}, which is not a unit of the bundle, without a grant for that path"
     )]
     OtherUnit { layer: String, path: String, unit: String },
+    #[error("layer {layer}: {path}: is for {of}, which is not granted")]
+    UnitPath {
+        layer: String,
+        /// The unit.
+        path: String,
+        /// The path that its name stands for.
+        of: String,
+    },
+    #[error("{package}: its {script} would run {path}, which {owner} installed, in the name of {package}")]
+    ForeignProgram {
+        package: String,
+        script: &'static str,
+        path: String,
+        /// The layer, and its bundle.
+        owner: String,
+    },
     #[error("layer {layer}: {entry} in `remove` leads to {directory}, a system directory that the image needs")]
     SystemDirectory {
         layer: String,

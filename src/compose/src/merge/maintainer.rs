@@ -7,6 +7,7 @@
 mod commands;
 mod fault;
 mod files;
+mod foreign;
 mod makes;
 mod system;
 
@@ -144,6 +145,7 @@ fn interpret(target: &mut Target, database: &mut Database, call: &Call<'_>) -> R
 
 /// Runs a script on a machine on which perhaps another one of the package runs.
 fn on_system(system: &mut System<'_, '_>, files: &mut dyn Files, call: &Call<'_>) -> Result<Ran, MergeError> {
+    foreign::check_script(&system.target(), call)?;
     if let Some(what) = vmbake_shell::foreign(call.source) {
         return Ok(Ran::Waits(format!("it is {what}")));
     }

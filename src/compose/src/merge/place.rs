@@ -13,6 +13,7 @@ use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timest
 use vmbake_shell::TreeFiles;
 
 use super::extracted::BaseAccounts;
+use super::unit_grants::BundleLayers;
 use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::stage::{Member, MemberKind};
 use limits::{CAPABILITY, Limits, landing};
@@ -38,6 +39,8 @@ pub(super) struct Target {
     pub(super) granters: RefCell<BTreeMap<Vec<u8>, Origin>>,
     /// What the layers that are named here may change.
     pub(super) grants: BTreeMap<String, LayerGrants>,
+    /// The layers of each bundle.
+    pub(super) bundles: BundleLayers,
     /// Paths that `remove` keeps, without links.
     pub(super) kept: BTreeSet<Vec<u8>>,
     pub(super) base_accounts: BaseAccounts,
@@ -61,6 +64,7 @@ impl Target {
             granted: RefCell::default(),
             granters: RefCell::default(),
             grants: BTreeMap::new(),
+            bundles: BundleLayers::default(),
             kept: BTreeSet::new(),
             base_accounts,
             mounts: Vec::new(),
@@ -76,6 +80,11 @@ impl Target {
         let points = points.filter(|point| point.starts_with('/') && *point != "/");
         self.mounts = points.map(|point| point.trim_end_matches('/').replace("\\040", " ")).collect();
         Ok(())
+    }
+
+    /// Whether fstab(5) of the base mounts a file system there, other than the root.
+    pub(super) fn is_mount_point(&self, path: &str) -> bool {
+        self.mounts.iter().any(|mount| mount == path)
     }
 
     /// From now on, nodes come from `origin`.

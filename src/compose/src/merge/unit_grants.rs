@@ -11,23 +11,37 @@ use vmbake_firstboot::plan::Plan;
 
 use super::MergeError;
 use super::place::Target;
-pub use vmbake_layer::{Layer, UNIT_SCOPES, UnitInstall, UnitRole, is_wants, unit_file, unit_place};
+pub use vmbake_layer::{
+    Layer, UNIT_SCOPES, UnitInstall, UnitRole, is_of_systemd, is_wants, path_of_unit, unit_file, unit_place,
+};
 use vmbake_manifest::{LayerGrants, PinnedBundle};
 
 /// Where System V scripts are, of which systemd makes units.
 const SCRIPTS: &str = "/etc/init.d";
 
-#[derive(Default)]
-pub(super) struct BundleLayers(Vec<BTreeSet<String>>);
+/// The layers of each bundle, by its name.
+#[derive(Clone, Default)]
+pub(super) struct BundleLayers(BTreeMap<String, BTreeSet<String>>);
 
 impl BundleLayers {
     pub(super) fn of(bundles: &BTreeMap<String, PinnedBundle>) -> Self {
-        Self(bundles.values().map(|bundle| bundle.layers.clone()).collect())
+        Self(bundles.iter().map(|(name, bundle)| (name.clone(), bundle.layers.clone())).collect())
+    }
+
+    #[cfg(test)]
+    pub(super) fn named(bundle: &str, layers: BTreeSet<String>) -> Self {
+        Self(BTreeMap::from([(bundle.to_owned(), layers)]))
     }
 
     /// Whether `other` is `layer`, or of the same bundle.
     pub(super) fn is_same(&self, layer: &str, other: &str) -> bool {
-        layer == other || self.0.iter().any(|bundle| bundle.contains(layer) && bundle.contains(other))
+        layer == other || self.0.values().any(|bundle| bundle.contains(layer) && bundle.contains(other))
+    }
+
+    /// A layer, with its bundle, for messages.
+    pub(super) fn describe(&self, layer: &str) -> String {
+        let bundle = self.0.iter().find(|(_, layers)| layers.contains(layer));
+        bundle.map_or_else(|| format!("layer {layer}"), |(name, _)| format!("layer {layer} of bundle {name}"))
     }
 
     /// Fails if a layer changes or removes what is in a directory of units and not of its bundle; `old` was at `path`.
@@ -129,9 +143,10 @@ impl<'a> Units<'a> {
         self.others.extend(scripts);
     }
 
-    /// Whether a unit, or the template of an instance, is not the bundle's.
+    /// Whether a unit, or the template of an instance, is not the bundle's, also if only a generator of systemd creates it on the machine.
     fn is_foreign(&self, unit: &str) -> bool {
-        self.others.contains(unit) || self.others.contains(&unit_file(unit))
+        let is_mounted = || path_of_unit(unit).is_some_and(|path| self.target.is_mount_point(&path));
+        self.others.contains(unit) || self.others.contains(&unit_file(unit)) || is_of_systemd(unit) || is_mounted()
     }
 
     /// Whether a unit is only in the bundle.
@@ -172,11 +187,34 @@ impl<'a> Units<'a> {
         let is_fine = match place.role {
             // A name that only the machine knows may be that of any unit.
             UnitRole::Unit => !self.is_foreign(place.unit) && !place.unit.contains('{') && !is_wants(place.unit),
-            UnitRole::DropIn | UnitRole::Wanted => self.is_own(place.unit),
+            UnitRole::DropIn | UnitRole::Wanted => self.is_own(place.unit) && !place.is_of_many(),
         };
         match is_fine || place.is_named(path, &self.grants.paths) {
+            true if place.role == UnitRole::Unit => self.path_of(path, place.unit),
             true => Ok(()),
             false => Err(refused(self.layer, path, place.unit)),
+        }
+    }
+
+    /// Fails if a unit is for a path that is not granted, such as a mount point, unless a grant names the unit.
+    fn path_of(&self, path: &str, unit: &str) -> Result<(), MergeError> {
+        let Some(of) = path_of_unit(unit).filter(|_| !self.grants.paths.iter().any(|granted| granted == path)) else {
+            return Ok(());
+        };
+        match of.starts_with('/') && self.target.check_end(self.layer, of.as_bytes()).is_ok() {
+            true => Ok(()),
+            false => Err(MergeError::UnitPath { layer: self.layer.to_owned(), path: path.to_owned(), of }),
+        }
+    }
+
+    /// Fails if a path that only the machine knows may be one of units, and its directory is not.
+    fn templated(&self, path: &str) -> Result<(), MergeError> {
+        let beginning = path.find('{').and_then(|at| path.get(..at)).unwrap_or(path);
+        let is_above = self.scope.iter().any(|dir| format!("{dir}/").starts_with(beginning));
+        let rest = path.get(beginning.len()..).unwrap_or_default();
+        match is_above && !rest.is_empty() {
+            true => Err(refused(self.layer, path, rest)),
+            false => Ok(()),
         }
     }
 
@@ -216,7 +254,7 @@ impl<'a> Units<'a> {
 
     /// What the layer writes and enables on the first boot.
     fn plan(&self, plan: &Plan) -> Result<(), MergeError> {
-        written(&[plan]).try_for_each(|path| self.about(&path))?;
+        written(&[plan]).try_for_each(|path| self.about(&path).and_then(|()| self.templated(&path)))?;
         let is_system = self.scope.contains(&super::units::ETC);
         let mut services = plan.services.iter().map(|service| &service.unit).filter(|_| is_system);
         match services.find(|unit| !self.is_own(unit) && !self.is_granted(unit)) {

@@ -30,6 +30,7 @@ use vmbake_shell::{Call, Commands, Outcome};
 pub(super) use accounts::created as created_account;
 pub(super) use debconf::HAS_FRONTEND;
 
+use super::foreign::{check_command, check_sourced};
 use super::system::{Command, Done, System};
 
 /// Ends of the directories below `/usr/lib` in which other programs stand that are known here.
@@ -40,6 +41,9 @@ const DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
 
 impl Commands for System<'_, '_> {
     fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        if let Err(error) = check_command(self, self.is_function(call.name), call) {
+            return Some(self.end(Err(error)));
+        }
         let command = find(call)?;
         let done = command(self, call);
         Some(self.end(done))
@@ -50,6 +54,9 @@ impl Commands for System<'_, '_> {
     }
 
     fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        if let Err(error) = check_sourced(self, call) {
+            return Some(self.end(Err(error)));
+        }
         let command = find_sourced(call)?;
         let done = command(self, call);
         Some(self.end(done))
