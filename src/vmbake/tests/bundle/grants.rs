@@ -54,6 +54,25 @@ fn a_bundle_cannot_answer_for_a_script_or_run_a_command_by_itself() {
 }
 
 #[test]
+fn a_command_is_granted_with_its_words() {
+    let Some(shop) = super::shop::Shop::new() else { return };
+    for (asked, words, is_fine) in [
+        ("/bin/sh -c id", r#""/bin/sh", "-c", "id""#, true),
+        ("/bin/sh -c id", r#""/bin/sh", "-c id""#, false),
+        ("/bin/sh -c id", r#""/bin/sh -c id""#, false),
+        ("/bin/sh '-c id'", r#""/bin/sh", "-c id""#, true),
+        ("/usr/bin/get https://up.example//x", r#""/usr/bin/get", "https://up.example//x""#, true),
+    ] {
+        shop.put("agent/bundle.json", &document(&format!(r#", "commands": ["{asked}"]"#)));
+        let command = format!("\"commands\": [[{words}]], \"services\":");
+        shop.put("agent/layers/acme.agent/layer.json", &super::shop::layer("").replace("\"services\":", &command));
+        let (ok, said) = shop.check("agent");
+        let is_named = said.contains("`first_boot/commands`: ") && said.contains("is not in `asks/commands`");
+        assert!(ok == is_fine && (ok || is_named), "{asked}, {words}: {said}");
+    }
+}
+
+#[test]
 fn who_signs_for_one_publisher_does_not_sign_for_another() {
     let Some(shop) = shop() else { return };
     shop.key("beta");

@@ -137,6 +137,73 @@ fn a_directory_of_units_is_granted_for_the_units_of_the_bundle() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The layer with two more files.
+fn with_files(paths: [&str; 2]) -> String {
+    let file = |path: &str| format!("\"{path}\": {{\"content\": \"[Service]\\nUser=root\\n\"}}, ");
+    layer("").replacen("\"files\": {", &format!("\"files\": {{{}", paths.map(file).concat()), 1)
+}
+
+#[test]
+fn units_that_only_a_machine_has_are_not_of_a_bundle() {
+    let Some(shop) = Shop::new() else { return };
+    let etc = "/etc/systemd/system";
+    let configures = |path: &str, unit: &str| format!("{path}: configures {unit}, which is not a unit of the bundle");
+    let own = |name: &str| with_files([&format!("{etc}/{name}"), &format!("{etc}/{name}.d/x.conf")]);
+    let mut wrong = Vec::new();
+    for (layer, expected) in [
+        (own("dbus-.service"), configures(&format!("{etc}/dbus-.service.d/x.conf"), "dbus-.service")),
+        (own("service"), configures(&format!("{etc}/service.d/x.conf"), "service")),
+        (with_file(&format!("{etc}/user-.slice")), configures(&format!("{etc}/user-.slice"), "user-.slice")),
+        (with_file(&format!("{etc}/dev-sda.device")), configures(&format!("{etc}/dev-sda.device"), "dev-sda.device")),
+        (
+            with_file(&format!("{etc}/systemd-cryptsetup@x.service")),
+            configures(&format!("{etc}/systemd-cryptsetup@x.service"), "systemd-cryptsetup@x.service"),
+        ),
+        (with_file(&format!("{etc}/-.mount")), configures(&format!("{etc}/-.mount"), "-.mount")),
+        (
+            with_file(&format!("{etc}/boot-efi.mount")),
+            format!("{etc}/boot-efi.mount: is for /boot/efi, which is not in"),
+        ),
+        (with_file(&format!("{etc}/swapfile.swap")), format!("{etc}/swapfile.swap: is for /swapfile, which is not in")),
+        (
+            with_boot_file("/etc/tmpfiles.d/{{ AGENT_LEVEL }}.conf"),
+            "\"/etc/tmpfiles.d/{{ AGENT_LEVEL }}.conf\" may take effect at boot".to_owned(),
+        ),
+    ] {
+        write(&shop, "\"/etc/tmpfiles.d\", ", &layer);
+        let (ok, said) = shop.check("agent");
+        if ok || !said.contains(&expected) {
+            wrong.push(format!("{expected}: {said}"));
+        }
+    }
+    write(&shop, "", &with_file(&format!("{etc}/opt-tool-data.mount")));
+    assert_eq!(shop.check("agent"), (true, String::new()));
+    write(&shop, &format!("\"{etc}/boot-efi.mount\", "), &with_file(&format!("{etc}/boot-efi.mount")));
+    assert_eq!(shop.check("agent"), (true, String::new()));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn baked_files_of_the_first_boot_stay_in_their_directory() {
+    let Some(shop) = shop() else { return };
+    let with = |value: &str| {
+        let file = "\"files\": [{\"path\": \"/opt/tool/{{ AGENT_DIR }}\", \"bake\": true, \"mode\": \"0644\", \"content\": {\"text\": \"x\"}}, ";
+        let layer = layer("").replacen("\"files\": [", file, 1);
+        let variables = format!("\"variables\": {{\"AGENT_DIR\": {{\"default\": \"{value}\"}}, ");
+        let layer = layer.replacen("\"variables\": {", &variables, 1);
+        shop.put("agent/bundle.json", &document(""));
+        shop.put("agent/layers/acme.agent/layer.json", &layer);
+        shop.packed("dir.oci", &["--key=acme.key", "--offline", "--force"]);
+        std::fs::remove_file(shop.path("m/bundles.lock.json")).ok();
+        bake(&shop, &["--with=dir.oci"])
+    };
+    let (ok, said) = with("../../etc/cron.d/evil");
+    let expected = "refused: expected an absolute path without . and .., found \"/opt/tool/../../etc/cron.d/evil\"";
+    assert!(!ok && said.contains(expected), "{said}");
+    let (ok, said) = with("a");
+    assert!(ok, "{said}");
+}
+
 #[test]
 fn a_grant_of_the_very_path_is_for_units_of_others_too() {
     let Some(shop) = workshop() else { return };
