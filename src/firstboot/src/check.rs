@@ -7,7 +7,7 @@ mod names;
 
 use std::collections::BTreeSet;
 
-use crate::plan::{Assignment, Block, Check, Content, Exec, FileRule, Named, Ownership, Plan, Stage};
+use crate::plan::{Assignment, Block, Check, Content, Exec, FileRule, Format, Named, Ownership, Plan, Stage};
 use crate::root::{PLAIN, is_plain};
 use crate::settings::check_value;
 use crate::template::{Condition, Fault, Text};
@@ -145,6 +145,9 @@ impl Checker<'_> {
                 && let Err(error) = check_value(name, variable, &variable.default)
             {
                 self.found(format!("{pointer}/default"), error.to_string());
+            }
+            if variable.max.is_some() && variable.format != Some(Format::Number) {
+                self.found(format!("{pointer}/max"), format!("{name}: `max` requires the format `number`"));
             }
             for (index, alias) in variable.aliases.iter().enumerate() {
                 let pointer = format!("{pointer}/aliases/{index}");

@@ -2,7 +2,7 @@
 //!
 //! The new values are untrusted, so the format is strict: lines `NAME=value`, optionally after `export`, blank lines and comment
 //! lines. A value is the rest of its line without surrounding blanks and one pair of quotes; it has at most 4096
-//! characters, each an ASCII letter or digit, a blank or one of `-./_:+=#@,`. A name is a mutable variable of the plan or an alias of
+//! characters, each an ASCII letter or digit, a blank or one of `-./_:+=#@,`, or brackets around an IPv6 address. A name is a mutable variable of the plan or an alias of
 //! one. Unknown names, conflicting values and values that violate the plan's format are errors; then nothing is written.
 //!
 //! Invariants: the result has every mutable variable, sorted, under its current name, and no others, but an unlisted one only
@@ -10,6 +10,7 @@
 //! order of lines does not matter, and updates are idempotent.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::path::Path;
 
 use crate::env;
@@ -76,8 +77,12 @@ fn values(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Error> 
             .filter(|(name, _)| env::is_name(name))
             .ok_or_else(|| Error::syntax(path, number, "NAME=value, a comment or a blank line"))?;
         let value = unquoted(value.trim_matches([' ', '\t']));
-        if value.len() > MAX_VALUE_CHARACTERS || !value.bytes().all(is_allowed) {
-            return Err(Error::syntax(path, number, "a value of at most 4096 letters, digits, blanks and -./_:+=#@,"));
+        if value.len() > MAX_VALUE_CHARACTERS || !is_allowed(value) {
+            return Err(Error::syntax(
+                path,
+                number,
+                "a value of at most 4096 letters, digits, blanks and -./_:+=#@, or IPv6 addresses in brackets",
+            ));
         }
         match values.insert(name.to_owned(), value.to_owned()) {
             Some(other) if other != value => {
@@ -94,8 +99,15 @@ fn unquoted(value: &str) -> &str {
     without('\'').or_else(|| without('"')).unwrap_or(value)
 }
 
-fn is_allowed(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-./_:+=#@, ".contains(&byte)
+fn is_allowed(mut value: &str) -> bool {
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-./_:+=#@, ".contains(&byte));
+    while let Some((before, rest)) = value.split_once('[') {
+        match rest.split_once(']') {
+            Some((address, after)) if is_plain(before) && address.parse::<Ipv6Addr>().is_ok() => value = after,
+            _ => return false,
+        }
+    }
+    is_plain(value)
 }
 
 #[cfg(test)]

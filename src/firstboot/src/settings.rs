@@ -78,7 +78,10 @@ pub fn check_value(name: &str, variable: &Variable, value: &str) -> Result<(), E
     } else if !variable.one_of.is_empty() && !variable.one_of.iter().any(|one| one == value) {
         Some(variable.one_of.join(", "))
     } else {
-        variable.format.filter(|format| !matches(*format, value)).map(|format| described(format).to_owned())
+        let wrong =
+            variable.format.filter(|format| !matches(*format, value)).map(|format| described(format).to_owned());
+        let above = |max: &u32| value.parse::<u32>().is_ok_and(|number| number > *max);
+        wrong.or_else(|| variable.max.filter(above).map(|max| format!("a number from 0 to {max}")))
     };
     match expected {
         Some(expected) => {
@@ -102,6 +105,7 @@ fn matches(format: Format, value: &str) -> bool {
         Format::Port => number() && value.parse::<u16>().is_ok_and(|port| port > 0),
         Format::Hostname => is_host_name(value, MAX_LABEL),
         Format::Host => is_resolvable(value) || value.parse::<Ipv6Addr>().is_ok(),
+        Format::HostPort => is_host_port(value),
         Format::Addresses => value.split(',').all(|address| address.trim().parse::<IpAddr>().is_ok()),
         Format::Url => Url::parse(value).is_ok(),
         Format::Base64 => base64(value).is_ok(),
@@ -129,6 +133,15 @@ pub fn is_resolvable(name: &str) -> bool {
         && relative.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
 }
 
+/// Whether a text is `host:port`, or `[address]:port` for an IPv6 address.
+pub fn is_host_port(value: &str) -> bool {
+    let is_host = |host: &str| match value.starts_with('[') {
+        true => host.parse::<Ipv6Addr>().is_ok(),
+        false => is_resolvable(host),
+    };
+    matches!(template::split_port(value), Some((host, Some(_))) if is_host(host))
+}
+
 fn described(format: Format) -> &'static str {
     match format {
         Format::Boolean => "true or false",
@@ -138,6 +151,7 @@ fn described(format: Format) -> &'static str {
         Format::Host => {
             "a host name of letters, digits, dots, dashes and underscores, or an IP address without brackets"
         }
+        Format::HostPort => "host:port or [address]:port",
         Format::Addresses => "IP addresses, separated by commas",
         Format::Url => "an http:// or https:// URL",
         Format::Base64 => "a certificate in PEM or text in base64",
@@ -186,7 +200,7 @@ mod tests {
         let label = "x".repeat(MAX_LABEL);
         let long = [label.as_str(); 4].join(".");
         let name = &long[..MAX_NAME];
-        let cases: [(Format, &[&str], &[&str]); 4] = [
+        let cases: [(Format, &[&str], &[&str]); 5] = [
             (
                 Format::Port,
                 &["1", "6443", "65535", "01", "007"],
@@ -211,6 +225,27 @@ mod tests {
                     "[::1]",
                     "::1",
                     "é",
+                ],
+            ),
+            (
+                Format::HostPort,
+                &["a:1", "a_b.example.:65535", "10.0.2.2:8993", "[fd00:9::7]:8993", "[::1]:1"],
+                &[
+                    "nohost",
+                    "h:99999",
+                    "h:0",
+                    "h:",
+                    ":1",
+                    "a..b:1",
+                    "a b:1",
+                    "fd00::1:1",
+                    "[fd00::1]",
+                    "[::1]:0",
+                    "[a]:1",
+                    "[fe80::1%eth0]:1",
+                    "h:+1",
+                    "http://h:1",
+                    "é:1",
                 ],
             ),
             (
@@ -250,6 +285,21 @@ mod tests {
             for value in bad {
                 assert!(!matches(format, value), "{format:?} {value}");
             }
+        }
+    }
+
+    #[test]
+    fn a_number_can_have_a_maximum() {
+        let variable = Variable { format: Some(Format::Number), max: Some(32), ..Variable::default() };
+        for (value, expected) in [
+            ("0", None),
+            ("32", None),
+            ("", None),
+            ("33", Some("A: expected a number from 0 to 32, found \"33\"")),
+            ("2147483648", Some("A: expected a decimal number without leading zeros, found \"2147483648\"")),
+        ] {
+            let found = check_value("A", &variable, value).err().map(|error| error.to_string());
+            assert_eq!(found.as_deref(), expected, "{value}");
         }
     }
 }

@@ -6,7 +6,7 @@ use vmbake_common::message::Message;
 use vmbake_firstboot::env;
 use vmbake_firstboot::error::Error;
 
-use super::{Sizes, fields, names};
+use super::{Provider, Sizes, fields, names};
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::of_path;
@@ -43,6 +43,8 @@ pub enum UserDataError {
     EncodedPlaceholder { name: String, path: PathBuf },
     #[error("{option} is not supported by kind {kind}")]
     Option { option: &'static str, kind: String },
+    #[error("provider {}: a template of Nstance does not reach cloud-init", Provider::Google.name())]
+    TemplateProvider,
     #[error("kind {kind} has no settings: none of its layers has `inputs` of the first boot")]
     Unheard { kind: String },
     #[error("invalid settings for kind {kind}:{}", lines(.problems))]
@@ -99,6 +101,11 @@ impl Hint for UserDataError {
                 "use --set '{name}={{{{ .Vars.NAME }}}}' for a value from the server, encoded in base64; for literal braces, encode the file \
                  first: --set \"{name}=$(base64 -w 0 FILE)\""
             )),
+            Self::TemplateProvider => Some(
+                "Nstance sets only the metadata key startup-script on Google, and cloud-init reads only user-data: render without --template, and set \
+                 the metadata key user-data of each machine yourself"
+                    .to_owned(),
+            ),
             Self::Unheard { .. } => Some("require the layer `settings` in a layer of the kind".to_owned()),
             _ => None,
         }

@@ -112,6 +112,13 @@ pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Resul
         Some(values) => values.samples(),
         None => settings.into_iter().map(|(name, (_, value))| (name, value)).collect(),
     };
+    let provider = request.provider.or_else(|| texts.get(PROVIDER).and_then(|name| Provider::named(name)));
+    if values.is_some()
+        && (provider == Some(Provider::Google)
+            || texts.get(PROVIDER).is_some_and(|name| name == Provider::Google.name()))
+    {
+        return Err(UserDataError::TemplateProvider);
+    }
     let place = plan.optional_modes.keys().find(|path| path.rsplit('/').next() == Some(NONCE));
     let token = token(request, place)?;
     let provided: Vec<&str> =
@@ -125,7 +132,6 @@ pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Resul
              provider"
         ));
     }
-    let provider = request.provider.or_else(|| texts.get(PROVIDER).and_then(|name| Provider::named(name)));
     let Some(values) = values else {
         let mut document = Document::default();
         host_name.into_iter().for_each(|name| document.host_name(name));

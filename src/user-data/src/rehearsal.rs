@@ -4,13 +4,12 @@
 //! Not rehearsed: responses of servers, addresses of hosts, and files that are delivered in another way.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv6Addr;
 use std::path::Path;
 
 use vmbake_firstboot::error::Error;
 use vmbake_firstboot::plan::{Check, Plan, Stage, Variable};
 use vmbake_firstboot::settings::{self, Variables};
-use vmbake_firstboot::template::{self, Condition, Fault, Machine, Scope, Writing};
+use vmbake_firstboot::template::{self, Condition, Fault, Machine, Scope, Text, Writing};
 use vmbake_firstboot::{detect, env, files, mutable};
 
 use vmbake_layer::Layer;
@@ -119,9 +118,12 @@ fn failing(plan: &Plan, stage: Stage, scope: &Scope) -> Vec<Error> {
 fn connect(plan: &Plan, scope: &Scope) -> Result<(), Error> {
     for address in &plan.connect {
         let value = template::render(address, scope, Writing::Raw).map_err(Error::fault("connect"))?;
-        let is_host = |host: &str| settings::is_resolvable(host) || host.parse::<Ipv6Addr>().is_ok();
-        if !matches!(template::split_port(&value), Some((host, Some(_))) if is_host(host)) {
-            return Err(Error::Check { message: format!("{address}: expected host:port or [address]:port") });
+        if !settings::is_host_port(&value) {
+            let names = Text::parse(address).map(|text| text.names()).unwrap_or_default();
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Error::Check {
+                message: format!("{names}: expected host:port or [address]:port, found {value:?}"),
+            });
         }
     }
     Ok(())

@@ -94,7 +94,9 @@ impl Value {
             let is_known = matches!(found[..], [] | [INSTANCE]);
             return (!is_known).then(|| Problem::Message(message!("{}: expected text with at most one placeholder, {{{{ .Instance.ID }}}}, as it becomes the host name, found {}", NAME, found.join(" and "))));
         }
-        let variable = variable.filter(|one| one.format.is_some() || !one.one_of.is_empty())?;
+        // A host or a port may be a placeholder next to the other part.
+        let has_format = |one: &&Variable| one.format.is_some_and(|format| format != Format::HostPort);
+        let variable = variable.filter(|one| has_format(one) || !one.one_of.is_empty())?;
         // Base64 depends on preceding bytes.
         let is_base64 = variable.format == Some(Format::Base64);
         let field = fields.into_iter().find(|field| is_base64 || matches!(field, Field::Named(_)))?;
@@ -180,6 +182,7 @@ fn fitting(name: &str, variable: Option<&Variable>) -> String {
     let of_format = match format {
         Some(Format::Boolean) => "true",
         Some(Format::Number | Format::Port) => "1",
+        Some(Format::HostPort) => "192.0.2.1:1",
         Some(Format::Addresses) => "192.0.2.1",
         Some(Format::Url) => "https://value",
         Some(Format::Base64) => "eA==",

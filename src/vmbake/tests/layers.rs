@@ -340,6 +340,16 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""first_boot": {"values": [{"name": "A", "value": "", "when": ¦"1 +"}]}"#, "line 1: "),
     (r#""first_boot": {"variables": {¦"a b": {}}}"#, "\"a b\" is not a valid name of a variable"),
     (r#""first_boot": {"variables": {"A": {"default": ¦"70000", "format": "port"}}}"#, "A: expected a port"),
+    (
+        r#""first_boot": {"variables": {"A": {"default": ¦"33", "format": "number", "max": 32}}}"#,
+        "A: expected a number from 0 to 32",
+    ),
+    (r#""first_boot": {"variables": {"A": {"format": "port", "max": ¦32}}}"#, "A: `max` requires the format `number`"),
+    (
+        r#""files": {"/lib/x/a": {"content": ""}, ¦"/usr/lib/x/a": {"content": ""}}"#,
+        "\"/usr/lib/x/a\" is the same path as \"/lib/x/a\" on Debian",
+    ),
+    (r#""symlinks": {¦"/usr/bin/b": "a", "/bin/b": "a"}"#, "\"/usr/bin/b\" is the same path as \"/bin/b\" on Debian"),
     (r#""first_boot": {"modes": {¦"x/../y": {"mode": "0640"}}}"#, "\"x/../y\" is not an absolute path"),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"template": {"file": ¦"/none", "format": "text"}}}]}"#,

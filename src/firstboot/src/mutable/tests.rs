@@ -59,6 +59,23 @@ fn what_cannot_work_is_not_written() {
 }
 
 #[test]
+fn an_address_of_a_server_is_refused_as_a_whole_or_written() {
+    let Some(mut case) = Case::new() else { return };
+    let plan = r#"{"variables": {"B": {"mutable": true}, "SERVER": {"mutable": true, "unlisted": true, "format": "host-port"},
+        "MASK": {"mutable": true, "default": "24", "format": "number", "max": 32}}}"#;
+    case.plan = serde_json::from_str(plan).unwrap();
+    for line in ["SERVER=nohost", "SERVER=h:99999", "SERVER=[::1]:0", "MASK=33"] {
+        let refused = case.update(format!("B=1\n{line}\n").as_bytes()).unwrap_err().to_string();
+        assert!(refused.contains(": expected ") && case.result().is_empty(), "{line}: {refused}");
+    }
+    assert!(case.update(b"B=https://[::1]:1,https://[fd00::2]\nSERVER=[fd00:9::7]:8993\nMASK=32\n").unwrap());
+    assert_eq!(case.result(), "B='https://[::1]:1,https://[fd00::2]'\nMASK='32'\nSERVER='[fd00:9::7]:8993'\n");
+    let script = format!(". {}/mutable.env; printf %s \"$SERVER\"", case.tree.path().display());
+    let read = std::process::Command::new("sh").args(["-uc", &script]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "[fd00:9::7]:8993");
+}
+
+#[test]
 fn what_is_new_replaces_what_is_there() {
     let Some(case) = Case::new() else { return };
     case.set("KUBE_API_PORT='1'\nSSH_AUTHORIZED_KEYS='a\nb'\nOLD='x'\nOIDC_CUSTOM_CA='c'\nOIDC_CA_CERT=''\n");
@@ -118,6 +135,10 @@ fn what_may_not_be_set_is_refused_and_nothing_is_written() {
         (b"KUBE_API_PORT='a'\\''b'", "source:1: expected a value"),
         (b"KUBE_API_PORT='a\nb'", "source:1: expected a value"),
         (b"KUBE_API_PORT=\xc3\xa9", "source:1: expected a value"),
+        (b"KUBE_API_PORT=[a]:1", "source:1: expected a value"),
+        (b"KUBE_API_PORT=[::1", "source:1: expected a value"),
+        (b"KUBE_API_PORT=::1]", "source:1: expected a value"),
+        (b"KUBE_API_PORT=[::1]$[::1]", "source:1: expected a value"),
         (b"KUBE_API_PORT=2\rx", "source:1: expected a value"),
         (b"KUBE_API_PORT=\xff", "source:1: expected UTF-8"),
         (b"#\nKUBE_API_PORT=\0", "source:2: expected text without NUL"),

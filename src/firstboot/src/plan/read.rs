@@ -89,11 +89,16 @@ fn variable(value: &Value) -> Read<Variable> {
                 ("port", Format::Port),
                 ("hostname", Format::Hostname),
                 ("host", Format::Host),
+                ("host-port", Format::HostPort),
                 ("addresses", Format::Addresses),
                 ("url", Format::Url),
                 ("base64", Format::Base64),
             ],
         )?,
+        max: node.optional("max", |value| {
+            let max = value.as_u64().and_then(|max| max.try_into().ok());
+            max.ok_or(Wrong { key: "max", expected: "a number" })
+        })?,
         one_of: node.texts("one_of")?,
         aliases: node.texts("aliases")?,
     })

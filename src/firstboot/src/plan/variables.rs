@@ -44,6 +44,9 @@ pub struct Variable {
     /// Required format, unless it is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// Largest number, for the format `number`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
     /// Allowed values, unless it is empty; any if the list is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
@@ -74,6 +77,8 @@ pub enum Format {
     Hostname,
     /// A name for the resolver, which can also have underscores and a dot at the end, or an IP address without brackets.
     Host,
+    /// A host and a port from 1 to 65535: `host:port`, or `[address]:port` for an IPv6 address.
+    HostPort,
     /// IP addresses, separated by commas.
     Addresses,
     /// `http://` or `https://`, a host, optionally a port and a path.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::pointer;
 use crate::findings::{Findings, Found};
 use crate::position::child;
+use crate::real_path::real;
 use crate::{Install, Layer, Schema, attribute, system_directory, validate};
 use vmbake_common::paths::is_below;
 
@@ -37,6 +38,7 @@ pub fn check(found: &mut Findings, layer: &Layer) {
     found.list("/empty", &schema.empty, validate::path);
     found.list("/setuid", &schema.setuid, validate::path);
     found.list("/truncate", &schema.truncate, validate::path);
+    same(found, layer);
     hidden(found, layer);
     generated(found, layer);
     let own: BTreeSet<&String> =
@@ -60,6 +62,22 @@ pub fn check(found: &mut Findings, layer: &Layer) {
     for path in schema.directories.keys() {
         let file = layer.files.contains_key(path).then(|| format!("{path:?} is also a file below files/"));
         found.key(child("/directories", path), file);
+    }
+}
+
+/// No two files or links of the layer are one on Debian, as those at `/lib/a` and `/usr/lib/a` are.
+fn same(found: &mut Findings, layer: &Layer) {
+    let links = layer.schema.symlinks.keys().map(|path| (path, child("/symlinks", path)));
+    let files = layer.files.keys().map(|path| (path, pointer(layer, path)));
+    let mut first: BTreeMap<String, &String> = BTreeMap::new();
+    for (path, pointer) in files.chain(links) {
+        let other = first.insert(real(path), path).filter(|other| *other != path);
+        found.key(
+            pointer,
+            other.map(|other| {
+                format!("{path:?} is the same path as {other:?} on Debian, where one of them leads to the other")
+            }),
+        );
     }
 }
 

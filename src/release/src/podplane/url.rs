@@ -11,14 +11,15 @@ const MAX_HOST: usize = 253;
 /// The URL of the directory, without trailing slashes.
 pub(super) fn base_url(url: &str) -> Result<&str, PodplaneError> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
-    let is_allowed = |c: char| c.is_ascii_graphic() && !"?#\"'`\\$<>{}|^@".contains(c);
+    // curl expands brackets and braces outside of an address.
+    let is_allowed = |c: char| c.is_ascii_graphic() && !"?#\"'`\\$<>{}[]|^@".contains(c);
     let url = url.trim_end_matches('/');
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let is_segment = |segment: &str| {
         let plain = segment.replace("%2e", ".").replace("%2E", ".");
         plain != "." && plain != ".." && has_safe_escapes(segment)
     };
-    match is_authority(authority) && rest.chars().all(is_allowed) && path.split('/').all(is_segment) {
+    match is_authority(authority) && path.chars().all(is_allowed) && path.split('/').all(is_segment) {
         true => Ok(url),
         false => Err(PodplaneError::Url { url: url.to_owned() }),
     }
@@ -117,6 +118,10 @@ mod tests {
             ("https://images.example/a%0d%0Ab", None),
             ("https://images.example/%7f", None),
             ("https://images.example/%252e%252e", None),
+            ("https://images.example/[1-3]", None),
+            ("https://images.example/a]", None),
+            ("https://images.example/{a,b}", None),
+            ("https://[fd00::1]:8080/a", Some("https://[fd00::1]:8080/a")),
         ] {
             assert_eq!(base_url(url).ok(), expected, "{url}");
         }

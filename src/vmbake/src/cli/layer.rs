@@ -14,7 +14,7 @@ use vmbake_layer::{self as layer, Layers};
 const CHECK_EXAMPLES: &str = "\
 Examples:
   vmbake layer check layers/node
-  vmbake layer check layers/*";
+  vmbake layer check layers/*/";
 
 const LIST_EXAMPLES: &str = "\
 Examples:

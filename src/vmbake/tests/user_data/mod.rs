@@ -216,7 +216,22 @@ fn what_a_machine_would_refuse_is_refused_here() {
         (
             "NSTANCE_SERVER_AGENT_ADDR",
             "a..b:1",
-            "{{ NSTANCE_SERVER_AGENT_ADDR }}: expected host:port or [address]:port",
+            "NSTANCE_SERVER_AGENT_ADDR: expected host:port or [address]:port, found \"a..b:1\"",
+        ),
+        (
+            "NSTANCE_SERVER_AGENT_ADDR",
+            "[::1]:0",
+            "NSTANCE_SERVER_AGENT_ADDR: expected host:port or [address]:port, found \"[::1]:0\"",
+        ),
+        (
+            "KUBE_NODE_CIDR_MASK_SIZE_IPV4",
+            "33",
+            "KUBE_NODE_CIDR_MASK_SIZE_IPV4: expected a number from 0 to 32, found \"33\"",
+        ),
+        (
+            "KUBE_NODE_CIDR_MASK_SIZE_IPV6",
+            "129",
+            "KUBE_NODE_CIDR_MASK_SIZE_IPV6: expected a number from 0 to 128, found \"129\"",
         ),
         (
             "OIDC_CUSTOM_CA",
@@ -226,9 +241,13 @@ fn what_a_machine_would_refuse_is_refused_here() {
         (
             "NSTANCE_SERVER_AGENT_ADDR",
             "10.0.2.2",
-            "{{ NSTANCE_SERVER_AGENT_ADDR }}: expected host:port or [address]:port",
+            "NSTANCE_SERVER_AGENT_ADDR: expected host:port or [address]:port, found \"10.0.2.2\"",
         ),
-        ("NSTANCE_SERVER_AGENT_ADDR", "a b:1", "{{ NSTANCE_SERVER_AGENT_ADDR }}: expected host:port or [address]:port"),
+        (
+            "NSTANCE_SERVER_AGENT_ADDR",
+            "a b:1",
+            "NSTANCE_SERVER_AGENT_ADDR: expected host:port or [address]:port, found \"a b:1\"",
+        ),
         ("KUBE_APIPORT", "1", "KUBE_APIPORT: unknown setting of this kind; did you mean KUBE_API_PORT?"),
         (
             "netsy_bucket",

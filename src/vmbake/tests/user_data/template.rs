@@ -120,10 +120,22 @@ fn files_in_base64_have_no_placeholders() {
 }
 
 #[test]
+fn a_template_is_refused_where_no_machine_would_read_it() {
+    let of_option = UserDataRequest { provider: Some(Provider::Google), ..template(&[]) };
+    let google = [("PROVIDER_KIND", "google"), ("GOOGLE_PROJECT_ID", "p")];
+    let filled =
+        UserDataRequest { provider: Some(Provider::Google), ..template(&[("PROVIDER_KIND", "{{ .Provider.Kind }}")]) };
+    for request in [of_option, template(&google), filled] {
+        let error = try_render(&request).unwrap_err();
+        assert_eq!(error.to_string(), "provider google: a template of Nstance does not reach cloud-init");
+        assert!(error.hint().unwrap().contains("startup-script"));
+    }
+}
+
+#[test]
 fn other_settings_are_checked_as_without_a_template() {
     for (name, value, expected) in [
         ("PROVIDER_KIND", "azure", "PROVIDER_KIND: expected local, aws, google, proxmox, found \"azure\""),
-        ("PROVIDER_KIND", "google", "PROVIDER_KIND google needs GOOGLE_PROJECT_ID"),
         (
             "PROVIDER_KIND",
             "{{ .Provider.Kind }}",
