@@ -388,6 +388,31 @@ def ran(node, dev, target, layers):
     node.run("rm", f"/usr/lib/systemd/system/{unit}")
 
 
+def stopped(node, dev, target, layers):
+    """Units that fail at once, instances of a template that the layer has no longer, and files of an interrupted sync."""
+    folder, path = "/etc/systemd/system", layers.folder / "containerd/layer.json"
+    kept, broken, template = path.read_text(), f"{folder}/broken.service", f"{folder}/mine@.service"
+    unit = "[Service]\nExecStart={}\n[Install]\nWantedBy=multi-user.target\n"
+    layers.append("containerd", broken, unit.format("/nonexistent"))
+    layers.append("containerd", template, unit.format("/usr/bin/sleep infinity"))
+    layers.change("containerd", lambda layer: layer.setdefault("units", {}).setdefault("enable", []).append("broken.service"))
+    code, _, said = dev.sync(target)
+    case("a unit that fails at once is named", code == 1 and "start broken.service" in said and "hint: see `journalctl" in said, said)
+    layers.file("containerd", broken).write_text(unit.format("/usr/bin/sleep infinity"))
+    code, report, said = dev.report(target)
+    case("and started after it is repaired", code == 0 and node.states("broken.service")["broken.service"][0] == "active", (code, report, said))
+    node.systemctl("start", "mine@a.service")
+    node.run("mkdir", "/var/lib/vmbake/sync/vmbake-sync-old")
+    node.run("touch", "-d", "10 minutes ago", "/var/lib/vmbake/sync/vmbake-sync-old")
+    for name in (broken, template):
+        layers.file("containerd", name).unlink()
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    states = node.run("systemctl", "list-units", "--all", "--plain", "--no-legend", "mine@*", "broken.service")[1]
+    case("instances of a template that the layer has no longer are stopped", code == 0 and not states.strip(), (code, report, said, states))
+    case("files of an interrupted sync are removed", "old" not in node.run("ls", "/var/lib/vmbake/sync")[1])
+
+
 def failing(node, dev, target, layers):
     """A failing configuration is reported, and retried after the layer is fixed."""
     path = layers.folder / "containerd/layer.json"
@@ -434,6 +459,7 @@ def below_nspawn(vmbake, image, folder):
         images(dev, target, layers)
         owned_by_machine(node, dev, target, layers)
         ran(node, dev, target, layers)
+        stopped(node, dev, target, layers)
         failing(node, dev, target, layers)
         watched(node, dev, target, layers)
         refusals(node, dev, target, layers)

@@ -115,7 +115,16 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
     script.call("restart", []);
     // Enabled units of the plan were just restarted. A template unit cannot be restarted.
     let changed: BTreeSet<&str> = paths.iter().filter_map(|path| unit(path)).collect();
-    for unit in changed.into_iter().filter(|unit| !actions.planned.contains(*unit) && !unit.contains("@.")) {
-        script.call("restart_unit", [unit]);
+    let changed: BTreeSet<&str> = changed.into_iter().filter(|unit| !unit.contains("@.")).collect();
+    for unit in changed.iter().filter(|unit| !actions.planned.contains(**unit)) {
+        script.call("restart_unit", [*unit]);
+    }
+    let started = actions.list.iter().filter_map(|action| match action {
+        SyncAction::Enable { unit } | SyncAction::Start { unit } => Some(unit.as_str()),
+        _ => None,
+    });
+    let started: BTreeSet<&str> = started.chain(changed).filter(|unit| !unit.contains("@.")).collect();
+    if !started.is_empty() {
+        script.call("running", started);
     }
 }

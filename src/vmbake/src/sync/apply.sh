@@ -3,6 +3,13 @@ failed() {
 	printf 'failed\0%s\0' "$*"
 	exit 1
 }
+# Whether a process, as rsync does, works in a directory.
+receives() {
+	for process in /proc/[0-9]*; do
+		case $(readlink -- "$process/cwd") in "$1" | "$1"/*) return 0 ;; esac
+	done
+	return 1
+}
 # One sync at a time, and only on what it has seen: files have numbers, and a state forgets those of another sync.
 begin() {
 	files=$stage/$1
@@ -16,7 +23,9 @@ begin() {
 		echo "another sync of this machine has just changed it" >&2
 		failed "change the machine"
 	fi
-	find "$stage" -mindepth 1 -maxdepth 1 -type d -name 'vmbake-sync-*' ! -name "$1" -mmin +1440 -exec rm -rf -- {} +
+	find "$stage" -mindepth 1 -maxdepth 1 -type d -name 'vmbake-sync-*' ! -name "$1" -mmin +5 | while read -r old; do
+		receives "$old" || rm -rf -- "$old"
+	done
 }
 # The kernel follows no link once a directory is the working directory: what it is then called must be what was asked for.
 enter() {
@@ -58,9 +67,23 @@ retire() {
 		[ "$folder/systemd/system/$2" = "$1" ] || [ ! -e "$folder/systemd/system/$2" ] || return 0
 	done
 	case $2 in
-	*@.*) run systemctl disable -- "$2" ;;
-	*) run systemctl disable --now -- "$2" ;;
+	*@.*)
+		run systemctl disable -- "$2"
+		pattern=$(printf '%s' "${2%%@.*}@*.${2##*@.}" | sed 's/\\/\\\\/g')
+		for instance in $(systemctl list-units --plain --no-legend --full -- "$pattern" | cut -d ' ' -f 1); do
+			# An instance can have a file of its own.
+			[ "$(systemctl show -p FragmentPath --value -- "$instance")" = "$1" ] || continue
+			run systemctl stop -- "$instance"
+			systemctl reset-failed -- "$instance" 2>/dev/null
+		done
+		;;
+	*)
+		run systemctl disable --now -- "$2"
+		# A failed unit would stay known without its file. Other units are unknown now, which is no failure.
+		systemctl reset-failed -- "$2" 2>/dev/null
+		;;
 	esac
+	return 0
 }
 record() {
 	mv -fT -- "$files/$1" "$stage/state.json" || failed "write $stage/state.json"
@@ -82,5 +105,26 @@ restart() {
 }
 restart_unit() {
 	systemctl cat -- "$1" >/dev/null 2>&1 || return 0
-	run systemctl try-restart -- "$1"
+	# A unit that failed was running, too.
+	if systemctl is-failed --quiet -- "$1"; then
+		systemctl reset-failed -- "$1" 2>/dev/null
+		run systemctl start -- "$1"
+	else
+		run systemctl try-restart -- "$1"
+	fi
+}
+# A program that cannot be executed, or exits at once, fails after systemctl has succeeded.
+running() {
+	sleep 1
+	failed_units=
+	for unit; do
+		result=$(systemctl show -p Result --value -- "$unit")
+		case $(systemctl show -p ActiveState --value -- "$unit")/$(systemctl show -p SubState --value -- "$unit") in
+		failed/* | */auto-restart*) ;;
+		*) continue ;;
+		esac
+		echo "unit $unit has failed: $result" >&2
+		failed_units="$failed_units $unit"
+	done
+	[ -z "$failed_units" ] || failed "start$failed_units"
 }

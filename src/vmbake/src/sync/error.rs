@@ -117,6 +117,7 @@ const ADVICE: &[(&[&str], &str)] = &[
     ),
     (&["sudo: not found", "sudo: command not found"], "log in as root: the machine has no sudo"),
     (&["Read-only file system"], "the machine's file system is read-only: remount it, or bake a new image"),
+    (&["has failed: "], "see `journalctl -u UNIT` on the machine, repair the unit in the layer and sync again"),
     (&["No space left on device"], "the machine's file system is full"),
     (&["another sync of this machine"], "wait until the other sync has finished, then run the command again"),
     (&["rsync: not found", "rsync: command not found"], RSYNC),
