@@ -58,8 +58,8 @@ pub use eval::foreign;
 pub use files::{Aspect, Errno, Files, Follow, Node, NodeKind};
 pub use host::{Call, Commands, Outcome, Question, Variables};
 pub use limits::Limits;
-pub use run::{Event, Finished, Host, Script, Settings, parses, run};
 pub use random::PID as UNKNOWN_NUMBER;
+pub use run::{Event, Finished, Host, Script, Settings, parses, run};
 pub use tree::TreeFiles;
 
 /// Whether a text matches a pattern of fnmatch(3) without flags: `*` matches any bytes, also slashes and leading dots.
