@@ -71,7 +71,7 @@ retire() {
 		run systemctl disable -- "$2"
 		pattern=$(printf '%s' "${2%%@.*}@*.${2##*@.}" | sed 's/\\/\\\\/g')
 		for instance in $(systemctl list-units --plain --no-legend --full -- "$pattern" | cut -d ' ' -f 1); do
-			# An instance can have a file of its own.
+			# Another file can define an instance.
 			[ "$(systemctl show -p FragmentPath --value -- "$instance")" = "$1" ] || continue
 			run systemctl stop -- "$instance"
 			systemctl reset-failed -- "$instance" 2>/dev/null
@@ -79,7 +79,7 @@ retire() {
 		;;
 	*)
 		run systemctl disable --now -- "$2"
-		# A failed unit would stay known without its file. Other units are unknown now, which is no failure.
+		# Without its file, a failed unit would remain listed. For other units, this fails, because they are unloaded.
 		systemctl reset-failed -- "$2" 2>/dev/null
 		;;
 	esac
