@@ -6,7 +6,7 @@ failed() {
 # Whether a process, as rsync does, works in a directory.
 receives() {
 	for process in /proc/[0-9]*; do
-		case $(readlink -- "$process/cwd") in "$1" | "$1"/*) return 0 ;; esac
+		case $(readlink -- "$process/cwd" 2>/dev/null) in "$1" | "$1"/*) return 0 ;; esac
 	done
 	return 1
 }
