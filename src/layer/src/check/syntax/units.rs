@@ -2,6 +2,7 @@
 
 mod addresses;
 mod merged;
+mod resources;
 mod service;
 mod settings;
 mod values;

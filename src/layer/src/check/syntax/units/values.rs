@@ -2,13 +2,14 @@
 
 use super::super::directories::is_time;
 use super::addresses::{is_address, is_network};
+use super::resources;
 use super::service;
 use crate::unit_install::unit_form;
 
 pub(super) const BOOLEANS: [&str; 12] = ["1", "yes", "y", "true", "t", "on", "0", "no", "n", "false", "f", "off"];
 
 /// Kinds whose values may have specifiers.
-const EXPANDED: [&str; 13] = [
+const EXPANDED: [&str; 14] = [
     "text",
     "path",
     "condition",
@@ -22,6 +23,7 @@ const EXPANDED: [&str; 13] = [
     "unit",
     "units",
     "variables",
+    "device",
 ];
 
 /// Names of capabilities after `CAP_`, of which systemd passes over unknown ones.
@@ -146,6 +148,9 @@ fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
         "mode" => u32::from_str_radix(value, 8).is_ok_and(|mode| mode <= 0o7777),
         "address" => is_address(value),
         "signal" => is_signal(value),
+        "statuses" => resources::are_statuses(value),
+        "device" => resources::is_device(value),
+        "ports" => resources::are_ports(value),
         "account" => is_account(value),
         "accounts" => each(&is_account),
         "tasks" => value == "infinity" || is_percentage(value) || integer(value).is_some_and(|count| count > 0),
@@ -216,6 +221,9 @@ fn expected(name: &str, arguments: &[&str]) -> String {
         "mode" => "an octal mode such as 0755",
         "address" => "a port, ADDRESS:PORT, an absolute path or @NAME",
         "signal" => "a signal such as SIGTERM",
+        "statuses" => "exit statuses or signals such as 143 or SIGTERM",
+        "device" => "a device below /dev, char-NAME or block-NAME, and rights such as rw",
+        "ports" => "ports such as tcp:80 or ipv6:udp:1024-2048",
         "capabilities" => "capabilities such as CAP_NET_BIND_SERVICE",
         "syscalls" => "system calls or groups of them such as @system-service",
         "tasks" => "a number, a percentage or infinity",
@@ -287,7 +295,7 @@ fn is_size(value: &str) -> bool {
     true
 }
 
-fn is_signal(value: &str) -> bool {
+pub(super) fn is_signal(value: &str) -> bool {
     let name = value.strip_prefix("SIG").unwrap_or(value);
     let real = name.strip_prefix("RTMIN").or_else(|| name.strip_prefix("RTMAX"));
     SIGNALS.contains(&name)
