@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-# Kinds of the parsers that do not read one word of a table. `?` allows an empty value.
+# Kinds of the parsers that do not read one word of a table. `?` allows an empty value, and `{NAME}` are the words of a table.
 KINDS = {
     "bool": "words bool",
     "job_mode_isolate": "words bool",
@@ -30,7 +30,6 @@ KINDS = {
     "unit_env_file": "file?",
     "working_directory": "directory?",
     "namespace_path_strv": "paths?",
-    "bind_paths": "paths?",
     "temporary_filesystems": "paths?",
     "unit_mounts_for": "paths?",
     "exec_directories": "names?",
@@ -64,9 +63,9 @@ KINDS = {
     "cgroup_socket_bind": "ports?",
     "exec_cpu_sched_prio": "integer? 0 99",
     "rlimit": "limit",
-    "memory_limit": "size?",
+    "memory_limit": "memory?",
     "iec_size": "size",
-    "cpu_quota": "percent?",
+    "cpu_quota": "quota?",
     "unit_deps": "units?",
     "trigger_unit": "unit",
     "unit_slice": "unit slice",
@@ -76,6 +75,50 @@ KINDS = {
     "address_families": "families?",
     "unit_string_printf": "text?",
     "unit_condition_string": "text?",
+    "syscall_errno": "errno?",
+    "syscall_archs": "each? native x86 x86-64 x32 arm arm64 loongarch64 mips mips64 mips64-n32 mips-le mips64-le"
+    " mips64-le-n32 parisc parisc64 ppc ppc64 ppc64-le riscv64 s390 s390x",
+    "exec_cpu_affinity": "affinity?",
+    "allowed_cpuset": "processors?",
+    "numa_mask": "nodes?",
+    "load_credential": "loaded?",
+    "set_credential": "credential?",
+    "import_credential": "imported?",
+    "pass_environ": "names_of_variables?",
+    "unset_environ": "unset?",
+    "io_limit": "rated?",
+    "io_device_weight": "weighted?",
+    "io_device_latency": "latency?",
+    "delegate": "each? bool {cgroup_controller}",
+    "disable_controllers": "each? {cgroup_controller}",
+    "delegate_subgroup": "group?",
+    "bind_paths": "binds?",
+    "mount_images": "images? {partition_designator}",
+    "extension_images": "extensions? {partition_designator}",
+    "exec_input_data": "data?",
+    "exec_input_text": "input?",
+    "log_namespace": "namespace?",
+    "log_extra_fields": "fields?",
+    "pid_file": "pidfile?",
+    "bus_name": "bus?",
+    "open_file": "opened?",
+    "managed_oom_mem_pressure_limit": "percent?",
+    "managed_oom_mem_pressure_duration_sec": "duration?",
+    "exec_root_hash": "hash?",
+    "exec_root_hash_sig": "signature?",
+    "tty_size": "integer? 0 4294967295",
+    "documentation": "documentation?",
+    "colon_separated_paths": "search?",
+    "exec_coredump_filter": "each? default all {coredump_filter} hexadecimal",
+    "restrict_filesystems": "filesystems?",
+    "restrict_network_interfaces": "interfaces?",
+    "ip_filter_bpf_progs": "absolute?",
+    "bpf_foreign_program": "program?",
+    "cgroup_nft_set": "sets?",
+    "socket_bindtodevice": "interface?",
+    "socket_timestamping": "words bool off us usec µs μs ns nsec",
+    "unit_path_strv_printf": "links?",
+    "fdname": "label?",
     "warn_compat": "ignored",
     "obsolete_unit_deps": "ignored",
 }
@@ -85,25 +128,45 @@ KEYS = {
     "ListenFIFO": "path?",
     "ListenSpecial": "path?",
     "ListenUSBFunction": "path?",
-    "ListenNetlink": "any",
+    "ListenNetlink": "netlink? {netlink_family}",
+    "SetCredentialEncrypted": "credential? encrypted",
+    "LimitCPU": "limit time",
+    "LimitRTTIME": "limit time",
+    "LimitNICE": "limit nice",
+    **dict.fromkeys(
+        ("LimitFSIZE", "LimitDATA", "LimitSTACK", "LimitCORE", "LimitRSS", "LimitAS", "LimitMEMLOCK", "LimitMSGQUEUE"),
+        "limit bytes",
+    ),
+    # Settings of memory that may be zero.
+    **dict.fromkeys(
+        (
+            "MemoryMin",
+            "MemoryLow",
+            "StartupMemoryLow",
+            "DefaultMemoryMin",
+            "DefaultMemoryLow",
+            "MemorySwapMax",
+            "StartupMemorySwapMax",
+            "MemoryZSwapMax",
+            "StartupMemoryZSwapMax",
+        ),
+        "size?",
+    ),
     "ListenMessageQueue": "path?",
     "OnCalendar": "any",
 }
 
 # Parsers of words whose table has another name.
-NAMES = {"log_facility": "log_facility_unshifted", "exec_io_class": "ioprio_class", "exec_cpu_sched_policy": "sched_policy"}
+NAMES = {"log_facility": "log_facility_unshifted", "exec_io_class": "ioprio_class", "exec_cpu_sched_policy": "sched_policy", "personality": "architecture"}
 
 # Parsers of words that take an empty value.
-OPTIONAL = {"kill_mode", "managed_oom_mode", "exec_io_class", "exec_cpu_sched_policy", "numa_policy", "ip_tos"}
+OPTIONAL = {"kill_mode", "managed_oom_mode", "exec_io_class", "exec_cpu_sched_policy", "numa_policy", "ip_tos", "personality"}
 
 # Words that a parser takes in addition to its table; those that end with `:` or `/` are the begin of a value.
 ADDED = {
     "exec_input": ["fd:", "file:/"],
     "exec_output": ["syslog", "syslog+console", "fd:", "file:/", "append:/", "truncate:/"],
 }
-
-# Parsers that read more than the words of the table with their name.
-SKIPPED = {"personality"}
 
 
 def tables(source: Path) -> dict[str, list[str]]:
@@ -152,8 +215,8 @@ def main() -> None:
         if kind is None:
             table = words.get(NAMES.get(parser, parser_tables.get(parser, parser)))
             name = "words?" if parser in OPTIONAL else "words"
-            kind = " ".join([name, *table, *ADDED.get(parser, [])]) if table and parser not in SKIPPED else "any"
-        print(key, kind)
+            kind = " ".join([name, *table, *ADDED.get(parser, [])]) if table else "any"
+        print(key, re.sub(r"\{(\w+)\}", lambda table: " ".join(words[table[1]]), kind))
 
 
 if __name__ == "__main__":

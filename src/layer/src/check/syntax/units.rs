@@ -1,18 +1,23 @@
 //! Units of systemd (systemd.unit(5)): what `systemd-analyze verify` says about sections, settings, times of timers and mount points.
 
 mod addresses;
+mod expected;
 mod merged;
+mod names;
+mod numbers;
+mod paths;
 mod resources;
 mod service;
 mod settings;
 mod values;
+mod words;
 
 use vmbake_common::spelling::near;
 
 pub use merged::{UnitRefusal, unit_refusal};
 
 use super::{File, Problem, calendar};
-use crate::unit_install::{Statement, statements, unit_form};
+use crate::unit_install::{Statement, UnitForm, statements, unit_form};
 use crate::unit_place::{UnitPlace, UnitRole, unit_place};
 use service::Service;
 use settings::Verdict;
@@ -68,6 +73,8 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
     }
     let own = SECTIONS.iter().find(|(known, ..)| *known == kind);
     let is_known = |name: &str| COMMON.contains(&name) || own.is_some_and(|(_, own, _)| *own == name);
+    // Drop-ins of a kind of units or of units with a prefix are read by templates too.
+    let is_plain = unit_form(place.unit) == Some(UnitForm::Plain) && !place.unit.contains("-.");
     let (mut found, mut section, mut keys) = (Vec::new(), None::<String>, Vec::new());
     let statements = match statements(file.bytes) {
         Ok(statements) => statements,
@@ -92,7 +99,7 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
                 }
                 let section = section.as_deref().unwrap_or_default();
                 let verdict = match is_known(section) {
-                    true => settings::verdict(section, &key, &value),
+                    true => settings::verdict(section, &key, &value, !is_plain),
                     false => Verdict::Valid,
                 };
                 let is_valid = matches!(verdict, Verdict::Valid);

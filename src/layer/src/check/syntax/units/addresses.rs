@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::values::integer;
+use super::numbers::integer;
 
 /// Names of networks in addition to addresses.
 const NETWORKS: [&str; 4] = ["any", "localhost", "link-local", "multicast"];

@@ -1,100 +1,69 @@
-//! Values of settings that name exit statuses, device nodes and ports.
+//! Values of settings that name exit statuses, devices, ports, processors and other resources.
 
-use super::values::{integer, is_signal};
-
-/// Names of exit statuses.
-const STATUSES: [&str; 68] = [
-    "SUCCESS",
-    "FAILURE",
-    "CHDIR",
-    "NICE",
-    "FDS",
-    "EXEC",
-    "MEMORY",
-    "LIMITS",
-    "OOM_ADJUST",
-    "SIGNAL_MASK",
-    "STDIN",
-    "STDOUT",
-    "CHROOT",
-    "IOPRIO",
-    "TIMERSLACK",
-    "SECUREBITS",
-    "SETSCHEDULER",
-    "CPUAFFINITY",
-    "GROUP",
-    "USER",
-    "CAPABILITIES",
-    "CGROUP",
-    "SETSID",
-    "CONFIRM",
-    "STDERR",
-    "PAM",
-    "NETWORK",
-    "NAMESPACE",
-    "NO_NEW_PRIVILEGES",
-    "SECCOMP",
-    "SELINUX_CONTEXT",
-    "PERSONALITY",
-    "APPARMOR",
-    "ADDRESS_FAMILIES",
-    "RUNTIME_DIRECTORY",
-    "CHOWN",
-    "SMACK_PROCESS_LABEL",
-    "KEYRING",
-    "STATE_DIRECTORY",
-    "CACHE_DIRECTORY",
-    "LOGS_DIRECTORY",
-    "CONFIGURATION_DIRECTORY",
-    "NUMA_POLICY",
-    "CREDENTIALS",
-    "BPF",
-    "KSM",
-    "EXCEPTION",
-    "INVALIDARGUMENT",
-    "NOTIMPLEMENTED",
-    "NOPERMISSION",
-    "NOTINSTALLED",
-    "NOTCONFIGURED",
-    "NOTRUNNING",
-    "USAGE",
-    "DATAERR",
-    "NOINPUT",
-    "NOUSER",
-    "NOHOST",
-    "UNAVAILABLE",
-    "SOFTWARE",
-    "OSERR",
-    "OSFILE",
-    "CANTCREAT",
-    "IOERR",
-    "TEMPFAIL",
-    "PROTOCOL",
-    "NOPERM",
-    "CONFIG",
-];
+use super::super::directories::is_time;
+use super::names::is_in;
+use super::numbers::{integer, is_rate, is_signal};
+use super::service::{unknown_specifier, words};
 
 /// Exit statuses and signals between blanks. systemd does not remove quotes here.
 pub(super) fn are_statuses(value: &str) -> bool {
     value.split_whitespace().all(|word| {
-        STATUSES.contains(&word) || is_signal(word) || integer(word).is_some_and(|status| (0..=255).contains(&status))
+        is_in("statuses", word) || is_signal(word) || integer(word).is_some_and(|status| (0..=255).contains(&status))
     })
 }
 
-/// A device node or class, and what is allowed. Quotes and escapes are left to the machine.
+/// A device node or class, which may be quoted, and what is allowed. Nodes with escapes and specifiers are left to the machine.
 pub(super) fn is_device(value: &str) -> bool {
-    if value.contains(['"', '\'', '\\']) {
-        return true;
-    }
-    let (node, rights) = value.split_once(char::is_whitespace).unwrap_or((value, ""));
+    let Some((node, rights)) = first_word(value) else { return false };
     let is_class = node.starts_with("block-") || node.starts_with("char-");
-    (is_class || is_node(node)) && rights.trim().chars().all(|right| "rwm".contains(right))
+    let is_known = match node.contains(['%', '\\']) {
+        true => unknown_specifier(&node).is_none(),
+        false => is_class || is_node(&node),
+    };
+    is_known && rights.chars().all(|right| "rwm".contains(right))
+}
+
+/// The first word, without its quotes, and the rest as it is.
+fn first_word(value: &str) -> Option<(String, &str)> {
+    let (mut word, mut quote) = (String::new(), None);
+    let mut chars = value.char_indices();
+    while let Some((at, next)) = chars.next() {
+        match next {
+            '\\' => {
+                word.push(next);
+                word.extend(chars.next().map(|(_, next)| next));
+            }
+            _ if quote == Some(next) => quote = None,
+            '"' | '\'' if quote.is_none() => quote = Some(next),
+            _ if quote.is_none() && next.is_ascii_whitespace() => return Some((word, value[at..].trim())),
+            _ => word.push(next),
+        }
+    }
+    quote.is_none().then_some((word, ""))
 }
 
 fn is_node(path: &str) -> bool {
     let names: Vec<&str> = path.split('/').filter(|name| !["", "."].contains(name)).collect();
     let is_below = names.starts_with(&["dev"]) || names.starts_with(&["run", "systemd", "inaccessible"]);
     path.starts_with('/') && is_below && !names.contains(&"..")
+}
+
+/// A path, and a rate, weight or time for the device that has it.
+pub(super) fn is_of_device(what: &str, value: &str) -> bool {
+    first_word(value).is_some_and(|(path, rest)| {
+        let is_value = match what {
+            "weight" => integer(rest).is_some_and(|weight| (1..=10_000).contains(&weight)),
+            "time" => rest == "infinity" || is_time(rest),
+            _ => is_rate(rest),
+        };
+        !path.is_empty() && !rest.is_empty() && is_value
+    })
+}
+
+/// Numbers of processors or memory nodes, and ranges of them.
+pub(super) fn are_processors(value: &str) -> bool {
+    let of_word = |word: &String| word.split(',').filter(|part| !part.is_empty()).all(|part| is_range(part, 8191));
+    words(value).is_some_and(|words| words.iter().all(of_word))
 }
 
 /// `[FAMILY:][PROTOCOL:]PORTS`, of which the last part is any of the three.
@@ -106,13 +75,48 @@ pub(super) fn are_ports(value: &str) -> bool {
             return true;
         }
     }
-    parts.next().is_some_and(is_range) && parts.next().is_none()
+    let is_last = |ports: &str| ports == "any" || is_range(ports, 65_535);
+    parts.next().is_some_and(is_last) && parts.next().is_none()
 }
 
-fn is_range(ports: &str) -> bool {
-    let port = |text: &str| integer(text).filter(|port| (0..=65535).contains(port));
-    match ports.split_once('-') {
-        None => ports == "any" || port(ports).is_some(),
-        Some((first, last)) => port(first).zip(port(last)).is_some_and(|(first, last)| first <= last),
+fn is_range(range: &str, max: i64) -> bool {
+    let number = |text: &str| integer(text).filter(|number| (0..=max).contains(number));
+    match range.split_once('-') {
+        None => number(range).is_some(),
+        Some((first, last)) => number(first).zip(number(last)).is_some_and(|(first, last)| first <= last),
+    }
+}
+
+/// The name of a network interface, which may be longer if it is an alternative one.
+pub(super) fn is_interface(name: &str, max: usize) -> bool {
+    let is_char = |byte: u8| (33..127).contains(&byte) && !b":/%".contains(&byte);
+    (1..=max).contains(&name.len())
+        && name.bytes().all(is_char)
+        && !name.bytes().all(|byte| byte.is_ascii_digit())
+        && ![".", "..", "all", "default"].contains(&name)
+}
+
+/// A family of netlink by name or number, and perhaps groups.
+pub(super) fn is_netlink(value: &str, families: &[&str]) -> bool {
+    let mut words = value.split_whitespace();
+    let number = |word: &str| integer(word).is_some_and(|number| (0..=i64::from(u32::MAX)).contains(&number));
+    let is_family = |word: &str| families.contains(&word) || number(word);
+    words.next().is_some_and(is_family) && words.next().is_none_or(number) && words.next().is_none()
+}
+
+/// `SOURCE:FAMILY:TABLE:SET` of nftables.
+pub(super) fn is_set(word: &str) -> bool {
+    let is_name = |name: &str| {
+        let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b"/\\_.".contains(&byte);
+        name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.len() <= 31 && name.bytes().all(is_char)
+    };
+    let parts: Vec<&str> = word.split(':').collect();
+    match parts[..] {
+        [source, family, table, set] => {
+            let is_known = ["cgroup", "user", "group"].contains(&source);
+            let is_family = ["arp", "bridge", "inet", "ip", "ip6", "netdev"].contains(&family);
+            word.contains('%') || is_known && is_family && is_name(table) && is_name(set)
+        }
+        _ => false,
     }
 }

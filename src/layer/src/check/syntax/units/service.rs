@@ -1,7 +1,7 @@
 //! Settings of services (systemd.service(5)): commands that systemd does not take, and combinations for which it refuses a unit.
 
 use super::super::Problem;
-use super::values::BOOLEANS;
+use super::words::{BOOLEANS, bad_escape};
 
 /// Settings with commands.
 const COMMANDS: [&str; 7] =
@@ -26,7 +26,11 @@ impl Service {
         if reason.is_none() {
             self.assignments.push((line, key.to_owned(), value.to_owned()));
         }
-        reason.map(|reason| Problem::error(line, reason))
+        let escape = if is_command { bad_command_escape(value) } else { None };
+        let kept = escape.map(|escape| {
+            format!("systemd does not know the escape sequence {escape}, and keeps the backslash; write \\\\ for a backslash")
+        });
+        reason.map(|reason| Problem::error(line, reason)).or(kept.map(|kept| Problem::error(line, kept).warning()))
     }
 
     /// What is wrong with the settings together, unless drop-ins change them.
@@ -141,6 +145,11 @@ fn program(word: &str) -> (&str, &str) {
         options = at + 1;
     }
     (&word[options..], &word[..options])
+}
+
+/// An escape sequence that systemd does not know. The word `\;` is one of a command.
+fn bad_command_escape(value: &str) -> Option<String> {
+    value.split_whitespace().filter(|word| *word != "\\;").find_map(bad_escape)
 }
 
 /// A letter or digit after `%` that is not a specifier.

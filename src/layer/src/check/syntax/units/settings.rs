@@ -18,8 +18,8 @@ pub(super) enum Verdict {
     Ignored(String),
 }
 
-/// Judges an assignment in a section that systemd knows.
-pub(super) fn verdict(section: &str, key: &str, value: &str) -> Verdict {
+/// Judges an assignment in a section that systemd knows, of a unit that may have an instance.
+pub(super) fn verdict(section: &str, key: &str, value: &str, has_instance: bool) -> Verdict {
     if key.starts_with("X-") {
         return Verdict::Valid;
     }
@@ -30,7 +30,12 @@ pub(super) fn verdict(section: &str, key: &str, value: &str) -> Verdict {
         Some((_, IGNORED)) => Verdict::Obsolete(format!("systemd ignores {key}=, which is obsolete")),
         Some((_, kind)) => match values::fault(kind, value) {
             Some(expected) => Verdict::Ignored(format!("systemd ignores {key}={value}: expected {expected}")),
-            None => Verdict::Valid,
+            None => match values::fault_without_instance(kind, value).filter(|_| !has_instance) {
+                Some(expected) => Verdict::Ignored(format!(
+                    "systemd does not take {key}={value}: %i is empty in a unit without an instance: expected {expected}"
+                )),
+                None => Verdict::Valid,
+            },
         },
     }
 }

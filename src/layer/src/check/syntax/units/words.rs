@@ -1,0 +1,164 @@
+//! Words in values of settings: names of accounts and credentials, variables, data and filters.
+
+use super::names::is_in;
+use super::numbers::integer;
+use super::paths::is_path;
+use crate::unit_install::unit_form;
+
+pub(super) const BOOLEANS: [&str; 12] = ["1", "yes", "y", "true", "t", "on", "0", "no", "n", "false", "f", "off"];
+
+/// Booleans may be in upper case. Words that end with `:` or `/` are the begin of a value.
+pub(super) fn is_word(word: &str, value: &str) -> bool {
+    match word {
+        "bool" => BOOLEANS.iter().any(|word| word.eq_ignore_ascii_case(value)),
+        "number" => integer(value).is_some(),
+        "hexadecimal" => u64::from_str_radix(value.trim_start_matches("0x"), 16).is_ok(),
+        _ if word.ends_with([':', '/']) => value.starts_with(word),
+        _ => word == value,
+    }
+}
+
+/// Whether an account can have the name, or it is an id.
+pub(super) fn is_account(value: &str) -> bool {
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+    match is_number {
+        true => value.parse::<u32>().is_ok() && (value == "0" || !value.starts_with('0')),
+        false => !value.starts_with('-') && ![".", ".."].contains(&value) && !value.contains(['/', ':']),
+    }
+}
+
+/// Words of a template, such as `x@%i.service`, are names after their specifiers are replaced.
+pub(super) fn is_unit(value: &str, kinds: &[&str]) -> bool {
+    let is_kind = kinds.is_empty() || kinds.iter().any(|kind| value.ends_with(&format!(".{kind}")));
+    unit_form(value).is_some() && is_kind
+}
+
+/// Names may be in lower case, and are numbers otherwise.
+pub(super) fn is_capability(word: &str) -> bool {
+    let word = word.to_ascii_uppercase();
+    let is_name = word.strip_prefix("CAP_").is_some_and(|name| is_in("capabilities", name));
+    is_name || word.parse::<u8>().is_ok_and(|number| number < 64)
+}
+
+/// System calls and groups of them, those that are denied with an error or `kill`.
+pub(super) fn are_calls(value: &str) -> bool {
+    let is_denied = value.starts_with('~');
+    value.strip_prefix('~').unwrap_or(value).split_whitespace().all(|word| {
+        let (name, error) = word.split_once(':').map_or((word, None), |(name, error)| (name, Some(error)));
+        let is_known = is_in("groups", name) || is_in("calls", name);
+        is_known && error.is_none_or(|error| is_denied && (error == "kill" || error == "0" || is_errno(error)))
+    })
+}
+
+pub(super) fn is_errno(value: &str) -> bool {
+    is_in("errnos", &value.to_ascii_uppercase()) || integer(value).is_some_and(|error| (1..=4095).contains(&error))
+}
+
+pub(super) fn is_family(word: &str) -> bool {
+    let name = word.trim_start_matches('~');
+    name.is_empty() || word == "none" || is_in("families", name) || is_in("families", &name.to_ascii_uppercase())
+}
+
+/// A setting of a variable.
+pub(super) fn is_variable(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| is_variable_name(name))
+}
+
+pub(super) fn is_variable_name(name: &str) -> bool {
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(is_char)
+}
+
+/// A field of the journal and its value.
+pub(super) fn is_field(word: &str) -> bool {
+    let is_char = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    word.split_once('=').is_some_and(|(name, _)| {
+        (1..=64).contains(&name.len())
+            && name.starts_with(|first: char| first.is_ascii_uppercase())
+            && name.bytes().all(is_char)
+    })
+}
+
+/// A name of a file of printable ASCII without colons, such as that of a credential or a file descriptor.
+pub(super) fn is_label(name: &str) -> bool {
+    let is_char = |byte: u8| (32..127).contains(&byte) && byte != b':';
+    (1..=255).contains(&name.len()) && name.bytes().all(is_char)
+}
+
+fn is_credential(name: &str) -> bool {
+    is_label(name) && !name.contains('/') && ![".", ".."].contains(&name)
+}
+
+/// `NAME[:SOURCE]`.
+pub(super) fn is_loaded(value: &str) -> bool {
+    let (name, source) = value.split_once(':').unwrap_or((value, ""));
+    is_credential(name) && (source.is_empty() || is_path(source) || is_credential(source))
+}
+
+/// `NAME:VALUE`, with an encrypted value in base64.
+pub(super) fn is_set(value: &str, is_encrypted: bool) -> bool {
+    value.split_once(':').is_some_and(|(name, data)| {
+        let is_data = if is_encrypted { is_base64(data) } else { bad_escape(data).is_none() };
+        !data.is_empty() && (name.contains('%') || is_credential(name)) && is_data
+    })
+}
+
+/// `GLOB[:NAME]`, with an asterisk only at the end.
+pub(super) fn is_imported(value: &str) -> bool {
+    let (glob, name) = value.split_once(':').unwrap_or((value, ""));
+    let stem = glob.strip_suffix('*').unwrap_or(glob);
+    let is_glob = glob == "*" || is_credential(stem) && !stem.contains(['*', '?', '[']);
+    is_glob && (name.is_empty() || is_credential(name))
+}
+
+/// Base64 with its padding, and with blanks anywhere.
+pub(super) fn is_base64(value: &str) -> bool {
+    let text: String = value.split_whitespace().collect();
+    let data = text.trim_end_matches('=');
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
+    text.len().is_multiple_of(4) && text.len() - data.len() <= 2 && data.bytes().all(is_char)
+}
+
+/// A hash of 16 bytes or more in hexadecimal digits, or a path.
+pub(super) fn is_hash(value: &str) -> bool {
+    let is_hash =
+        value.len() >= 32 && value.len().is_multiple_of(2) && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash || value.starts_with('/')
+}
+
+/// A name on D-Bus.
+pub(super) fn is_bus_name(name: &str) -> bool {
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_char);
+    let is_named = |part: &str| is_part(part) && !part.starts_with(|first: char| first.is_ascii_digit());
+    let is_valid = match name.strip_prefix(':') {
+        Some(unique) => unique.split('.').all(is_part),
+        None => name.split('.').all(is_named),
+    };
+    name.len() <= 255 && name.contains('.') && is_valid
+}
+
+/// A backslash with characters after it that are not an escape sequence.
+pub(super) fn bad_escape(text: &str) -> Option<String> {
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('\\') {
+        let next = after.chars().next()?;
+        let (skip, digits, base) = match next {
+            'x' => (1, 2, 16),
+            'u' => (1, 4, 16),
+            'U' => (1, 8, 16),
+            '0'..='7' => (0, 3, 8),
+            _ => (next.len_utf8(), 0, 10),
+        };
+        let code = after.get(skip..skip + digits).and_then(|code| u32::from_str_radix(code, base).ok());
+        let is_valid = match digits {
+            0 => "abfnrtvs\\\"'".contains(next),
+            _ => code.is_some_and(|code| code > 0 && (digits != 3 || code < 256)),
+        };
+        if !is_valid {
+            return Some(format!("\\{next}"));
+        }
+        rest = &after[skip + digits..];
+    }
+    None
+}
