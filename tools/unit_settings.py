@@ -39,7 +39,7 @@ KINDS = {
     "user_group_compat": "account?",
     "user_group_strv_compat": "accounts?",
     "tasks_max": "tasks?",
-    "cg_cpu_weight": "words? idle number",
+    "cg_cpu_weight": "words? idle weight",
     "in_addr_prefixes": "networks?",
     "long": "integer -9223372036854775807 9223372036854775807",
     "socket_bind": "words bool default both ipv6-only",

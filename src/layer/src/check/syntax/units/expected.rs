@@ -7,6 +7,7 @@ pub(super) fn expected(name: &str, arguments: &[&str]) -> String {
             let words = arguments.iter().map(|word| match *word {
                 "bool" => "yes, no".to_owned(),
                 "number" => "a number".to_owned(),
+                "weight" => "a number from 1 to 10000".to_owned(),
                 "hexadecimal" => "a hexadecimal number".to_owned(),
                 word if word.ends_with([':', '/']) => format!("{word}..."),
                 word => word.to_owned(),

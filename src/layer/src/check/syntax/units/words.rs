@@ -12,6 +12,7 @@ pub(super) fn is_word(word: &str, value: &str) -> bool {
     match word {
         "bool" => BOOLEANS.iter().any(|word| word.eq_ignore_ascii_case(value)),
         "number" => integer(value).is_some(),
+        "weight" => integer(value).is_some_and(|weight| (1..=10_000).contains(&weight)),
         "hexadecimal" => u64::from_str_radix(value.trim_start_matches("0x"), 16).is_ok(),
         _ if word.ends_with([':', '/']) => value.starts_with(word),
         _ => word == value,
