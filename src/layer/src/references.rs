@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::check::pointer;
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{BootConfig, BootEffect, Layer, Ownership, Requirement, Schema, named_accounts, validate};
+use super::{BootConfig, BootEffect, Install, Layer, Ownership, Requirement, Schema, named_accounts, validate};
 
 /// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
 /// than this program.
@@ -126,9 +126,18 @@ fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String
     let directories = schema.directories.iter().map(|(path, rule)| owned("/directories", path, &rule.ownership()));
     let modes = schema.modes.iter().map(|(path, owner)| owned("/modes", path, owner));
     let files = schema.files.iter().map(|(path, file)| owned("/files", path, &file.ownership(path)));
+    // Scripts of packages create accounts as well; then the bake knows.
+    let has_packages = closure.iter().any(|schema| {
+        !schema.packages.is_empty() || schema.installs().any(|(_, _, install)| matches!(install, Install::Deb))
+    });
     for (pointer, owner) in directories.chain(files).chain(modes) {
-        found.value(format!("{pointer}/owner"), user(&owner.owner));
-        found.value(format!("{pointer}/group"), group(&owner.group));
+        for (key, fault) in [("owner", user(&owner.owner)), ("group", group(&owner.group))] {
+            let message = fault.map(|fault| if has_packages { fault + ": a package must create it" } else { fault });
+            found.0.extend(message.map(|message| {
+                let pointer = format!("{pointer}/{key}");
+                Found { pointer, key: false, warning: has_packages, message }
+            }));
+        }
     }
     for (name, account) in &schema.users {
         let pointer = child("/users", name);
@@ -151,6 +160,17 @@ mod tests {
         };
         let files = files.iter().map(file).collect();
         Layer { schema: serde_json::from_str(&text).unwrap(), files, local: BTreeMap::new(), digest: Digest::of(b"") }
+    }
+
+    #[test]
+    fn owners_that_packages_may_create() {
+        let owned = r#", "directories": {"/x": {"mode": "0750", "owner": "redis"}}"#;
+        for (rest, is_warning) in [("", false), (r#", "packages": ["redis-server"]"#, true)] {
+            let layer = layer(&format!("{owned}{rest}"), &[]);
+            let found = check(&layer.schema, &BTreeMap::from([("x".to_owned(), &layer)]), true);
+            let warnings: Vec<bool> = found.iter().map(|found| found.warning).collect();
+            assert_eq!(warnings, [is_warning], "{rest}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::super::findings::Findings;
 use super::super::unit_install::unit_form;
 use super::super::{Layer, UNIT_SCOPES};
 use super::pointer;
+use super::syntax::has_name_of_apt;
 
 /// A directory, or the end of one after `/etc`, `/usr/lib` and `/usr/local/lib`, with the ends of the names that count there.
 type Row = (&'static [&'static str], &'static [&'static str], &'static str);
@@ -75,7 +76,13 @@ pub(super) fn is_left_out(name: &str) -> bool {
     name.starts_with('.') || name.starts_with("README") || UNREAD.iter().any(|end| name.ends_with(end))
 }
 
+/// Directories of apt, which reads no name with other characters there.
+const OF_APT: [&str; 3] = ["/etc/apt/apt.conf.d", "/etc/apt/preferences.d", "/etc/apt/sources.list.d"];
+
 fn fault(dir: &str, name: &str) -> Option<String> {
+    if OF_APT.contains(&dir) && !has_name_of_apt(name) {
+        return Some("apt reads only names of letters, digits, `_`, `-`, `.` and `:`".to_owned());
+    }
     let inner = ROOTS.iter().find_map(|root| dir.strip_prefix(root));
     let row = ROWS.iter().find(|(dirs, ..)| inner.is_some_and(|inner| dirs.contains(&inner)));
     if let Some((_, ends, program)) = row {
@@ -133,6 +140,10 @@ mod tests {
             ("/etc/apt/apt.conf.d/90x", true),
             ("/etc/apt/apt.conf.d/90x.conf", true),
             ("/etc/apt/apt.conf.d/90x.txt", false),
+            ("/etc/apt/apt.conf.d/90 x", false),
+            ("/etc/apt/apt.conf.d/9:x_y-z.a.conf", true),
+            ("/etc/apt/preferences.d/a+b", false),
+            ("/etc/apt/sources.list.d/a+b.sources", false),
             ("/etc/apt/preferences.d/x.pref", true),
             ("/etc/apt/preferences.d/x.conf", false),
             ("/etc/systemd/network/10-x.network", true),

@@ -8,6 +8,7 @@ mod apt;
 mod calendar;
 mod cron;
 mod directories;
+mod fstab;
 mod logrotate;
 mod sshd;
 mod udev;
@@ -16,6 +17,7 @@ mod yaml;
 
 pub use accounts::{NamedAccount, named_accounts};
 pub use apt::{AptSource, apt_sources};
+pub use logrotate::{RotatedLog, rotated_logs};
 pub use units::{UnitRefusal, unit_refusal};
 
 use super::ignored::ROOTS;
@@ -70,15 +72,22 @@ const TMPFILES: [&str; 4] = [
 ];
 
 /// `docs/layer-check.md` has the same table.
-const TABLE: [Row; 14] = [
+const TABLE: [Row; 19] = [
     (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], is_hidden, |file| sshd::check(file.text)),
     (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], is_never, |file| yaml::check(file.bytes)),
     (&["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"], is_skipped_by_apt, |file| {
         apt::check_list(file.text)
     }),
     (&["/etc/apt/sources.list.d/*.sources"], is_skipped_by_apt, |file| apt::check_sources(file.text)),
+    (&["/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*"], is_skipped_as_part, |file| apt::check_config(file.bytes)),
+    (&["/etc/apt/preferences", "/etc/apt/preferences.d/*"], is_skipped_as_part, |file| {
+        apt::check_preferences(file.text)
+    }),
+    (&["/etc/fstab"], is_never, |file| fstab::check(file.text)),
+    (&["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"], is_never, accounts::replaced),
     (&["/etc/crontab", "/etc/cron.d/*"], is_never, cron::check),
     (&["sysctl.d/*.conf"], is_hidden, |file| directories::check_sysctl(file.text)),
+    (&["modules-load.d/*.conf"], is_hidden, |file| directories::check_modules(file.text)),
     (&TMPFILES, is_hidden, |file| directories::check_tmpfiles(file.text)),
     (&["sysusers.d/*.conf"], is_hidden, directories::check_sysusers),
     (&["udev/rules.d/*.rules"], is_hidden, |file| udev::check(file.text)),
@@ -130,7 +139,18 @@ fn is_hidden(name: &str) -> bool {
 }
 
 fn is_skipped_by_apt(name: &str) -> bool {
-    is_hidden(name) || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    is_hidden(name) || !has_name_of_apt(name)
+}
+
+/// Names with an extension are those that [`super::ignored`] knows.
+fn is_skipped_as_part(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    is_skipped_by_apt(name) || extension.is_some_and(|extension| !["conf", "pref"].contains(&extension))
+}
+
+/// Whether a name has only characters of names that apt reads from a directory.
+pub(super) fn has_name_of_apt(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte))
 }
 
 fn is_at(pattern: &str, path: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Accounts that files name in places where a program ignores unknown ones: the path and text of a file in, the names out.
 
-use super::{TMPFILES, cron, directories, is_at, logrotate, udev};
+use super::{File, Problem, TMPFILES, cron, directories, is_at, logrotate, udev};
 
 /// An account that a file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,13 @@ pub fn named_accounts(path: &str, text: &str) -> Vec<NamedAccount> {
         named.map(move |(line, what, name)| NamedAccount { line, what, name, effect: *effect })
     });
     named.collect()
+}
+
+/// Files with all accounts of an image are written by the bake.
+pub(super) fn replaced(_: &File) -> Vec<Problem> {
+    let message =
+        "would replace the accounts of the base, of packages and of other layers: use the keys `users` and `groups`";
+    vec![Problem::of_file(message.to_owned())]
 }
 
 /// Whether a program takes a name as an id. logrotate does not.

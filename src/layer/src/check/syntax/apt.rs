@@ -1,9 +1,13 @@
 //! Sources of apt(8), as in sources.list(5): an entry that is not valid makes every command of apt fail.
 
+mod config;
 mod entries;
 mod keys;
+mod preferences;
 
+pub(super) use config::check as check_config;
 pub use entries::{AptSource, apt_sources};
+pub(super) use preferences::check as check_preferences;
 
 use super::Problem;
 use keys::{Keys, signed_line, signed_stanza};

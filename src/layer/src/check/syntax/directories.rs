@@ -1,4 +1,4 @@
-//! Files of systemd in which each line stands alone: sysctl.d(5), tmpfiles.d(5) and sysusers.d(5). systemd ignores lines that are not valid.
+//! Files of systemd in which each line stands alone: sysctl.d(5), modules-load.d(5), tmpfiles.d(5) and sysusers.d(5). systemd ignores lines that are not valid.
 
 mod accounts;
 mod files;
@@ -12,9 +12,33 @@ const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Checks assignments of kernel parameters. A line that begins with `-` excludes one.
 pub(super) fn check_sysctl(text: &str) -> Vec<Problem> {
-    each(text, "systemd-sysctl", &['#', ';'], |line| {
+    let comments = ['#', ';'];
+    let mut found = each(text, "systemd-sysctl", &comments, |line| {
         let is_valid = line.contains('=') || line.starts_with('-');
         (!is_valid).then(|| format!("expected KEY = VALUE, found {line:?}"))
+    });
+    let values = lines(text, &comments).filter_map(|(line, text)| Some((line, text.split_once('=')?.1.trim())));
+    found.extend(values.filter_map(|(line, value)| Some(Problem::error(line, odd_value(value)?).warning())));
+    found
+}
+
+/// What is probably not meant in the value of a parameter, which the kernel gets as it is.
+fn odd_value(value: &str) -> Option<String> {
+    let has_comment = [" #", "\t#"].iter().any(|start| value.contains(start));
+    let number = value.trim_end_matches(|next: char| next.is_ascii_alphabetic());
+    let has_unit = ["k", "m", "g", "t"].iter().any(|unit| value[number.len()..].eq_ignore_ascii_case(unit));
+    if has_comment {
+        return Some(format!("sets the value {value:?}: a comment needs a line of its own"));
+    }
+    let is_size = has_unit && number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty();
+    is_size.then(|| format!("sets the value {value:?}, which the kernel refuses for numbers: it knows no units"))
+}
+
+/// Checks names of modules: each line is one.
+pub(super) fn check_modules(text: &str) -> Vec<Problem> {
+    each(text, "systemd-modules-load", &['#', ';'], |line| {
+        let has_blank = line.contains([' ', '\t']);
+        has_blank.then(|| format!("expected the name of one module, found {line:?}"))
     })
 }
 

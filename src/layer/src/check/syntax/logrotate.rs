@@ -1,10 +1,13 @@
 //! Settings of logrotate(8): a text enters, the lines at which logrotate drops the file, a section or a line leave.
 
 mod directives;
+mod logs;
 
 use super::accounts::Named;
 use super::{File, Problem, access};
 use directives::Arguments;
+use logs::Logs;
+pub use logs::{RotatedLog, rotated_logs};
 
 /// What logrotate reads.
 enum State {
@@ -20,6 +23,7 @@ struct Reader {
     state: State,
     found: Vec<Problem>,
     accounts: Vec<Named>,
+    logs: Logs,
 }
 
 /// Ends of names that logrotate does not read from a directory (`tabooext` of logrotate.conf(5)).
@@ -66,6 +70,8 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
         // The end of the file closes a section.
         State::Global | State::Section => {}
     }
+    let repeated = logs::repeated(&reader.logs.found);
+    reader.found.extend(repeated);
     reader.found
 }
 
@@ -78,7 +84,7 @@ pub(super) fn accounts(text: &str) -> Vec<Named> {
 
 impl Reader {
     fn new(found: Vec<Problem>) -> Self {
-        Self { state: State::Global, found, accounts: Vec::new() }
+        Self { state: State::Global, found, accounts: Vec::new(), logs: Logs::default() }
     }
 
     fn read(&mut self, text: &str) {
@@ -111,7 +117,9 @@ impl Reader {
     fn part<'a>(&mut self, number: usize, text: &'a str) -> Option<&'a str> {
         let is_inside = matches!(self.state, State::Section);
         if let State::Files(_) = self.state {
-            let (_, after) = text.split_once('{')?;
+            let (names, after) = text.split_once('{').map_or((text, None), |(names, after)| (names, Some(after)));
+            self.logs.add(number, names);
+            let after = after?;
             self.state = State::Section;
             return Some(after);
         }
@@ -119,6 +127,7 @@ impl Reader {
             '}' => {
                 let after = text[1..].trim();
                 self.state = State::Global;
+                self.logs.end();
                 match is_inside {
                     false => self.fault(number, "unexpected `}`"),
                     true if after.is_empty() => {}
@@ -161,6 +170,7 @@ impl Reader {
             (Arguments::Creation, value) => value,
             (_, value) => value.strip_prefix('=').map_or(value, str::trim_start),
         };
+        self.logs.set(word, value, is_inside);
         match arguments {
             // Others may follow on the same line.
             Arguments::None if after.trim() == "=" => {}

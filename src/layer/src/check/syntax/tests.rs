@@ -30,6 +30,142 @@ fn unescaped(line: &str) -> String {
     line.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t")
 }
 
+/// `findmnt --verify` of util-linux 2.41 and systemd-fstab-generator 257.
+#[test]
+fn lines_of_fstab() {
+    are_found(
+        "/etc/fstab",
+        &[
+            ("# c\n\n  # d\nUUID=x / ext4 rw,discard 0 1\n", ""),
+            ("x /a ext4\nx /a ext4 d 1\nx /a ext4 d 0 0 # c\nx\t/a\\040b ext4 d -1 2\n", ""),
+            ("x none swap sw 0 0\nx swap swap\nx none tmpfs d\nx ignore ignore d\n", ""),
+            ("x /a ext4 d\nx /b\n", "2"),
+            ("UUID=x mnt ext4 defaults 0 0\n", "1"),
+            ("a b c\n", "1"),
+            ("x /m\\041x ext4 defaults\n", "1"),
+            ("x /a b ext4 defaults 0 0\n", "1"),
+            ("x /a ext4 d # c\n", "1"),
+            ("x /a ext4 d 0 x\n", "1"),
+        ],
+    );
+}
+
+/// `apt-config dump` of apt 3.0: a file enters, the line of the statement that it refuses leaves.
+#[test]
+fn settings_of_apt() {
+    let path = "/etc/apt/apt.conf.d/90x";
+    for line in include_str!("apt/valid.txt").lines() {
+        let warned = found(path, &unescaped(line));
+        assert!(warned.is_empty() || warned.starts_with('~'), "{line}: {warned}");
+    }
+    for line in include_str!("apt/invalid.txt").lines() {
+        assert_eq!(found(path, &unescaped(line)), "1", "{line}");
+    }
+    are_found(
+        path,
+        &[
+            ("A \"x\";\nAcquire::http::Proxy=\"http://x\";\n", "2"),
+            ("A \"x\"\nB \"y\";\n", "1"),
+            ("A {\n  B \"x\";\n", "~1"),
+        ],
+    );
+    assert_eq!(found("/etc/apt/apt.conf.d/x.disabled", "A \"x\"\n"), "");
+}
+
+/// `apt-cache policy` of apt 3.0.
+#[test]
+fn preferences_of_apt() {
+    are_found(
+        "/etc/apt/preferences.d/x",
+        &[
+            ("# c\n\nPackage: *\nPin: release a=x\nPin-Priority: 100\n", ""),
+            ("Explanation: x\nPackage: a\n b\n# d\nPin: Origin \"\"\nPin-Priority: -32768", ""),
+            ("package: src:a\r\npin: version 1.*\r\npin-priority: +5\r\n", ""),
+            ("Package: *\nPin: release a=x\nPin-Priority: never\n", ""),
+            ("Package: a\nPin: origin x\nPin-Priority: never\n", "1"),
+            ("Package: *\nPin: release a=x\n", "1"),
+            ("Package: *\nPin-Priority: 100\n", "1"),
+            ("Pin: release a=x\nPin-Priority: 100\n", "1"),
+            ("Package: a\nPin: origin x\nPin-Priority: 1\n\n\nPackage: b\nPin: origin x\nPin-Priority: 0\n", "6"),
+            ("Package: *\nPin: release a=x\nPin-Priority: abc\n", "1"),
+            ("Package: *\nPin: release a=x\nPin-Priority: 32768\n", "1"),
+            ("Package: *\nPin: version 1.*\nPin-Priority: 100\n", "1"),
+            ("Package: a\nPin: foo x\nPin-Priority: 100\n", "1"),
+            ("foo bar\n", "1"),
+            ("Explanation: x\n\nPackage: *\nPin: origin x\nPin-Priority: 100\n", "1"),
+        ],
+    );
+}
+
+#[test]
+fn files_with_all_accounts() {
+    for path in ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"] {
+        assert_eq!(found(path, "root:x:0:\n"), "0", "{path}");
+    }
+}
+
+/// systemd-modules-load 257, and what the kernel refuses for numbers.
+#[test]
+fn modules_and_parameters() {
+    are_found("/etc/modules-load.d/x.conf", &[("# c\n; d\n\n loop \n", ""), ("loop\na b\nloop # c\n", "2 3")]);
+    are_found(
+        "/etc/sysctl.d/x.conf",
+        &[
+            ("vm.a = 4\nkernel.core_pattern = |/x %p\nnet.b = 1 2 3\n-x\nkernel.c = 0x4\n", ""),
+            ("vm.a = 1 # c\nvm.b = 4M\n", "~1 ~2"),
+        ],
+    );
+}
+
+/// PyYAML 6.0.
+#[test]
+fn ends_of_lines_in_yaml() {
+    let path = "/etc/cloud/cloud.cfg.d/x.cfg";
+    let valid = [
+        "a: 'x\u{2028}y'\n",
+        "a: x\u{2028}b: y\n",
+        "a: x\u{2028} y\n",
+        "a:\u{2028}  b: 1\n",
+        "a: {k: '|'}\n",
+        "a: {k: a|b}\n",
+        "---\n...\n",
+        "a: 1\n...\n...\n",
+    ];
+    are_found(path, &valid.map(|text| (text, "")));
+    for text in ["a: x\u{2028}y\n", "# x\u{2028}y\na: 1\n", "a: x\u{85}y\n", "...\n", "...\na: 1\n", "# c\n...\n"] {
+        assert!(!found(path, text).is_empty(), "{text:?}");
+    }
+}
+
+/// logrotate 3.22.
+#[test]
+fn log_files_that_are_named_twice() {
+    are_found(
+        "/etc/logrotate.d/x",
+        &[
+            ("/a {\n}\n/b /c\n/d {\n}\n", ""),
+            ("/a {\n}\n/a {\n}\n", "3"),
+            ("/a /a {\n}\n", "1"),
+            ("\"/a\" {\n}\n/b\n/a\n{\n}\n", "4"),
+            ("/a {\nignoreduplicates\n}\n/a {\n}\n", ""),
+            ("/a {\n}\n/a {\nignoreduplicates\n}\n", "3"),
+        ],
+    );
+    let log = |pattern: &str, may_repeat, olddir: Option<&str>| super::RotatedLog {
+        line: 2,
+        pattern: pattern.to_owned(),
+        may_repeat,
+        olddir: olddir.map(str::to_owned),
+    };
+    for (text, expected) in [
+        ("olddir /o\n/a {\n}\n", log("/a", false, Some("/o"))),
+        ("ignoreduplicates\n/a {\nolddir /o\ncreateolddir\n}\n", log("/a", true, None)),
+        ("\n/a {\nolddir o\nnoolddir\n}\n", log("/a", false, None)),
+    ] {
+        assert_eq!(super::rotated_logs(text), [expected], "{text:?}");
+    }
+}
+
 /// `sshd -t` of OpenSSH 10.0.
 #[test]
 fn settings_of_sshd() {

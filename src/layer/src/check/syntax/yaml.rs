@@ -41,6 +41,36 @@ pub(super) fn check(bytes: &[u8]) -> Vec<Problem> {
     if let Some((line, character)) = unprintable(text) {
         return problem(line, &format!("expected a printable character, found {character:?}"));
     }
+    if let Some(line) = ended(text) {
+        return problem(line, "expected a mapping, found the end of a document");
+    }
+    let plain = text.replace(BREAKS, "\n");
+    let mut found = check_text(&plain);
+    for problem in &mut found {
+        problem.line = problem.line.map(|line| line - breaks_before(text, line));
+    }
+    found
+}
+
+/// Characters that end a line in YAML 1.1.
+const BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
+/// How many of the ends of the lines before a line are [`BREAKS`].
+fn breaks_before(text: &str, line: usize) -> usize {
+    let ends = text.chars().filter(|next| *next == '\n' || BREAKS.contains(next));
+    ends.take(line.saturating_sub(1)).filter(|next| *next != '\n').count()
+}
+
+/// The line of an end of a document that no document is before.
+fn ended(text: &str) -> Option<usize> {
+    let mut lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
+    let (number, first) = lines.find(|(_, line)| !matches!(line.trim_start().chars().next(), None | Some('#')))?;
+    let rest = first.strip_prefix("...")?;
+    (rest.is_empty() || rest.starts_with([' ', '\t'])).then_some(number)
+}
+
+/// The same for a text that has only newlines between lines.
+fn check_text(text: &str) -> Vec<Problem> {
     let mut parser = Parser::new_from_str(text);
     let (mut documents, mut is_top, mut nodes, mut anchors) = (0, false, Nodes::default(), Anchors::default());
     while let Some(event) = parser.next_event() {

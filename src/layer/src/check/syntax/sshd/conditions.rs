@@ -34,7 +34,7 @@ pub(super) fn fault(words: &[String]) -> Option<String> {
 }
 
 /// Whether an entry of a list of addresses is a name, an address or a network without bits behind its mask.
-fn is_pattern(entry: &str) -> bool {
+pub(super) fn is_pattern(entry: &str) -> bool {
     let entry = entry.strip_prefix('!').unwrap_or(entry);
     let Some((address, length)) = entry.split_once('/') else { return true };
     let (Ok(address), Ok(length)) = (address.parse::<IpAddr>(), length.parse::<u32>()) else { return true };

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::algorithms::{self, Kind};
+use super::conditions::is_pattern;
 use super::values::{is_number, is_service, is_time};
 
 /// Names of classes of traffic, and of methods.
@@ -75,6 +76,8 @@ pub(super) fn fault(keyword: &str, words: &[String]) -> Option<String> {
             (size.or_else(|| rest.first().and_then(|word| expected(is_interval(word), "a time such as 1h", word))), 2)
         }
         "setenv" => (each("NAME=VALUE", &|word| word.contains('=')), usize::MAX),
+        "allowusers" | "denyusers" => (each("USER or USER@HOST", &is_user), usize::MAX),
+        "rdomain" => (Some("is not supported on Linux".to_owned()), usize::MAX),
         "acceptenv" => (each("a name", &|word| !word.contains('=')), usize::MAX),
         "permitopen" | "permitlisten" => {
             let is_listen = keyword == "permitlisten";
@@ -109,6 +112,16 @@ pub(super) fn fault(keyword: &str, words: &[String]) -> Option<String> {
         _ => (None, usize::MAX),
     };
     reason.or_else(|| words.get(max).map(|extra| format!("unexpected argument {extra:?}")))
+}
+
+/// A pattern of a user, perhaps with a list of hosts after the last `@`.
+fn is_user(word: &str) -> bool {
+    match word.rsplit_once('@') {
+        None => !word.is_empty(),
+        Some((_, hosts)) => {
+            hosts.split(',').all(|host| !host.strip_prefix('!').unwrap_or(host).is_empty() && is_pattern(host))
+        }
+    }
 }
 
 fn expected(is_valid: bool, what: &str, found: &str) -> Option<String> {
