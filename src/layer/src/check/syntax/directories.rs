@@ -28,7 +28,7 @@ fn odd_value(value: &str) -> Option<String> {
     let number = value.trim_end_matches(|next: char| next.is_ascii_alphabetic());
     let has_unit = ["k", "m", "g", "t"].iter().any(|unit| value[number.len()..].eq_ignore_ascii_case(unit));
     if has_comment {
-        return Some(format!("sets the value {value:?}: a comment needs a line of its own"));
+        return Some(format!("sets the value {value:?}: write the comment in a separate line"));
     }
     let is_size = has_unit && number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty();
     is_size.then(|| format!("sets the value {value:?}, which the kernel refuses for numbers: it knows no units"))
