@@ -52,10 +52,7 @@ pub use text::{Scalar, Text, Words};
 
 pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
-pub use check::{
-    AptSource, NamedAccount, RotatedLog, UnitRefusal, apt_sources, is_run_by_parts, named_accounts, rotated_logs,
-    unit_refusal,
-};
+pub use check::{AptSource, NamedAccount, UnitRefusal, apt_sources, is_run_by_parts, named_accounts, unit_refusal};
 pub use keys::swap::PAGE;
 pub use keys::{DevSync, KEYS, Key};
 pub use position::child;

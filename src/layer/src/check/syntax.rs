@@ -17,7 +17,6 @@ mod yaml;
 
 pub use accounts::{NamedAccount, named_accounts};
 pub use apt::{AptSource, apt_sources};
-pub use logrotate::{RotatedLog, rotated_logs};
 pub use units::{UnitRefusal, unit_refusal};
 
 use super::ignored::ROOTS;

@@ -151,7 +151,7 @@ fn conflicts_name_both_sides_before_anything_is_fetched() {
 const READS: &[(&str, &str, &str)] = &[
     (
         r#""AGENT_LEVEL"]"#,
-        r#"{"name": "AGENT_LEVEL", "value": "{{ TOKEN | lower }}"}]"#,
+        r#"{"name": "AGENT_LEVEL", "value": "{{ TOKEN }}"}]"#,
         "first_boot/files/0/content/environment/0/value`",
     ),
     (
@@ -173,7 +173,7 @@ const READS: &[(&str, &str, &str)] = &[
         r#""services":"#,
         r#""exec": {"agent": {"environment_file": "/etc/settings.env", "program": "/opt/tool/bin/tool", "arguments": ["{{ TOKEN }}"]}},
         "services":"#,
-        "first_boot/exec/agent/arguments/0/value`",
+        "first_boot/exec/agent/arguments/0",
     ),
 ];
 

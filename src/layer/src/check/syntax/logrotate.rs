@@ -7,7 +7,6 @@ use super::accounts::Named;
 use super::{File, Problem, access};
 use directives::Arguments;
 use logs::Logs;
-pub use logs::{RotatedLog, rotated_logs};
 
 /// What logrotate reads.
 enum State {
@@ -170,7 +169,7 @@ impl Reader {
             (Arguments::Creation, value) => value,
             (_, value) => value.strip_prefix('=').map_or(value, str::trim_start),
         };
-        self.logs.set(word, value, is_inside);
+        self.logs.set(word, is_inside);
         match arguments {
             // Others may follow on the same line.
             Arguments::None if after.trim() == "=" => {}

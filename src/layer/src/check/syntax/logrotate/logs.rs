@@ -1,33 +1,22 @@
-//! Log files that logrotate.conf(5) names. logrotate skips a file that names one again, and one with an `olddir` that does not exist.
+//! Log files that logrotate.conf(5) names. logrotate skips a file that names one again.
 
-use super::{Problem, Reader};
+use super::Problem;
 
 /// A log file, or a pattern of some.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RotatedLog {
+pub(super) struct RotatedLog {
     /// Counted from 1.
-    pub line: usize,
-    pub pattern: String,
-    /// Whether later files may name it again (`ignoreduplicates`).
-    pub may_repeat: bool,
-    /// The directory that must be there for rotated files.
-    pub olddir: Option<String>,
-}
-
-/// Settings of a section, which begin as those outside of sections.
-#[derive(Clone, Default)]
-struct Settings {
+    line: usize,
+    pattern: String,
+    /// Whether later sections may name it again (`ignoreduplicates`).
     may_repeat: bool,
-    olddir: Option<String>,
-    creates_olddir: bool,
 }
 
-/// The log files so far, and the settings that apply to those of the open section.
+/// The log files so far, and whether those of the open section may repeat.
 #[derive(Default)]
 pub(super) struct Logs {
     pub(super) found: Vec<RotatedLog>,
-    outside: Settings,
-    section: Settings,
+    outside: bool,
+    section: bool,
     /// How many log files are before the section.
     before: usize,
 }
@@ -36,32 +25,24 @@ impl Logs {
     /// Adds the names of a line.
     pub(super) fn add(&mut self, line: usize, names: &str) {
         if self.before == self.found.len() {
-            self.section = self.outside.clone();
+            self.section = self.outside;
         }
         for pattern in names_of(names) {
-            self.found.push(RotatedLog { line, pattern, may_repeat: false, olddir: None });
+            self.found.push(RotatedLog { line, pattern, may_repeat: false });
         }
     }
 
     /// Takes a directive that matters for log files.
-    pub(super) fn set(&mut self, word: &str, value: &str, is_inside: bool) {
-        let settings = if is_inside { &mut self.section } else { &mut self.outside };
-        match word {
-            "ignoreduplicates" => settings.may_repeat = true,
-            "createolddir" => settings.creates_olddir = true,
-            "nocreateolddir" => settings.creates_olddir = false,
-            "noolddir" => settings.olddir = None,
-            "olddir" => settings.olddir = Some(value.trim_matches(['"', '\'']).to_owned()),
-            _ => {}
+    pub(super) fn set(&mut self, word: &str, is_inside: bool) {
+        if word == "ignoreduplicates" {
+            *(if is_inside { &mut self.section } else { &mut self.outside }) = true;
         }
     }
 
     /// Ends a section.
     pub(super) fn end(&mut self) {
-        let Settings { may_repeat, olddir, creates_olddir } = &self.section;
         for log in self.found.iter_mut().skip(self.before) {
-            log.may_repeat = *may_repeat;
-            log.olddir = olddir.clone().filter(|_| !creates_olddir);
+            log.may_repeat = self.section;
         }
         self.before = self.found.len();
     }
@@ -81,14 +62,6 @@ fn names_of(text: &str) -> Vec<String> {
     names.push(name);
     names.retain(|name| !name.is_empty());
     names
-}
-
-/// The log files of a file, in their order.
-pub fn rotated_logs(text: &str) -> Vec<RotatedLog> {
-    let mut reader = Reader::new(Vec::new());
-    reader.read(text);
-    reader.logs.end();
-    reader.logs.found
 }
 
 /// Names that a file has twice.
