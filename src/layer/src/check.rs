@@ -8,9 +8,7 @@ mod texts;
 mod units;
 
 pub use executable::is_run_by_parts;
-pub use syntax::{
-    AptSource, NamedAccount, RotatedLog, UnitRefusal, apt_sources, named_accounts, rotated_logs, unit_refusal,
-};
+pub use syntax::{AptSource, NamedAccount, UnitRefusal, apt_sources, named_accounts, unit_refusal};
 
 use std::collections::BTreeMap;
 

@@ -269,6 +269,7 @@ impl Expression<'_, '_> {
         };
         let simple = !text.is_empty() && text.len() < 19 && text.iter().all(u8::is_ascii_digit) && text[0] != b'0';
         if simple {
+            self.shell.require_number(&text)?;
             return Ok(super::number(&text));
         }
         self.shell.evaluate(&text)

@@ -65,7 +65,7 @@ fn with_install(lines: &str) -> String {
 }
 
 fn with_file(path: &str) -> String {
-    let file = format!("\"files\": {{\"{path}\": {{\"content\": \"[Service]\\nUser=root\\n\"}}, ");
+    let file = format!("\"files\": {{\"{path}\": {{\"content\": \"[Unit]\\nDescription=x\\n\"}}, ");
     layer("").replacen("\"files\": {", &file, 1)
 }
 
@@ -139,7 +139,7 @@ fn a_directory_of_units_is_granted_for_the_units_of_the_bundle() {
 
 /// The layer with two more files.
 fn with_files(paths: [&str; 2]) -> String {
-    let file = |path: &str| format!("\"{path}\": {{\"content\": \"[Service]\\nUser=root\\n\"}}, ");
+    let file = |path: &str| format!("\"{path}\": {{\"content\": \"[Unit]\\nDescription=x\\n\"}}, ");
     layer("").replacen("\"files\": {", &format!("\"files\": {{{}", paths.map(file).concat()), 1)
 }
 
