@@ -152,7 +152,7 @@ const READS: &[(&str, &str, &str)] = &[
     (
         r#""AGENT_LEVEL"]"#,
         r#"{"name": "AGENT_LEVEL", "value": "{{ TOKEN }}"}]"#,
-        "first_boot/files/0/content/environment/0/value`",
+        "first_boot/files/0/content/environment/1/value`",
     ),
     (
         r#"[{"unit": "agent.service"}]"#,
