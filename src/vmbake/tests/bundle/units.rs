@@ -152,7 +152,7 @@ fn units_that_only_a_machine_has_are_not_of_a_bundle() {
     let mut wrong = Vec::new();
     for (layer, expected) in [
         (own("dbus-.service"), configures(&format!("{etc}/dbus-.service.d/x.conf"), "dbus-.service")),
-        (own("service"), configures(&format!("{etc}/service.d/x.conf"), "service")),
+        (with_file(&format!("{etc}/service.d/x.conf")), configures(&format!("{etc}/service.d/x.conf"), "service")),
         (with_file(&format!("{etc}/user-.slice")), configures(&format!("{etc}/user-.slice"), "user-.slice")),
         (with_file(&format!("{etc}/dev-sda.device")), configures(&format!("{etc}/dev-sda.device"), "dev-sda.device")),
         (
