@@ -12,7 +12,7 @@ use crate::origin::image::{TOOLS, change, content, empty, file, link, put, text,
 use crate::tools::have;
 
 /// Paths that would like to be markup, an attribute, a script, another line, or another text than they are. Names that are not UTF-8,
-/// which no volume of ours has, are in `tests/report_page.py`.
+/// which no volume of ours has, are in `tests/test_report_page.py`.
 const HOSTILE: [&[u8]; 11] = [
     b"/</script><script>alert(1)</script>",
     b"/<!--<script>",

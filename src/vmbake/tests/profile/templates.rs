@@ -1,4 +1,4 @@
-//! Templates: with known results, and malicious ones. `tests/templates.py` compares many more with Go.
+//! Templates: with known results, and malicious ones. `tests/test_templates.py` compares many more with Go.
 
 use super::Desk;
 

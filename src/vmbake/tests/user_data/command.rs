@@ -83,7 +83,7 @@ fn wrong_arguments_are_not_repeated() {
         "OIDC_SIGNING_ALGS: may change on a running machine; default RS256",
         "NSTANCE_HEALTH_ADDR",
         "NSTANCE_REPORT_INTERVAL: default 60s",
-        "NSTANCE_SERVER_AGENT_ADDR: may change on a running machine",
+        "NSTANCE_SERVER_AGENT_ADDR: may change on a running machine; host-port",
         "TELEMETRY_ENABLED: may change on a running machine; may be empty; boolean; default true",
     ] {
         assert!(listed.contains(&format!("{line}\n")), "{line}: {listed}");
