@@ -110,8 +110,7 @@ pub(super) fn is_limit(unit: &str, value: &str) -> bool {
     limit(soft).zip(limit(hard)).is_some_and(|(soft, hard)| soft <= hard)
 }
 
-/// Limits are compared, so that the last digits of large ones do not matter.
-#[allow(clippy::cast_precision_loss)]
+#[expect(clippy::cast_precision_loss, reason = "limits are only compared: their last digits do not matter")]
 fn as_float(number: u64) -> f64 {
     number as f64
 }
