@@ -14,7 +14,6 @@ BOOT = {
 }
 SLOW = {
     "closure": "tests/closure.py {examples}/closure",
-    "dev-sync": "tests/dev_sync.py {vmbake} {kinds}/knd.debian-13.amd64.raw",
     "packages": "tests/packages.py {vmbake} {base} {rootfs} --list tests/packages.list --list tests/packages.drawn",
     "scripts": "tests/scripts.py {examples}/trace {rootfs}",
     "vendors": "tests/vendors.py {vmbake} {base} {rootfs}",

@@ -279,6 +279,7 @@ fn questions(desired: &BTreeMap<String, Desired>, plan: &Plan, scope: &[&Layer],
     let mut questions = Questions::default();
     let mut ask = |path: &str| questions.paths.extend(resolve::questions(path));
     desired.keys().chain(installed.state.files.keys()).for_each(|path| ask(path));
+    installed.state.directories.iter().for_each(|path| ask(path));
     plan.directories.keys().for_each(|path| ask(path));
     ask(vmbake_firstboot::plan::PATH);
     plan.inputs.iter().for_each(|inputs| ask(&inputs.defaults));
@@ -292,6 +293,7 @@ fn questions(desired: &BTreeMap<String, Desired>, plan: &Plan, scope: &[&Layer],
         let units = &schema.units;
         questions.units.extend([&units.enable, &units.disable, &units.mask].into_iter().flatten().cloned());
     }
+    questions.directories.clone_from(&installed.state.directories);
     questions.real.extend(desired::linked(plan));
     questions
 }

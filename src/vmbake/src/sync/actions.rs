@@ -1,5 +1,7 @@
 //! Compares the desired files of layers with a machine, and derives actions, ordered so that each directory precedes its files.
 
+mod removals;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -45,6 +47,8 @@ pub enum SyncAction {
         #[serde(skip)]
         digest: Digest,
     },
+    /// Remove an empty directory that sync had created.
+    RemoveDirectory { path: String },
     /// Unmask a unit that sync had masked.
     Unmask {
         /// Its name.
@@ -94,11 +98,12 @@ pub(super) fn compare(
     let state = State { pending: false, ..installed.state.clone() };
     let planned = plan.services.iter().map(|service| service.unit.clone()).collect();
     let mut actions = Actions { state, planned, ..Actions::default() };
-    let mut made = BTreeSet::new();
+    let removals = removals::removals(&mut actions, desired, plan, scope, installed, found);
+    let rest = removals::without(found, &removals);
     for (path, desired) in desired {
-        match actions.file(path, desired, installed, found) {
+        match actions.file(path, desired, installed, &rest) {
             Ok(Some((missing, action))) => {
-                for above in missing.into_iter().filter(|above| made.insert(above.clone())) {
+                for above in missing.into_iter().filter(|above| actions.state.directories.insert(above.clone())) {
                     let ownership = directory(&above, scope);
                     actions.list.push(SyncAction::Directory { path: above, ownership });
                 }
@@ -108,7 +113,7 @@ pub(super) fn compare(
             Err(why) => actions.new_image.push(NewImage::of(&desired.layer, path, why)),
         }
     }
-    actions.obsolete(desired, scope, installed, found);
+    actions.list = removals::ordered(removals, std::mem::take(&mut actions.list));
     actions.dropped(desired, scope, installed, found);
     actions.units(scope, installed, found);
     actions
@@ -137,10 +142,13 @@ impl Actions {
             DesiredNode::File(_) => "f",
             DesiredNode::Link(_) => "l",
         };
+        let is_ours = there.is_some_and(|there| installed.sent(&path, there));
         match (there.map(|node| node.kind.as_str()), kind) {
+            (Some("f" | "l"), _) if is_ours => {}
             (None, _) | (Some("f"), "f") | (Some("l"), "l") => {}
             (Some("l"), _) => return Err(format!("{path} is a symbolic link on the machine")),
             (Some("d"), _) => return Err(format!("{path} is a directory on the machine")),
+            (Some("f"), _) => return Err(format!("{path} is a file on the machine")),
             (Some(_), _) => {
                 return Err(format!(
                     "expected a file or nothing at {path}, found a device, pipe or socket on the machine"
@@ -149,10 +157,11 @@ impl Actions {
         }
         let is_same = there.is_some_and(|there| match node {
             DesiredNode::File(_) => {
-                there.digest == Some(digest)
+                there.kind == "f"
+                    && there.digest == Some(digest)
                     && (there.mode, &there.owner, &there.group) == (ownership.mode, &ownership.owner, &ownership.group)
             }
-            DesiredNode::Link(target) => there.target == *target,
+            DesiredNode::Link(target) => there.kind == "l" && there.target == *target,
         });
         if is_same {
             return Ok(None);
@@ -174,49 +183,6 @@ impl Actions {
             DesiredNode::Link(target) => SyncAction::Link { path, target: target.clone(), layer },
         };
         Ok(Some((missing, action)))
-    }
-
-    /// Sent files that are no longer in their layers.
-    fn obsolete(
-        &mut self,
-        desired: &BTreeMap<String, Desired>,
-        scope: &[&Layer],
-        installed: &Installed,
-        found: &Found,
-    ) {
-        let wanted: BTreeSet<String> = desired
-            .keys()
-            .filter_map(|path| resolve::resolve(path, found).ok())
-            .map(|resolved| resolved.path)
-            .collect();
-        let gone = self.state.files.iter().filter(|(path, sent)| {
-            !wanted.contains(*path)
-                && !installed.is_plan_file(path)
-                && scope.iter().any(|layer| layer.schema.name == sent.layer)
-        });
-        for (path, sent) in gone.map(|(path, sent)| (path.clone(), sent.clone())).collect::<Vec<_>>() {
-            let there = found.nodes.get(&path);
-            let is_ours = there.is_some_and(|there| there.digest() == Some(sent.digest));
-            let leads_there = resolve::resolve(&path, found).is_ok_and(|resolved| resolved.path == path);
-            let why = match there {
-                None => None,
-                Some(_) if !sent.created => {
-                    Some("the sent file replaced a file of the image; bake a new image to restore it")
-                }
-                Some(_) if !is_ours || !leads_there => Some(
-                    "removed from the layer, but changed on the machine after it was sent; remove it there if it is not needed",
-                ),
-                Some(_) => {
-                    let action = SyncAction::Remove { path: path.clone(), layer: sent.layer, digest: sent.digest };
-                    self.list.push(action);
-                    None
-                }
-            };
-            match why {
-                Some(why) => self.left.push(SyncNote { path, note: why.to_owned() }),
-                None => drop(self.state.files.remove(&path)),
-            }
-        }
     }
 
     /// Files of the image that are no longer in their layers.

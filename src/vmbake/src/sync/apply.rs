@@ -61,6 +61,10 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
                 }
                 script.call("delete", [digest.hex().as_str(), above, name]);
             }
+            SyncAction::RemoveDirectory { path } => {
+                let [above, name] = placed(path);
+                script.call("delete_directory", [above, name]);
+            }
             SyncAction::Unmask { .. }
             | SyncAction::Start { .. }
             | SyncAction::Enable { .. }
@@ -112,7 +116,7 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
             _ => {}
         }
     }
-    script.call("restart", []);
+    script.call("restart", actions.planned.iter().map(String::as_str));
     // Enabled units of the plan were just restarted. A template unit cannot be restarted.
     let changed: BTreeSet<&str> = paths.iter().filter_map(|path| unit(path)).collect();
     let changed: BTreeSet<&str> = changed.into_iter().filter(|unit| !unit.contains("@.")).collect();

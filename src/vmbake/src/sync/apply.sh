@@ -45,7 +45,7 @@ place() {
 }
 link() {
 	enter "$2"
-	{ [ ! -e "./$3" ] || [ -L "./$3" ]; } || failed "replace $2/$3"
+	{ [ ! -d "./$3" ] || [ -L "./$3" ]; } || failed "replace directory $2/$3"
 	rm -f -- "$stage/link" && ln -sT -- "$1" "$stage/link" && mv -fT -- "$stage/link" "./$3" || failed "write link $2/$3"
 }
 delete() {
@@ -59,6 +59,10 @@ delete() {
 	fi
 	[ "${found%% *}" = "$1" ] || return 0
 	rm -f -- "./$3" || failed "remove $2/$3"
+}
+delete_directory() {
+	enter "$1"
+	rmdir -- "./$2" || failed "remove directory $1/$2"
 }
 # systemd neither stops nor disables a unit whose file is gone. Where it has another file, it goes on with that.
 retire() {
@@ -100,7 +104,9 @@ configure() {
 	esac
 	printf '%s\0' "$state"
 }
+# Several syncs in a row are no failing service: systemd counts starts until it is told to forget them.
 restart() {
+	[ $# -eq 0 ] || systemctl reset-failed -- "$@" 2>/dev/null
 	[ "$state" = waiting ] || run /opt/podplane/bin/firstboot restart
 }
 restart_unit() {

@@ -1,6 +1,6 @@
 //! Record of past syncs, kept on the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,9 @@ pub(super) struct State {
     /// Sent files and links, by path.
     #[serde(default)]
     pub(super) files: BTreeMap<String, SentFile>,
+    /// Directories that sync created as parents of sent files.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) directories: BTreeSet<String>,
     /// Units that were enabled, disabled or masked, by layer and name, with their states before, and whether they were active.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) units: BTreeMap<String, BTreeMap<String, String>>,
@@ -30,6 +33,7 @@ impl State {
         for (path, sent) in &earlier.files {
             self.files.entry(path.clone()).or_insert_with(|| sent.clone());
         }
+        self.directories.extend(earlier.directories.iter().cloned());
         for (layer, units) in &earlier.units {
             let known = self.units.entry(layer.clone()).or_default();
             for (unit, before) in units {
