@@ -191,7 +191,7 @@ fn sent_files_make_room_for_others() {
         ("/a", "/a/b", "/a/c", "f/a", "remove /a/b; /a is a directory on the machine"),
         ("/a /b", "/a/b /b/c", "", "f/a/c", "write /a/c, remove /a/b, remove /b/c, remove /b/"),
         ("/a", "/a/b", "/a/c", "", "remove /a/b"),
-        // One that somebody else removed.
+        // One that is no longer there.
         ("/a /b", "/b/c", "", "", "remove /b/c, remove /b/"),
         ("", "/a", "", "l/a", "link /a"),
         ("", "", "/a", "l/a", "; /a is a file on the machine"),
