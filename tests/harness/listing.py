@@ -1,6 +1,6 @@
 """listing.py ROOT: prints every path of a folder as the example `trace` does: mode, owner, and the digest of its content.
 
-It is a program of its own, because it runs in the mount namespace of a test.
+It is a separate program, because it runs in the mount namespace of a test.
 """
 
 import hashlib
