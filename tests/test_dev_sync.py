@@ -424,6 +424,74 @@ def test_stopped(node, dev, target, layers):
     case("files of an interrupted sync are removed", "old" not in node.run("ls", "/var/lib/vmbake/sync")[1])
 
 
+def test_sockets(node, dev, target, layers):
+    """A socket whose service runs, a slice that cannot be restarted, links of an enabled unit that changes, and a unit that is masked and then gone."""
+    folder, path = "/usr/lib/systemd/system", layers.folder / "containerd/layer.json"
+    kept, slices = path.read_text(), "/etc/systemd/system/system.slice.d/mine.conf"
+
+    def write(name, text):
+        layers.file("containerd", name).write_text(text)
+
+    def wants(unit):
+        return node.run("find", "/etc/systemd/system", "-name", unit)[1].split()
+    layers.append("containerd", slices, "[Slice]\nMemoryMin=1M\n")
+    layers.append("containerd", f"{folder}/mine.socket", "[Socket]\nListenStream=/run/mine.sock\n[Install]\nWantedBy=sockets.target\n")
+    layers.append("containerd", f"{folder}/mine.service", "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nAlso=mine.socket\n")
+    layers.append("containerd", f"{folder}/gone.service", "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n")
+    layers.change("containerd", lambda layer: layer["units"].update(enable=["mine.service", "gone.service"]))
+    code, report, said = dev.report(target)
+    case("a unit that enables another one is enabled", code == 0 and wants("mine.socket") and node.states("mine.service")["mine.service"][0] == "active",
+         (code, report, said))
+    code, report, said = dev.report(target)
+    case("a second time, nothing is done", code == 0 and not report["actions"], (code, report, said))
+    # A socket can only be started before its service.
+    for command in (["stop", "mine.service"], ["start", "mine.socket"], ["start", "mine.service"]):
+        node.systemctl(*command)
+    write(f"{folder}/mine.socket", "[Socket]\nListenStream=/run/mine.sock\nBacklog=9\n[Install]\nWantedBy=sockets.target\n")
+    write(f"{folder}/gone.service", "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=basic.target\n")
+    code, report, said = dev.report(target)
+    case("a socket is restarted, with its service", code == 0 and all(node.states(f"mine.{kind}")[f"mine.{kind}"][0] == "active" for kind in ("socket", "service")),
+         (code, report, said))
+    case("an enabled unit is linked where its file says now", wants("gone.service") == ["/etc/systemd/system/basic.target.wants/gone.service"], wants("gone.service"))
+    layers.change("containerd", lambda layer: layer["units"].update(enable=[], mask=["gone.service"], disable=["mine.service"]))
+    code, report, said = dev.report(target)
+    case("a unit is masked, another one disabled", code == 0 and node.states("gone.service")["gone.service"] == ("inactive", "masked"), (code, report, said))
+    for name in (slices, f"{folder}/mine.socket", f"{folder}/mine.service", f"{folder}/gone.service"):
+        layers.file("containerd", name).unlink()
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    left = [link for unit in ("mine.socket", "mine.service", "gone.service") for link in wants(unit)]
+    case("nothing of units that are gone is left", code == 0 and not left, (code, report, said, left))
+
+
+def test_interrupted(node, dev, target, layers):
+    """A file that an interrupted sync may or may not have replaced is still known as sent."""
+    own = "/opt/podplane/share/own/again"
+    layers.append("containerd", own, "first\n")
+    dev.sync(target)
+    state = json.loads(node.get(STATE))
+    sent = state["files"][own]
+    sent.update(earlier=[sent["digest"]], digest=f"sha256:{'0' * 64}")
+    node.put(STATE, json.dumps(state | {"pending": True}).encode(), 0o600)
+    layers.file("containerd", own).unlink()
+    code, report, said = dev.report(target)
+    case("it is removed", code == 0 and not report["left"] and actions(report, "remove") == {own}, (code, report, said))
+    owner = layers.folder / "containerd/layer.json"
+    kept = owner.read_text()
+    layers.append("containerd", "/opt/theirs/file", "x\n")
+
+    def more(layer):
+        layer.setdefault("users", {})["theirs"] = {"id": 1778}
+        layer.setdefault("directories", {})["/opt/theirs"] = {"owner": "theirs", "mode": "0755"}
+    layers.change("containerd", more)
+    code, report, said = dev.report(target)
+    case("a directory of a user that is not there needs a new image", code == 1 and "/opt/theirs/file" in {one["what"] for one in report["new_image"]}, (report, said))
+    owner.write_text(kept)
+    shutil.rmtree(layers.file("containerd", "/opt/theirs"))
+    code, report, said = dev.report(target)
+    case("then nothing is left to do", code == 0 and not report["new_image"], (code, report, said))
+
+
 def test_failing(node, dev, target, layers):
     """A failing configuration is reported, and retried after the layer is fixed."""
     path = layers.folder / "containerd/layer.json"

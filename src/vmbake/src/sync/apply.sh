@@ -109,8 +109,36 @@ restart() {
 	[ $# -eq 0 ] || systemctl reset-failed -- "$@" 2>/dev/null
 	[ "$state" = waiting ] || run /opt/podplane/bin/firstboot restart
 }
+# What a socket has started keeps its port, so that systemd does not listen again.
+restart_socket() {
+	services=
+	for service in $(systemctl show -p Triggers --value -- "$1"); do
+		! systemctl is-active --quiet -- "$service" || services="$services $service"
+	done
+	echo "$1" >>"$stage/stopped"
+	run systemctl stop -- "$1" $services
+	run systemctl start -- "$1"
+	[ -z "$services" ] || run systemctl start -- $services
+}
+# Units that an earlier sync has stopped and could not start.
+resume() {
+	[ -e "$stage/stopped" ] || return 0
+	while read -r stopped; do
+		! systemctl cat -- "$stopped" >/dev/null 2>&1 || run systemctl start -- "$stopped"
+	done <"$stage/stopped"
+	rm -f -- "$stage/stopped"
+}
 restart_unit() {
 	systemctl cat -- "$1" >/dev/null 2>&1 || return 0
+	# Such as the slices of systemd, which use what they are told without a restart.
+	[ "$(systemctl show -p CanStop --value -- "$1")" != no ] || return 0
+	case $1 in
+	*.slice) return 0 ;;
+	*.socket)
+		! systemctl is-active --quiet -- "$1" || restart_socket "$1"
+		return
+		;;
+	esac
 	# A unit that failed was running, too.
 	if systemctl is-failed --quiet -- "$1"; then
 		systemctl reset-failed -- "$1" 2>/dev/null

@@ -62,7 +62,9 @@ impl Installed {
 
     /// Whether a file or link at `path` is the one that sync created.
     pub(super) fn sent(&self, path: &str, there: &FoundNode) -> bool {
-        self.state.files.get(path).is_some_and(|sent| sent.created && there.digest() == Some(sent.digest))
+        self.state.files.get(path).is_some_and(|sent| {
+            sent.created && there.digest().is_some_and(|found| found == sent.digest || sent.earlier.contains(&found))
+        })
     }
 
     /// Whether a file of a layer at `path` would replace a file of the machine or of vmbake, such as accounts and records.
@@ -149,6 +151,7 @@ pub(super) struct Questions {
 /// Reads the documents of a machine.
 pub(super) fn installed(to: &Destination) -> Result<Installed, SyncError> {
     let mut script = Script::new(FUNCTIONS);
+    script.call("idle", []);
     script.call("printf '%s\\0' \"$(hostname)\"", []);
     script.call("has", ["rsync"]);
     script.call("has", [PROGRAM]);

@@ -40,7 +40,12 @@ fn installed() -> Installed {
          \"paths\":{{\"/etc/b\":{{\"layer\":\"web\"}},\"/etc/dropped\":{{\"layer\":\"web\"}},\"/etc/group\":{{\"layer\":\"web\"}}}},\"removed\":{{}}}}\n"
     );
     let manifest = r#"{"vmconfig": {"version": "1", "kind": "web", "os": {"name": "o", "arch": "amd64"}, "dependencies": {}, "images": []}}"#;
-    let sent = |digest: &[u8], created| SentFile { layer: "web".to_owned(), digest: Digest::of(digest), created };
+    let sent = |digest: &[u8], created| SentFile {
+        layer: "web".to_owned(),
+        digest: Digest::of(digest),
+        earlier: BTreeSet::new(),
+        created,
+    };
     let files = [
         ("/etc/ours", sent(b"1", true)),
         ("/etc/changed", sent(b"1", true)),
@@ -175,8 +180,12 @@ fn what_differs_is_sent_and_the_rest_is_named() {
 fn sent_files_make_room_for_others() {
     let mut layer = layer();
     layer.schema.units = Default::default();
-    let sent =
-        |content: &str| SentFile { layer: "web".to_owned(), digest: Digest::of(content.as_bytes()), created: true };
+    let sent = |content: &str| SentFile {
+        layer: "web".to_owned(),
+        digest: Digest::of(content.as_bytes()),
+        earlier: BTreeSet::new(),
+        created: true,
+    };
     let node = |kind: &str, content: &str| FoundNode {
         kind: kind.to_owned(),
         target: if kind == "l" { content.to_owned() } else { String::new() },
@@ -305,6 +314,8 @@ fn changes_of_units_are_recorded_and_undone() {
         (["", "", ""], Some("enabled active"), "masked", "enable u.service", None),
         (["", "u.service", ""], None, "enabled active", "disable u.service", Some("enabled active")),
         (["", "", ""], Some("masked"), "masked", "", None),
+        (["u.service", "", ""], None, "indirect", "enable u.service", Some("indirect")),
+        (["u.service", "", ""], Some("indirect"), "indirect", "", Some("indirect")),
         (["", "", ""], Some("enabled"), "disabled", "enable u.service", None),
         (["", "", ""], Some("enabled"), "enabled", "", None),
         (["", "", ""], None, "masked", "", None),
