@@ -1,8 +1,9 @@
-//! Settings of cloud-init in YAML: it ignores a file that is not a mapping, or that PyYAML does not read, and stops at one that is not UTF-8.
+//! Settings of cloud-init and netplan in YAML. netplan refuses a file that libyaml does not read. cloud-init ignores a file that is not a mapping, or that PyYAML does not read, and stops at one that is not UTF-8.
 //!
 //! The parser reads YAML 1.2, and PyYAML YAML 1.1: it refuses tabs between words, unknown tags, keys that are not scalars, an anchor that a
 //! document has twice, and values that do not fit their type.
 
+mod flow;
 mod nodes;
 mod scalars;
 
@@ -11,6 +12,7 @@ use std::collections::BTreeSet;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::Problem;
+use flow::Flow;
 use nodes::Nodes;
 
 /// Texts of a null (YAML 1.1).
@@ -52,6 +54,22 @@ pub(super) fn check(bytes: &[u8]) -> Vec<Problem> {
     found
 }
 
+/// Checks that libyaml reads a file.
+pub(super) fn check_netplan(text: &str) -> Vec<Problem> {
+    let (mut parser, mut flow) = (Parser::new_from_str(text), Flow::new(text));
+    while let Some(event) = parser.next_event() {
+        let found = match &event {
+            Ok((event, span)) => flow.fault(event, span).map(|reason| (span.start.line(), reason)),
+            Err(error) if ACCEPTED.contains(&error.info()) => return Vec::new(),
+            Err(error) => Some((error.marker().line(), error.info())),
+        };
+        if let Some((line, reason)) = found {
+            return vec![Problem::error(line, format!("is refused by netplan: {reason}"))];
+        }
+    }
+    Vec::new()
+}
+
 /// Characters that end a line in YAML 1.1.
 const BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 
@@ -71,7 +89,7 @@ fn ended(text: &str) -> Option<usize> {
 
 /// The same for a text that has only newlines between lines.
 fn check_text(text: &str) -> Vec<Problem> {
-    let mut parser = Parser::new_from_str(text);
+    let (mut parser, mut flow) = (Parser::new_from_str(text), Flow::new(text));
     let (mut documents, mut is_top, mut nodes, mut anchors) = (0, false, Nodes::default(), Anchors::default());
     while let Some(event) = parser.next_event() {
         let (event, span) = match event {
@@ -80,6 +98,9 @@ fn check_text(text: &str) -> Vec<Problem> {
             Err(error) => return problem(error.marker().line(), error.info()),
         };
         let line = span.start.line();
+        if let Some(reason) = flow.fault(&event, &span) {
+            return problem(line, reason);
+        }
         match &event {
             Event::DocumentStart(_) => {
                 documents += 1;
