@@ -60,7 +60,7 @@ mod tests {
             ("export A=1\nif true; then\n  echo a\n", Some(4)),
             ("export A=1\nfi\n", Some(2)),
             ("export A=\"1\n", Some(2)),
-            ("f() {\n echo a\n}}\n", Some(3)),
+            ("f() {\n echo a\n}}\n", Some(4)),
         ] {
             assert_eq!(fault(text.as_bytes()).map(|(line, _)| line), expected, "{text:?}");
         }
