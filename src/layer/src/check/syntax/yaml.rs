@@ -3,7 +3,6 @@
 //! The parser reads YAML 1.2, and PyYAML YAML 1.1: it refuses tabs between words, unknown tags, keys that are not scalars, an anchor that a
 //! document has twice, and values that do not fit their type.
 
-mod flow;
 mod nodes;
 mod scalars;
 
@@ -12,7 +11,6 @@ use std::collections::BTreeSet;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::Problem;
-use flow::Flow;
 use nodes::Nodes;
 
 /// Texts of a null (YAML 1.1).
@@ -54,14 +52,21 @@ pub(super) fn check(bytes: &[u8]) -> Vec<Problem> {
     found
 }
 
+/// A text that begins with a character that neither PyYAML nor libyaml accepts there: within brackets, both know no blocks of text.
+fn wrong_start(event: &Event) -> Option<String> {
+    let Event::Scalar(text, ScalarStyle::Plain, ..) = event else { return None };
+    let first = text.chars().next().filter(|first| "|>%@`".contains(*first))?;
+    Some(format!("a text that begins with {first} needs quotes: within brackets, | and > begin no block"))
+}
+
 /// Checks that libyaml reads a file.
 pub(super) fn check_netplan(text: &str) -> Vec<Problem> {
-    let (mut parser, mut flow) = (Parser::new_from_str(text), Flow::new(text));
+    let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let found = match &event {
-            Ok((event, span)) => flow.fault(event, span).map(|reason| (span.start.line(), reason)),
+            Ok((event, span)) => wrong_start(event).map(|reason| (span.start.line(), reason)),
             Err(error) if ACCEPTED.contains(&error.info()) => return Vec::new(),
-            Err(error) => Some((error.marker().line(), error.info())),
+            Err(error) => Some((error.marker().line(), error.info().to_owned())),
         };
         if let Some((line, reason)) = found {
             return vec![Problem::error(line, format!("is refused by netplan: {reason}"))];
@@ -89,7 +94,7 @@ fn ended(text: &str) -> Option<usize> {
 
 /// The same for a text that has only newlines between lines.
 fn check_text(text: &str) -> Vec<Problem> {
-    let (mut parser, mut flow) = (Parser::new_from_str(text), Flow::new(text));
+    let mut parser = Parser::new_from_str(text);
     let (mut documents, mut is_top, mut nodes, mut anchors) = (0, false, Nodes::default(), Anchors::default());
     while let Some(event) = parser.next_event() {
         let (event, span) = match event {
@@ -98,8 +103,8 @@ fn check_text(text: &str) -> Vec<Problem> {
             Err(error) => return problem(error.marker().line(), error.info()),
         };
         let line = span.start.line();
-        if let Some(reason) = flow.fault(&event, &span) {
-            return problem(line, reason);
+        if let Some(reason) = wrong_start(&event) {
+            return problem(line, &reason);
         }
         match &event {
             Event::DocumentStart(_) => {
