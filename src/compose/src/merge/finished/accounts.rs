@@ -8,8 +8,8 @@ use crate::merge::named_accounts::has_account;
 use crate::merge::place::Target;
 pub use vmbake_layer::Layer;
 
-const HINT: &str = "use ids that no account has, and add a line for the group, such as `g NAME 901`, or a group that exists; `users` and `groups` \
-     of a layer make accounts in the image itself";
+const HINT: &str = "use ids that no account has, and a group that exists or has its own line, such as `g NAME 901`; `users` and `groups` of a \
+     layer make accounts in the image itself";
 
 /// The first three fields of a line.
 struct Line<'a> {

@@ -13,8 +13,8 @@ use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
 const MISSING_MODE: u16 = 0o755;
 
 /// The members that are named (all when `names` is empty), which belong to root, with `strip` leading components dropped, below `directory`. The name of a
-/// directory includes everything below it. As with tar, a member whose name is stripped completely is dropped, but not if it is named or the only one;
-/// the archive's own root stands for `directory` itself. A hard link to a file that is not selected becomes a regular file.
+/// directory includes everything below it. As with tar, a member whose name is stripped completely is dropped, but not if it is named or
+/// the only one; the archive's own root stands for `directory` itself. A hard link to a file that is not selected becomes a regular file.
 pub fn select(
     mut entries: Vec<Member>,
     directory: &str,

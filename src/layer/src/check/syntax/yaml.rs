@@ -1,4 +1,5 @@
-//! Settings of cloud-init and netplan in YAML. netplan refuses a file that libyaml does not read. cloud-init ignores a file that is not a mapping, or that PyYAML does not read, and stops at one that is not UTF-8.
+//! Settings of cloud-init and netplan in YAML. netplan refuses a file that libyaml does not read. cloud-init ignores a file that is not a
+//! mapping, or that PyYAML does not read, and stops at one that is not UTF-8.
 //!
 //! The parser reads YAML 1.2, and PyYAML YAML 1.1: it refuses tabs between words, unknown tags, keys that are not scalars, an anchor that a
 //! document has twice, and values that do not fit their type.

@@ -25,10 +25,10 @@ fn rules_of_pam() {
     ];
     are_found(path, &taken.map(|text| (text, "")));
     let refused = [
-        "acount required pam_permit.so\n",
-        "account requird pam_permit.so\n",
+        "accnt required pam_permit.so\n",
+        "account reqd pam_permit.so\n",
         "account required\n",
-        "account [succes=1 default=ignore] pam_permit.so\n",
+        "account [succ=1 default=ignore] pam_permit.so\n",
         "account [success=1 default=ignor] pam_permit.so\n",
         "account [success=0] pam_permit.so\n",
         "account [success=ok pam_permit.so\n",
@@ -56,7 +56,7 @@ fn sources_of_names() {
     let refused = [
         "passwd files\n",
         "passwd: [NOTFOUND=return] files\n",
-        "passwd: nope [NOTFOUND=retrn] files\n",
+        "passwd: nope [NOTFOUND=retn] files\n",
         "passwd: nope [NOTFUND=return] files\n",
         "passwd: nope [NOTFOUND=return files\n",
         "passwd: nope [] files\n",
@@ -127,7 +127,7 @@ fn objects_of_rsyslog() {
         "/* { ( */\nif prifilt(\"*.info\") or\n re_match($msg, \"(\") then stop\n",
     ];
     let refused = [
-        ("modul(load=\"imuxsock\")\n", "1"),
+        ("modulx(load=\"imuxsock\")\n", "1"),
         ("*.* /a\nmodule(load=\"imuxsock\"\n*.* /var/log/x\n", "2"),
         ("if $msg contains \"x\" then {\n *.* /var/log/x\n", "1"),
         ("*.* /var/log/x\n}\n", "2"),
