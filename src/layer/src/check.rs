@@ -8,7 +8,10 @@ mod texts;
 mod units;
 
 pub use executable::is_run_by_parts;
-pub use syntax::{AptSource, NamedAccount, UnitRefusal, apt_sources, named_accounts, unit_refusal};
+pub use syntax::{
+    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitRefusal, apt_sources,
+    is_skipped_by_logrotate, name_sources, named_accounts, pam_rules, rotated_logs, sshd_lines, unit_refusal,
+};
 
 use std::collections::BTreeMap;
 
@@ -53,9 +56,9 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     executable::check(&mut found, layer);
     texts::check(&mut found, layer);
     ignored::check(&mut found, layer);
-    syntax::check(&mut found, layer);
     first_boots(&mut found, layer);
     settings::check(&mut found, schema);
+    syntax::check(&mut found, layer);
     found.keys("/os_release", schema.os_release.keys(), os_release_key);
     for (key, value) in &schema.os_release {
         let control = value.chars().any(char::is_control);

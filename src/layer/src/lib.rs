@@ -52,7 +52,11 @@ pub use text::{Scalar, Text, Words};
 
 pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
-pub use check::{AptSource, NamedAccount, UnitRefusal, apt_sources, is_run_by_parts, named_accounts, unit_refusal};
+pub use check::{
+    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitRefusal, apt_sources,
+    is_run_by_parts, is_skipped_by_logrotate, name_sources, named_accounts, pam_rules, rotated_logs, sshd_lines,
+    unit_refusal,
+};
 pub use keys::swap::PAGE;
 pub use keys::{DevSync, KEYS, Key};
 pub use position::child;
