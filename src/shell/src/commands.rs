@@ -29,6 +29,7 @@ mod versions;
 mod find;
 mod getopt;
 mod expressions;
+mod identity;
 mod machine;
 mod sh;
 mod start;
@@ -90,7 +91,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"getopt" => getopt::getopt,
         b"grep" => grep::grep,
         b"head" => text::head,
-        b"id" => machine::id,
+        b"id" => identity::id,
         b"ionice" => start::ionice,
         b"install" => install::install,
         b"ln" => links::ln,
@@ -123,7 +124,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"uniq" => lines::uniq,
         b"wc" => text::wc,
         b"which" => start::which,
-        b"whoami" => machine::whoami,
+        b"whoami" => identity::whoami,
         b"xargs" => start::xargs,
         _ => return None,
     })

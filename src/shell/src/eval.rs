@@ -440,7 +440,17 @@ impl Shell<'_> {
             Err(error) => return Err(self.syntax_error(error)),
         };
         let mut status = 0;
+        // Blank lines and comments may follow the last command.
+        let last_line = source.strip_suffix(b"\n").unwrap_or(source).split(|byte| *byte == b'\n').count();
         for (node, end) in nodes.iter().zip(ends) {
+            if self.state.flags.stdin
+                && self.state.bash.sourcing == 0
+                && is_script
+                && whole
+                && usize::try_from(end) == Ok(last_line)
+            {
+                self.release_script();
+            }
             let mut discarded = false;
             status = self.kept(is_script, |shell| {
                 let result = shell.eval(node, tested);

@@ -11,7 +11,7 @@ mod pathname;
 
 use std::rc::Rc;
 
-pub(crate) use assign::{Entry, assigns_in_arithmetic};
+pub(crate) use assign::Entry;
 pub(crate) use bash::quoting;
 
 use crate::descriptors::Handle;

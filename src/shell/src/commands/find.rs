@@ -265,7 +265,7 @@ impl Search<'_, '_> {
 }
 
 /// The number of names of a file, or of a directory as ext4 counts them.
-fn links(shell: &Shell<'_>, path: &[u8], node: &Node) -> u64 {
+pub(in crate::commands) fn links(shell: &Shell<'_>, path: &[u8], node: &Node) -> u64 {
     let path = match node.is_symlink() {
         true => shell.path(path),
         false => super::real_path(shell, path).unwrap_or_else(|| shell.path(path)),

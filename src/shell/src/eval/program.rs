@@ -131,6 +131,8 @@ impl Shell<'_> {
         source: bool,
     ) -> Run<Option<u8>> {
         let input = match self.descriptor(0) {
+            // What takes it is refused then.
+            Some(Handle::Input(_)) if self.input_is_uncertain() => Vec::new(),
             Some(Handle::Input(_) | Handle::File(_)) => self.unread(Self::peek_input)?,
             _ => Vec::new(),
         };
@@ -279,10 +281,13 @@ impl Shell<'_> {
             shell.state.script = show(name).into();
             shell.state.language = by.language();
             shell.state.bash = Bash::default();
-            if by.is_argument {
+            if by.flags.argument {
                 shell.state.bash.fatal_status = 127;
             }
             shell.state.status = 0;
+            if by.flags.stdin {
+                shell.reserve_script(source.len());
+            }
             shell.eval_source(source)
         })?;
         self.command = outer;

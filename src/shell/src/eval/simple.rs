@@ -7,7 +7,7 @@ use crate::builtins::{self, Builtin};
 use crate::expand::{Entry, Units};
 use crate::run::Event;
 use crate::shell::{PATH, Shell};
-use crate::syntax::{Assigned, Assignment, Node, Part, Simple, Subscript, Word, is_declaring};
+use crate::syntax::{Assigned, Assignment, Descriptor, Node, Part, Simple, Subscript, Word, is_declaring};
 
 /// The meaning of a command name.
 enum Found {
@@ -52,6 +52,8 @@ impl Shell<'_> {
         let keeps = matches!(&found, Found::Special(_)) && argv.first().is_some_and(|name| name == b"exec");
         if !(keeps && result.is_ok()) {
             self.restore(&saved, &simple.redirects);
+        } else if self.replaces_script(simple) {
+            return self.unsupported(b"another standard input of a shell that reads its script there");
         }
         self.command = outer;
         self.tested = outer_tested;
@@ -96,7 +98,7 @@ impl Shell<'_> {
                     self.save_before_command(name);
                     self.change(name, Some(value), true)?;
                 }
-                _ => self.assign(assignment, !lasting)?,
+                _ => self.assign(assignment)?,
             }
             self.trace_words(&[[name, &b"="[..], self.state.get(name).unwrap_or_default()].concat()], simple)?;
         }
@@ -120,6 +122,11 @@ impl Shell<'_> {
             }
             Found::Program { by_default } => self.command_program(simple, argv, *by_default),
         }
+    }
+
+    /// Whether `exec` with these redirections gives a shell another file to read its script from.
+    pub(super) fn replaces_script(&self, simple: &Simple) -> bool {
+        self.state.flags.stdin && simple.redirects.iter().any(|redirect| redirect.fd == Descriptor::Number(0))
     }
 
     /// Runs a builtin, which fails if its output is lost.

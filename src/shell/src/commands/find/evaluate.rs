@@ -1,11 +1,14 @@
 //! Applies the tests and actions of `find`.
 
 use super::format::{self, Piece};
-use super::{Entry, Search, Test, links};
+use super::{Amount, Entry, Search, Test, links};
 use crate::commands::paths::{bare, last_name};
 use crate::commands::{Words, cannot, real_path};
 use crate::eval::Run;
 use crate::files::{Aspect, Follow, Node};
+
+/// The size of the smallest directory of ext4.
+const DIRECTORY_BYTES: u64 = 4096;
 
 /// What counting the names of a file costs.
 const LINKS: usize = 10_000;
@@ -112,7 +115,10 @@ impl Search<'_, '_> {
             }
             Test::Same(id) => node.id == *id,
             Test::Newer(mtime) => node.mtime > *mtime,
-            Test::Size(_, _) if node.is_dir() => return self.shell.unsupported(b"the size of a directory"),
+            Test::Size(amount, unit) if node.is_dir() => match of_directory(*amount, *unit) {
+                Some(fits) => fits,
+                None => return self.shell.unsupported(b"the size of a directory"),
+            },
             Test::Size(amount, unit) => amount.fits(node.size.div_ceil(*unit)),
             Test::Quit => {
                 self.quits = true;
@@ -181,6 +187,16 @@ impl Search<'_, '_> {
                 true
             }
         })
+    }
+}
+
+/// Whether the size of a directory fits, where that is the same for each directory: ext4 gives it one block at least.
+fn of_directory(amount: Amount, unit: u64) -> Option<bool> {
+    let least = DIRECTORY_BYTES.div_ceil(unit);
+    match amount.sign {
+        b'+' => (amount.number < least).then_some(true),
+        b'-' => (amount.number <= least).then_some(false),
+        _ => (amount.number < least).then_some(false),
     }
 }
 
