@@ -141,8 +141,17 @@ pub(crate) fn without_errors(name: &[u8]) -> Option<u8> {
     }
 }
 
-/// Writes a message of a program: what it could not do.
+/// Writes a message of a program: what it could not do. Its text may be another there, which a file or value would keep.
 fn complain(shell: &mut Shell<'_>, program: &str, message: &[u8]) -> Run<u8> {
+    if shell.is_captured(2) && shell.writes_errors() {
+        let what = [b"a file or value with a message such as: ", program.as_bytes(), b": ", message].concat();
+        return shell.unsupported(&what);
+    }
+    complain_exactly(shell, program, message)
+}
+
+/// Writes a message that has the text of the program.
+fn complain_exactly(shell: &mut Shell<'_>, program: &str, message: &[u8]) -> Run<u8> {
     shell.err(&[program.as_bytes(), b": ", message, b"\n"].concat())?;
     Ok(1)
 }
@@ -150,7 +159,7 @@ fn complain(shell: &mut Shell<'_>, program: &str, message: &[u8]) -> Run<u8> {
 /// Writes that a program could not do something with a path, and why.
 fn cannot(shell: &mut Shell<'_>, program: &str, what: &str, path: &[u8], error: Errno) -> Run<u8> {
     let message = [b"cannot ", what.as_bytes(), b" '", path, b"': ", error.text().as_bytes()].concat();
-    complain(shell, program, &message)
+    complain_exactly(shell, program, &message)
 }
 
 /// A path of a name in a directory.
@@ -183,7 +192,7 @@ fn complain_of_input(shell: &mut Shell<'_>, program: &str, operand: &[u8], error
     if shell.is_captured(2) {
         shell.ask(Question::Value(operand))?;
     }
-    complain(shell, program, &message)?;
+    complain_exactly(shell, program, &message)?;
     Ok(())
 }
 

@@ -390,7 +390,12 @@ impl Shell<'_> {
 
     /// What is left on standard input, which stays there.
     pub(crate) fn peek_input(&mut self) -> Run<Vec<u8>> {
-        let input = match self.descriptor(0) {
+        self.peek(0)
+    }
+
+    /// What is left to read of a descriptor, which stays there.
+    pub(crate) fn peek(&mut self, fd: u32) -> Run<Vec<u8>> {
+        let input = match self.descriptor(fd) {
             Some(Handle::Input(input)) => input,
             Some(Handle::File(file)) if file.borrow().reads => return self.left_in(&file),
             _ => return Ok(Vec::new()),

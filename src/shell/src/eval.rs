@@ -215,6 +215,7 @@ impl Shell<'_> {
         crate::builtins::clear_traps(self);
         self.state.bash.subshells += 1;
         self.state.bash.substitution = None;
+        let outer_start = std::mem::take(&mut self.is_started);
         if self.state.language.is_bash() {
             self.state.loops = 0;
         }
@@ -222,6 +223,7 @@ impl Shell<'_> {
         self.state.bash.return_trap.take_if(|_| !self.state.flags.functrace);
         let result = run(self);
         let status = self.finish(result);
+        self.is_started = outer_start;
         (self.budget.levels, self.budget.calls) = (levels, calls);
         // What ends the whole run passes through functions, which take back what is theirs.
         self.state = saved;

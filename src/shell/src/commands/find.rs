@@ -42,7 +42,8 @@ enum Test {
     /// `-nouser`, `-nogroup`
     Unowned(bool),
     Empty,
-    Newer((i64, u32)),
+    /// `-newer` and its like: later than a time, which may be that of an inode.
+    Newer((i64, u32), Option<u64>),
     /// `-size`, in units of so many bytes, rounded up.
     Size(Amount, u64),
     Prune,
@@ -208,8 +209,8 @@ impl Search<'_, '_> {
     }
 
     fn fail(&mut self, path: &[u8], reason: &str) -> Run<()> {
-        let message = ["‘".as_bytes(), path, "’: ".as_bytes(), reason.as_bytes()].concat();
-        self.status = super::complain(self.shell, "find", &message)?;
+        let message = [b"'", path, b"': ", reason.as_bytes()].concat();
+        self.status = super::complain_exactly(self.shell, "find", &message)?;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::attributes::{Through, below};
 use super::options::{Accepted, Options, parse};
 use super::regex::{Expression, Syntax};
-use super::{complain, count, inputs, split_lines};
+use super::{complain, complain_exactly, count, inputs, split_lines};
 use crate::eval::Run;
 use crate::files::Follow;
 use crate::shell::Shell;
@@ -119,7 +119,9 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         b'h' => Some(false),
         _ => None,
     });
-    let named = shown.unwrap_or(options.operands.len() > 1 || recursive);
+    // With one operand, only files below a directory are named.
+    let is_below = || options.operands.first().is_none_or(|operand| is_directory(shell, operand));
+    let named = shown.unwrap_or(options.operands.len() > 1 || (recursive && is_below()));
     let (before, after) = contexts(shell, &options)?;
     let search = Search { options: &options, expressions: &expressions, words: &words, named, before, after };
     let exclusion = Exclusion::new(&options);
@@ -143,6 +145,10 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
             } else if options.has(b'c') && !options.has(b'q') && !options.has(b'l') {
                 search.counted(shell, file, 0)?;
             }
+            if !options.has(b's') {
+                let name: &[u8] = if file == b"-" { b"(standard input)" } else { file };
+                complain_exactly(shell, "grep", &[name, b": Is a directory"].concat())?;
+            }
             failed = true;
             continue;
         }
@@ -151,7 +157,7 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
             continue;
         }
         if search.prints() && search.most(shell)? > 1 && is_own_output(shell, file)? {
-            complain(shell, "grep", &[&file[..], b": input file is also the output"].concat())?;
+            complain_exactly(shell, "grep", &[&file[..], b": input file is also the output"].concat())?;
             failed = true;
             continue;
         }
@@ -177,6 +183,10 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         return shell.unsupported(b"-q with a closed standard error");
     }
     Ok(if failed { 2 } else { u8::from(!found) })
+}
+
+fn is_directory(shell: &Shell<'_>, operand: &[u8]) -> bool {
+    operand != b"-" && shell.stat(operand, Follow::Yes).is_ok_and(|node| node.is_dir())
 }
 
 /// Whether lines of a file would be written to the file itself.

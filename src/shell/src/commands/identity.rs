@@ -1,6 +1,6 @@
 //! `id`, `whoami`: the user of scripts, which is root, and users of the tree.
 
-use super::complain;
+use super::complain_exactly;
 use super::options::{Accepted, Options, parse};
 use crate::accounts::{self, GROUP, number, user_field};
 use crate::eval::Run;
@@ -42,7 +42,7 @@ pub(super) fn id(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         None
     };
     if let Some(message) = wrong {
-        return complain(shell, "id", message);
+        return complain_exactly(shell, "id", message);
     }
     if options.operands.is_empty() {
         // The groups of a process of root are not those of its entries.
@@ -53,16 +53,16 @@ pub(super) fn id(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     let mut status = 0;
     for operand in &options.operands {
-        match identity(shell, operand)? {
+        match identity(shell, operand, options.has(b'u'))? {
             Some(identity) => print(shell, &options, &identity)?,
-            None => status = complain(shell, "id", &[b"'", &operand[..], b"': no such user"].concat())?,
+            None => status = complain_exactly(shell, "id", &[b"'", &operand[..], b"': no such user"].concat())?,
         }
     }
     Ok(status)
 }
 
-/// The user of a name, or of a number that is no name.
-fn identity(shell: &Shell<'_>, operand: &[u8]) -> Run<Option<Identity>> {
+/// The user of a name, or else of a number.
+fn identity(shell: &Shell<'_>, operand: &[u8], only_uid: bool) -> Run<Option<Identity>> {
     let by_name = if operand.starts_with(b"+") { None } else { shell.commands.user_id(&*shell.files, operand) };
     let (name, uid) = match by_name {
         Some(uid) => (operand.to_vec(), uid),
@@ -74,8 +74,11 @@ fn identity(shell: &Shell<'_>, operand: &[u8]) -> Run<Option<Identity>> {
         }
     };
     let gid = user_field(&*shell.files, &name, 3).and_then(|field| number(&field));
-    let Some(gid) = gid else { return shell.unsupported(b"a user without an entry") };
-    let groups = memberships(shell, &name, gid);
+    let groups = match gid {
+        Some(gid) => memberships(shell, &name, gid),
+        None if only_uid => Vec::new(),
+        None => return shell.unsupported(b"a user without an entry"),
+    };
     Ok(Some(Identity { name, uid, groups }))
 }
 

@@ -53,7 +53,10 @@ fn formatted(shell: &Shell<'_>, format: &[u8], (operand, follow): (&[u8], Follow
         match field {
             Some(b'a') => inspect(Aspect::Mode),
             Some(b'A' | b'f') => [Aspect::Kind, Aspect::Mode].into_iter().for_each(inspect),
-            Some(b's') => inspect(Aspect::Size),
+            Some(b's') => {
+                shell.require_size(operand)?;
+                inspect(Aspect::Size);
+            }
             Some(b'Y') => inspect(Aspect::Time),
             Some(b'F') => [Aspect::Kind, Aspect::Size].into_iter().for_each(inspect),
             _ => {}

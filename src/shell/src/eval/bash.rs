@@ -240,6 +240,7 @@ impl Shell<'_> {
     }
 
     fn builtin_of_bash(&mut self, builtin: Builtin, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        self.require_numbers(argv)?;
         let writes = matches!(&argv[0][..], b"echo" | b"printf" | b"pwd");
         if writes && self.descriptor(1).is_none() {
             let (handle, written) = Handle::output();

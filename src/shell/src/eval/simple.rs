@@ -9,6 +9,9 @@ use crate::run::Event;
 use crate::shell::{PATH, Shell};
 use crate::syntax::{Assigned, Assignment, Descriptor, Node, Part, Simple, Subscript, Word, is_declaring};
 
+/// Builtins whose operands are numbers.
+const NUMERIC: [&[u8]; 6] = [b"exit", b"return", b"shift", b"umask", b"break", b"continue"];
+
 /// The meaning of a command name.
 enum Found {
     Nothing,
@@ -131,12 +134,25 @@ impl Shell<'_> {
 
     /// Runs a builtin, which fails if its output is lost.
     fn builtin(&mut self, builtin: Builtin, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
-        let status = builtin(self, &argv[1..], tested)?;
+        self.require_numbers(argv)?;
+        let outer = self.in_builtins;
+        self.in_builtins += 1;
+        let result = builtin(self, &argv[1..], tested);
+        self.in_builtins = outer;
+        let status = result?;
         if !std::mem::take(&mut self.lost) {
             return Ok(status);
         }
         self.complain(&[&argv[0][..], b": ", &argv[0], b": I/O error"].concat())?;
         Ok(status | 1)
+    }
+
+    /// Refuses a builtin that is given a number that is a random text.
+    pub(super) fn require_numbers(&self, argv: &[Vec<u8>]) -> Run<()> {
+        match argv.split_first() {
+            Some((name, args)) if NUMERIC.contains(&&name[..]) => self.require_fixed(args),
+            _ => Ok(()),
+        }
     }
 
     /// Runs a program that a search finds.
