@@ -4,7 +4,7 @@ use super::backups::{Backups, backups};
 use super::copy::{self, Dereference, Replaced, SameFile, same_file};
 use super::options::{Accepted, Options, parse};
 use super::targets::{Created, Targets, occupant, targets};
-use super::{cannot, complain, make, modes, owners, paths, quoted};
+use super::{cannot, complain, complain_exactly, make, modes, owners, paths, quoted};
 use crate::eval::Run;
 use crate::files::{Errno, Follow, Node};
 use crate::shell::Shell;
@@ -145,7 +145,7 @@ fn files(shell: &mut Shell<'_>, targets: &Targets, settings: &Settings) -> Run<u
 fn file(shell: &mut Shell<'_>, source: &[u8], place: &[u8], settings: &Settings, created: &Created) -> Run<u8> {
     let node = match shell.stat(source, Follow::Yes) {
         Ok(node) if node.is_dir() => {
-            return complain(shell, "install", &[b"omitting directory '", source, b"'"].concat());
+            return complain_exactly(shell, "install", &[b"omitting directory '", source, b"'"].concat());
         }
         Ok(node) => node,
         Err(error) => return cannot(shell, "install", "stat", source, error),
@@ -196,7 +196,7 @@ fn replace(
         backs_up,
         removes: true,
     };
-    let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "install", &parts.concat()).map(Err);
+    let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain_exactly(shell, "install", &parts.concat()).map(Err);
     if same_file(shell, (source, node), (place, old), &replaced) == SameFile::Yes {
         return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
     }

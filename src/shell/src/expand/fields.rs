@@ -58,6 +58,7 @@ impl Shell<'_> {
     fn ask_fields(&self, units: &[Unit], fields: &[Units], ifs: &[u8]) -> Run<()> {
         if ifs.iter().any(|byte| !b" \t\n".contains(byte)) {
             let split: Units = units.iter().copied().filter(|unit| unit.is_split()).collect();
+            self.require_whole(&bytes(&split), ifs)?;
             self.ask(Question::Value(&bytes(&split)))?;
         }
         for field in fields {
