@@ -241,6 +241,9 @@ impl Shell<'_> {
         if let (Err(Stop::Return), Some(status)) = (&result, self.state.bash.returned) {
             self.state.status = status;
         }
+        if matches!(result, Err(Stop::Break(_) | Stop::Continue(_))) {
+            self.state.status = 0;
+        }
         let status = self.state.status;
         self.state.leaving = Some(status);
         self.budget.levels = self.budget.levels.min(self.budget.limits.levels / 2);

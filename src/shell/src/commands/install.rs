@@ -46,9 +46,9 @@ pub(super) fn install(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     if options.has(b'd') {
         return directories(shell, &options.operands, &settings);
     }
-    // The directory of a path is made, and an empty operand adds no name to it.
+    // The directory of the first path is made, and an empty operand adds no name to it.
     if options.has(b'D')
-        && options.operands.iter().any(|operand| !operand.is_empty())
+        && options.operands.first().is_some_and(|operand| !operand.is_empty())
         && let Some(dir) = options.value(b't')
         && let Err(error) = parents(shell, dir, 0o755, settings.verbose)?
     {
@@ -92,16 +92,13 @@ fn settings(shell: &mut Shell<'_>, options: &Options, backups: Backups) -> Run<O
 
 /// Makes a directory, and those above it with 0755, whatever the umask is.
 fn parents(shell: &mut Shell<'_>, dir: &[u8], mode: u16, verbose: bool) -> Run<Result<(), Errno>> {
-    match make::parents(shell, dir, mode, 0o755, verbose) {
-        Ok((made, _)) => {
-            for dir in made {
-                let name = quoted(shell, paths::bare(&dir))?;
-                shell.out(&[b"install: creating directory ", &name[..], b"\n"].concat())?;
-            }
-            Ok(Ok(()))
-        }
-        Err(error) => Ok(Err(error)),
+    let mut made = Vec::new();
+    let done = make::parents(shell, dir, mode, 0o755, verbose.then_some(&mut made));
+    for dir in made {
+        let name = quoted(shell, paths::bare(&dir))?;
+        shell.out(&[b"install: creating directory ", &name[..], b"\n"].concat())?;
     }
+    Ok(done)
 }
 
 fn directories(shell: &mut Shell<'_>, operands: &[Vec<u8>], settings: &Settings) -> Run<u8> {

@@ -151,8 +151,9 @@ impl Linking {
         let backs_up = self.backups.are_made();
         let follow = if self.symbolic || self.logical { Follow::Yes } else { Follow::No };
         if (!backs_up || !self.symbolic)
-            && same_entry(shell, source, place)
             && shell.stat(source, follow).is_ok_and(|node| node.id == old.id)
+            && (shell.files.link_count(&shell.path(place)).is_ok_and(|count| count == 1)
+                || same_entry(shell, source, place))
         {
             return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }
