@@ -8,7 +8,10 @@ mod texts;
 mod units;
 
 pub use executable::is_run_by_parts;
-pub use syntax::{AptSource, NamedAccount, UnitRefusal, apt_sources, named_accounts, unit_refusal};
+pub use syntax::{
+    AptSource, NamedAccount, UnitCommand, UnitRefusal, UnitSetting, apt_sources, calendar_zone, is_true,
+    named_accounts, unit_commands, unit_refusal, unit_settings, unit_words,
+};
 
 use std::collections::BTreeMap;
 

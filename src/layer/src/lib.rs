@@ -52,7 +52,10 @@ pub use text::{Scalar, Text, Words};
 
 pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
-pub use check::{AptSource, NamedAccount, UnitRefusal, apt_sources, is_run_by_parts, named_accounts, unit_refusal};
+pub use check::{
+    AptSource, NamedAccount, UnitCommand, UnitRefusal, UnitSetting, apt_sources, calendar_zone, is_run_by_parts,
+    is_true, named_accounts, unit_commands, unit_refusal, unit_settings, unit_words,
+};
 pub use keys::swap::PAGE;
 pub use keys::{DevSync, KEYS, Key};
 pub use position::child;
