@@ -9,8 +9,7 @@ make="make --no-print-directory"
 
 $make bake KIND=node ARCH=arm64 BASE=
 command -v dockerd >/dev/null || apt-get -qq install -y --no-install-recommends docker.io
-pytest --quiet -k 'revision or by_daemon or merges_extensions or bundles_boot or commands_with_machines or examples_boot or profiles_boot and not compared'
-tests/dev_sync.py --qemu "$vmbake" "target/kinds/knd.$OS.amd64.raw"
+pytest --quiet -k 'revision or by_daemon or merges_extensions or bundles_boot or commands_with_machines or examples_boot or profiles_boot and not compared or dev_sync'
 tests/harness/upstream/bake.py "$vmbake" "$(cat target/base-path.arm64)" arm64
 for kind in knd knc; do boot "target/kinds/$kind.$OS.arm64.raw" containerd.service; done
 boot "target/kinds/k3s.$OS.amd64.raw" k3s.service

@@ -140,6 +140,15 @@ def test_dpkg_and_apt_find_no_fault(archive, work):
     assert "0 to remove" in must("chroot", work, "apt-get", "--simulate", "autoremove")
 
 
+def test_what_waits_for_a_boot_is_refused(vmbake, folder, options):
+    layer = folder / "layers/waiting/layer.json"
+    layer.parent.mkdir()
+    layer.write_text(json.dumps({**LAYER, "name": "waiting", "packages": ["ssl-cert"]}))
+    done = run(vmbake, "update", "waiting", "--os", "debian-13", "--arch", "amd64", "--manifests", folder, *options)
+    assert done.returncode == 1, done.stderr
+    assert "package ssl-cert waits for the first boot, but there is no systemd to configure it then" in done.stderr
+
+
 @pytest.mark.parametrize("wanted", [["--format", "raw"], ["--format", "tar", "--size", "8G"], ["--format", "tar", "--base", "/dev/null"]])
 def test_what_needs_a_base_image_is_refused(bake, folder, wanted):
     done = bake(folder / "refused", *wanted)

@@ -98,6 +98,9 @@ pub(super) fn combine(
     let layers = staged.layers().to_vec();
     let merged = merge(base_tree, staged, manifest, &request.more.granted, epoch)?;
     report_merged(&merged, progress);
+    if base.is_none() {
+        check_deferred(&merged, manifest)?;
+    }
     Ok(Combined { layers, base, epoch, ingredients, merged })
 }
 
@@ -126,6 +129,19 @@ fn read_base(
 fn empty(epoch: Timestamp) -> Tree {
     let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
     Tree::new(Metadata::root(0o755, epoch), origin)
+}
+
+/// The program that runs the unit of deferred packages.
+const SYSTEMD: &str = "/usr/lib/systemd/systemd";
+
+/// Checks that something configures the packages that wait for the first boot.
+fn check_deferred(merged: &Merged, manifest: &Manifest) -> Result<(), BakeError> {
+    match merged.deferred.first().cloned() {
+        Some(DeferredPackage { package, reason }) if merged.tree.lookup(SYSTEMD.as_bytes()).is_none() => {
+            Err(BakeError::NoSystemd { name: manifest.name(), package, reason })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Reports packages whose state differs from the request of the layers.

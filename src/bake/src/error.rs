@@ -39,6 +39,10 @@ pub enum BakeError {
     Disk { path: PathBuf, source: AssembleError },
     #[error("{name}: no {format} image without a base image: the system is made of packages, without a boot loader")]
     NoDisk { name: String, format: OutputFormat },
+    #[error(
+        "{name}: package {package} waits for the first boot, but there is no systemd to configure it then: {reason}"
+    )]
+    NoSystemd { name: String, package: String, reason: String },
     #[error("{need}, which is missing in the image")]
     Need { need: Box<ImageNeed> },
     #[error(transparent)]
@@ -75,6 +79,9 @@ impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoDisk { .. } => Some("use --format tar, tar.zst or oci".to_owned()),
+            Self::NoSystemd { package, .. } => Some(format!(
+                "add the package systemd to a layer, or replace the script of {package} with the key `scripts`; docs/maintainer-scripts.md explains it"
+            )),
             Self::Need { .. } => Some("add a layer that contains it, or leave the bundle out".to_owned()),
             _ => None,
         }

@@ -9,8 +9,9 @@ mod units;
 
 pub use executable::is_run_by_parts;
 pub use syntax::{
-    AptSource, NamedAccount, UnitCommand, UnitRefusal, UnitSetting, apt_sources, calendar_zone, is_true,
-    named_accounts, unit_commands, unit_refusal, unit_settings, unit_words,
+    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitCommand, UnitRefusal,
+    UnitSetting, apt_sources, calendar_zone, is_skipped_by_logrotate, is_true, name_sources, named_accounts, pam_rules,
+    rotated_logs, sshd_lines, unit_commands, unit_refusal, unit_settings, unit_words,
 };
 
 use std::collections::BTreeMap;
@@ -56,9 +57,9 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     executable::check(&mut found, layer);
     texts::check(&mut found, layer);
     ignored::check(&mut found, layer);
-    syntax::check(&mut found, layer);
     first_boots(&mut found, layer);
     settings::check(&mut found, schema);
+    syntax::check(&mut found, layer);
     found.keys("/os_release", schema.os_release.keys(), os_release_key);
     for (key, value) in &schema.os_release {
         let control = value.chars().any(char::is_control);

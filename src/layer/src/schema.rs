@@ -299,7 +299,7 @@ pub enum Install {
     Tar {
         /// Absolute path of the target directory.
         path: String,
-        /// Number of leading components to strip from member names.
+        /// Number of leading components to strip from member names. Members without further components are not extracted.
         #[serde(default)]
         strip: usize,
         /// Members to extract; all if empty. A directory includes everything below it.
@@ -316,7 +316,7 @@ pub enum Install {
     Zip {
         /// Absolute path of the target directory.
         path: String,
-        /// Number of leading components to strip from member names.
+        /// Number of leading components to strip from member names. Members without further components are not extracted.
         #[serde(default)]
         strip: usize,
         /// Members to extract; all if empty. A directory includes everything below it.

@@ -1,5 +1,5 @@
 //! `trace ROOT LIST STUBS`: runs maintainer scripts over a tree that has the files of ROOT each and prints the calls of the commands that the interpreter leaves to its caller,
-//! for `tests/scripts.py`. Each line of LIST is `SCRIPT ARGUMENT…`, separated by tabs. A call is written as the stubs of
+//! for `tests/test_scripts.py`. Each line of LIST is `SCRIPT ARGUMENT…`, separated by tabs. A call is written as the stubs of
 //! that check write it, and has status 0.
 #![allow(missing_docs, reason = "a program")]
 

@@ -155,7 +155,8 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
     }
     let has_work = !actions.list.is_empty() || installed.state.pending;
     let machine = if has_work && !dry_run { Some(apply::apply(to, &installed, &actions)?) } else { None };
-    let Actions { list, new_image, left, .. } = actions;
+    let Actions { list, new_image, mut left, .. } = actions;
+    left.extend(left_by_plan(&installed.plan, own_plan));
     Ok(SyncReport {
         to: to.shown.clone(),
         hostname: installed.hostname.clone(),
@@ -244,6 +245,26 @@ fn scope<'a>(
     (scope, foreign)
 }
 
+/// What the first-boot program made for an earlier plan.
+fn left_by_plan(before: &Plan, now: &Plan) -> Vec<SyncNote> {
+    let files = before.files.iter().filter(|rule| !now.files.iter().any(|other| other.path == rule.path));
+    let directories = before.directories.keys().filter(|path| !now.directories.contains_key(path));
+    let modes = before.modes.keys().filter(|path| !now.modes.contains_key(path));
+    let services = before.services.iter().filter(|rule| !now.services.iter().any(|other| other.unit == rule.unit));
+    let paths = files.map(|rule| &rule.path).chain(directories);
+    let made = paths
+        .map(|path| (path, "made by the first-boot program for an earlier plan; remove it there if it is not needed"));
+    let modes =
+        modes.map(|path| (path, "has the mode of an earlier plan of the first boot; bake a new image to restore it"));
+    let enabled = services.map(|rule| {
+        (&rule.unit, "enabled by the first-boot program for an earlier plan; disable it there if it is not needed")
+    });
+    made.chain(modes)
+        .chain(enabled)
+        .map(|(path, note)| SyncNote { path: path.clone(), note: note.to_owned() })
+        .collect()
+}
+
 /// Adds the plan to the files to send, or returns why it is not possible.
 fn add_plan(
     desired: &mut BTreeMap<String, Desired>,
@@ -279,6 +300,7 @@ fn questions(desired: &BTreeMap<String, Desired>, plan: &Plan, scope: &[&Layer],
     let mut questions = Questions::default();
     let mut ask = |path: &str| questions.paths.extend(resolve::questions(path));
     desired.keys().chain(installed.state.files.keys()).for_each(|path| ask(path));
+    installed.state.directories.iter().for_each(|path| ask(path));
     plan.directories.keys().for_each(|path| ask(path));
     ask(vmbake_firstboot::plan::PATH);
     plan.inputs.iter().for_each(|inputs| ask(&inputs.defaults));
@@ -291,7 +313,10 @@ fn questions(desired: &BTreeMap<String, Desired>, plan: &Plan, scope: &[&Layer],
         schema.remove.iter().filter(|path| !path.contains('*')).for_each(|path| ask(path));
         let units = &schema.units;
         questions.units.extend([&units.enable, &units.disable, &units.mask].into_iter().flatten().cloned());
+        units.mask.iter().for_each(|unit| ask(&format!("/etc/systemd/system/{unit}")));
     }
+    questions.units.extend(plan.services.iter().map(|service| service.unit.clone()));
+    questions.directories.clone_from(&installed.state.directories);
     questions.real.extend(desired::linked(plan));
     questions
 }

@@ -170,8 +170,8 @@ const FAULTS: &[(&str, &str)] = &[
         "\"/opt/x\" is not executable, but /etc/cron.d/x runs it",
     ),
     (
-        r#""files": {¦"/opt/x": {"content": "x"}, "/opt/y": {"content": "", "mode": "0755"}}, "units": {"enable": ["x.service"],
-            "files": {"x.service": "[Service]\nExecStartPre=/opt/y\nExecStart = -/opt/x a\n[Install]\nWantedBy=a.target\n"}}"#,
+        r##""files": {¦"/opt/x": {"content": "x"}, "/opt/y": {"content": "#!/bin/sh\n", "mode": "0755"}}, "units": {"enable": ["x.service"],
+            "files": {"x.service": "[Service]\nExecStartPre=/opt/y\nExecStart = -/opt/x a\n[Install]\nWantedBy=a.target\n"}}"##,
         "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
     ),
     (
@@ -217,6 +217,21 @@ const FAULTS: &[(&str, &str)] = &[
     (
         r##""files": {¦"/var/lib/cloud/scripts/per-boot/x.sh": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
         "\"/var/lib/cloud/scripts/per-boot/x.sh\" is not executable, but /var/lib/cloud/scripts/per-boot runs only executable files",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "echo a\n", "mode": "0755"}}, "units": {"enable": ["x.service"],
+            "files": {"x.service": "[Service]\nExecStart=/opt/x\n[Install]\nWantedBy=a.target\n"}}"##,
+        "\"/opt/x\" cannot be run: expected `#!` and an interpreter in its first line, such as `#!/bin/sh`, found \"echo a\"",
+    ),
+    (
+        r##""files": {¦"/etc/cron.daily/x": {"content": "echo a\n", "mode": "0755"}, "/etc/cron.daily/y": {"content": "#!/bin/sh\n", "mode": "0755"},
+            "/etc/NetworkManager/dispatcher.d/z": {"content": "echo a\n", "mode": "0755"}, "/opt/z": {"content": "echo a\n", "mode": "0755"},
+            "/etc/cron.d/z": {"content": "@daily root /opt/z\n"}}"##,
+        "\"/etc/cron.daily/x\" cannot be run: expected `#!`",
+    ),
+    (
+        r##""files": {¦"/etc/update-motd.d/50-x": {"content": "#!/bin/sh\r\necho a\r\n", "mode": "0755"}}"##,
+        "\"/etc/update-motd.d/50-x\" cannot be run: expected a newline after its first line, found a carriage return in \"#!/bin/sh\\r\"",
     ),
     (
         r##""files": {¦"/etc/rc.local": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,

@@ -19,6 +19,7 @@ mod logins;
 mod choices;
 mod effective;
 mod finished;
+mod machine;
 mod present;
 mod upgrades;
 mod hygiene;

@@ -57,6 +57,13 @@ impl Config {
         lines.map(|line| words(line).map(|words| (line, words)).ok_or_else(|| self.fault(line)))
     }
 
+    /// The same with their numbers, counted from 1, without those whose words are not understood.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, Vec<String>)> {
+        let lines = (1..).zip(self.text.lines().map(str::trim));
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        lines.filter_map(|(number, line)| Some((number, words(line)?)))
+    }
+
     /// The error about a line that means something that is not known.
     pub(super) fn fault(&self, line: &str) -> MergeError {
         MergeError::content(&self.path, ContentFault::Message(message!("line {line:?} is invalid")))

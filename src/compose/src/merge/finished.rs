@@ -1,8 +1,14 @@
 //! Checks of files that programs read together, in the finished tree: settings of one layer that another layer, or the base, makes
 //! ineffective or invalid.
 
+mod accounts;
 mod apt;
+mod fstab;
+mod login;
+mod logs;
+mod profile;
 mod ssh_keys;
+mod sshd;
 mod sysctl;
 
 use super::MergeError;
@@ -13,8 +19,22 @@ pub use vmbake_layer::Layer;
 /// Fails where a layer has no effect or breaks a program. Returns warnings.
 pub(super) fn check(target: &Target, layers: &[Layer]) -> Result<Vec<String>, MergeError> {
     apt::check(target)?;
+    fstab::check(target, layers)?;
+    accounts::check(target, layers)?;
+    login::check(target, layers)?;
+    logs::check(target, layers)?;
+    profile::check(target, layers)?;
     ssh_keys::check(target)?;
-    sysctl::check(target, layers)
+    let mut warnings = sshd::check(target, layers)?;
+    warnings.extend(sysctl::check(target, layers)?);
+    Ok(warnings)
+}
+
+/// The layer whose own file is at a path: neither the base's, nor that of a package or another artifact.
+fn of_layer<'t>(target: &'t Target, layers: &[Layer], path: &str) -> Option<&'t str> {
+    let layer = target.layer_at(path)?;
+    let own = layers.iter().find(|own| own.schema.name == layer)?;
+    own.files.contains_key(path).then_some(layer)
 }
 
 /// The files of a directory with one of the ends, by name.

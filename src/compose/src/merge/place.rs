@@ -22,6 +22,37 @@ use vmbake_manifest::LayerGrants;
 
 pub(super) mod limits;
 
+/// Table of file systems that are mounted at boot.
+pub(super) const FSTAB: &str = "/etc/fstab";
+
+const ROOT: &str = "/";
+
+/// A line of fstab(5) with a mount point.
+pub(super) struct Mount {
+    /// Without a slash at its end.
+    pub(super) point: String,
+    pub(super) line: String,
+    /// Whether it is mounted at boot.
+    pub(super) is_automatic: bool,
+}
+
+/// The lines of fstab(5) that mount something at a path.
+pub(super) fn mounts_of(text: &str) -> Vec<Mount> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let mounts = lines.filter_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let point = words.next().filter(|point| point.starts_with('/'))?;
+        let options = words.nth(1).unwrap_or_default();
+        let point = match point.trim_end_matches('/') {
+            "" => ROOT.to_owned(),
+            point => point.replace("\\040", " "),
+        };
+        let is_automatic = !options.split(',').any(|option| option == "noauto");
+        Some(Mount { point, line: line.to_owned(), is_automatic })
+    });
+    mounts.collect()
+}
+
 /// The tree that is being made, and who is writing to it.
 pub(super) struct Target {
     pub(super) tree: Tree,
@@ -44,8 +75,8 @@ pub(super) struct Target {
     /// Paths that `remove` keeps, without links.
     pub(super) kept: BTreeSet<Vec<u8>>,
     pub(super) base_accounts: BaseAccounts,
-    /// Mount points of the base's fstab(5).
-    mounts: Vec<String>,
+    /// The file systems of the base's fstab(5).
+    mounts: Vec<Mount>,
     limits: Limits,
 }
 
@@ -72,19 +103,20 @@ impl Target {
         }
     }
 
-    /// Takes the mount points of the file systems that fstab(5) of the tree has in addition to the root.
+    /// Takes the file systems that fstab(5) of the tree has.
     pub(super) fn read_mounts(&mut self) -> Result<(), MergeError> {
-        let text = self.text_or_empty("/etc/fstab")?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-        let points = lines.filter_map(|line| line.split_ascii_whitespace().nth(1));
-        let points = points.filter(|point| point.starts_with('/') && *point != "/");
-        self.mounts = points.map(|point| point.trim_end_matches('/').replace("\\040", " ")).collect();
+        self.mounts = mounts_of(&self.text_or_empty(FSTAB)?);
         Ok(())
+    }
+
+    /// The file systems that fstab(5) of the base has.
+    pub(super) fn mounts(&self) -> &[Mount] {
+        &self.mounts
     }
 
     /// Whether fstab(5) of the base mounts a file system there, other than the root.
     pub(super) fn is_mount_point(&self, path: &str) -> bool {
-        self.mounts.iter().any(|mount| mount == path)
+        path != ROOT && self.mounts.iter().any(|mount| mount.point == path)
     }
 
     /// From now on, nodes come from `origin`.
@@ -333,7 +365,8 @@ impl Target {
         let path = [b"/", path.strip_prefix(b"/").unwrap_or(path)].concat();
         for path in [self.wrap(landing(&self.tree, &path))?, path] {
             let path = vmbake_common::escape::name(&path);
-            let mount = self.mounts.iter().find(|mount| is_below(&path, mount));
+            let mount = self.mounts.iter().map(|mount| &mount.point);
+            let mount = mount.filter(|point| *point != ROOT).find(|point| is_below(&path, point));
             let mount = hidden_by(&path).map(str::to_owned).or_else(|| mount.cloned());
             if let Some(mount) = mount {
                 return Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), mount });

@@ -1,4 +1,5 @@
-//! Files of a layer that are run but not executable: cron, systemd's generators and run-parts(8) skip them silently, and a service fails.
+//! Files of a layer that are run but cannot be: cron, systemd's generators and run-parts(8) skip what is not executable silently, and a
+//! service fails. The kernel refuses a text without `#!`, and does not find an interpreter whose name ends with a carriage return.
 
 mod commands;
 mod started;
@@ -58,6 +59,18 @@ const RUN_ALL: [&str; 24] = [
     "/var/lib/cloud/scripts/vendor",
 ];
 
+/// Those of which a text without `#!` runs as a script of sh, as glib does it.
+const RUN_BY_SHELL: &str = "/etc/NetworkManager/dispatcher.d";
+
+/// How much of a first line a message has, in bytes.
+const MAX_SHOWN: usize = 60;
+
+/// What programs and scripts begin with.
+const MAGIC: [&[u8]; 2] = [b"\x7fELF", b"#!"];
+
+/// Interpreters that do not accept a carriage return at the end of an argument.
+const SHELLS: [&str; 4] = ["bash", "dash", "env", "sh"];
+
 /// What systemd runs at the end of the boot, if it is executable (systemd-rc-local-generator(8)).
 const RC_LOCAL: &str = "/etc/rc.local";
 
@@ -82,11 +95,17 @@ pub fn check(found: &mut Findings, layer: &Layer) {
             check_cron(found, layer, path, name);
         }
         let is_run = by_parts && is_run_by_parts(name.as_bytes()) || RUN_ALL.contains(&dir) || path == RC_LOCAL;
-        if is_run && name != "README" && is_without_bit(layer, path) {
-            add(found, layer, path, &format!("{dir} runs only executable files"));
+        if is_run && name != "README" {
+            match is_without_bit(layer, path) {
+                true => add(found, layer, path, &format!("{dir} runs only executable files")),
+                false => check_start(found, layer, path, dir.starts_with(RUN_BY_SHELL)),
+            }
         }
     }
-    let of_units = started::commands(layer);
+    for (_, command) in started::commands(layer, commands::started_by_unit) {
+        check_start(found, layer, &followed(layer, &command), false);
+    }
+    let of_units = started::commands(layer, commands::of_unit);
     let of_cron = layer.files.iter().flat_map(|(path, file)| {
         let text = String::from_utf8_lossy(&file.content);
         let fields = match path.rsplit_once('/') {
@@ -104,6 +123,32 @@ pub fn check(found: &mut Findings, layer: &Layer) {
         if is_without_bit(layer, &file) {
             add(found, layer, &file, &format!("{by} runs it"));
         }
+    }
+}
+
+/// Finds what keeps the kernel from running an executable file; `by_shell` is for a text that would run without `#!`.
+fn check_start(found: &mut Findings, layer: &Layer, path: &str, by_shell: bool) {
+    // Other beginnings may have an interpreter there.
+    let has_formats = layer.files.keys().any(|path| path.contains("/binfmt.d/"));
+    let Some(file) = layer.files.get(path).filter(|_| !has_formats && !is_without_bit(layer, path)) else { return };
+    let first = file.content.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let shown = String::from_utf8_lossy(first.get(..MAX_SHOWN).unwrap_or(first));
+    let is_known = MAGIC.iter().any(|magic| first.starts_with(magic));
+    if !is_known && !by_shell {
+        let message = format!(
+            "{path:?} cannot be run: expected `#!` and an interpreter in its first line, such as `#!/bin/sh`, found {shown:?}"
+        );
+        push(found, layer, path, message);
+    }
+    let Some(line) = first.strip_prefix(b"#!").and_then(|line| line.strip_suffix(b"\r")) else { return };
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split_whitespace();
+    let name = words.next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    if words.next().is_none() || SHELLS.contains(&name) {
+        let message = format!(
+            "{path:?} cannot be run: expected a newline after its first line, found a carriage return in {shown:?}"
+        );
+        push(found, layer, path, message);
     }
 }
 

@@ -5,11 +5,16 @@
 mod access;
 mod accounts;
 mod apt;
+mod braces;
 mod calendar;
 mod cron;
 mod directories;
 mod fstab;
+mod limits;
 mod logrotate;
+mod names;
+mod pam;
+mod rsyslog;
 mod sshd;
 mod udev;
 mod units;
@@ -18,15 +23,23 @@ mod yaml;
 pub use accounts::{NamedAccount, named_accounts};
 pub use apt::{AptSource, apt_sources};
 pub use calendar::calendar_zone;
+pub use logrotate::{RotatedLog, is_skipped as is_skipped_by_logrotate, rotated_logs};
+pub use names::{NameSource, name_sources};
+pub use pam::{PamRule, PamTarget, pam_rules};
+pub use sshd::{SshdLine, sshd_lines};
 pub use units::{
     UnitCommand, UnitRefusal, UnitSetting, is_true, unit_commands, unit_refusal, unit_settings, unit_words,
 };
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vmbake_common::paths::is_at_or_below;
 
 use super::ignored::ROOTS;
 use super::{access as access_of, pointer};
 use crate::findings::{Findings, Found};
 use crate::processed::fits;
-use crate::{Layer, Ownership};
+use crate::{Layer, Ownership, settings};
 
 /// A file of a layer.
 struct File<'a> {
@@ -74,7 +87,7 @@ const TMPFILES: [&str; 4] = [
 ];
 
 /// `docs/layer-check.md` has the same table.
-const TABLE: [Row; 20] = [
+const TABLE: [Row; 26] = [
     (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], is_hidden, |file| sshd::check(file.text)),
     (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], is_never, |file| yaml::check(file.bytes)),
     (&["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"], is_skipped_by_apt, |file| {
@@ -99,11 +112,22 @@ const TABLE: [Row; 20] = [
     (&["/etc/logrotate.conf", "/etc/logrotate.d/*"], logrotate::is_skipped, logrotate::check),
     (&["/etc/polkit-1/rules.d/*.rules", "/usr/share/polkit-1/rules.d/*.rules"], is_never, access::check_polkit),
     (&["/etc/profile.d/*.sh"], is_hidden, access::check_profile),
+    (&["/etc/netplan/*.yaml"], is_never, |file| yaml::check_netplan(file.text)),
+    (&["/etc/nftables.conf"], is_never, |file| braces::check_nftables(file.text)),
+    (&["/etc/pam.d/*"], is_never, pam::check),
+    (&["/etc/rsyslog.conf", "/etc/rsyslog.d/*.conf"], is_hidden, |file| rsyslog::check(file.text)),
+    (&["/etc/nsswitch.conf"], is_never, |file| names::check(file.text)),
+    (&["/etc/security/limits.conf", "/etc/security/limits.d/*.conf"], is_hidden, |file| limits::check(file.text)),
 ];
 
-/// Checks the files of a layer. Those with words that only a bake replaces are left out.
+/// Checks the files of a layer. Those with words that only a bake replaces are left out, and those of keys whose own values are wrong.
 pub(super) fn check(found: &mut Findings, layer: &Layer) {
-    for (path, content) in &layer.files {
+    let keys = settings::files(&layer.schema).into_iter().filter(|setting| !is_of_files(&setting.pointer));
+    let keys: BTreeMap<String, String> = keys.map(|setting| (setting.path, setting.pointer)).collect();
+    let is_wrong =
+        |pointer: &String| found.0.iter().any(|known| !known.warning && is_at_or_below(&known.pointer, pointer));
+    let wrong: BTreeSet<&String> = keys.iter().filter(|(_, pointer)| is_wrong(pointer)).map(|(path, _)| path).collect();
+    for (path, content) in layer.files.iter().filter(|(path, _)| !wrong.contains(path)) {
         if layer.schema.expand.contains(path) {
             continue;
         }
@@ -118,9 +142,16 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
         for Problem { line, is_warning, message } in problems(&file) {
             let line = line.map(|line| format!(": line {line}")).unwrap_or_default();
             let message = format!("{path:?}{line}: {message}");
-            found.0.push(Found { pointer: pointer(layer, path), key: true, warning: is_warning, message });
+            let (pointer, key) =
+                keys.get(path).map_or_else(|| (pointer(layer, path), true), |key| (key.clone(), false));
+            found.0.push(Found { pointer, key, warning: is_warning, message });
         }
     }
+}
+
+/// Whether a pointer leads to a key whose values are files.
+fn is_of_files(pointer: &str) -> bool {
+    ["/files", "/units/files"].iter().any(|files| is_at_or_below(pointer, files))
 }
 
 /// What the program of a file does not accept.

@@ -171,6 +171,7 @@ fn described(action: &SyncAction) -> (&'static str, String) {
         }
         SyncAction::Link { path, target, layer } => ("link", format!("{path} -> {target}, layer {layer}")),
         SyncAction::Remove { path, layer, .. } => ("remove", format!("{path}, layer {layer}")),
+        SyncAction::RemoveDirectory { path } => ("remove", format!("{path}/")),
         SyncAction::Unmask { unit } => ("unmask", unit.clone()),
         SyncAction::Start { unit } => ("start", unit.clone()),
         SyncAction::Enable { unit } => ("enable", unit.clone()),

@@ -1,5 +1,7 @@
 //! Compares the desired files of layers with a machine, and derives actions, ordered so that each directory precedes its files.
 
+mod removals;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -45,6 +47,8 @@ pub enum SyncAction {
         #[serde(skip)]
         digest: Digest,
     },
+    /// Remove an empty directory that sync had created.
+    RemoveDirectory { path: String },
     /// Unmask a unit that sync had masked.
     Unmask {
         /// Its name.
@@ -81,6 +85,8 @@ pub(super) struct Actions {
     pub(super) state: State,
     /// Units handled by the first-boot program.
     pub(super) planned: BTreeSet<String>,
+    /// Enabled units whose files change, so that their links can change.
+    pub(super) reenabled: BTreeSet<String>,
 }
 
 /// Compares `desired` with the machine. `scope` are the layers whose files are sent, and `plan` is the new plan.
@@ -94,11 +100,12 @@ pub(super) fn compare(
     let state = State { pending: false, ..installed.state.clone() };
     let planned = plan.services.iter().map(|service| service.unit.clone()).collect();
     let mut actions = Actions { state, planned, ..Actions::default() };
-    let mut made = BTreeSet::new();
+    let removals = removals::removals(&mut actions, desired, plan, scope, installed, found);
+    let rest = removals::without(found, &removals);
     for (path, desired) in desired {
-        match actions.file(path, desired, installed, found) {
+        match actions.file(path, desired, scope, installed, &rest) {
             Ok(Some((missing, action))) => {
-                for above in missing.into_iter().filter(|above| made.insert(above.clone())) {
+                for above in missing.into_iter().filter(|above| actions.state.directories.insert(above.clone())) {
                     let ownership = directory(&above, scope);
                     actions.list.push(SyncAction::Directory { path: above, ownership });
                 }
@@ -108,7 +115,7 @@ pub(super) fn compare(
             Err(why) => actions.new_image.push(NewImage::of(&desired.layer, path, why)),
         }
     }
-    actions.obsolete(desired, scope, installed, found);
+    actions.list = removals::ordered(removals, std::mem::take(&mut actions.list));
     actions.dropped(desired, scope, installed, found);
     actions.units(scope, installed, found);
     actions
@@ -126,6 +133,7 @@ impl Actions {
         &mut self,
         path: &str,
         desired: &Desired,
+        scope: &[&Layer],
         installed: &Installed,
         found: &Found,
     ) -> Result<Option<(Vec<String>, SyncAction)>, String> {
@@ -137,10 +145,13 @@ impl Actions {
             DesiredNode::File(_) => "f",
             DesiredNode::Link(_) => "l",
         };
+        let is_ours = there.is_some_and(|there| installed.sent(&path, there));
         match (there.map(|node| node.kind.as_str()), kind) {
+            (Some("f" | "l"), _) if is_ours => {}
             (None, _) | (Some("f"), "f") | (Some("l"), "l") => {}
             (Some("l"), _) => return Err(format!("{path} is a symbolic link on the machine")),
             (Some("d"), _) => return Err(format!("{path} is a directory on the machine")),
+            (Some("f"), _) => return Err(format!("{path} is a file on the machine")),
             (Some(_), _) => {
                 return Err(format!(
                     "expected a file or nothing at {path}, found a device, pipe or socket on the machine"
@@ -149,12 +160,16 @@ impl Actions {
         }
         let is_same = there.is_some_and(|there| match node {
             DesiredNode::File(_) => {
-                there.digest == Some(digest)
+                there.kind == "f"
+                    && there.digest == Some(digest)
                     && (there.mode, &there.owner, &there.group) == (ownership.mode, &ownership.owner, &ownership.group)
             }
-            DesiredNode::Link(target) => there.target == *target,
+            DesiredNode::Link(target) => there.kind == "l" && there.target == *target,
         });
         if is_same {
+            if let Some(sent) = self.state.files.get_mut(&path) {
+                *sent = SentFile { digest, earlier: BTreeSet::new(), ..sent.clone() };
+            }
             return Ok(None);
         }
         if merge::is_processed(&path) {
@@ -166,57 +181,22 @@ impl Actions {
         if !installed.groups.contains_key(&ownership.group) {
             return Err(format!("group {} does not exist on the machine", ownership.group));
         }
+        for above in &missing {
+            let Ownership { owner, group, .. } = directory(above, scope);
+            if !installed.users.contains(&owner) || !installed.groups.contains_key(&group) {
+                return Err(format!("user {owner} or group {group} of {above} does not exist on the machine"));
+            }
+        }
         let created = installed.state.files.get(&path).map_or(there.is_none(), |sent| sent.created);
-        self.state.files.insert(path.clone(), SentFile { layer: layer.clone(), digest, created });
+        self.state
+            .files
+            .insert(path.clone(), SentFile { layer: layer.clone(), digest, earlier: BTreeSet::new(), created });
         let (layer, ownership) = (layer.clone(), ownership.clone());
         let action = match node {
             DesiredNode::File(content) => SyncAction::Write { path, ownership, layer, content: content.clone() },
             DesiredNode::Link(target) => SyncAction::Link { path, target: target.clone(), layer },
         };
         Ok(Some((missing, action)))
-    }
-
-    /// Sent files that are no longer in their layers.
-    fn obsolete(
-        &mut self,
-        desired: &BTreeMap<String, Desired>,
-        scope: &[&Layer],
-        installed: &Installed,
-        found: &Found,
-    ) {
-        let wanted: BTreeSet<String> = desired
-            .keys()
-            .filter_map(|path| resolve::resolve(path, found).ok())
-            .map(|resolved| resolved.path)
-            .collect();
-        let gone = self.state.files.iter().filter(|(path, sent)| {
-            !wanted.contains(*path)
-                && !installed.is_plan_file(path)
-                && scope.iter().any(|layer| layer.schema.name == sent.layer)
-        });
-        for (path, sent) in gone.map(|(path, sent)| (path.clone(), sent.clone())).collect::<Vec<_>>() {
-            let there = found.nodes.get(&path);
-            let is_ours = there.is_some_and(|there| there.digest() == Some(sent.digest));
-            let leads_there = resolve::resolve(&path, found).is_ok_and(|resolved| resolved.path == path);
-            let why = match there {
-                None => None,
-                Some(_) if !sent.created => {
-                    Some("the sent file replaced a file of the image; bake a new image to restore it")
-                }
-                Some(_) if !is_ours || !leads_there => Some(
-                    "removed from the layer, but changed on the machine after it was sent; remove it there if it is not needed",
-                ),
-                Some(_) => {
-                    let action = SyncAction::Remove { path: path.clone(), layer: sent.layer, digest: sent.digest };
-                    self.list.push(action);
-                    None
-                }
-            };
-            match why {
-                Some(why) => self.left.push(SyncNote { path, note: why.to_owned() }),
-                None => drop(self.state.files.remove(&path)),
-            }
-        }
     }
 
     /// Files of the image that are no longer in their layers.
@@ -236,7 +216,7 @@ impl Actions {
         for layer in scope {
             let name = &layer.schema.name;
             let mut known = self.state.units.remove(name).unwrap_or_default();
-            for unit in self.requested(layer, found) {
+            for unit in self.requested(layer, &known, found) {
                 let before = found.units.get(&unit).cloned().unwrap_or_default();
                 known.entry(unit).or_insert(before);
             }
@@ -248,12 +228,27 @@ impl Actions {
     }
 
     /// Adds actions for the units of a layer and returns the units. Those of the plan are handled on the machine.
-    fn requested(&mut self, layer: &Layer, found: &Found) -> Vec<String> {
-        let Self { list, planned, .. } = self;
+    fn requested(&mut self, layer: &Layer, known: &BTreeMap<String, String>, found: &Found) -> Vec<String> {
+        let Self { list, planned, new_image, reenabled, .. } = self;
+        let written: BTreeSet<&str> = list.iter().filter_map(written_unit).collect();
+        let is_written = |unit: &&String| written.contains(unit.as_str());
         let units = &layer.schema.units;
         let mut changed = Vec::new();
+        reenabled.extend(
+            units
+                .enable
+                .iter()
+                .chain(planned.iter())
+                .filter(is_written)
+                .filter(|unit| found.state(unit) == "enabled")
+                .cloned(),
+        );
         for unit in &units.enable {
-            let is_off = matches!(found.state(unit), "" | "disabled" | "not-found" | "masked");
+            // The state of a unit that enables others, or an instance, stays indirect.
+            let is_off = match found.state(unit) {
+                "indirect" => !known.contains_key(unit),
+                state => matches!(state, "" | "disabled" | "not-found" | "masked"),
+            };
             if is_off && !planned.contains(unit) {
                 list.push(SyncAction::Enable { unit: unit.clone() });
                 changed.push(unit.clone());
@@ -266,6 +261,12 @@ impl Actions {
             }
         }
         for unit in &units.mask {
+            let own = format!("{}{unit}", UNITS[0]);
+            if found.nodes.get(&own).is_some_and(|node| node.kind == "f") || layer.files.contains_key(&own) {
+                let why = format!("{own} is a file, so `systemctl mask` refuses the unit");
+                new_image.push(NewImage::of(&layer.schema.name, "units", why));
+                continue;
+            }
             if found.state(unit) != "masked" {
                 list.push(SyncAction::Mask { unit: unit.clone() });
                 changed.push(unit.clone());
@@ -285,6 +286,15 @@ impl Actions {
         let is_planned = self.planned.contains(unit);
         let (before, was_active) = before.strip_suffix(ACTIVE).map_or((before, false), |before| (before, true));
         let was_enabled = before.starts_with("enabled");
+        let is_removed = self.list.iter().any(
+            |action| matches!(action, SyncAction::Remove { path, .. } if self::unit(path) == Some(placed(path)[1]) && path.ends_with(&format!("/{unit}"))),
+        );
+        if is_removed && !is_enabled {
+            if found.state(unit) == "masked" && before != "masked" {
+                self.list.push(SyncAction::Unmask { unit: unit.clone() });
+            }
+            return false;
+        }
         if is_enabled && !is_planned {
             // Enabling a unit unmasks it.
             return true;
@@ -326,6 +336,14 @@ pub(super) fn unit(path: &str) -> Option<&str> {
     let name = rest.split_once('/').map_or(Some(rest), |(folder, _)| folder.strip_suffix(".d"))?;
     let (stem, kind) = name.rsplit_once('.')?;
     (TYPES.contains(&kind) && !stem.is_empty() && !stem.ends_with('-')).then_some(name)
+}
+
+/// The unit whose file, and not only a drop-in, an action writes.
+fn written_unit(action: &SyncAction) -> Option<&str> {
+    match action {
+        SyncAction::Write { path, .. } => unit(path).filter(|unit| placed(path)[1] == *unit),
+        _ => None,
+    }
 }
 
 /// The directory and name of an action's path.

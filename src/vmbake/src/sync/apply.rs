@@ -35,9 +35,15 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
     let mut script = Script::new(FUNCTIONS);
     script.call("begin", [name, &installed.state_hex]);
     // Recorded first, so that a later run knows which files an interrupted or earlier run sent.
-    let mut pending = State { pending: true, ..actions.state.clone() };
+    let mut pending = State { pending: true, sync: name.to_owned(), ..actions.state.clone() };
     pending.extend(&installed.state);
     script.call("record", [stage(&serde_json::to_vec(&pending)?)?.as_str()]);
+    // A mask would hide the unit from what disables it, and from the first-boot program.
+    for action in &actions.list {
+        if let SyncAction::Unmask { unit } = action {
+            script.call("run systemctl unmask --", [unit.as_str()]);
+        }
+    }
     for action in &actions.list {
         match action {
             SyncAction::Directory { path, ownership } => {
@@ -61,6 +67,10 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
                 }
                 script.call("delete", [digest.hex().as_str(), above, name]);
             }
+            SyncAction::RemoveDirectory { path } => {
+                let [above, name] = placed(path);
+                script.call("delete_directory", [above, name]);
+            }
             SyncAction::Unmask { .. }
             | SyncAction::Start { .. }
             | SyncAction::Enable { .. }
@@ -69,7 +79,8 @@ fn prepare(folder: &Path, name: &str, installed: &Installed, actions: &Actions) 
         }
     }
     services(&mut script, installed, actions);
-    script.call("record", [stage(&serde_json::to_vec(&actions.state)?)?.as_str()]);
+    let state = State { sync: name.to_owned(), ..actions.state.clone() };
+    script.call("record", [stage(&serde_json::to_vec(&state)?)?.as_str()]);
     Ok(script.finish())
 }
 
@@ -92,16 +103,21 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
             script.call("run systemctl restart", [reader]);
         }
     }
-    // The first-boot program cannot enable masked units.
-    for action in &actions.list {
-        if let SyncAction::Unmask { unit } = action {
-            script.call("run systemctl unmask --", [unit.as_str()]);
-        }
-    }
     script.call("run", [super::machine::PROGRAM, "permissions"]);
     script.call("configure", []);
+    for unit in &actions.reenabled {
+        script.call("run systemctl reenable --", [unit.as_str()]);
+    }
     for action in &actions.list {
         match action {
+            SyncAction::Link { path, target, .. } if target == "/dev/null" => {
+                unit(path).into_iter().for_each(|unit| script.call("run systemctl stop --", [unit]));
+            }
+            // systemd starts instances of templates only.
+            SyncAction::Enable { unit } if unit.contains("@.") => {
+                script.call("run systemctl unmask --", [unit.as_str()]);
+                script.call("run systemctl enable --", [unit.as_str()]);
+            }
             SyncAction::Enable { unit } => {
                 script.call("run systemctl unmask --", [unit.as_str()]);
                 script.call("run systemctl enable --now --", [unit.as_str()]);
@@ -112,13 +128,14 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
             _ => {}
         }
     }
-    script.call("restart", []);
+    script.call("restart", actions.planned.iter().map(String::as_str));
     // Enabled units of the plan were just restarted. A template unit cannot be restarted.
     let changed: BTreeSet<&str> = paths.iter().filter_map(|path| unit(path)).collect();
     let changed: BTreeSet<&str> = changed.into_iter().filter(|unit| !unit.contains("@.")).collect();
     for unit in changed.iter().filter(|unit| !actions.planned.contains(**unit)) {
         script.call("restart_unit", [*unit]);
     }
+    script.call("resume", []);
     let started = actions.list.iter().filter_map(|action| match action {
         SyncAction::Enable { unit } | SyncAction::Start { unit } => Some(unit.as_str()),
         _ => None,

@@ -45,7 +45,7 @@ place() {
 }
 link() {
 	enter "$2"
-	{ [ ! -e "./$3" ] || [ -L "./$3" ]; } || failed "replace $2/$3"
+	{ [ ! -d "./$3" ] || [ -L "./$3" ]; } || failed "replace directory $2/$3"
 	rm -f -- "$stage/link" && ln -sT -- "$1" "$stage/link" && mv -fT -- "$stage/link" "./$3" || failed "write link $2/$3"
 }
 delete() {
@@ -59,6 +59,10 @@ delete() {
 	fi
 	[ "${found%% *}" = "$1" ] || return 0
 	rm -f -- "./$3" || failed "remove $2/$3"
+}
+delete_directory() {
+	enter "$1"
+	rmdir -- "./$2" || failed "remove directory $1/$2"
 }
 # systemd neither stops nor disables a unit whose file is gone. Where it has another file, it goes on with that.
 retire() {
@@ -100,11 +104,41 @@ configure() {
 	esac
 	printf '%s\0' "$state"
 }
+# Several syncs in a row are no failing service: systemd counts starts until it is told to forget them.
 restart() {
+	[ $# -eq 0 ] || systemctl reset-failed -- "$@" 2>/dev/null
 	[ "$state" = waiting ] || run /opt/podplane/bin/firstboot restart
+}
+# What a socket has started keeps its port, so that systemd does not listen again.
+restart_socket() {
+	services=
+	for service in $(systemctl show -p Triggers --value -- "$1"); do
+		! systemctl is-active --quiet -- "$service" || services="$services $service"
+	done
+	echo "$1" >>"$stage/stopped"
+	run systemctl stop -- "$1" $services
+	run systemctl start -- "$1"
+	[ -z "$services" ] || run systemctl start -- $services
+}
+# Units that an earlier sync has stopped and could not start.
+resume() {
+	[ -e "$stage/stopped" ] || return 0
+	while read -r stopped; do
+		! systemctl cat -- "$stopped" >/dev/null 2>&1 || run systemctl start -- "$stopped"
+	done <"$stage/stopped"
+	rm -f -- "$stage/stopped"
 }
 restart_unit() {
 	systemctl cat -- "$1" >/dev/null 2>&1 || return 0
+	# Such as the slices of systemd, which use what they are told without a restart.
+	[ "$(systemctl show -p CanStop --value -- "$1")" != no ] || return 0
+	case $1 in
+	*.slice) return 0 ;;
+	*.socket)
+		! systemctl is-active --quiet -- "$1" || restart_socket "$1"
+		return
+		;;
+	esac
 	# A unit that failed was running, too.
 	if systemctl is-failed --quiet -- "$1"; then
 		systemctl reset-failed -- "$1" 2>/dev/null

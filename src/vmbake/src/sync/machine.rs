@@ -60,6 +60,13 @@ impl Installed {
         path == plan::PATH || self.plan.inputs.as_ref().is_some_and(|inputs| inputs.defaults == path)
     }
 
+    /// Whether a file or link at `path` is the one that sync created.
+    pub(super) fn sent(&self, path: &str, there: &FoundNode) -> bool {
+        self.state.files.get(path).is_some_and(|sent| {
+            sent.created && there.digest().is_some_and(|found| found == sent.digest || sent.earlier.contains(&found))
+        })
+    }
+
     /// Whether a file of a layer at `path` would replace a file of the machine or of vmbake, such as accounts and records.
     pub(super) fn is_reserved(&self, path: &str) -> bool {
         let below_usr = format!("/usr{path}");
@@ -118,6 +125,8 @@ pub(super) struct Found {
     pub(super) nodes: BTreeMap<String, FoundNode>,
     /// Resolved paths, and whether they exist.
     pub(super) real: BTreeMap<String, (String, bool)>,
+    /// Paths in the directories that sync created.
+    pub(super) entries: BTreeSet<String>,
     /// Unit file states of systemd: `enabled`, `disabled`, `masked` and others, with [`ACTIVE`] if the unit is active.
     pub(super) units: BTreeMap<String, String>,
 }
@@ -133,6 +142,8 @@ impl Found {
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     pub(super) paths: BTreeSet<String>,
+    /// Directories whose entries are listed.
+    pub(super) directories: BTreeSet<String>,
     pub(super) real: BTreeSet<String>,
     pub(super) units: BTreeSet<String>,
 }
@@ -140,6 +151,7 @@ pub(super) struct Questions {
 /// Reads the documents of a machine.
 pub(super) fn installed(to: &Destination) -> Result<Installed, SyncError> {
     let mut script = Script::new(FUNCTIONS);
+    script.call("idle", []);
     script.call("printf '%s\\0' \"$(hostname)\"", []);
     script.call("has", ["rsync"]);
     script.call("has", [PROGRAM]);
@@ -204,6 +216,8 @@ pub(super) fn look(to: &Destination, questions: &Questions) -> Result<Found, Syn
     script.section();
     script.batches("find @@ -maxdepth 0 -type f -exec sha256sum -z -- {} + 2>/dev/null", &paths);
     script.section();
+    script.batches("find @@ -mindepth 1 -maxdepth 1 -printf '%p\\0' 2>/dev/null", &list(&questions.directories));
+    script.section();
     script.batches("realpath -mz -- @@", &real);
     script.batches("exist @@", &real);
     script.section();
@@ -225,6 +239,7 @@ pub(super) fn look(to: &Destination, questions: &Questions) -> Result<Found, Syn
             node.digest = Some(digest);
         }
     }
+    found.entries = section().iter().map(text).collect();
     let answers = section();
     let expected = |is_complete: bool, what| {
         let found = format!("{} fields", answers.len());

@@ -1,3 +1,11 @@
+# A sync whose connection was lost may still be moving files.
+idle() {
+	[ ! -e /var/lib/vmbake/sync/lock ] || flock -n /var/lib/vmbake/sync/lock true || {
+		echo "another sync of this machine is running" >&2
+		printf 'failed\0%s\0' "query the machine"
+		exit 1
+	}
+}
 text() {
 	if [ -f "$1" ] && [ ! -L "$1" ]; then
 		printf 'file\0'

@@ -3,13 +3,9 @@
 
 use vmbake_disk::tree::{Inode, InodeId, Kind};
 
-use super::files_in;
+use super::sshd::{SSHD, settings, value_of};
 use crate::merge::MergeError;
 use crate::merge::place::Target;
-
-const SSHD: &str = "/usr/sbin/sshd";
-const CONFIG: &str = "/etc/ssh/sshd_config";
-const CONFIGS: &str = "/etc/ssh/sshd_config.d";
 
 const HINT: &str = "sshd reads keys only if the file and all directories up to the home directory belong to the user or root, and only the owner can write \
      to them: correct `modes`, `directories` or `files` of the layer";
@@ -24,12 +20,12 @@ struct User<'a> {
 
 /// Fails if sshd ignores a file with keys because of something that a layer has written or changed.
 pub(super) fn check(target: &Target) -> Result<(), MergeError> {
-    if target.tree.resolve(SSHD.as_bytes()).is_err()
-        || setting(target, "StrictModes").is_some_and(|value| value == "no")
-    {
+    let settings = settings(target);
+    let is_lax = || value_of(&settings, "strictmodes").is_some_and(|value| value.eq_ignore_ascii_case("no"));
+    if target.tree.resolve(SSHD.as_bytes()).is_err() || is_lax() {
         return Ok(());
     }
-    let patterns = setting(target, "AuthorizedKeysFile");
+    let patterns = value_of(&settings, "authorizedkeysfile");
     let patterns = patterns.as_deref().unwrap_or(".ssh/authorized_keys .ssh/authorized_keys2");
     let text = target.text_or_empty("/etc/passwd")?;
     for user in text.lines().filter_map(User::read) {
@@ -38,17 +34,6 @@ pub(super) fn check(target: &Target) -> Result<(), MergeError> {
         }
     }
     Ok(())
-}
-
-/// The first value of a keyword outside of `Match`. Debian includes the directory at the top of the file.
-fn setting(target: &Target, keyword: &str) -> Option<String> {
-    files_in(target, CONFIGS, &[".conf"]).into_iter().chain([CONFIG.to_owned()]).find_map(|path| {
-        let text = target.text(&path).unwrap_or_default();
-        let lines = text.lines().map(|line| line.trim().split_once([' ', '\t', '=']).unwrap_or_default());
-        let mut global = lines.take_while(|(key, _)| !key.eq_ignore_ascii_case("match"));
-        let found = global.find(|(key, _)| key.eq_ignore_ascii_case(keyword));
-        found.map(|(_, value)| value.trim_matches([' ', '\t', '=', '"']).to_owned())
-    })
 }
 
 impl<'a> User<'a> {

@@ -67,7 +67,10 @@ impl Defaults {
             what,
             hint: "use the key `kernel_arguments` to append arguments; for other settings of the menu, use a base that has them",
         };
-        let new = read(target).map_err(|what| refused(MAIN, what))?;
+        let new = match read(target) {
+            Ok(new) => new,
+            Err(what) => return Err(refused(&culprit(target), what)),
+        };
         let old = self.of_base(target).map_err(|what| refused(MAIN, what))?;
         if new == old {
             return Ok(());
@@ -119,8 +122,12 @@ impl Commands for Report {
 
 /// Reads the settings of a tree, or tells why grub-mkconfig would not.
 fn read(target: &mut Target) -> Result<Values, String> {
+    run(target, READ)
+}
+
+fn run(target: &mut Target, source: &str) -> Result<Values, String> {
     let mut report = Report::default();
-    let script = Script { name: "grub-mkconfig", source: READ.as_bytes(), args: &[] };
+    let script = Script { name: "grub-mkconfig", source: source.as_bytes(), args: &[] };
     let mut files = target.files();
     let mut host = Host { files: &mut files, commands: &mut report };
     match vmbake_shell::run(&script, &mut host, &Settings::default()) {
@@ -131,6 +138,17 @@ fn read(target: &mut Target) -> Result<Values, String> {
         }
         Err(error) => Err(format!("the settings cannot be read: {error}")),
     }
+}
+
+/// The first of the files with settings at which reading stops.
+fn culprit(target: &mut Target) -> String {
+    let files: Vec<String> = Defaults::find(target).0.into_keys().collect();
+    let reads = |count: &usize| {
+        let lines: String = files.iter().take(*count).map(|path| format!(". '{path}'\n")).collect();
+        run(target, &format!("set -ea\n{lines}vmbake-report\n")).is_ok()
+    };
+    let good = (1..=files.len()).take_while(reads).count();
+    files.get(good).map_or_else(|| MAIN.to_owned(), Clone::clone)
 }
 
 /// Settings before and after.

@@ -13,9 +13,8 @@ use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
 const MISSING_MODE: u16 = 0o755;
 
 /// The members that are named (all when `names` is empty), which belong to root, with `strip` leading components dropped, below `directory`. The name of a
-/// directory includes everything below it. A directory whose name is stripped completely is dropped; the archive's own root stands for
-/// `directory` itself. A hard link to a file that is not
-/// selected becomes a regular file.
+/// directory includes everything below it. As with tar, a member whose name is stripped completely is dropped, but not if it is named or
+/// the only one; the archive's own root stands for `directory` itself. A hard link to a file that is not selected becomes a regular file.
 pub fn select(
     mut entries: Vec<Member>,
     directory: &str,
@@ -59,7 +58,7 @@ fn choose(
         return Err(ArchiveError::Message(message!("has no member {name:?}")));
     }
     let mut files = Files::default();
-    let mut selected = Vec::new();
+    let (mut selected, mut dropped) = (Vec::new(), None);
     for mut entry in entries {
         let first = files.resolve(&mut entry);
         if !names.is_empty() && !names.iter().any(|name| is_at_or_below(&entry.path, name)) {
@@ -68,10 +67,13 @@ fn choose(
         let rest: Vec<&[u8]> = components(&entry.path).skip(strip).collect();
         if rest.is_empty() {
             if entry.kind != MemberKind::Directory {
-                return Err(refused(
-                    &entry.path,
-                    MemberFault::Message(message!("has no components left after stripping {strip}")),
-                ));
+                let is_named = names.iter().any(|name| entry.path == name.as_bytes());
+                dropped.get_or_insert(entry.path);
+                if is_named {
+                    selected.clear();
+                    break;
+                }
+                continue;
             }
             if entry.path.is_empty() && keeps_root(&entry) {
                 entry.path = directory.trim_start_matches('/').as_bytes().to_vec();
@@ -85,7 +87,12 @@ fn choose(
         }
         selected.push(entry);
     }
-    Ok(directories_first(selected))
+    match dropped.filter(|_| selected.is_empty()) {
+        Some(path) => {
+            Err(refused(&path, MemberFault::Message(message!("has no components left after stripping {strip}"))))
+        }
+        None => Ok(directories_first(selected)),
+    }
 }
 
 /// Fails if a selected member is at or below one of these absolute paths.

@@ -29,6 +29,12 @@ pub(super) fn of_unit(value: &str) -> Vec<String> {
     commands.flat_map(of_words).collect()
 }
 
+/// Those that systemd itself starts, without those that a wrapper or a shell starts in turn.
+pub(super) fn started_by_unit(value: &str) -> Vec<String> {
+    let words = words(value.trim_start_matches(PREFIXES), false);
+    words.split(|word| word == ";").filter_map(|command| command.first().cloned()).collect()
+}
+
 /// The programs of a line of a crontab (crontab(5)): fields or one such as `@daily`, in `/etc` a user, and a command of the shell. `fields` is the
 /// number of words before the command.
 pub(super) fn of_cron(line: &str, fields: usize) -> Vec<String> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::commands;
 use crate::Layer;
 
 /// Directories of units (systemd.unit(5)).
@@ -23,8 +22,8 @@ const STARTS: [&str; 10] =
 /// Kinds of units that start the service of their name.
 const TRIGGERS: [&str; 3] = [".path", ".socket", ".timer"];
 
-/// Each command that is run, and the file that has it.
-pub(super) fn commands(layer: &Layer) -> Vec<(String, String)> {
+/// Each command that is run, and the file that has it; `read` finds the commands of a value.
+pub(super) fn commands(layer: &Layer, read: fn(&str) -> Vec<String>) -> Vec<(String, String)> {
     let started = started(layer);
     let mut found = Vec::new();
     for (path, text) in unit_files(layer) {
@@ -34,7 +33,7 @@ pub(super) fn commands(layer: &Layer) -> Vec<(String, String)> {
         let foreign =
             is_dropin && !unit_files(layer).any(|(other, _)| other != path && other.ends_with(&format!("/{unit}")));
         if foreign || started.contains(unit) || started.contains(&template(unit)) {
-            let all = run(&text).into_iter().flat_map(|value| commands::of_unit(&value)).collect::<Vec<_>>();
+            let all = run(&text).into_iter().flat_map(|value| read(&value)).collect::<Vec<_>>();
             found.extend(all.into_iter().map(|command| (path.to_owned(), command)));
         }
     }

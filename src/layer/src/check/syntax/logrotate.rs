@@ -7,6 +7,7 @@ use super::accounts::Named;
 use super::{File, Problem, access};
 use directives::Arguments;
 use logs::Logs;
+pub use logs::RotatedLog;
 
 /// What logrotate reads.
 enum State {
@@ -50,7 +51,7 @@ const TABOO: [&str; 20] = [
 ];
 
 /// Whether logrotate skips a file with the name.
-pub(super) fn is_skipped(name: &str) -> bool {
+pub fn is_skipped(name: &str) -> bool {
     name.ends_with('~') || name.contains(".rhn-cfg-tmp-") || TABOO.iter().any(|end| name.ends_with(end))
 }
 
@@ -72,6 +73,14 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
     let repeated = logs::repeated(&reader.logs.found);
     reader.found.extend(repeated);
     reader.found
+}
+
+/// The log files that a file names.
+pub fn rotated_logs(text: &str) -> Vec<RotatedLog> {
+    let mut reader = Reader::new(Vec::new());
+    reader.read(text);
+    reader.logs.end();
+    reader.logs.found
 }
 
 /// The users and groups that directives name.
@@ -169,7 +178,7 @@ impl Reader {
             (Arguments::Creation, value) => value,
             (_, value) => value.strip_prefix('=').map_or(value, str::trim_start),
         };
-        self.logs.set(word, is_inside);
+        self.logs.set(number, word, value, is_inside);
         match arguments {
             // Others may follow on the same line.
             Arguments::None if after.trim() == "=" => {}

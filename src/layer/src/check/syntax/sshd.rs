@@ -20,21 +20,50 @@ const COMMANDS: [[&str; 2]; 2] = [
     ["authorizedprincipalscommand", "authorizedprincipalscommanduser"],
 ];
 
+/// A line of sshd_config(5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshdLine {
+    /// Counted from 1.
+    pub line: usize,
+    /// The keyword as it is written.
+    pub written: String,
+    /// The same in small letters.
+    pub keyword: String,
+    pub arguments: Vec<String>,
+    /// Whether it is `Match`, or in a block of it.
+    pub is_matched: bool,
+}
+
+/// The lines of a file, without those whose quotes are not closed.
+pub fn sshd_lines(text: &str) -> Vec<SshdLine> {
+    let mut is_matched = false;
+    let lines = lines(text).filter_map(|(line, text)| {
+        let (written, rest) = split(text);
+        let keyword = written.to_ascii_lowercase();
+        is_matched |= keyword == "match";
+        Some(SshdLine { line, written: written.to_owned(), keyword, arguments: arguments(rest)?, is_matched })
+    });
+    lines.collect()
+}
+
+/// Lines that are neither empty nor comments, counted from 1.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines());
+    let lines = lines.map(|(number, line)| (number, line.trim_end_matches(BLANKS).trim_start_matches([' ', '\t'])));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
 /// Checks keywords and their arguments, and whether a `Match` block may have them.
 pub(super) fn check(text: &str) -> Vec<Problem> {
     let (mut found, mut is_matching, mut commands) = (Vec::new(), false, Vec::new());
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim_end_matches(BLANKS).trim_start_matches([' ', '\t']);
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
+    for (number, line) in lines(text) {
         let (written, rest) = split(line);
         let keyword = written.to_ascii_lowercase();
         let arguments = arguments(rest);
         let reason = fault(written, &keyword, arguments.as_deref(), is_matching);
-        found.extend(reason.map(|reason| Problem::error(index + 1, format!("keeps sshd from starting: {reason}"))));
+        found.extend(reason.map(|reason| Problem::error(number, format!("keeps sshd from starting: {reason}"))));
         if COMMANDS.as_flattened().contains(&keyword.as_str()) {
-            commands.push((index + 1, keyword.clone(), !rest.eq_ignore_ascii_case("none")));
+            commands.push((number, keyword.clone(), !rest.eq_ignore_ascii_case("none")));
         }
         if keyword == "match" {
             is_matching = !arguments.is_some_and(|words| words.len() == 1 && words[0].eq_ignore_ascii_case("all"));

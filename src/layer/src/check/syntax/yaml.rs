@@ -1,4 +1,5 @@
-//! Settings of cloud-init in YAML: it ignores a file that is not a mapping, or that PyYAML does not read, and stops at one that is not UTF-8.
+//! Settings of cloud-init and netplan in YAML. netplan refuses a file that libyaml does not read. cloud-init ignores a file that is not a
+//! mapping, or that PyYAML does not read, and stops at one that is not UTF-8.
 //!
 //! The parser reads YAML 1.2, and PyYAML YAML 1.1: it refuses tabs between words, unknown tags, keys that are not scalars, an anchor that a
 //! document has twice, and values that do not fit their type.
@@ -52,6 +53,29 @@ pub(super) fn check(bytes: &[u8]) -> Vec<Problem> {
     found
 }
 
+/// A text that begins with a character that neither PyYAML nor libyaml accepts there: within brackets, both know no blocks of text.
+fn wrong_start(event: &Event) -> Option<String> {
+    let Event::Scalar(text, ScalarStyle::Plain, ..) = event else { return None };
+    let first = text.chars().next().filter(|first| "|>%@`".contains(*first))?;
+    Some(format!("a text that begins with {first} needs quotes: within brackets, | and > begin no block"))
+}
+
+/// Checks that libyaml reads a file.
+pub(super) fn check_netplan(text: &str) -> Vec<Problem> {
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let found = match &event {
+            Ok((event, span)) => wrong_start(event).map(|reason| (span.start.line(), reason)),
+            Err(error) if ACCEPTED.contains(&error.info()) => return Vec::new(),
+            Err(error) => Some((error.marker().line(), error.info().to_owned())),
+        };
+        if let Some((line, reason)) = found {
+            return vec![Problem::error(line, format!("is refused by netplan: {reason}"))];
+        }
+    }
+    Vec::new()
+}
+
 /// Characters that end a line in YAML 1.1.
 const BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 
@@ -80,6 +104,9 @@ fn check_text(text: &str) -> Vec<Problem> {
             Err(error) => return problem(error.marker().line(), error.info()),
         };
         let line = span.start.line();
+        if let Some(reason) = wrong_start(&event) {
+            return problem(line, &reason);
+        }
         match &event {
             Event::DocumentStart(_) => {
                 documents += 1;

@@ -40,7 +40,12 @@ fn installed() -> Installed {
          \"paths\":{{\"/etc/b\":{{\"layer\":\"web\"}},\"/etc/dropped\":{{\"layer\":\"web\"}},\"/etc/group\":{{\"layer\":\"web\"}}}},\"removed\":{{}}}}\n"
     );
     let manifest = r#"{"vmconfig": {"version": "1", "kind": "web", "os": {"name": "o", "arch": "amd64"}, "dependencies": {}, "images": []}}"#;
-    let sent = |digest: &[u8], created| SentFile { layer: "web".to_owned(), digest: Digest::of(digest), created };
+    let sent = |digest: &[u8], created| SentFile {
+        layer: "web".to_owned(),
+        digest: Digest::of(digest),
+        earlier: BTreeSet::new(),
+        created,
+    };
     let files = [
         ("/etc/ours", sent(b"1", true)),
         ("/etc/changed", sent(b"1", true)),
@@ -118,6 +123,7 @@ fn shown(action: &SyncAction) -> String {
         SyncAction::Write { path, ownership, .. } => format!("write {path} {:o} {}", ownership.mode, ownership.group),
         SyncAction::Link { path, .. } => format!("link {path}"),
         SyncAction::Remove { path, .. } => format!("remove {path}"),
+        SyncAction::RemoveDirectory { path } => format!("remove {path}/"),
         SyncAction::Unmask { unit } => format!("unmask {unit}"),
         SyncAction::Start { unit } => format!("start {unit}"),
         SyncAction::Enable { unit } => format!("enable {unit}"),
@@ -168,6 +174,70 @@ fn what_differs_is_sent_and_the_rest_is_named() {
     ];
     assert_eq!(kept, expected);
     assert!(!actions.state.pending);
+}
+
+#[test]
+fn sent_files_make_room_for_others() {
+    let mut layer = layer();
+    layer.schema.units = Default::default();
+    let sent = |content: &str| SentFile {
+        layer: "web".to_owned(),
+        digest: Digest::of(content.as_bytes()),
+        earlier: BTreeSet::new(),
+        created: true,
+    };
+    let node = |kind: &str, content: &str| FoundNode {
+        kind: kind.to_owned(),
+        target: if kind == "l" { content.to_owned() } else { String::new() },
+        digest: (kind == "f").then(|| Digest::of(content.as_bytes())),
+        ..FoundNode::default()
+    };
+    // Directories and files that sync made, what else there is, desired files and links, and actions.
+    for (directories, files, others, desired, expected) in [
+        ("", "/a", "", "f/a/b/c", "remove /a, directory /a, directory /a/b, write /a/b/c"),
+        ("/a /a/b", "/a/b/c /a/d", "", "f/a", "remove /a/b/c, remove /a/d, remove /a/b/, remove /a/, write /a"),
+        ("/a", "/a/b", "", "f/a/b/c", "remove /a/b, directory /a/b, write /a/b/c"),
+        ("/a", "/a/b", "/a/c", "f/a", "remove /a/b; /a is a directory on the machine"),
+        ("/a /b", "/a/b /b/c", "", "f/a/c", "write /a/c, remove /a/b, remove /b/c, remove /b/"),
+        ("/a", "/a/b", "/a/c", "", "remove /a/b"),
+        // One that is no longer there.
+        ("/a /b", "/b/c", "", "", "remove /b/c, remove /b/"),
+        ("", "/a", "", "l/a", "link /a"),
+        ("", "", "/a", "l/a", "; /a is a file on the machine"),
+        ("", "", "/a", "f/a/b", "; /a is not a directory on the machine"),
+    ] {
+        let mut installed = installed();
+        let words = |text: &'static str| text.split_whitespace().map(str::to_owned);
+        installed.state.directories = words(directories).collect();
+        installed.state.files = words(files).map(|path| (path, sent("1"))).collect();
+        let mut found = Found::default();
+        words(directories).filter(|path| *path != "/a" || files.contains("/a")).for_each(|path| {
+            found.nodes.insert(path, node("d", ""));
+        });
+        words(files).chain(words(others)).for_each(|path| drop(found.nodes.insert(path, node("f", "1"))));
+        found.entries = found.nodes.keys().cloned().collect();
+        let wanted = words(desired).map(|path| {
+            let node = match path.strip_prefix('l') {
+                Some(_) => DesiredNode::Link("b".to_owned()),
+                None => DesiredNode::File(b"2".to_vec()),
+            };
+            let desired = Desired { layer: "web".to_owned(), ownership: desired::owned_by_root(0o644), node };
+            (path[1..].to_owned(), desired)
+        });
+        let actions = compare(&wanted.collect(), &[&layer], &installed.plan, &installed, &found);
+        let told = actions.list.iter().map(|action| shown(action).replace(" 644 root", "").replace(" 755 root", ""));
+        let refused = actions.new_image.iter().map(|one| format!("; {}", one.why)).collect::<String>();
+        assert_eq!(
+            told.collect::<Vec<_>>().join(", ") + &refused,
+            expected,
+            "{directories} {files} {others} {desired}"
+        );
+        let kept = actions.state.directories.iter().all(|path| {
+            found.nodes.contains_key(path)
+                || actions.list.iter().any(|action| shown(action) == format!("directory {path} 755 root"))
+        });
+        assert!(kept, "{:?}", actions.state.directories);
+    }
 }
 
 #[test]
@@ -244,6 +314,8 @@ fn changes_of_units_are_recorded_and_undone() {
         (["", "", ""], Some("enabled active"), "masked", "enable u.service", None),
         (["", "u.service", ""], None, "enabled active", "disable u.service", Some("enabled active")),
         (["", "", ""], Some("masked"), "masked", "", None),
+        (["u.service", "", ""], None, "indirect", "enable u.service", Some("indirect")),
+        (["u.service", "", ""], Some("indirect"), "indirect", "", Some("indirect")),
         (["", "", ""], Some("enabled"), "disabled", "enable u.service", None),
         (["", "", ""], Some("enabled"), "enabled", "", None),
         (["", "", ""], None, "masked", "", None),

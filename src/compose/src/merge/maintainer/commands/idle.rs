@@ -7,6 +7,7 @@ use super::{Command, Done, System, status};
 pub(super) fn find(name: &str) -> Option<Command> {
     Some(match name {
         "ldconfig" => ldconfig,
+        "ischroot" => ischroot,
         // The index of manual pages is made by man-db.timer.
         "mandb" => nothing,
         "ssh-keygen" | "gpg" | "hostname" | "make-ssl-cert" | "update-initramfs" | "update-grub" | "uuidgen"
@@ -17,6 +18,12 @@ pub(super) fn find(name: &str) -> Option<Command> {
 
 fn nothing(_system: &mut System<'_, '_>, _call: &mut Call<'_>) -> Done {
     status(0)
+}
+
+/// As in a chroot, in which dpkg installs packages into an image.
+fn ischroot(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    let is_default = |word: &Vec<u8>| matches!(&word[..], b"-f" | b"-t" | b"--default-false" | b"--default-true");
+    if call.args.iter().all(is_default) { status(0) } else { machine(system, call) }
 }
 
 /// Its cache is written for the finished tree.

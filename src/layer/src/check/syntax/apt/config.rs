@@ -21,6 +21,9 @@ pub(in super::super) fn check(bytes: &[u8]) -> Vec<Problem> {
             return vec![problem(line, &reason)];
         }
     }
+    if let Some((line, reason)) = reader.unnamed {
+        return vec![Problem::error(line, format!("has a setting without effect: {reason}"))];
+    }
     let (line, text) = reader.statement;
     if !text.is_empty() {
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -42,6 +45,8 @@ struct Reader {
     statement: (usize, Vec<u8>),
     /// The lines of blocks that are open.
     blocks: Vec<usize>,
+    /// The first value without a name.
+    unnamed: Option<Fault>,
 }
 
 impl Reader {
@@ -111,7 +116,7 @@ impl Reader {
             }
             return Ok(());
         }
-        self.statement(&text, by).map_err(|reason| (line, reason))?;
+        self.statement(line, &text, by).map_err(|reason| (line, reason))?;
         match by {
             b'{' => self.blocks.push(line),
             b'}' => drop(self.blocks.pop()),
@@ -121,7 +126,7 @@ impl Reader {
     }
 
     /// What is wrong with a statement: a name and a value, of which the name may be missing.
-    fn statement(&self, text: &[u8], by: u8) -> Result<(), String> {
+    fn statement(&mut self, line: usize, text: &[u8], by: u8) -> Result<(), String> {
         let shown = || String::from_utf8_lossy(text).into_owned();
         let (name, rest) = quoted_word(text).ok_or_else(|| format!("expected a closing bracket in {:?}", shown()))?;
         let value = c_words(rest).map(|()| (true, &rest[rest.len()..])).or_else(|| Some((true, quoted_word(rest)?.1)));
@@ -143,23 +148,26 @@ impl Reader {
                 Err(format!("unknown directive {:?}", String::from_utf8_lossy(name)))
             }
             Some(b"clear") if !has_value && by != b'{' => Err("expected a name after #clear".to_owned()),
-            None if !has_value && by == b';' && self.blocks.is_empty() => assigned(name),
+            None if !has_value && by == b';' && self.blocks.is_empty() && self.unnamed.is_none() => {
+                self.unnamed = assigned(name).map(|reason| (line, reason));
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
 }
 
 /// apt takes `NAME="VALUE"` for a value without a name, which has no effect outside of blocks.
-fn assigned(word: &[u8]) -> Result<(), String> {
+fn assigned(word: &[u8]) -> Option<String> {
     match find(word, b"=", 0) {
         Some(at) if !word.starts_with(b"\"") => {
             let (name, value) = (String::from_utf8_lossy(&word[..at]), String::from_utf8_lossy(&word[at + 1..]));
-            Err(format!(
+            Some(format!(
                 "expected a blank between the name and the value, found `=`: write `{name} \"{}\";`",
                 value.replace('"', "")
             ))
         }
-        _ => Ok(()),
+        _ => None,
     }
 }
 

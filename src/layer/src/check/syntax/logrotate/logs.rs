@@ -3,20 +3,32 @@
 use super::Problem;
 
 /// A log file, or a pattern of some.
-pub(super) struct RotatedLog {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RotatedLog {
     /// Counted from 1.
-    line: usize,
-    pattern: String,
+    pub line: usize,
+    pub pattern: String,
     /// Whether later sections may name it again (`ignoreduplicates`).
-    may_repeat: bool,
+    pub may_repeat: bool,
+    /// The line of `olddir` and its path, if logrotate does not create it.
+    pub old_directory: Option<(usize, String)>,
 }
 
-/// The log files so far, and whether those of the open section may repeat.
+/// What directives say of log files.
+#[derive(Clone, Default)]
+struct Options {
+    may_repeat: bool,
+    /// The line of `olddir`, and its value.
+    old_directory: Option<(usize, String)>,
+    creates_old: bool,
+}
+
+/// The log files so far, and the options outside of sections and of the open one.
 #[derive(Default)]
 pub(super) struct Logs {
     pub(super) found: Vec<RotatedLog>,
-    outside: bool,
-    section: bool,
+    outside: Options,
+    section: Options,
     /// How many log files are before the section.
     before: usize,
 }
@@ -25,26 +37,43 @@ impl Logs {
     /// Adds the names of a line.
     pub(super) fn add(&mut self, line: usize, names: &str) {
         if self.before == self.found.len() {
-            self.section = self.outside;
+            self.section = self.outside.clone();
         }
         for pattern in names_of(names) {
-            self.found.push(RotatedLog { line, pattern, may_repeat: false });
+            self.found.push(RotatedLog { line, pattern, may_repeat: false, old_directory: None });
         }
     }
 
     /// Takes a directive that matters for log files.
-    pub(super) fn set(&mut self, word: &str, is_inside: bool) {
-        if word == "ignoreduplicates" {
-            *(if is_inside { &mut self.section } else { &mut self.outside }) = true;
+    pub(super) fn set(&mut self, line: usize, word: &str, value: &str, is_inside: bool) {
+        let options = if is_inside { &mut self.section } else { &mut self.outside };
+        match word {
+            "ignoreduplicates" => options.may_repeat = true,
+            "olddir" => options.old_directory = Some((line, value.to_owned())),
+            "noolddir" => options.old_directory = None,
+            "createolddir" => options.creates_old = true,
+            "nocreateolddir" => options.creates_old = false,
+            _ => {}
         }
     }
 
     /// Ends a section.
     pub(super) fn end(&mut self) {
         for log in self.found.iter_mut().skip(self.before) {
-            log.may_repeat = self.section;
+            log.may_repeat = self.section.may_repeat;
+            let old = self.section.old_directory.as_ref().filter(|_| !self.section.creates_old);
+            log.old_directory = old.map(|(line, path)| (*line, below(&log.pattern, path)));
         }
         self.before = self.found.len();
+    }
+}
+
+/// The path of `olddir`, which may be relative to the directory of the log.
+fn below(pattern: &str, path: &str) -> String {
+    let path = path.trim_matches(['"', '\'']);
+    match (path.starts_with('/'), pattern.rsplit_once('/')) {
+        (false, Some((dir, _))) => format!("{dir}/{path}"),
+        _ => path.to_owned(),
     }
 }
 

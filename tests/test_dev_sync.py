@@ -1,11 +1,8 @@
-#!/usr/bin/env python3
-"""dev_sync.py VMBAKE IMAGE.raw [--qemu]: sends changed layers to a baked node by `vmbake dev sync`, over a real sshd.
+"""Sends changed layers to a baked node by `vmbake dev sync`, over a real sshd: the node runs below systemd-nspawn with its own systemd, sshd and rsync.
 
-The node runs below systemd-nspawn with its own systemd, sshd and rsync; --qemu also uses a machine of `vmbake boot`. Prints
-`ok: NAME` or `FAIL: NAME` for each case. Needs root, ssh and rsync.
+The tests are of one machine, in order. Needs root, ssh and rsync.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -14,15 +11,17 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
+
+import pytest
 
 from harness import life
 from harness.machine import ADDRESS
 from harness.paths import ROOT
-from harness.report import case, failures, skip
+from harness.report import case
 
+pytestmark = [pytest.mark.slow, pytest.mark.needs("root", "ssh", "rsync")]
 LAYERS = ROOT / "layers"
 TEMPLATE = "/opt/podplane/share/templates/containerd-config.toml"
 UNIT = "/usr/lib/systemd/system/containerd.service"
@@ -106,13 +105,76 @@ def actions(report, kind):
     return {one.get("path", one.get("unit")) for one in report.get("actions", ()) if one["action"] == kind}
 
 
-def unchanged(node, dev, target):
+def change(layers):
+    """A template, a unit, a file with an owner, the plan."""
+    layers.append("containerd", TEMPLATE, "\n# changed by the developer\n")
+    layers.append("containerd", UNIT, "# changed by the developer\n")
+    layers.append("containerd", "/opt/podplane/share/own/it's.conf", "mine\n")
+    layers.append("containerd", OWN, "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n")
+
+    def more(layer):
+        layer["version"] = "2"
+        layer.setdefault("files", {})["/opt/podplane/share/own/it's.conf"] = {"mode": "0640", "group": "containerd"}
+        layer.setdefault("symlinks", {})["/opt/podplane/share/own/link"] = "it's.conf"
+        layer.setdefault("units", {}).setdefault("enable", []).append("own.service")
+        layer["first_boot"].setdefault("files", []).append(
+            {"path": "/opt/podplane/etc/own.txt", "mode": "0600", "content": {"text": "kind {{ VMCONFIG_KIND }}\n"}})
+    layers.change("containerd", more)
+
+
+def only(folder, *programs):
+    """A directory with these programs alone."""
+    folder.mkdir()
+    for program in programs:
+        (folder / program).symlink_to(shutil.which(program))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder():
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.fixture(scope="module")
+def layers(folder):
+    return Layers(folder / "layers", "containerd")
+
+
+@pytest.fixture(scope="module")
+def image(kinds):
+    return kinds / "knd.debian-13.amd64.raw"
+
+
+@pytest.fixture(scope="module")
+def node(image, folder):
+    with Node(image, folder, "sync") as node:
+        yield node
+
+
+@pytest.fixture(scope="module")
+def dev(vmbake, node, folder, layers):
+    """A developer who can log in to the node, which is configured."""
+    dev = Developer(vmbake, folder, layers, ["ip", "netns", "exec", node.network.name])
+    node.prepare()
+    node.let_in(dev.key)
+    life.begin(node)
+    case("the node is configured", node.until(lambda: node.show(life.FIRST)[life.FIRST]["ActiveState"] == "active") and node.settled(), node.failed())
+    return dev
+
+
+@pytest.fixture(scope="module")
+def target():
+    return f"root@{ADDRESS}"
+
+
+def test_unchanged(node, dev, target):
     code, report, said = dev.report(target)
     case("layers as in the image: nothing is sent", code == 0 and not report["actions"] and not report["layers"] and "machine" not in report, (report, said))
     case("and nothing is left on the machine", node.get(STATE) is None)
 
 
-def restored(node, dev, target, layers):
+def test_restored(node, dev, target, layers):
     """An edit of `first_boot` that is undone."""
     plan = "/opt/podplane/share/firstboot.json"
     path = layers.folder / "containerd/layer.json"
@@ -140,24 +202,7 @@ def restored(node, dev, target, layers):
     node.run("rm", STATE, "/opt/podplane/etc/edited.txt")
 
 
-def change(layers):
-    """A template, a unit, a file with an owner, the plan."""
-    layers.append("containerd", TEMPLATE, "\n# changed by the developer\n")
-    layers.append("containerd", UNIT, "# changed by the developer\n")
-    layers.append("containerd", "/opt/podplane/share/own/it's.conf", "mine\n")
-    layers.append("containerd", OWN, "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n[Install]\nWantedBy=multi-user.target\n")
-
-    def more(layer):
-        layer["version"] = "2"
-        layer.setdefault("files", {})["/opt/podplane/share/own/it's.conf"] = {"mode": "0640", "group": "containerd"}
-        layer.setdefault("symlinks", {})["/opt/podplane/share/own/link"] = "it's.conf"
-        layer.setdefault("units", {}).setdefault("enable", []).append("own.service")
-        layer["first_boot"].setdefault("files", []).append(
-            {"path": "/opt/podplane/etc/own.txt", "mode": "0600", "content": {"text": "kind {{ VMCONFIG_KIND }}\n"}})
-    layers.change("containerd", more)
-
-
-def sent(node, dev, target, layers):
+def test_sent(node, dev, target, layers):
     change(layers)
     before = node.invocations() if hasattr(node, "invocations") else None
     code, report, said = dev.report(target, "--dry-run")
@@ -182,26 +227,7 @@ def sent(node, dev, target, layers):
     case("a second time, nothing is sent", code == 0 and report["layers"] == ["containerd"] and not report["actions"], (report, said))
 
 
-def taken_back(node, dev, target, layers):
-    """Files that are no longer in the layer, and local changes on the machine."""
-    own = "/opt/podplane/share/own"
-    for name in ("kept", "gone"):
-        layers.append("containerd", f"{own}/{name}", f"{name}\n")
-    dev.sync(target)
-    node.run("sh", "-c", f"echo changed >{own}/kept")
-    for name in ("kept", "gone"):
-        layers.file("containerd", f"{own}/{name}").unlink()
-    layers.change("containerd", lambda layer: layer["symlinks"].pop(f"{own}/link"))
-    shutil.copy(LAYERS / "containerd/files" / TEMPLATE.lstrip("/"), layers.file("containerd", TEMPLATE))
-    code, report, said = dev.report(target)
-    case("a sent file that the layer has no longer is removed, a changed one stays",
-         code == 0 and actions(report, "remove") == {f"{own}/gone", f"{own}/link"} and [one["path"] for one in report["left"]] == [f"{own}/kept"]
-         and node.run("ls", own)[1].split() == ["it's.conf", "kept"] and node.get(f"{own}/kept") == b"changed\n", (report, said))
-    case("a file that is as in the image again is sent again", TEMPLATE in actions(report, "write") and b"developer" not in node.get(TEMPLATE), report)
-    node.run("rm", f"{own}/kept")
-
-
-def units(node, dev, target, layers):
+def test_units(node, dev, target, layers):
     """Drop-ins of many units, a sync that was interrupted before systemd knew its units, and a unit that the layer has no longer."""
     def state():
         return json.loads(node.get(STATE))
@@ -225,7 +251,54 @@ def units(node, dev, target, layers):
          and node.states("own.service")["own.service"][0] == "inactive" and not links, (code, report, said, links))
 
 
-def at_the_same_time(node, dev, target, layers):
+def test_taken_back(node, dev, target, layers):
+    """Files that are no longer in the layer, and local changes on the machine."""
+    own = "/opt/podplane/share/own"
+    for name in ("kept", "gone"):
+        layers.append("containerd", f"{own}/{name}", f"{name}\n")
+    dev.sync(target)
+    node.run("sh", "-c", f"echo changed >{own}/kept")
+    for name in ("kept", "gone"):
+        layers.file("containerd", f"{own}/{name}").unlink()
+    layers.change("containerd", lambda layer: layer["symlinks"].pop(f"{own}/link"))
+    shutil.copy(LAYERS / "containerd/files" / TEMPLATE.lstrip("/"), layers.file("containerd", TEMPLATE))
+    code, report, said = dev.report(target)
+    case("a sent file that the layer has no longer is removed, a changed one stays",
+         code == 0 and actions(report, "remove") == {f"{own}/gone", f"{own}/link"} and [one["path"] for one in report["left"]] == [f"{own}/kept"]
+         and node.run("ls", own)[1].split() == ["it's.conf", "kept"] and node.get(f"{own}/kept") == b"changed\n", (report, said))
+    case("a file that is as in the image again is sent again", TEMPLATE in actions(report, "write") and b"developer" not in node.get(TEMPLATE), report)
+    node.run("rm", f"{own}/kept")
+
+
+def test_replaced(node, dev, target, layers):
+    """A sent file becomes a directory, that one a file again, then a link; and directories that sync made go with their last file."""
+    place = "/opt/podplane/share/own/deep/kind"
+
+    def kind(code, expected):
+        return code == 0 and node.run("stat", "-c", "%F", place)[1].strip() == expected
+    layers.append("containerd", place, "a file\n")
+    code, report, said = dev.report(target)
+    case("directories are made", kind(code, "regular file"), (code, report, said))
+    layers.file("containerd", place).unlink()
+    layers.append("containerd", f"{place}/below", "a file in a directory\n")
+    code, report, said = dev.report(target)
+    case("a sent file becomes a directory", kind(code, "directory") and node.get(f"{place}/below") == b"a file in a directory\n", (code, report, said))
+    shutil.rmtree(layers.file("containerd", place))
+    layers.append("containerd", place, "a file\n")
+    code, report, said = dev.report(target)
+    case("and a file again", kind(code, "regular file"), (code, report, said))
+    layers.file("containerd", place).unlink()
+    layers.change("containerd", lambda layer: layer["symlinks"].update({place: "elsewhere"}))
+    code, report, said = dev.report(target)
+    case("and a link", kind(code, "symbolic link"), (code, report, said))
+    layers.change("containerd", lambda layer: layer["symlinks"].pop(place))
+    layers.file("containerd", place).parent.rmdir()
+    code, report, said = dev.report(target)
+    case("directories that sync made go with their last file", code == 0 and actions(report, "remove-directory") == {os.path.dirname(place)}
+         and node.run("ls", os.path.dirname(place))[0] != 0, (code, report, said))
+
+
+def test_at_the_same_time(node, dev, target, layers):
     layers.append("containerd", TEMPLATE, "# at the same time\n")
     node.run("systemd-run", "--quiet", "--unit=holder", "flock", "/var/lib/vmbake/sync/lock", "sleep", "infinity")
     node.until(lambda: node.run("flock", "-n", "/var/lib/vmbake/sync/lock", "true")[0] != 0)
@@ -238,7 +311,7 @@ def at_the_same_time(node, dev, target, layers):
     case("then it goes on, and leaves no directory", code == 0 and TEMPLATE in actions(report, "write") and kept.split() == ["lock", "state.json"], (report, said, kept))
 
 
-def elsewhere(dev, target):
+def test_elsewhere(dev, target):
     """Files of a layer were sent, and the next sync is of other layers."""
     first, dev.layers = dev.layers, Layers(dev.folder / "other-layers", "kubelet")
     code, report, said = dev.report(target)
@@ -247,7 +320,7 @@ def elsewhere(dev, target):
     dev.layers = first
 
 
-def links(node, dev, target, layers):
+def test_links(node, dev, target, layers):
     """Links do not lead outside of a layer's paths."""
     node.run("mkdir", "/opt/elsewhere")
     node.run("ln", "-s", "/opt/elsewhere", "/opt/linked")
@@ -274,7 +347,7 @@ def links(node, dev, target, layers):
     node.run("rm", "-r", "/opt/elsewhere", "/opt/linked", "/opt/podplane/share/own/name")
 
 
-def images(dev, target, layers):
+def test_images(dev, target, layers):
     """Changes that require a new image."""
     path = layers.folder / "containerd/layer.json"
     kept = path.read_text()
@@ -294,7 +367,158 @@ def images(dev, target, layers):
     dev.sync(target)
 
 
-def refusals(node, dev, target, layers):
+def test_owned_by_machine(node, dev, target, layers):
+    """Files of a layer that belong to the machine stay there, and the rest of the layer is sent."""
+    paths = ("/etc/machine-id", "/etc/os-release", STATE)
+    before = {path: node.get(path) for path in paths[:-1]}
+    for path in paths:
+        layers.append("containerd", path, "x\n")
+    layers.append("containerd", TEMPLATE, "# next to files of the machine\n")
+    code, report, said = dev.report(target)
+    case("files of the machine are named, and the rest is sent", code == 0 and actions(report, "write") == {TEMPLATE}
+         and {one["what"] for one in report["unknown"]} >= set(paths) and not report["left"], (code, report, said))
+    case("files of the machine are unchanged", {path: node.get(path) for path in before} == before and node.get(STATE).startswith(b"{"), node.get(STATE))
+    for path in paths:
+        layers.file("containerd", path).unlink()
+
+
+def test_ran(node, dev, target, layers):
+    """A unit that runs without being enabled, and that a layer masks for a while."""
+    unit, path = "ran.service", layers.folder / "containerd/layer.json"
+    node.put(f"/usr/lib/systemd/system/{unit}", b"[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n")
+    node.systemctl("daemon-reload")
+    node.systemctl("start", unit)
+    kept = path.read_text()
+    layers.change("containerd", lambda layer: layer.setdefault("units", {}).setdefault("mask", []).append(unit))
+    code, report, said = dev.report(target)
+    case("a running unit is masked and stopped", code == 0 and actions(report, "mask") == {unit} and node.states(unit)[unit] == ("inactive", "masked"), (code, report, said))
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    case("and started again", code == 0 and actions(report, "start") == {unit} and node.states(unit)[unit] == ("active", "static"), (code, report, said, node.states(unit)))
+    node.systemctl("stop", unit)
+    node.run("rm", f"/usr/lib/systemd/system/{unit}")
+
+
+def test_stopped(node, dev, target, layers):
+    """Units that fail at once, instances of a template that the layer has no longer, and files of an interrupted sync."""
+    folder, path = "/etc/systemd/system", layers.folder / "containerd/layer.json"
+    kept, broken, template = path.read_text(), f"{folder}/broken.service", f"{folder}/mine@.service"
+    unit = "[Service]\nExecStart={}\n[Install]\nWantedBy=multi-user.target\n"
+    layers.append("containerd", broken, unit.format("/nonexistent"))
+    layers.append("containerd", template, unit.format("/usr/bin/sleep infinity"))
+    layers.change("containerd", lambda layer: layer.setdefault("units", {}).setdefault("enable", []).append("broken.service"))
+    code, _, said = dev.sync(target)
+    case("a unit that fails at once is named", code == 1 and "start broken.service" in said and "hint: see `journalctl" in said, said)
+    layers.file("containerd", broken).write_text(unit.format("/usr/bin/sleep infinity"))
+    code, report, said = dev.report(target)
+    case("and started after it is repaired", code == 0 and node.states("broken.service")["broken.service"][0] == "active", (code, report, said))
+    node.systemctl("start", "mine@a.service")
+    node.run("mkdir", "/var/lib/vmbake/sync/vmbake-sync-old")
+    node.run("touch", "-d", "10 minutes ago", "/var/lib/vmbake/sync/vmbake-sync-old")
+    for name in (broken, template):
+        layers.file("containerd", name).unlink()
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    states = node.run("systemctl", "list-units", "--all", "--plain", "--no-legend", "mine@*", "broken.service")[1]
+    case("instances of a template that the layer has no longer are stopped", code == 0 and not states.strip(), (code, report, said, states))
+    case("files of an interrupted sync are removed", "old" not in node.run("ls", "/var/lib/vmbake/sync")[1])
+
+
+def test_sockets(node, dev, target, layers):
+    """A socket whose service runs, a slice that cannot be restarted, links of an enabled unit that changes, and a unit that is masked and then gone."""
+    folder, path = "/usr/lib/systemd/system", layers.folder / "containerd/layer.json"
+    kept, slices = path.read_text(), "/etc/systemd/system/system.slice.d/mine.conf"
+
+    def write(name, text):
+        layers.file("containerd", name).write_text(text)
+
+    def wants(unit):
+        return node.run("find", "/etc/systemd/system", "-name", unit)[1].split()
+    layers.append("containerd", slices, "[Slice]\nMemoryMin=1M\n")
+    layers.append("containerd", f"{folder}/mine.socket", "[Socket]\nListenStream=/run/mine.sock\n[Install]\nWantedBy=sockets.target\n")
+    layers.append("containerd", f"{folder}/mine.service", "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nAlso=mine.socket\n")
+    layers.append("containerd", f"{folder}/gone.service", "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n")
+    layers.change("containerd", lambda layer: layer["units"].update(enable=["mine.service", "gone.service"]))
+    code, report, said = dev.report(target)
+    case("a unit that enables another one is enabled", code == 0 and wants("mine.socket") and node.states("mine.service")["mine.service"][0] == "active",
+         (code, report, said))
+    code, report, said = dev.report(target)
+    case("a second time, nothing is done", code == 0 and not report["actions"], (code, report, said))
+    # A socket can only be started before its service.
+    for command in (["stop", "mine.service"], ["start", "mine.socket"], ["start", "mine.service"]):
+        node.systemctl(*command)
+    write(f"{folder}/mine.socket", "[Socket]\nListenStream=/run/mine.sock\nBacklog=9\n[Install]\nWantedBy=sockets.target\n")
+    write(f"{folder}/gone.service", "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=basic.target\n")
+    code, report, said = dev.report(target)
+    case("a socket is restarted, with its service", code == 0 and all(node.states(f"mine.{kind}")[f"mine.{kind}"][0] == "active" for kind in ("socket", "service")),
+         (code, report, said))
+    case("an enabled unit is linked where its file says now", wants("gone.service") == ["/etc/systemd/system/basic.target.wants/gone.service"], wants("gone.service"))
+    layers.change("containerd", lambda layer: layer["units"].update(enable=[], mask=["gone.service"], disable=["mine.service"]))
+    code, report, said = dev.report(target)
+    case("a unit is masked, another one disabled", code == 0 and node.states("gone.service")["gone.service"] == ("inactive", "masked"), (code, report, said))
+    for name in (slices, f"{folder}/mine.socket", f"{folder}/mine.service", f"{folder}/gone.service"):
+        layers.file("containerd", name).unlink()
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    left = [link for unit in ("mine.socket", "mine.service", "gone.service") for link in wants(unit)]
+    case("nothing of units that are gone is left", code == 0 and not left, (code, report, said, left))
+
+
+def test_interrupted(node, dev, target, layers):
+    """A file that an interrupted sync may or may not have replaced is still known as sent."""
+    own = "/opt/podplane/share/own/again"
+    layers.append("containerd", own, "first\n")
+    dev.sync(target)
+    state = json.loads(node.get(STATE))
+    sent = state["files"][own]
+    sent.update(earlier=[sent["digest"]], digest=f"sha256:{'0' * 64}")
+    node.put(STATE, json.dumps(state | {"pending": True}).encode(), 0o600)
+    layers.file("containerd", own).unlink()
+    code, report, said = dev.report(target)
+    case("it is removed", code == 0 and not report["left"] and actions(report, "remove") == {own}, (code, report, said))
+    owner = layers.folder / "containerd/layer.json"
+    kept = owner.read_text()
+    layers.append("containerd", "/opt/theirs/file", "x\n")
+
+    def more(layer):
+        layer.setdefault("users", {})["theirs"] = {"id": 1778}
+        layer.setdefault("directories", {})["/opt/theirs"] = {"owner": "theirs", "mode": "0755"}
+    layers.change("containerd", more)
+    code, report, said = dev.report(target)
+    case("a directory of a user that is not there needs a new image", code == 1 and "/opt/theirs/file" in {one["what"] for one in report["new_image"]}, (report, said))
+    owner.write_text(kept)
+    shutil.rmtree(layers.file("containerd", "/opt/theirs"))
+    code, report, said = dev.report(target)
+    case("then nothing is left to do", code == 0 and not report["new_image"], (code, report, said))
+
+
+def test_failing(node, dev, target, layers):
+    """A failing configuration is reported, and retried after the layer is fixed."""
+    path = layers.folder / "containerd/layer.json"
+    kept = path.read_text()
+    layers.change("containerd", lambda layer: layer["first_boot"].setdefault("checks", []).append({"that": "''", "otherwise": "the developer said so"}))
+    code, _, said = dev.sync(target)
+    case("a failing configuration is told", code == 1 and "the developer said so" in said and "firstboot configure" in said, said)
+    case("the machine keeps that it is not done", json.loads(node.get(STATE)).get("pending") is True, node.get(STATE))
+    path.write_text(kept)
+    code, report, said = dev.report(target)
+    case("the right layer repairs it", code == 0 and report["machine"] == "configured" and "pending" not in json.loads(node.get(STATE)), (report, said))
+
+
+def test_watched(node, dev, target, layers):
+    with subprocess.Popen(dev.command(target, "--watch"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as watcher:
+        try:
+            layers.append("containerd", TEMPLATE, "# while it is watched\n")
+            case("--watch sends a change", node.until(lambda: b"while it is watched" in node.get("/etc/containerd/config.toml")))
+            (layers.folder / "containerd/layer.json").rename(layers.folder / "aside")
+            layers.append("containerd", TEMPLATE, "# and goes on\n")
+            (layers.folder / "aside").rename(layers.folder / "containerd/layer.json")
+            case("and goes on after a mistake", node.until(lambda: b"and goes on" in node.get("/etc/containerd/config.toml")))
+        finally:
+            watcher.send_signal(signal.SIGINT)
+
+
+def test_refusals(node, dev, target, layers):
     def refused(name, expected, hint, target=target, more=(), **options):
         code, printed, said = dev.sync(target, *more, **options)
         case(f"refused: {name}", code == 1 and not printed and expected in said and f"hint: {hint}" in said, printed + said)
@@ -348,124 +572,7 @@ def refusals(node, dev, target, layers):
     dev.known.write_text(kept)
 
 
-def only(folder, *programs):
-    """A directory with these programs alone."""
-    folder.mkdir()
-    for program in programs:
-        (folder / program).symlink_to(shutil.which(program))
-    return folder
-
-
-def owned_by_machine(node, dev, target, layers):
-    """Files of a layer that belong to the machine stay there, and the rest of the layer is sent."""
-    paths = ("/etc/passwd", "/etc/machine-id", "/etc/os-release", STATE)
-    before = {path: node.get(path) for path in paths[:-1]}
-    for path in paths:
-        layers.append("containerd", path, "x\n")
-    layers.append("containerd", TEMPLATE, "# next to files of the machine\n")
-    code, report, said = dev.report(target)
-    case("files of the machine are named, and the rest is sent", code == 0 and actions(report, "write") == {TEMPLATE}
-         and {one["what"] for one in report["unknown"]} >= set(paths) and not report["left"], (code, report, said))
-    case("files of the machine are unchanged", {path: node.get(path) for path in before} == before and node.get(STATE).startswith(b"{"), node.get(STATE))
-    for path in paths:
-        layers.file("containerd", path).unlink()
-
-
-def ran(node, dev, target, layers):
-    """A unit that runs without being enabled, and that a layer masks for a while."""
-    unit, path = "ran.service", layers.folder / "containerd/layer.json"
-    node.put(f"/usr/lib/systemd/system/{unit}", b"[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n")
-    node.systemctl("daemon-reload")
-    node.systemctl("start", unit)
-    kept = path.read_text()
-    layers.change("containerd", lambda layer: layer.setdefault("units", {}).setdefault("mask", []).append(unit))
-    code, report, said = dev.report(target)
-    case("a running unit is masked and stopped", code == 0 and actions(report, "mask") == {unit} and node.states(unit)[unit] == ("inactive", "masked"), (code, report, said))
-    path.write_text(kept)
-    code, report, said = dev.report(target)
-    case("and started again", code == 0 and actions(report, "start") == {unit} and node.states(unit)[unit] == ("active", "static"), (code, report, said, node.states(unit)))
-    node.systemctl("stop", unit)
-    node.run("rm", f"/usr/lib/systemd/system/{unit}")
-
-
-def stopped(node, dev, target, layers):
-    """Units that fail at once, instances of a template that the layer has no longer, and files of an interrupted sync."""
-    folder, path = "/etc/systemd/system", layers.folder / "containerd/layer.json"
-    kept, broken, template = path.read_text(), f"{folder}/broken.service", f"{folder}/mine@.service"
-    unit = "[Service]\nExecStart={}\n[Install]\nWantedBy=multi-user.target\n"
-    layers.append("containerd", broken, unit.format("/nonexistent"))
-    layers.append("containerd", template, unit.format("/usr/bin/sleep infinity"))
-    layers.change("containerd", lambda layer: layer.setdefault("units", {}).setdefault("enable", []).append("broken.service"))
-    code, _, said = dev.sync(target)
-    case("a unit that fails at once is named", code == 1 and "start broken.service" in said and "hint: see `journalctl" in said, said)
-    layers.file("containerd", broken).write_text(unit.format("/usr/bin/sleep infinity"))
-    code, report, said = dev.report(target)
-    case("and started after it is repaired", code == 0 and node.states("broken.service")["broken.service"][0] == "active", (code, report, said))
-    node.systemctl("start", "mine@a.service")
-    node.run("mkdir", "/var/lib/vmbake/sync/vmbake-sync-old")
-    node.run("touch", "-d", "10 minutes ago", "/var/lib/vmbake/sync/vmbake-sync-old")
-    for name in (broken, template):
-        layers.file("containerd", name).unlink()
-    path.write_text(kept)
-    code, report, said = dev.report(target)
-    states = node.run("systemctl", "list-units", "--all", "--plain", "--no-legend", "mine@*", "broken.service")[1]
-    case("instances of a template that the layer has no longer are stopped", code == 0 and not states.strip(), (code, report, said, states))
-    case("files of an interrupted sync are removed", "old" not in node.run("ls", "/var/lib/vmbake/sync")[1])
-
-
-def failing(node, dev, target, layers):
-    """A failing configuration is reported, and retried after the layer is fixed."""
-    path = layers.folder / "containerd/layer.json"
-    kept = path.read_text()
-    layers.change("containerd", lambda layer: layer["first_boot"].setdefault("checks", []).append({"that": "''", "otherwise": "the developer said so"}))
-    code, _, said = dev.sync(target)
-    case("a failing configuration is told", code == 1 and "the developer said so" in said and "firstboot configure" in said, said)
-    case("the machine keeps that it is not done", json.loads(node.get(STATE)).get("pending") is True, node.get(STATE))
-    path.write_text(kept)
-    code, report, said = dev.report(target)
-    case("the right layer repairs it", code == 0 and report["machine"] == "configured" and "pending" not in json.loads(node.get(STATE)), (report, said))
-
-
-def watched(node, dev, target, layers):
-    with subprocess.Popen(dev.command(target, "--watch"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as watcher:
-        try:
-            layers.append("containerd", TEMPLATE, "# while it is watched\n")
-            case("--watch sends a change", node.until(lambda: b"while it is watched" in node.get("/etc/containerd/config.toml")))
-            (layers.folder / "containerd/layer.json").rename(layers.folder / "aside")
-            layers.append("containerd", TEMPLATE, "# and goes on\n")
-            (layers.folder / "aside").rename(layers.folder / "containerd/layer.json")
-            case("and goes on after a mistake", node.until(lambda: b"and goes on" in node.get("/etc/containerd/config.toml")))
-        finally:
-            watcher.send_signal(signal.SIGINT)
-
-
-def below_nspawn(vmbake, image, folder):
-    layers = Layers(folder / "layers", "containerd")
-    with Node(image, folder, "sync") as node:
-        dev = Developer(vmbake, folder, layers, ["ip", "netns", "exec", node.network.name])
-        node.prepare()
-        node.let_in(dev.key)
-        life.begin(node)
-        target = f"root@{ADDRESS}"
-        case("the node is configured", node.until(lambda: node.show(life.FIRST)[life.FIRST]["ActiveState"] == "active") and node.settled(), node.failed())
-        unchanged(node, dev, target)
-        restored(node, dev, target, layers)
-        sent(node, dev, target, layers)
-        units(node, dev, target, layers)
-        taken_back(node, dev, target, layers)
-        at_the_same_time(node, dev, target, layers)
-        elsewhere(dev, target)
-        links(node, dev, target, layers)
-        images(dev, target, layers)
-        owned_by_machine(node, dev, target, layers)
-        ran(node, dev, target, layers)
-        stopped(node, dev, target, layers)
-        failing(node, dev, target, layers)
-        watched(node, dev, target, layers)
-        refusals(node, dev, target, layers)
-
-
-def in_qemu(vmbake, image, folder):
+def test_qemu(vmbake, image, folder):
     """A machine of `vmbake boot`, found by its image. It has no settings, and its login is the image's user."""
     layers = Layers(folder / "qemu-layers", "containerd")
     dev = Developer(vmbake, folder, layers, name="qemu")
@@ -493,26 +600,3 @@ def in_qemu(vmbake, image, folder):
             case("qemu: a second time, nothing is sent", code == 0 and not report["actions"], (code, report, said))
         finally:
             qemu.terminate()
-
-
-def main(words):
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--qemu", action="store_true", help="ask a machine in qemu, too")
-    parser.add_argument("vmbake", type=pathlib.Path)
-    parser.add_argument("image", type=pathlib.Path)
-    arguments = parser.parse_args(words)
-    if os.getuid() != 0:
-        return skip("needs root")
-    for program in ("ssh", "rsync"):
-        if shutil.which(program) is None:
-            return skip(f"needs {program}")
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        below_nspawn(arguments.vmbake.resolve(), arguments.image, pathlib.Path(folder))
-        if arguments.qemu:
-            in_qemu(arguments.vmbake.resolve(), arguments.image.resolve(), pathlib.Path(folder))
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

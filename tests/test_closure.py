@@ -1,23 +1,19 @@
-#!/usr/bin/env python3
-"""closure.py CLOSURE: compares vmbake's dependency resolution with apt-get's: the packages of closure.list
+"""Compares vmbake's dependency resolution with apt-get's: the packages of closure.list
 one by one and in groups of 40, for amd64 and arm64, with and without what they recommend, and on a base with older packages. Both read
 the same indexes and the same record of installed packages. Needs no root, but the Debian archive."""
 
 import json
 import os
-import pathlib
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
 
-from harness import report
-from harness.paths import BASE_IMAGE
-from harness.report import case, skip
+import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent
-LIST = (HERE / "closure.list").read_text().split()
+from harness.paths import BASE_IMAGE, TESTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("apt-get")]
+LIST = (TESTS / "closure.list").read_text().split()
+ONE = [[name] for name in LIST]
 GROUP = 40
 SUITES = ["trixie", "trixie-updates", "trixie-security"]
 # Packages with earlier versions on an older base: libraries, programs and sets of packages that must have the same version.
@@ -129,7 +125,7 @@ def together(closure, apt, status):
     return groups
 
 
-def compare(what, closure, apt, status, groups, recommends=False):
+def compare(closure, apt, status, groups, recommends=False):
     """Every difference is a failure; packages that apt could only install by removing others must be refused."""
     options = ["-o", f"APT::Install-Recommends={str(recommends).lower()}"]
     answers = vmbake(closure, apt, status, groups, *(["--recommends"] if recommends else []))
@@ -148,24 +144,39 @@ def compare(what, closure, apt, status, groups, recommends=False):
             def only(a, b):
                 return " ".join(sorted(f"{name}={a[name]}" for name in a if b.get(name) != a[name]))
             wrong.append(f"{label}: only apt: {only(expected, found)}; only vmbake: {only(found, expected)}")
-    name = f"{apt.arch}: {what}: {len(groups)} times, {count} packages, {refused} refused by both"
-    case(name, not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong))
+    print(f"{len(groups)} times, {count} packages, {refused} refused by both")
+    assert not wrong, "\n".join(wrong)
 
 
-def main(closure):
-    if not shutil.which("apt-get") or not all(mirrors()):
-        return skip("needs apt with the Debian archive and its security updates in its sources")
-    one = [[name] for name in LIST]
-    with tempfile.TemporaryDirectory(prefix="closure.") as work:
-        for arch in ["amd64", "arm64"]:
-            apt = Apt(pathlib.Path(work), arch)
-            status, older = apt.base()
-            compare("one by one", closure, apt, status, one)
-            compare("in groups", closure, apt, status, together(closure, apt, status))
-            compare("with what they recommend", closure, apt, status, one[::5], recommends=True)
-            compare("on an older base", closure, apt, older, one[::2])
-    return 1 if report.failures else 0
+@pytest.fixture(scope="module")
+def closure(examples):
+    return examples / "closure"
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+@pytest.fixture(scope="module", params=["amd64", "arm64"])
+def apt(request, tmp_path_factory):
+    if not all(mirrors()):
+        pytest.skip("needs the Debian archive and its security updates in the sources of apt")
+    return Apt(tmp_path_factory.mktemp("closure"), request.param)
+
+
+@pytest.fixture(scope="module")
+def bases(apt):
+    """The records of the base and of the older one."""
+    return apt.base()
+
+
+def test_closure_one_by_one(closure, apt, bases):
+    compare(closure, apt, bases[0], ONE)
+
+
+def test_closure_in_groups(closure, apt, bases):
+    compare(closure, apt, bases[0], together(closure, apt, bases[0]))
+
+
+def test_closure_with_recommended(closure, apt, bases):
+    compare(closure, apt, bases[0], ONE[::5], recommends=True)
+
+
+def test_closure_on_an_older_base(closure, apt, bases):
+    compare(closure, apt, bases[1], ONE[::2])

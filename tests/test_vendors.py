@@ -1,13 +1,10 @@
-#!/usr/bin/env python3
-"""vendors.py VMBAKE BASE ROOTFS_TAR [FILE]: bakes packages with maintainer scripts as vendors of agents and servers write them, and compares each
-image with what the real dpkg installs, as packages.py does. FILE (default: vendors.txtar) has their scripts and files; the packages are built of it,
-and served by a signed archive on loopback, next to the Debian archive. Needs root, gpg, and the Debian archive.
+"""Packages with maintainer scripts as vendors of agents and servers write them: each image is compared with what the real dpkg installs. vendors.txtar has their
+scripts and files; the packages are built of it, and served by a signed archive on loopback, next to the Debian archive. Needs root, gpg, and the Debian archive.
 
-FILE is an archive of text: a line `-- PACKAGE/PATH --` begins a file. PACKAGE/DEBIAN/... are control files, and a PATH with a slash at its end is a
-directory. The content `@program@` stands for a compiled program that does nothing. PACKAGE/EXPECT has the state that packages.py has to give
+vendors.txtar is an archive of text: a line `-- PACKAGE/PATH --` begins a file. PACKAGE/DEBIAN/... are control files, and a PATH with a slash at its end is a
+directory. The content `@program@` stands for a compiled program that does nothing. PACKAGE/EXPECT has the state that a comparison has to give
 (default: ok), and texts that its report must have, one in a line."""
 
-import argparse
 import functools
 import gzip
 import hashlib
@@ -17,24 +14,24 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import tarfile
 import tempfile
 import threading
 
-from packages import Bench
+import pytest
 
-from harness.report import case, failures, skip
+from harness.packages import Bench
+from harness.paths import TESTS
 
-HERE = pathlib.Path(__file__).resolve().parent
+pytestmark = [pytest.mark.slow, pytest.mark.needs("root", "gpg")]
 HOST = "packages.vendors.example"
 CONTROL = "Package: {}\nVersion: 1.0-1\nArchitecture: amd64\nMaintainer: Vendor <packages@vendors.example>\nDescription: Test package\n"
 
 
-def members(path):
+def members():
     """Package -> path -> content."""
     found = {}
-    parts = re.split(r"(?m)^-- (\S+) --$\n", pathlib.Path(path).read_text())[1:]
+    parts = re.split(r"(?m)^-- (\S+) --$\n", (TESTS / "vendors.txtar").read_text())[1:]
     for name, content in zip(parts[::2], parts[1::2], strict=True):
         package, _, inner = name.partition("/")
         found.setdefault(package, {})[inner] = content
@@ -109,43 +106,31 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 class Vendors(Bench):
     """A bench whose packages are those of the archive of vendors."""
 
-    def __init__(self, options, work, port):
-        super().__init__(options, work)
+    def __init__(self, vmbake, base, rootfs, work, port):
+        super().__init__(vmbake, base, rootfs, work)
         self.layer = {"archive": "vendors"}
         self.options = ["--sources", work / "sources.json", "--trust", work / "trust", "--mirror", f"https://{HOST}/=http://127.0.0.1:{port}/{HOST}/"]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    for name in "vmbake", "base", "rootfs":
-        parser.add_argument(name)
-    parser.add_argument("file", nargs="?", default=HERE / "vendors.txtar")
-    parser.add_argument("--only", action="append")
-    parser.add_argument("--store")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        return skip("needs root")
-    packages = members(options.file)
-    with tarfile.open(options.rootfs) as tar:
+PACKAGES = members()
+
+
+@pytest.fixture(scope="module")
+def bench(vmbake, base, rootfs):
+    with tarfile.open(rootfs) as tar:
         program = tar.extractfile("./usr/bin/true").read()
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
-        site = archive(packages, program, work)
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        bench = Vendors(options, work, server.server_port)
-        for package, files in packages.items():
-            if options.only and package not in options.only:
-                continue
-            expected = files.get("EXPECT", "ok\n").splitlines()
-            result = bench.judge(package)
-            said = "\n".join(result.get("said", []))
-            state, *texts = expected
-            case(f"{package}: {state}", result["state"] == state and all(text in said for text in texts), json.dumps(result, indent=1))
-            print(said)
-        server.shutdown()
-    return 1 if failures else 0
+        site = archive(PACKAGES, program, work)
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield Vendors(vmbake, base, rootfs, work, server.server_port)
+            server.shutdown()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@pytest.mark.parametrize("package", PACKAGES)
+def test_vendor(bench, package):
+    result = bench.judge(package)
+    said = "\n".join(result.get("said", []))
+    state, *texts = PACKAGES[package].get("EXPECT", "ok\n").splitlines()
+    assert result["state"] == state and all(text in said for text in texts), json.dumps(result, indent=1)

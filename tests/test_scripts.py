@@ -1,14 +1,11 @@
-#!/usr/bin/env python3
-"""scripts.py TRACE ROOTFS_TAR [--packages N | --popular N] [--keep DIR]: runs the preinst and postinst of N Debian packages by dash, in a
-chroot whose commands of Debian are stubs that log their arguments, and by the interpreter of src/shell (TRACE is its example `trace`), and
-compares the calls, the status, the output and every file. Needs root, and the Debian archive.
+"""The preinst and postinst of Debian packages run by dash, in a chroot whose commands of Debian are stubs that log their arguments, and by the interpreter of
+src/shell, as its example `trace`: calls, status, output and every file are the same. Needs root, and the Debian archive.
 
 Refusals of the interpreter must have a line number; the calls up to there must be those of dash. The order of the packages depends only
-on the archive. --packages starts with a list of servers, and continues by the SHA-256 of the names, within SECTIONS. --popular ranks all
+on the archive. `listed` starts with a list of servers, and continues by the SHA-256 of the names, within SECTIONS. `popular` ranks all
 sections by priority, then by the number of packages that depend on the package, recommend or suggest it: the archive has no
 counts of installations, and popularity-contest publishes them elsewhere."""
 
-import argparse
 import collections
 import hashlib
 import io
@@ -16,22 +13,21 @@ import os
 import pathlib
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tarfile
 import tempfile
 
-from harness.paths import BASE_IMAGE
-from harness.report import case, failures, skip
+import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent
+from harness.listing import escape
+from harness.paths import BASE_IMAGE, HARNESS
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("root")]
 SECTIONS = {"admin", "database", "httpd", "mail", "net", "utils"}
 PRIORITIES = ["required", "important", "standard"]
 LARGEST = 400_000
 LARGEST_POPULAR = 2_000_000
-# Of larger files, which no script changes, only the length is compared.
-LONGEST = 100_000
 # Looked at whatever their names' digests are: what servers have.
 FIRST = """nginx-common apache2 haproxy redis-server chrony openssh-server docker.io postfix dovecot-core mariadb-common bind9 rsyslog cron udev
     dbus exim4-config exim4-base squid samba-common unbound memcached varnish lighttpd fail2ban logrotate systemd systemd-resolved ca-certificates
@@ -69,14 +65,14 @@ SCRIPTS = {"preinst": [["install"], ["upgrade", "0.1", "1.0"]], "postinst": [["c
 
 
 def listed(stanzas):
-    """Names of the packages in the order of --packages."""
+    """Names of the packages: servers, then drawn ones."""
     drawn = [fields["Package"] for fields in stanzas if fields.get("Section") in SECTIONS and int(fields["Size"]) < LARGEST]
     present = {fields["Package"] for fields in stanzas}
     return [name for name in FIRST if name in present] + sorted(set(drawn) - set(FIRST), key=digest)
 
 
 def popular(stanzas):
-    """Names of the packages in the order of --popular, which leaves out what is too large to download."""
+    """Names of the packages by rank, without those that are too large to download."""
     dependents = collections.Counter()
     for fields in stanzas:
         relations = ",".join(fields.get(key, "") for key in ("Pre-Depends", "Depends", "Recommends", "Suggests"))
@@ -183,7 +179,7 @@ def real(root, work, script, args):
     folder = pathlib.Path(tempfile.mkdtemp(dir=work))
     for name in "upper", "work", "merged":
         (folder / name).mkdir()
-    listing = f"{sys.executable} {HERE}/scripts.py --list {folder}/merged"
+    listing = f"{sys.executable} {HARNESS}/listing.py {folder}/merged"
     text = subprocess.run(["unshare", "-m", "bash", "-c", INNER + listing, "-", root, folder, script, *args],
                           stdout=subprocess.PIPE, check=True).stdout.decode()
     status, out = int((folder / "status").read_text()), (folder / "out").read_bytes()
@@ -191,31 +187,6 @@ def real(root, work, script, args):
     found = calls.read_bytes().split(b"\x1e\n")[:-1] if calls.exists() else []
     shutil.rmtree(folder)
     return [escape(call.replace(b"\x1f", b"\0")).replace("\\x00", "\x1f") for call in found], status, escape(out), text.split("\n")[:-1]
-
-
-def escape(content):
-    """As Rust's escape_ascii."""
-    named = {9: "\\t", 10: "\\n", 13: "\\r", 34: "\\\"", 39: "\\'", 92: "\\\\"}
-    return "".join(named.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}") for byte in content)
-
-
-def listing(root):
-    """Every path of a folder but those that the check made, as the example prints them."""
-    for folder, dirs, files in os.walk(root):
-        for name in dirs + files:
-            path = os.path.join(folder, name)
-            shown = path[len(root):]
-            if shown.startswith("/dev/") or shown in ("/.calls", "/.script"):
-                continue
-            found = os.lstat(path)
-            if stat.S_ISLNK(found.st_mode):
-                text, mode = "link " + escape(os.fsencode(os.readlink(path))), 0o777
-            else:
-                mode = stat.S_IMODE(found.st_mode)
-                text = "directory" if stat.S_ISDIR(found.st_mode) else None
-                text = text or (f"file of {found.st_size} bytes" if found.st_size > LONGEST else
-                                "file " + hashlib.sha256(open(path, "rb").read()).hexdigest())
-            print(f"{escape(os.fsencode(shown))}\t{mode:o} {found.st_uid}:{found.st_gid}\t{text}")
 
 
 def parse(text):
@@ -254,49 +225,40 @@ def compare(parts, expected, bash):
     return None, "run"
 
 
-def main(trace, rootfs, wanted, ranking, keep):
-    if os.getuid() != 0:
-        sys.exit(skip("needs root"))
+@pytest.fixture(scope="module")
+def lab(rootfs):
+    """A folder with the chroot and the names of its stubs. Packages that were downloaded for one test are there for the next."""
     with tempfile.TemporaryDirectory() as name:
-        work = pathlib.Path(keep or name)
-        work.mkdir(exist_ok=True, parents=True)
-        root = work / "root"
-        if not root.exists():
-            chroot(rootfs, root)
+        work = pathlib.Path(name)
+        chroot(rootfs, work / "root")
         (work / "stubs").write_text("\n".join(sorted({*STUBS, *re.findall(r"/usr/bin/(\S+)", CONFMODULE)})) + "\n")
-        runs = [(folder / script, args) for _, folder in archive(work, wanted, ranking) for script, many in SCRIPTS.items()
-                if (folder / script).exists() and re.match(rb"#!\s*/bin/(ba|da)?sh", (folder / script).read_bytes()) for args in many]
-        (work / "list").write_text("".join("\t".join([str(script), *args]) + "\n" for script, args in runs))
-        print(f"{len(runs)} runs", flush=True)
-        said = subprocess.run([trace, root, work / "list", work / "stubs"], stdout=subprocess.PIPE, check=True).stdout.decode()
-        counts, refusals, differing = collections.Counter(), collections.Counter(), []
-        with tempfile.TemporaryDirectory() as overlay:
-            for (script, args), (title, parts) in zip(runs, parse(said), strict=True):
-                why, word = compare(parts, real(root, overlay, script, args), b"bash" in script.read_bytes().split(b"\n")[0])
-                counts["differs" if why else "equal" if word == "run" else "refused"] += 1
-                if word.startswith("refused"):
-                    refusals[word] += 1
-                if why:
-                    differing.append(f"{title}\n  {why}")
-        print(f"{len(runs)} runs of the scripts of {len({script.parent for script, _ in runs})} packages:", dict(counts))
-        for word, count in refusals.most_common():
-            print(f"{count:5} {word}"[:200])
-        print("\n".join(differing))
-        case("maintainer scripts run as below dash", not differing, f"{len(differing)} differ")
-    sys.exit(bool(failures))
+        yield work
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--list"]:
-        listing(sys.argv[2])
-    else:
-        parser = argparse.ArgumentParser()
-        parser.add_argument("trace")
-        parser.add_argument("rootfs")
-        count = parser.add_mutually_exclusive_group()
-        count.add_argument("--packages", type=int, default=500)
-        count.add_argument("--popular", type=int)
-        parser.add_argument("--keep")
-        given = parser.parse_args()
-        wanted, ranking = (given.packages, listed) if given.popular is None else (given.popular, popular)
-        main(given.trace, given.rootfs, wanted, ranking, given.keep)
+def runs_of(work, wanted, ranking):
+    """Scripts of shells, with the arguments of each run."""
+    for _, folder in archive(work, wanted, ranking):
+        for script, many in SCRIPTS.items():
+            path = folder / script
+            if path.exists() and re.match(rb"#!\s*/bin/(ba|da)?sh", path.read_bytes()):
+                yield from ((path, args) for args in many)
+
+
+@pytest.mark.parametrize("ranking, wanted", [pytest.param(listed, 500, id="listed"), pytest.param(popular, 2000, id="popular")])
+def test_scripts(examples, lab, ranking, wanted):
+    runs = list(runs_of(lab, wanted, ranking))
+    (lab / "list").write_text("".join("\t".join([str(script), *args]) + "\n" for script, args in runs))
+    said = subprocess.run([examples / "trace", lab / "root", lab / "list", lab / "stubs"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    counts, refusals, differing = collections.Counter(), collections.Counter(), []
+    with tempfile.TemporaryDirectory() as overlay:
+        for (script, args), (title, parts) in zip(runs, parse(said), strict=True):
+            why, word = compare(parts, real(lab / "root", overlay, script, args), b"bash" in script.read_bytes().split(b"\n")[0])
+            counts["differs" if why else "equal" if word == "run" else "refused"] += 1
+            if word.startswith("refused"):
+                refusals[word] += 1
+            if why:
+                differing.append(f"{title}\n  {why}")
+    print(f"{len(runs)} runs of the scripts of {len({script.parent for script, _ in runs})} packages:", dict(counts))
+    for word, count in refusals.most_common():
+        print(f"{count:5} {word}"[:200])
+    assert not differing, "\n".join(differing)

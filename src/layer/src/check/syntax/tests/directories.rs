@@ -1,0 +1,197 @@
+//! Directories of files that systemd and udev read.
+
+use super::{are_found, found, found_in, unescaped};
+
+/// systemd-modules-load 257, and what the kernel refuses for numbers.
+#[test]
+fn modules_and_parameters() {
+    are_found("/etc/modules-load.d/x.conf", &[("# c\n; d\n\n loop \n", ""), ("loop\na b\nloop # c\n", "2 3")]);
+    are_found(
+        "/etc/sysctl.d/x.conf",
+        &[
+            ("vm.a = 4\nkernel.core_pattern = |/x %p\nnet.b = 1 2 3\n-x\nkernel.c = 0x4\n", ""),
+            ("vm.a = 1 # c\nvm.b = 4M\n", "~1 ~2"),
+        ],
+    );
+}
+
+/// systemd-sysctl, `systemd-tmpfiles --dry-run` and `systemd-sysusers --dry-run` of systemd 257.
+#[test]
+fn lines_of_systemd() {
+    are_found(
+        "/usr/lib/sysctl.d/x.conf",
+        &[(" a = b\na/b=c\n-net.*=1\n-a\n;x\n\n# x\n=x\na =\n", ""), ("a=b\nnet.ipv4.ip_forward 1\n", "2")],
+    );
+    let taken = "d /run/x\nD! /x\nd+ /x\nf+ /x\nL /x\nL+ /x - - - - /y\nw+ /x - - - - \"a\nd /run/x :0755 :root :root\nd /run/x ~0755\n\
+                 d /run/%b\nd \"/run/a b\" 0755\na+ /x - - - - u:x:r\nf= /x\nf^ /x - - - - cred\nd$ /x\nm /x 0644\nR! /x\n\
+                 d /x 07777\nd /run/x 755 1000 1000\nc /dev/x 0600 root root - 1:3\nd /x - - - 10\nd /x - - - ~10d\nd /x - - - bmA:10d\n\
+                 d /x - - - 0\nd /x - - - 1d12h\nd /x - - - infinity\nd /x - - - 1.5h\nw /x - - - - 50%\nf /x - - - - %%z\nC /x\nL /x - - - - a/b\n";
+    are_found("/etc/tmpfiles.d/x.conf", &[(taken, "")]);
+    let ignored = [
+        "d",
+        "ff /x",
+        "k /x",
+        "l /x",
+        "y /x",
+        "1 /x",
+        "dd /x",
+        "d!! /x",
+        "X",
+        "w /x",
+        "b /x",
+        "c /dev/x",
+        "a+ /x",
+        "t /x",
+        "h /x",
+        "d x",
+        "d /run/x 0755 \"a b\" -",
+        "d /run/x 0755 a:b -",
+        "d /run/x 0755 65535 -",
+        "d /run/x 0755 4294967295 -",
+        "d /run/x 0755 %u -",
+        "d /run/x 0755 - %g",
+        "d /run/x - - - 10x",
+        "d /run/x - - - x:10d",
+        "d /run/x - - - :10d",
+        "d /run/x - - - never",
+        "d /run/%z",
+        "x /run/%e",
+        "f /run/x - - - - a%zb",
+        "L /run/x - - - - /a%z",
+        "c /dev/x 0600 root root - 1",
+        "c /dev/x 0600 root root - a:b",
+        "C /run/x - - - - a/b",
+        "d /run/x u+x",
+        "d /run/x 755x",
+        "d /run/x 0999",
+        "d /run/x abc",
+        "d /x 17777",
+        "d '/run/x",
+    ];
+    are_found("/etc/tmpfiles.d/x.conf", &ignored.map(|text| (text, "1")));
+    let taken = [
+        "d /run/x - - - +5",
+        "d /run/x - - - 1y2M",
+        "d /run/x - - - \"5 d\"",
+        "d /run/x - - - .5h",
+        "L? /run/x - - - - /y",
+        "d /run/x ~:0755",
+        "# x",
+    ];
+    are_found("/etc/tmpfiles.d/x.conf", &taken.map(|text| (text, "")));
+    let ignored = [
+        "; x",
+        "d /run/x - - - 99999999999999999999d",
+        "d /run/x - - - 1.5.5d",
+        "d /run/x +0755",
+        "d /run/x 0755 ::root",
+        "d? /run/x",
+        "b /dev/x - - - - 99999999:1",
+    ];
+    are_found("/etc/tmpfiles.d/x.conf", &ignored.map(|text| (text, "1")));
+    for directory in ["/etc/xdg", "/usr/local/share", "/usr/share"] {
+        let taken = "d %h/.cache/x 0700 - - 10d\nd %t/x\nR! %S/x\nL %C/x - - - - %h\nz %L/x 0600 - -\nx %T/x\nf %V/x - - - - %u %U\n";
+        let path = format!("{directory}/user-tmpfiles.d/x.conf");
+        are_found(
+            &path,
+            &[(taken, ""), ("d %Z/x", "1"), ("d .cache/x", "1"), ("d %h/x 99999", "1"), ("d %h/x - - - 1x", "1")],
+        );
+    }
+    are_found("/usr/lib/user-tmpfiles.d/x.conf", &[("none", "")]);
+    let taken = "u x\nu! x -\nu x - \"D\"\nu x 10:20\nu x 10:grp\nu x /path\nu x - - /h /s\nu x -:users\ng x 10\ng x -\nm x y\nr - 10-20\nr - 10\nu X\nu _x-1 10:grp\n\
+                 u x - \"%\"\nu %b-x\nu x - G /x /bin/sh\nr - 0-10\ng x /p\n";
+    are_found("/etc/sysusers.d/x.conf", &[(taken, "")]);
+    let ignored = [
+        "u",
+        "u 1x",
+        "u x.y",
+        "u -x",
+        "u x@y",
+        "u 123",
+        "u abcdefghijklmnopqrstuvwxyzabcdef",
+        "u x - a:b",
+        "u x - G x",
+        "u x - G /a:b",
+        "u x - G /x y",
+        "u x - G /x /bin/sh z",
+        "u x 10:",
+        "u x :10",
+        "u x 0x10",
+        "u x 010",
+        "u x +10",
+        "u x ./path",
+        "u x - %z",
+        "u %z",
+        "g x - d",
+        "g x - - /h",
+        "g x y",
+        "g x 10:20",
+        "m x 1y",
+        "m 1x y",
+        "m x y z",
+        "r - 10-",
+        "r - -10",
+        "r - 10 x",
+        "u x 99999999999",
+        "u x abc",
+        "u - x",
+        "uu x",
+        "U x",
+        "u+ x",
+        "g! x",
+        "z x",
+        "m x",
+        "r x 10",
+        "r - 20-10",
+        "r -",
+        "u \"x",
+        "; x",
+        "u x 4294967295",
+        "u x 65535",
+    ];
+    are_found("/etc/sysusers.d/x.conf", &ignored.map(|text| (text, "1")));
+    assert_eq!(found_in("/etc/sysusers.d/x.conf", b"# \xff\nu x - \"\xff\"\n"), "2");
+    assert_eq!(found_in("/etc/tmpfiles.d/x.conf", b"# \xff\nd /run/x\xff\n"), "");
+    assert_eq!(found_in("/etc/ssh/sshd_config.d/x.conf", b"# \xff\nBanner /x\xff\n"), "");
+}
+
+/// `udevadm verify` of systemd 257.
+#[test]
+fn rules_of_udev() {
+    let taken = [
+        "KERNEL==\"a\", NAME=\"b\"\n",
+        "ATTR{x}==\"1\", ATTR{y}=\"2\"\nENV{A}=\"b\", TEST{0644}==\"x\", TEST==\"x\"\n",
+        "RUN+=\"x\"\nRUN{program}+=\"x\"\nIMPORT{program}=\"x\"\nPROGRAM=\"x\"\n",
+        "KERNEL==\"a\" NAME=\"b\",\n, KERNEL== \"a\" , NAME = \"b\"\n",
+        "KERNEL==\"a\", \\\n# c\nNAME=\"b\"\n",
+        "KERNEL==e\"a\\\"b\", KERNEL==i\"a\", NAME=\"a\\\"b\"\n",
+        "# c\n   # c\n\nGOTO=\"end\"\nLABEL=\"end\"\nMODE:=\"0600\", SECLABEL{selinux}=\"x\", SYSCTL{a/b}=\"1\"\n",
+    ];
+    are_found("/usr/lib/udev/rules.d/x.rules", &taken.map(|text| (text, "")));
+    let ignored = [
+        "KERNEL==\"a\n",
+        "KERNEL==\"a\", FOO==\"b\"\n",
+        "KERNEL=\"a\"\n",
+        "ATTR==\"1\"\n",
+        "ATTR{}==\"1\"\n",
+        "ATTR{x==\"1\"\n",
+        "TAG{x}=\"y\"\n",
+        "IMPORT=\"x\"\n",
+        "KERNEL==x\"a\"\n",
+        "KERNEL=='a'\n",
+        "KERNEL==a\n",
+        "kernel==\"a\"\n",
+        "BUS==\"usb\"\n",
+        "SYSFS{x}==\"y\"\n",
+        "KERNEL==\"a\" # c\n",
+        "\"x\"\n",
+    ];
+    are_found("/etc/udev/rules.d/x.rules", &ignored.map(|text| (text, "1")));
+    for line in include_str!("../udev/valid.txt").lines() {
+        assert_eq!(found("/etc/udev/rules.d/x.rules", &unescaped(line)), "", "{line}");
+    }
+    let missed = include_str!("../udev/invalid.txt").lines();
+    let missed = missed.filter(|line| found("/etc/udev/rules.d/x.rules", &unescaped(line)).is_empty());
+    assert_eq!(missed.collect::<Vec<_>>(), [""; 0]);
+    are_found("/etc/udev/rules.d/x.rules", &[("# c\nKERNEL==\"a\", \\\n  FOO=\"b\"\nFOO=\"b\"\n", "2 4")]);
+}
