@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the settings of units with the kinds of their values, from the source of systemd.
+"""Prints the settings of units, or of systemd's daemons, with the kinds of their values, from the source of systemd.
 
 usage: tools/unit_settings.py SYSTEMD > src/layer/src/check/syntax/units/settings.txt
+       tools/unit_settings.py --daemons SYSTEMD > src/layer/src/check/syntax/units/daemons.txt
 
 SYSTEMD is the unpacked source package of systemd in Debian 13.
 """
@@ -131,7 +132,7 @@ KEYS = {
     "ListenNetlink": "netlink? {netlink_family}",
     "SetCredentialEncrypted": "credential? encrypted",
     "LimitCPU": "limit time",
-    "LimitRTTIME": "limit time",
+    "LimitRTTIME": "limit microseconds",
     "LimitNICE": "limit nice",
     **dict.fromkeys(
         ("LimitFSIZE", "LimitDATA", "LimitSTACK", "LimitCORE", "LimitRSS", "LimitAS", "LimitMEMLOCK", "LimitMSGQUEUE"),
@@ -168,6 +169,40 @@ ADDED = {
     "exec_output": ["syslog", "syslog+console", "fd:", "file:/", "append:/", "truncate:/"],
 }
 
+# Files of daemons and of networks, by the end of their names, and the table in the source that has their settings.
+DAEMONS = {
+    "system.conf": "core/main.c",
+    "user.conf": "core/main.c",
+    "coredump.conf": "coredump/coredump.c",
+    "journal-remote.conf": "journal-remote/journal-remote-main.c",
+    "journal-upload.conf": "journal-remote/journal-upload.c",
+    "journald.conf": "journal/journald-gperf.gperf",
+    "logind.conf": "login/logind-gperf.gperf",
+    "networkd.conf": "network/networkd-gperf.gperf",
+    "oomd.conf": "oom/oomd.c",
+    "pstore.conf": "pstore/pstore.c",
+    "resolved.conf": "resolve/resolved-gperf.gperf",
+    "sleep.conf": "shared/sleep-config.c",
+    "timesyncd.conf": "timesync/timesyncd-gperf.gperf",
+    ".link": "udev/net/link-config-gperf.gperf",
+    ".netdev": "network/netdev/netdev-gperf.gperf",
+    ".network": "network/networkd-network-gperf.gperf",
+}
+
+# Kinds of the parsers of these files alone. Those of other parsers are not judged, unless units have them too.
+DAEMON_KINDS = {
+    "iec_uint64": "bytes",
+    "iec_uint64_infinity": "size",
+    "tmpfs_size": "size",
+    "permyriad": "percent",
+    "duration": "duration",
+    "uint8": "integer 0 255",
+    "uint16": "integer 0 65535",
+    "uint32": "integer 0 4294967295",
+    "uint64": "integer 0 9223372036854775807",
+    **{name: KINDS[name] for name in ("bool", "tristate", "sec", "sec_fix_0", "unsigned", "int", "rlimit", "tasks_max", "mode", "warn_compat")},
+}
+
 
 def tables(source: Path) -> dict[str, list[str]]:
     """The words of all string tables by their names, with `bool` and `number` for those that are words too."""
@@ -201,7 +236,43 @@ def expanded(template: str) -> str:
     return re.sub(r"\{\{-? *(\w+)\('(\w+)'\) *-?\}\}", lambda call: macros[call[1]].replace("{{type}}", call[2]), rest)
 
 
+def daemons(source: Path) -> None:
+    """Prints the settings of daemons and networks. systemd takes an empty value of most, so all may be empty."""
+    words = tables(source)
+    enums: dict[str, set[str]] = {}
+    for path in sorted((source / "src").rglob("*.c")):
+        for name, table in re.findall(r"DEFINE_CONFIG_PARSE_ENUM\(config_parse_(\w+),\s*(\w+),", path.read_text(errors="replace")):
+            enums.setdefault(name, set()).add(table)
+    counts: dict[str, int] = {}
+    for path in (source / "src").rglob("*.c"):
+        for name in re.findall(r"const char ?\* ?const (\w+)_table\[", path.read_text(errors="replace")):
+            counts[name] = counts.get(name, 0) + 1
+    print("# Settings of systemd's daemons in systemd 257, printed by tools/unit_settings.py.")
+    for name, place in DAEMONS.items():
+        text = (source / "src" / place).read_text()
+        pattern = r'\{ "(\w+)",\s*"(\w+)",\s*(?:/\*.*?\*/)?\s*(?:config_parse_)?(\w+),' if place.endswith(".c") else r"^(\w+)\.(\w+),\s*(?:config_parse_)?(\w+),"
+        found: dict[str, dict[str, str]] = {}
+        for section, key, parser in re.findall(pattern, text, re.M):
+            kind = KEYS.get(key.removeprefix("Default")) if parser == "rlimit" else None
+            kind = kind or DAEMON_KINDS.get(parser)
+            tables_of = enums.get(parser, set())
+            if kind is None and len(tables_of) == 1 and counts.get(table := next(iter(tables_of))) == 1 and table in words:
+                kind = " ".join(["words", *words[table]])
+            if kind and kind != "ignored" and not kind.split(" ")[0].endswith("?"):
+                first, *rest = kind.split(" ")
+                kind = " ".join([f"{first}?", *rest])
+            found.setdefault(section, {}).setdefault(key, kind or "any")
+        print(f"{{{name}}}")
+        for section, keys in found.items():
+            print(f"[{section}]")
+            for key, kind in keys.items():
+                print(key, kind)
+
+
 def main() -> None:
+    if sys.argv[1] == "--daemons":
+        daemons(Path(sys.argv[2]))
+        return
     source = Path(sys.argv[1])
     words, parser_tables = tables(source), parsers(source)
     text = expanded((source / "src/core/load-fragment-gperf.gperf.in").read_text())

@@ -9,8 +9,9 @@ mod units;
 
 pub use executable::is_run_by_parts;
 pub use syntax::{
-    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitRefusal, apt_sources,
-    is_skipped_by_logrotate, name_sources, named_accounts, pam_rules, rotated_logs, sshd_lines, unit_refusal,
+    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitCommand, UnitRefusal,
+    UnitSetting, apt_sources, calendar_zone, is_skipped_by_logrotate, is_true, name_sources, named_accounts, pam_rules,
+    rotated_logs, sshd_lines, unit_commands, unit_refusal, unit_settings, unit_words,
 };
 
 use std::collections::BTreeMap;

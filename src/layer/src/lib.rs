@@ -53,9 +53,9 @@ pub use text::{Scalar, Text, Words};
 pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
 pub use check::{
-    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitRefusal, apt_sources,
-    is_run_by_parts, is_skipped_by_logrotate, name_sources, named_accounts, pam_rules, rotated_logs, sshd_lines,
-    unit_refusal,
+    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitCommand, UnitRefusal,
+    UnitSetting, apt_sources, calendar_zone, is_run_by_parts, is_skipped_by_logrotate, is_true, name_sources,
+    named_accounts, pam_rules, rotated_logs, sshd_lines, unit_commands, unit_refusal, unit_settings, unit_words,
 };
 pub use keys::swap::PAGE;
 pub use keys::{DevSync, KEYS, Key};

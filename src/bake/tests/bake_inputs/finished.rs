@@ -251,10 +251,12 @@ fn programs_and_users_of_drop_ins_are_looked_for() {
         format!(r#", "files": {{"/etc/systemd/system/a.service.d/x.conf": {{"content": "[Service]\n{text}\n"}}}}"#)
     };
     for (text, expected) in [
-        ("User=stranger", Some("layer k: unit a.service runs as the unknown user stranger")),
-        ("ExecStart=\\nExecStart=/opt/none", Some("layer k: unit a.service runs /opt/none, which is not in the image")),
+        ("User=stranger", Some(":2) does not start: User=stranger, but the image does not have the user stranger")),
+        ("ExecStart=\\nExecStart=/opt/none", Some(":3) does not start: it runs /opt/none, which is not in the image")),
         ("User=root", None),
     ] {
+        let expected =
+            expected.map(|rest| format!("layer k: unit a.service (/etc/systemd/system/a.service.d/x.conf{rest}"));
         assert_eq!(warnings(base(), &[], &drop_in(text)), expected.as_slice(), "{text}");
     }
 }

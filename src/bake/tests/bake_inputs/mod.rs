@@ -13,6 +13,7 @@ mod scripts;
 mod alternatives;
 mod keys;
 mod unit_installs;
+mod started_units;
 mod settings;
 mod logins;
 mod choices;

@@ -115,37 +115,6 @@ fn a_unit_that_nothing_starts_is_a_warning() {
 }
 
 #[test]
-fn a_service_that_systemd_would_not_start_is_a_warning() {
-    let files =
-        [("/usr/bin/app", ""), ("/usr/lib/sysusers.d/x.conf", "u later - - -\n"), ("/etc/passwd", "root:x:0:0::/:\n")];
-    let missing = |what: &str| Some(format!("{what}, which is not in the image"));
-    for (service, expected) in [
-        ("ExecStart=/usr/bin/app --x", None),
-        ("ExecStart=app\\nUser=root", None),
-        ("ExecStart=/opt/none a", missing("runs /opt/none")),
-        ("ExecStart=-/opt/none", None),
-        ("ExecStart=/run/made/%i", None),
-        ("ExecStart=@!/opt/none none", missing("runs /opt/none")),
-        ("ExecStart=nothere", missing("runs nothere")),
-        ("Nice=1", Some("has no ExecStart=, so systemd does not start it".to_owned())),
-        ("ExecStop=/usr/bin/app", None),
-        ("Type=oneshot\\n[Unit]\\nSuccessAction=reboot", None),
-        ("ExecStart=/usr/bin/app\\nUser=stranger", Some("runs as the unknown user stranger".to_owned())),
-        ("ExecStart=/usr/bin/app\\nUser=stranger\\nDynamicUser=yes", None),
-        ("ExecStart=/usr/bin/app\\nUser=later", None),
-        ("ExecStart=/usr/bin/app\\nUser=1000", None),
-    ] {
-        let keys = format!(
-            r#", "units": {{"files": {{"u.service": "[Service]\n{service}\n[Install]\nWantedBy=a.target"}}, "enable": ["u.service"]}}"#
-        );
-        let base = base_with(&[&files[..], &[("/usr/lib/systemd/system/a.target", "[Unit]\n")]].concat());
-        let expected: Vec<String> =
-            expected.map(|what| format!("layer k: unit u.service {what}")).into_iter().collect();
-        assert_eq!(warnings(base, &[], &keys), expected, "{service}");
-    }
-}
-
-#[test]
 fn a_cron_job_of_an_unknown_user_is_a_warning() {
     let files = [("/usr/lib/sysusers.d/x.conf", "u later - - -\n"), ("/etc/passwd", "root:x:0:0::/:\n")];
     let unknown = "layer k: cron skips /etc/cron.d/x: line 2: the image does not have the user stranger";
@@ -179,17 +148,11 @@ fn settings_that_no_program_reads_are_warnings() {
 
 #[test]
 fn what_a_layer_refers_to_and_the_image_lacks_is_a_warning() {
-    let units =
-        [("/usr/lib/systemd/system/here.service", "[Unit]\n"), ("/usr/lib/systemd/system/sockets.target", "[Unit]\n")];
     let keys = r#", "symlinks": {"/etc/a": "/usr/none", "/etc/b": "/run/none", "/etc/c": "passwd", "/etc/d": "c"},
-        "users": {"u": {"id": 901, "shell": "/bin/zsh"}, "v": {"id": 902}},
-        "units": {"files": {"gone.socket": "[Install]\nWantedBy=sockets.target", "here.socket": "[Install]\nWantedBy=sockets.target",
-            "each.socket": "[Socket]\nAccept=yes\n[Install]\nWantedBy=sockets.target"},
-            "enable": ["gone.socket", "here.socket", "each.socket"]}"#;
+        "users": {"u": {"id": 901, "shell": "/bin/zsh"}, "v": {"id": 902}}"#;
     let expected = [
         "layer k: the link /etc/a leads to /usr/none, which is not in the image",
         "layer k: user u cannot log in: the shell /bin/zsh is not in the image",
-        "layer k: unit gone.socket starts gone.service, which is not in the image",
     ];
-    assert_eq!(warnings(base_with(&units), &[], keys), expected);
+    assert_eq!(warnings(base_with(&[]), &[], keys), expected);
 }

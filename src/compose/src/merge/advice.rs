@@ -67,6 +67,7 @@ fn of_merge(error: &MergeError) -> Option<String> {
             ),
             false => format!("to keep it in the image, add to layer {layer}: \"keep\": [\"{path}\"]"),
         }),
+        MergeError::Unit { fault: UnitFault::Unmet { hint, .. }, .. } => Some((*hint).to_owned()),
         MergeError::Unit { layer, fault: UnitFault::Unmaskable { path, .. }, .. } => Some(format!(
             "`systemctl mask` refuses this too; to replace the file, add to layer {layer}: \"symlinks\": {{\"{path}\": \"/dev/null\"}}"
         )),

@@ -192,6 +192,8 @@ pub enum UnitFault {
     Removed { layer: String, path: String },
     #[error("{}is refused by systemd together with its drop-ins: {message}", place.as_ref().map(|place| format!("({place}) ")).unwrap_or_default())]
     Refused { place: Option<Location>, message: String },
+    #[error("({place}) {message}")]
+    Unmet { place: Location, message: String, hint: &'static str },
 }
 
 impl Hint for UnitFault {}

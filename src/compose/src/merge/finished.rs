@@ -38,7 +38,7 @@ fn of_layer<'t>(target: &'t Target, layers: &[Layer], path: &str) -> Option<&'t 
 }
 
 /// The files of a directory with one of the ends, by name.
-fn files_in(target: &Target, dir: &str, ends: &[&str]) -> Vec<String> {
+pub(super) fn files_in(target: &Target, dir: &str, ends: &[&str]) -> Vec<String> {
     let Ok(id) = target.tree.resolve(dir.as_bytes()) else { return Vec::new() };
     let Kind::Directory(entries) = &target.tree.inode(id).kind else { return Vec::new() };
     let names = entries.keys().filter_map(|name| str::from_utf8(name).ok());

@@ -14,15 +14,11 @@ pub use vmbake_layer::{Layer, hidden_by};
 /// Shells of accounts that do not log in.
 const NO_SHELLS: [&str; 2] = ["nologin", "false"];
 
-/// Warnings about layers that are all applied. Fails if systemd refuses a unit.
+/// Warnings about layers that are all applied. Fails if a unit does not work.
 pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Result<Vec<String>, MergeError> {
     let names = Names::find(target);
-    let mut warnings = Vec::new();
-    for (layer, unit) in names.check(target)? {
-        let is_enabled = layers.iter().any(|layer| layer.schema.units.enable.contains(&unit));
-        let fault = units::verify::fault(target, layers, &names, &unit).filter(|_| !is_enabled);
-        warnings.extend(fault.map(|fault| format!("layer {layer}: {fault}")));
-    }
+    names.check(target)?;
+    let mut warnings = units::verify::check(target, layers, &names)?;
     for layer in layers {
         let mut warn = |what: String| warnings.push(format!("layer {}: {what}", layer.schema.name));
         for (path, to) in &layer.schema.symlinks {
@@ -38,7 +34,7 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Result<Vec<String>,
                 warn(format!("user {name} cannot log in: the shell {shell} is not in the image"));
             }
         }
-        units::missing(target, layers, &names, &layer.schema.units.enable).into_iter().for_each(&mut warn);
+        units::missing(target, &layer.schema.units.enable).into_iter().for_each(&mut warn);
         for (path, what) in unread(target) {
             if layer.files.contains_key(path) {
                 warn(format!("{path} {what}"));

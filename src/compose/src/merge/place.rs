@@ -135,6 +135,12 @@ impl Target {
         self.layer_of_change(self.tree.resolve(path.as_bytes()).ok()?)
     }
 
+    /// Whether a path is a file or setting of a layer itself, and not of a package or archive.
+    pub(super) fn is_file_of_layer(&self, path: &str) -> bool {
+        let id = self.tree.resolve(path.as_bytes()).ok().filter(|id| self.layer_of_change(*id).is_some());
+        id.is_some_and(|id| self.tree.origin(self.tree.inode(id).origin).artifact.is_none())
+    }
+
     /// The tree as scripts see it: what they change comes from the current origin.
     pub(super) fn files(&mut self) -> TreeFiles<'_> {
         TreeFiles::new(&mut self.tree, self.epoch, self.origin)

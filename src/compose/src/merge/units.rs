@@ -18,10 +18,9 @@ use vmbake_disk::tree::Kind;
 
 use super::place::Target;
 use super::{MergeError, UnitFault};
-use loaded::Names;
 use lookup::{ConfigLinks, Lookup, is_masked, lookup};
 use vmbake_common::glob::matches;
-pub use vmbake_layer::{InstallLink, Layer, Schema, unit_form};
+pub use vmbake_layer::{InstallLink, Schema, unit_form};
 
 pub(super) const ETC: &str = "/etc/systemd/system";
 
@@ -80,8 +79,8 @@ fn mask(target: &mut Target, unit: &str) -> Result<(), MergeError> {
     Err(fault(target, unit, UnitFault::Unmaskable { path, found }))
 }
 
-/// What the finished image lacks that enabled units need: units for which they are enabled or which they start, programs and users.
-pub(super) fn missing(target: &Target, layers: &[Layer], names: &Names, enabled: &[String]) -> Vec<String> {
+/// Units for which others are enabled and that the finished image lacks.
+pub(super) fn missing(target: &Target, enabled: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for unit in enabled {
         let links = install_links(target, Scope::System, unit, Verb::Enable).unwrap_or_default();
@@ -93,23 +92,8 @@ pub(super) fn missing(target: &Target, layers: &[Layer], names: &Names, enabled:
                 found.push(format!("unit {unit} is enabled for {dependent}, which is not in the image"));
             }
         }
-        if let Some(started) = started_service(target, unit).filter(|service| !made.is_empty() && is_missing(service)) {
-            found.push(format!("unit {unit} starts {started}, which is not in the image"));
-        }
-        found.extend(verify::fault(target, layers, names, unit).filter(|_| !made.is_empty()));
     }
     found
-}
-
-/// The service that a socket, timer or path unit starts by its own name.
-fn started_service(target: &Target, unit: &str) -> Option<String> {
-    let (stem, _) = unit.rsplit_once('.').filter(|(_, kind)| matches!(*kind, "socket" | "timer" | "path"))?;
-    let Ok(Lookup::Unit(found)) = lookup(target, Scope::System, unit, ConfigLinks::Follow) else { return None };
-    let text = target.text(&found.file).ok()?;
-    // Others are named, or have a process for each connection.
-    let mut keys = text.lines().filter_map(|line| line.split_once('=')).map(|(key, _)| key.trim());
-    let is_other = keys.any(|key| matches!(key, "Unit" | "Service" | "Accept"));
-    (!is_other).then(|| format!("{stem}.service"))
 }
 
 /// Whether systemd or a generator makes a unit on the machine.

@@ -22,11 +22,14 @@ mod yaml;
 
 pub use accounts::{NamedAccount, named_accounts};
 pub use apt::{AptSource, apt_sources};
+pub use calendar::calendar_zone;
 pub use logrotate::{RotatedLog, is_skipped as is_skipped_by_logrotate, rotated_logs};
 pub use names::{NameSource, name_sources};
 pub use pam::{PamRule, PamTarget, pam_rules};
 pub use sshd::{SshdLine, sshd_lines};
-pub use units::{UnitRefusal, unit_refusal};
+pub use units::{
+    UnitCommand, UnitRefusal, UnitSetting, is_true, unit_commands, unit_refusal, unit_settings, unit_words,
+};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +87,7 @@ const TMPFILES: [&str; 4] = [
 ];
 
 /// `docs/layer-check.md` has the same table.
-const TABLE: [Row; 25] = [
+const TABLE: [Row; 26] = [
     (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], is_hidden, |file| sshd::check(file.text)),
     (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], is_never, |file| yaml::check(file.bytes)),
     (&["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"], is_skipped_by_apt, |file| {
@@ -104,6 +107,7 @@ const TABLE: [Row; 25] = [
     (&["sysusers.d/*.conf"], is_hidden, directories::check_sysusers),
     (&["udev/rules.d/*.rules"], is_hidden, |file| udev::check(file.text)),
     (&["systemd/system/**", "systemd/user/**"], is_never, units::check),
+    (&units::daemons::PLACES, is_hidden, units::daemons::check),
     (&["systemd/network/*.network", "systemd/network/*.netdev"], is_hidden, access::check_network),
     (&["/etc/logrotate.conf", "/etc/logrotate.d/*"], logrotate::is_skipped, logrotate::check),
     (&["/etc/polkit-1/rules.d/*.rules", "/usr/share/polkit-1/rules.d/*.rules"], is_never, access::check_polkit),

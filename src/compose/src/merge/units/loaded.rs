@@ -28,6 +28,11 @@ impl Names {
         Self(found)
     }
 
+    /// The names of all units that are not aliases.
+    pub(super) fn units(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
+    }
+
     /// The unit's file and its drop-ins.
     pub(super) fn files(&self, target: &Target, unit: &str) -> Option<Files> {
         let Ok(Lookup::Unit(found)) = lookup(target, Scope::System, unit, ConfigLinks::Follow) else { return None };
@@ -42,23 +47,30 @@ impl Names {
         )
     }
 
-    /// Fails if systemd refuses a unit together with its drop-ins, of which a layer has some. Returns what else is wrong with these units,
-    /// each with the layer.
-    pub(in crate::merge) fn check(&self, target: &Target) -> Result<Vec<(String, String)>, MergeError> {
-        let mut found = Vec::new();
+    /// Fails if systemd refuses a unit together with its drop-ins, of which a layer has some.
+    pub(in crate::merge) fn check(&self, target: &Target) -> Result<(), MergeError> {
         for unit in self.0.keys() {
             let Some(files) = self.files(target, unit).filter(|files| files.len() > 1) else { continue };
             let Some(layer) = files.iter().rev().find_map(|(path, _)| target.layer_at(path)) else { continue };
-            let Some(refusal) = unit_refusal(unit, &files) else {
-                found.push((layer.to_owned(), unit.clone()));
-                continue;
-            };
+            let Some(refusal) = unit_refusal(unit, &files) else { continue };
             let (layer, unit) = (layer.to_owned(), unit.clone());
             let fault = UnitFault::Refused { place: refusal.place, message: refusal.message };
             return Err(MergeError::Unit { layer, unit, fault });
         }
-        Ok(found)
+        Ok(())
     }
+}
+
+/// The units that others want or need, by links.
+pub(super) fn wanted(target: &Target) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for dir in dirs(Scope::System) {
+        for (name, _) in entries(target, dir).into_iter().filter(|(name, is_directory)| *is_directory && is_wants(name))
+        {
+            names.extend(entries(target, &format!("{dir}/{name}")).into_iter().map(|(name, _)| name.to_owned()));
+        }
+    }
+    names
 }
 
 fn entries<'a>(target: &'a Target, dir: &str) -> Vec<(&'a str, bool)> {
@@ -79,14 +91,11 @@ fn candidates(target: &Target) -> BTreeSet<String> {
                 (true, Some(unit)) => {
                     names.insert(unit.to_owned());
                 }
-                (true, None) if is_wants(name) => {
-                    names
-                        .extend(entries(target, &format!("{dir}/{name}")).into_iter().map(|(name, _)| name.to_owned()));
-                }
                 (true, None) => {}
             }
         }
     }
+    names.extend(wanted(target));
     names.retain(|name| unit_form(name).is_some());
     names
 }

@@ -1,76 +1,123 @@
-//! Reasons why systemd would not start an enabled service: the checks of systemd-analyze(1) `verify` on commands and users, for files of
-//! the tree.
+//! Reasons why a unit does not work on the machine: units of the finished tree in, an error or warnings out.
+//!
+//! A unit that is started and that a file of a layer breaks is an error. If it is not started, if a program of the layers may make on the
+//! machine what it lacks, or if the line is that of a package or archive, it is a warning.
 
-use super::super::missing::is_made;
-use super::super::named_accounts::has_account;
+mod access;
+mod accounts;
+mod idle;
+mod loaded;
+mod needed;
+mod programs;
+mod made;
+mod sandbox;
+mod started;
+
+use super::super::MergeError;
 use super::super::place::Target;
-use super::loaded::Names;
-use vmbake_layer::{Layer, hidden_by};
+use super::UnitFault;
+use super::loaded::{Files, Names};
+use loaded::Loaded;
+use made::Made;
+pub use vmbake_layer::{Layer, Location, UnitRefusal, UnitSetting, unit_refusal};
 
-/// Where systemd looks for a program without a directory.
-const PATH: [&str; 4] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
+const REFUSED: &str = "`systemd-analyze verify` says the same: correct the line, or add what is missing";
 
-/// Prefixes of a command (systemd.service(5)); with `-`, a failure is ignored.
-const PREFIXES: [char; 6] = ['@', '-', ':', '+', '!', '|'];
-
-/// What is wrong with an enabled service, by its file and its drop-ins.
-pub(in crate::merge) fn fault(target: &Target, layers: &[Layer], names: &Names, unit: &str) -> Option<String> {
-    if !unit.ends_with(".service") {
-        return None;
-    }
-    let files = names.files(target, unit)?;
-    let settings: Vec<_> = files.iter().flat_map(|(_, bytes)| settings(&String::from_utf8_lossy(bytes))).collect();
-    // An empty value takes back the earlier ones.
-    let values = |key: &str| -> Vec<&str> {
-        let found: Vec<&str> =
-            settings.iter().filter(|(name, _)| name == key).map(|(_, value)| value.as_str()).collect();
-        let start = found.iter().rposition(|value| value.is_empty()).map_or(0, |at| at + 1);
-        found[start..].to_vec()
-    };
-    let start = values("ExecStart");
-    if start.is_empty() && values("ExecStop").is_empty() && values("SuccessAction").is_empty() {
-        return Some(format!("unit {unit} has no ExecStart=, so systemd does not start it"));
-    }
-    if let Some(program) = start.into_iter().find_map(|command| missing_program(target, layers, command)) {
-        return Some(format!("unit {unit} runs {program}, which is not in the image"));
-    }
-    let is_dynamic =
-        values("DynamicUser").last().is_some_and(|value: &&str| matches!(*value, "yes" | "true" | "1" | "on"));
-    let user = *values("User").last()?;
-    let is_known = is_dynamic || user.contains('%') || user.bytes().all(|byte| byte.is_ascii_digit());
-    let is_known = is_known || has_account(target, layers, "user", user);
-    (!is_known).then(|| format!("unit {unit} runs as the unknown user {user}"))
+/// The finished image, as the checks of units see it.
+struct Image<'a> {
+    target: &'a Target,
+    layers: &'a [Layer],
+    names: &'a Names,
+    made: Made<'a>,
 }
 
-/// The settings of the section `[Service]`, and those of `[Unit]`, whose names are others.
-fn settings(text: &str) -> Vec<(String, String)> {
-    let joined = text.replace("\\\n", " ");
-    let (mut section, mut found) = (String::new(), Vec::new());
-    for line in joined.lines().map(str::trim) {
-        match line.split_once('=') {
-            _ if line.starts_with(['#', ';']) => {}
-            _ if line.starts_with('[') => section = line.to_owned(),
-            Some((key, value)) if matches!(section.as_str(), "[Service]" | "[Unit]") => {
-                found.push((key.trim().to_owned(), value.trim().to_owned()));
+/// What is wrong with a unit.
+struct Fault {
+    place: Location,
+    /// What happens, and why.
+    message: String,
+    hint: &'static str,
+    /// Whether something may come on the machine with which the unit works.
+    may_pass: bool,
+}
+
+impl Fault {
+    /// The unit does not start because of an assignment.
+    fn of(setting: &UnitSetting, message: String, hint: &'static str) -> Self {
+        Self { place: setting.place.clone(), message: format!("does not start: {message}"), hint, may_pass: false }
+    }
+
+    fn may_pass(self, may_pass: bool) -> Self {
+        Self { may_pass, ..self }
+    }
+}
+
+/// Fails if a unit does not work because of a line of a layer. Returns warnings.
+pub(in crate::merge) fn check(target: &Target, layers: &[Layer], names: &Names) -> Result<Vec<String>, MergeError> {
+    let image = Image { target, layers, names, made: Made::find(target, layers, names) };
+    let started = started::find(&image);
+    let mut warnings = Vec::new();
+    for unit in names.units() {
+        let Some(files) = names.files(target, unit) else { continue };
+        // Units of the base are the base's matter.
+        if files.iter().all(|(path, _)| target.layer_at(path).is_none()) {
+            continue;
+        }
+        let loaded = Loaded::new(unit, &files);
+        for fault in refusal(unit, &files).into_iter().chain(image.faults(&loaded)) {
+            let Some(layer) = target.layer_at(&fault.place.path) else { continue };
+            let is_own = target.is_file_of_layer(&fault.place.path);
+            let is_enabled = layers.iter().any(|layer| layer.schema.units.enable.contains(unit));
+            let Fault { place, message, hint, may_pass } = fault;
+            if is_own && started.contains(unit) && !may_pass {
+                let fault = UnitFault::Unmet { place, message, hint };
+                return Err(MergeError::Unit { layer: layer.to_owned(), unit: unit.clone(), fault });
             }
-            _ => {}
+            if is_own || is_enabled {
+                warnings.push(format!("layer {layer}: unit {unit} ({place}) {message}"));
+            }
         }
     }
-    found
+    warnings.extend(idle::warnings(&image));
+    Ok(warnings)
 }
 
-/// The program of a command whose absence makes the service fail.
-fn missing_program(target: &Target, layers: &[Layer], command: &str) -> Option<String> {
-    let rest = command.trim_start_matches(PREFIXES);
-    let prefixes = command.strip_suffix(rest).unwrap_or_default();
-    let program = rest.split_ascii_whitespace().next()?;
-    if prefixes.contains(['-', '|']) || program.contains(['%', '$', '"', '\'', '\\']) {
-        return None;
+/// Why systemd refuses a unit.
+fn refusal(unit: &str, files: &Files) -> Option<Fault> {
+    let UnitRefusal { place, message } = unit_refusal(unit, files)?;
+    let place = place.or_else(|| files.first().map(|(path, _)| Location { path: path.clone(), line: 1 }))?;
+    Some(Fault { place, message: format!("does not start: {message}"), hint: REFUSED, may_pass: false })
+}
+
+impl Image<'_> {
+    /// What is wrong with a unit.
+    fn faults(&self, unit: &Loaded) -> Vec<Fault> {
+        let mut found = self.unmet_units(unit);
+        found.extend(self.unknown_zones(unit));
+        found.extend(self.unknown_accounts(unit));
+        let is_waiting = self.is_waiting(unit);
+        if !is_waiting {
+            found.extend(self.missing_programs(unit));
+            found.extend(self.missing_paths(unit));
+        }
+        found.extend(self.hidden_paths(unit));
+        found.extend(self.denied_paths(unit));
+        found
     }
-    let is_there = |path: &str| target.tree.resolve(path.as_bytes()).is_ok();
-    let is_found = match program.starts_with('/') {
-        true => is_there(program) || is_made(layers, program) || hidden_by(program).is_some(),
-        false => PATH.iter().any(|dir| is_there(&format!("{dir}/{program}"))),
-    };
-    (!is_found).then(|| program.to_owned())
+
+    fn exists(&self, path: &str) -> bool {
+        self.target.tree.resolve(path.as_bytes()).is_ok()
+    }
+
+    /// Whether a condition waits for a path that the image does not have: then the unit is not started before the path is there.
+    fn is_waiting(&self, unit: &Loaded) -> bool {
+        let paths = unit.settings("Unit").filter(|setting| {
+            let key = setting.key.strip_prefix("Condition").or_else(|| setting.key.strip_prefix("Assert"));
+            key.is_some_and(|key| {
+                key.starts_with("Path") || matches!(key, "FileNotEmpty" | "FileIsExecutable" | "DirectoryNotEmpty")
+            })
+        });
+        let mut paths = paths.map(|setting| setting.value.trim_start_matches(['|', ' ']));
+        paths.any(|path| path.starts_with('/') && !path.contains(['%', '*', '?', '[']) && !self.exists(path))
+    }
 }

@@ -48,6 +48,12 @@ pub(super) fn is_valid(text: &str) -> bool {
     !text.is_empty() && expression(text).is_some()
 }
 
+/// The name of a time zone at the end of an expression, which the image must have. It has UTC in any case.
+pub fn calendar_zone(text: &str) -> Option<&str> {
+    let zone = text.strip_prefix(without_zone(text))?.trim_start();
+    (!zone.is_empty() && !zone.eq_ignore_ascii_case("utc")).then_some(zone)
+}
+
 /// An expression without the time zone at its end.
 fn without_zone(text: &str) -> &str {
     let Some((before, last)) = text.rsplit_once(' ') else { return text };

@@ -5,7 +5,7 @@ mod files;
 
 use super::accounts::{Named, is_id};
 use super::{File, Problem};
-pub(super) use files::is_time;
+pub(super) use files::{is_time, microseconds};
 
 /// `WHITESPACE` of systemd: other white space is a part of a word.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];

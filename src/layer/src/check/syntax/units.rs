@@ -1,6 +1,7 @@
 //! Units of systemd (systemd.unit(5)): what `systemd-analyze verify` says about sections, settings, times of timers and mount points.
 
 mod addresses;
+pub(super) mod daemons;
 mod expected;
 mod merged;
 mod names;
@@ -9,18 +10,22 @@ mod paths;
 mod resources;
 mod service;
 mod settings;
+mod socket;
 mod values;
 mod words;
 
 use vmbake_common::spelling::near;
 
-pub use merged::{UnitRefusal, unit_refusal};
+pub use merged::{UnitRefusal, UnitSetting, unit_refusal, unit_settings};
+pub use service::{UnitCommand, unit_commands, unit_words};
+pub use words::is_true;
 
 use super::{File, Problem, calendar};
 use crate::unit_install::{Statement, UnitForm, statements, unit_form};
 use crate::unit_place::{UnitPlace, UnitRole, unit_place};
 use service::Service;
-use settings::Verdict;
+use settings::{UNITS, Verdict};
+use socket::Socket;
 
 /// Kinds of units with a section of their own, the settings of it of which a unit needs one, and what systemd says without.
 const SECTIONS: [(&str, &str, &[&str]); 9] = [
@@ -80,7 +85,7 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
         Ok(statements) => statements,
         Err((line, reason)) => return vec![Problem::error(line, format!("is not loaded by systemd: {reason}"))],
     };
-    let (mut service, mut has_success_action) = (Service::default(), false);
+    let (mut service, mut socket, mut has_success_action) = (Service::default(), Socket::default(), false);
     // An empty file masks the unit.
     let is_empty = statements.is_empty();
     for (line, statement) in statements {
@@ -99,7 +104,7 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
                 }
                 let section = section.as_deref().unwrap_or_default();
                 let verdict = match is_known(section) {
-                    true => settings::verdict(section, &key, &value, !is_plain),
+                    true => UNITS.verdict(section, &key, &value, !is_plain),
                     false => Verdict::Valid,
                 };
                 let is_valid = matches!(verdict, Verdict::Valid);
@@ -113,6 +118,9 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
                 // What is ignored does not replace an earlier value.
                 if is_valid && section == "Service" && kind == "service" {
                     found.extend(service.add(line, &key, &value));
+                }
+                if is_valid && section == "Socket" {
+                    socket.add(line, &key, &value);
                 }
                 if key == "SuccessAction" {
                     has_success_action = !["", "none"].contains(&value.as_str());
@@ -132,6 +140,7 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
     if kind == "service" && found.iter().all(|problem| problem.is_warning) {
         found.extend(service.fault(has_success_action));
     }
+    found.extend(socket.fault());
     found.extend(own.and_then(|own| missing(own, &keys)));
     found
 }
@@ -194,3 +203,6 @@ fn escape_path(path: &str) -> String {
     });
     escaped.collect()
 }
+
+#[cfg(test)]
+mod tests;

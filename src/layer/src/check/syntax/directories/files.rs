@@ -113,26 +113,38 @@ fn is_age(age: &str) -> bool {
 
 /// Whether it is a sequence of numbers, each with a unit perhaps.
 pub(in super::super) fn is_time(text: &str) -> bool {
+    microseconds(text, "s").is_some()
+}
+
+/// The microseconds of a sequence of numbers, of which those without a unit have the given one.
+pub(in super::super) fn microseconds(text: &str, default: &str) -> Option<f64> {
     let is_digit = |next: char| next.is_ascii_digit() || next == '.';
     let mut rest = text.trim();
     if rest == "infinity" {
-        return true;
+        return Some(f64::INFINITY);
     }
-    let is_empty = rest.is_empty();
+    let (is_empty, mut sum) = (rest.is_empty(), 0.0);
     while !rest.is_empty() {
         rest = rest.strip_prefix('+').unwrap_or(rest);
         let (number, after) = rest.split_at(rest.find(|next| !is_digit(next)).unwrap_or(rest.len()));
         let after = after.trim_start();
         let (unit, after) = after.split_at(after.find(|next: char| !next.is_alphabetic()).unwrap_or(after.len()));
+        let unit = if unit.is_empty() { default } else { unit };
         let size = UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, size)| *size);
         let whole = number.split('.').next().unwrap_or_default();
         let count = if whole.is_empty() { Ok(0) } else { whole.parse::<u64>() };
         let fits = size.zip(count.ok()).is_some_and(|(size, count)| size.checked_mul(count).is_some());
         let is_number = number.contains(|next: char| next.is_ascii_digit()) && number.matches('.').count() < 2;
         if !is_number || !fits {
-            return false;
+            return None;
         }
+        sum += number.parse::<f64>().ok()? * size.map(as_float)?;
         rest = after.trim_start();
     }
-    !is_empty
+    (!is_empty).then_some(sum)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times are only compared: their last digits do not matter")]
+fn as_float(number: u64) -> f64 {
+    number as f64
 }

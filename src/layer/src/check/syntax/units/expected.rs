@@ -73,6 +73,7 @@ pub(super) fn expected(name: &str, arguments: &[&str]) -> String {
         "account" => "the name or id of an account",
         "limit" => "a limit, infinity or SOFT:HARD, of which the soft one is not higher",
         "size" => "a size such as 512M, a percentage or infinity",
+        "bytes" => "a size such as 512M",
         "percent" => "a percentage such as 20%",
         "unit" => "the name of a unit such as NAME.service",
         "units" => "names of units such as NAME.service",

@@ -2,6 +2,7 @@
 //! result out.
 
 use super::service::Service;
+use super::socket::Socket;
 use super::{SECTIONS, missing};
 use crate::unit_install::{Location, Statement, statements};
 
@@ -17,10 +18,11 @@ pub struct UnitRefusal {
 #[derive(Default)]
 struct Merged {
     service: Service,
+    socket: Socket,
     has_success_action: bool,
     /// Settings of the section of the unit's type.
     keys: Vec<String>,
-    /// Where each assignment is. [`Service`] counts them instead of lines.
+    /// Where each assignment is. [`Service`] and [`Socket`] count them instead of lines.
     places: Vec<Location>,
 }
 
@@ -29,25 +31,43 @@ pub fn unit_refusal(unit: &str, files: &[(String, Vec<u8>)]) -> Option<UnitRefus
     let (_, kind) = unit.rsplit_once('.')?;
     let own = SECTIONS.iter().find(|(known, ..)| *known == kind)?;
     let mut merged = Merged::default();
+    for UnitSetting { place, section, key, value } in unit_settings(files) {
+        merged.places.push(place);
+        merged.assign(own, &section, &key, &value);
+    }
+    let fault = if kind == "service" { merged.service.fault(merged.has_success_action) } else { None };
+    let problem = fault.or_else(|| missing(own, &merged.keys)).or_else(|| merged.socket.fault())?;
+    let at = problem.line.and_then(|line| line.checked_sub(1));
+    let place = at.and_then(|at| merged.places.get(at)).cloned();
+    Some(UnitRefusal { place, message: problem.message })
+}
+
+/// An assignment of a unit or of a drop-in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitSetting {
+    pub place: Location,
+    pub section: String,
+    pub key: String,
+    pub value: String,
+}
+
+/// The assignments of files, path and content, in the order in which systemd reads them. A file that it cannot read has none.
+pub fn unit_settings(files: &[(String, Vec<u8>)]) -> Vec<UnitSetting> {
+    let mut found = Vec::new();
     for (path, bytes) in files {
         let mut section = String::new();
-        // A file with a fault is reported where it is checked alone.
         for (line, statement) in statements(bytes).unwrap_or_default() {
             match statement {
                 Statement::Header(name) => section = name,
                 Statement::Assignment(key, value) => {
-                    merged.places.push(Location { path: path.clone(), line });
-                    merged.assign(own, &section, &key, &value);
+                    let place = Location { path: path.clone(), line };
+                    found.push(UnitSetting { place, section: section.clone(), key, value });
                 }
                 Statement::Other(_) => {}
             }
         }
     }
-    let fault = if kind == "service" { merged.service.fault(merged.has_success_action) } else { None };
-    let problem = fault.or_else(|| missing(own, &merged.keys))?;
-    let at = problem.line.and_then(|line| line.checked_sub(1));
-    let place = at.and_then(|at| merged.places.get(at)).cloned();
-    Some(UnitRefusal { place, message: problem.message })
+    found
 }
 
 impl Merged {
@@ -58,8 +78,10 @@ impl Merged {
         if section != *own {
             return;
         }
-        if *kind == "service" {
-            self.service.add(self.places.len(), key, value);
+        match *kind {
+            "service" => drop(self.service.add(self.places.len(), key, value)),
+            "socket" => self.socket.add(self.places.len(), key, value),
+            _ => {}
         }
         // An empty value of one setting takes back all of those that a unit needs one of.
         match value.is_empty() && needed.contains(&key) {

@@ -1,6 +1,6 @@
 //! Numbers in values of settings: integers, percentages, sizes, limits and signals.
 
-use super::super::directories::is_time;
+use super::super::directories::microseconds;
 use super::names::is_in;
 
 /// A decimal number, or one with a prefix of its base.
@@ -80,6 +80,11 @@ pub(super) fn is_memory(value: &str, is_positive: bool) -> bool {
         || size(value).is_some_and(|bytes| is_enough(bytes < 1.0))
 }
 
+/// A number of bytes.
+pub(super) fn is_bytes(value: &str) -> bool {
+    size(value).is_some()
+}
+
 /// Bytes or operations per second.
 pub(super) fn is_rate(value: &str) -> bool {
     value == "infinity" || size(value).is_some_and(|bytes| bytes >= 1.0)
@@ -92,13 +97,12 @@ pub(super) fn is_size(value: &str) -> bool {
 /// A limit, or a soft and a hard one, of a unit: bytes, a time, a niceness, or else a number.
 pub(super) fn is_limit(unit: &str, value: &str) -> bool {
     let (soft, hard) = value.split_once(':').unwrap_or((value, value));
-    if unit == "time" {
-        return [soft, hard].into_iter().all(|part| part == "infinity" || is_time(part));
-    }
     let limit = |part: &str| match unit {
         _ if part == "infinity" => Some(f64::INFINITY),
         "bytes" => size(part).filter(|_| !part.is_empty()),
         "nice" => niceness(part),
+        "time" => microseconds(part, "s").map(|time| (time / 1e6).ceil()),
+        "microseconds" => microseconds(part, "us"),
         _ => part
             .strip_prefix('+')
             .unwrap_or(part)

@@ -1,7 +1,7 @@
 //! Settings of services (systemd.service(5)): commands that systemd does not take, and combinations for which it refuses a unit.
 
 use super::super::Problem;
-use super::words::{BOOLEANS, bad_escape};
+use super::words::{bad_escape, is_true};
 
 /// Settings with commands.
 const COMMANDS: [&str; 7] =
@@ -44,9 +44,7 @@ impl Service {
         };
         let kind = self.last("Type").map_or(default, |(_, kind)| kind);
         let is = |key: &str, words: &[&str]| self.last(key).filter(|(_, value)| words.contains(value));
-        let remains = self
-            .last("RemainAfterExit")
-            .is_some_and(|(_, value)| BOOLEANS[..6].iter().any(|word| word.eq_ignore_ascii_case(value)));
+        let remains = self.last("RemainAfterExit").is_some_and(|(_, value)| is_true(value));
         let refused =
             |line: usize, reason: &str| Some(Problem::error(line, format!("systemd refuses the unit: {reason}")));
         let missing = match (starts.is_empty(), stops.is_empty(), kind) {
@@ -70,12 +68,22 @@ impl Service {
             let line = self.last("Type").map_or(0, |(line, _)| line);
             return refused(line, "Type=dbus needs BusName=");
         }
+        if let Some((line, _)) = self.last("PrivatePIDs").filter(|(_, value)| kind == "forking" && is_true(value)) {
+            return refused(line, "Type=forking does not allow PrivatePIDs=yes");
+        }
         match starts.get(1) {
             Some(line) if kind != "oneshot" => {
                 refused(*line, "only a service with Type=oneshot can have several ExecStart=")
             }
-            _ => None,
+            _ => self.without_effect(kind),
         }
+    }
+
+    /// A setting that systemd does not apply because of others.
+    fn without_effect(&self, kind: &str) -> Option<Problem> {
+        let limit = self.last("RuntimeMaxSec").filter(|(_, limit)| kind == "oneshot" && *limit != "infinity");
+        let message = "RuntimeMaxSec= has no effect with Type=oneshot: use TimeoutStartSec=";
+        limit.map(|(line, _)| Problem::error(line, message.to_owned()).warning())
     }
 
     fn last(&self, key: &str) -> Option<(usize, &str)> {
@@ -94,6 +102,29 @@ impl Service {
         }
         lines
     }
+}
+
+/// A command of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitCommand {
+    /// The characters before the program that change how it is run.
+    pub prefixes: String,
+    pub program: String,
+}
+
+/// The commands of a value, such as that of `ExecStart=`; none if systemd does not take it.
+pub fn unit_commands(value: &str) -> Vec<UnitCommand> {
+    let words = words(value).filter(|_| commands(value).is_ok()).unwrap_or_default();
+    let commands = words.split(|word| word == ";").filter_map(|command| command.first());
+    let commands = commands.map(|first| program(first));
+    commands
+        .map(|(program, prefixes)| UnitCommand { prefixes: prefixes.to_owned(), program: program.to_owned() })
+        .collect()
+}
+
+/// The words of a value without their quotes; none if a quote is not closed.
+pub fn unit_words(value: &str) -> Vec<String> {
+    words(value).unwrap_or_default()
 }
 
 /// The number of commands in a value.

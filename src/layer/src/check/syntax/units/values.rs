@@ -114,6 +114,7 @@ fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
         }
         "limit" => numbers::is_limit(arguments.first().unwrap_or(&""), value),
         "size" => numbers::is_size(value),
+        "bytes" => numbers::is_bytes(value),
         "memory" => numbers::is_memory(value, true),
         "percent" => numbers::is_percentage(value),
         "quota" => numbers::is_quota(value),

@@ -7,6 +7,11 @@ use crate::unit_install::unit_form;
 
 pub(super) const BOOLEANS: [&str; 12] = ["1", "yes", "y", "true", "t", "on", "0", "no", "n", "false", "f", "off"];
 
+/// Whether a boolean is true.
+pub fn is_true(value: &str) -> bool {
+    BOOLEANS[..6].iter().any(|word| word.eq_ignore_ascii_case(value))
+}
+
 /// Booleans may be in upper case. Words that end with `:` or `/` are the begin of a value.
 pub(super) fn is_word(word: &str, value: &str) -> bool {
     match word {
