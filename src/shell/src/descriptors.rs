@@ -45,8 +45,8 @@ enum Uncertain {
 impl Uncertain {
     fn text(self) -> &'static [u8] {
         match self {
-            Self::Pipe => b"reading a pipe of which a program took more than it used",
-            Self::Script => b"reading standard input, of which a shell reads its script",
+            Self::Pipe => b"reading a pipe after a program that read more than it used",
+            Self::Script => b"reading standard input, from which a shell reads its script",
         }
     }
 }
@@ -259,7 +259,7 @@ impl Shell<'_> {
     /// All of standard input, as the script of a shell that reads it by and by.
     pub(crate) fn read_script(&mut self) -> Run<Vec<u8>> {
         if matches!(self.descriptor(0), Some(Handle::File(_))) {
-            return self.unsupported(b"a script on a standard input that is open for writing, too");
+            return self.unsupported(b"a script on standard input that is also open for writing");
         }
         self.read_all(0)
     }

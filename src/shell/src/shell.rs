@@ -33,7 +33,7 @@ pub(crate) struct Shell<'h> {
     pub(crate) lost: bool,
     /// Whether the running program wrote to a standard error that is closed.
     pub(crate) lost_errors: bool,
-    /// Whether a program or builtin starts the running program, and tells itself what is wrong with it.
+    /// Whether a program or builtin started the running program, and reports its errors itself.
     pub(crate) is_started: bool,
     /// How many builtins of dash run, which put their names before messages, and count the lines of texts that they evaluate.
     pub(crate) in_builtins: u32,

@@ -143,7 +143,7 @@ fn programs_and_directories_must_be_reachable() {
         (
             directory("0750", "crew"),
             "ExecStart=app\nUser=app\nWorkingDirectory=/opt/d",
-            "its directory is /opt/d, but app cannot enter /opt",
+            "its working directory is /opt/d, but app cannot enter /opt",
         ),
         (
             directory("0755", "root"),
@@ -184,7 +184,7 @@ fn paths_of_the_sandbox_must_exist_and_show_the_program() {
             ("ExecStart=/home/u/app\nProtectHome=tmpfs\nBindReadOnlyPaths=/home/u", ""),
             (
                 "ExecStart=app\nWorkingDirectory=/home/u\nProtectHome=yes",
-                "its directory is /home/u, but ProtectHome=yes hides /home",
+                "its working directory is /home/u, but ProtectHome=yes hides /home",
             ),
             ("ExecStart=/var/tmp/app\nPrivateTmp=yes", "PrivateTmp=yes hides /var/tmp"),
             ("ExecStart=/srv/bin/app\nInaccessiblePaths=/srv", "InaccessiblePaths=/srv hides /srv"),

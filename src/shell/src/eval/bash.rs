@@ -50,7 +50,7 @@ impl Shell<'_> {
         if !keeps {
             self.restore(&saved, &simple.redirects);
         } else if result.is_ok() && self.replaces_script(simple) {
-            return self.unsupported(b"another standard input of a shell that reads its script there");
+            return self.unsupported(b"replacing the standard input from which the shell reads its script");
         }
         self.close_processes(&saved);
         self.command = outer;

@@ -72,7 +72,8 @@ impl Shell<'_> {
 
     fn not_found(&mut self, name: &[u8], place: &ProgramLocation) -> Run<u8> {
         if (self.is_started || self.in_builtins > 0) && self.is_captured(2) {
-            return self.unsupported(&[b"a file or value with the message that is missing: ", name].concat());
+            return self
+                .unsupported(&[b"a file or value with the error message for the missing command ", name].concat());
         }
         if name.contains(&b'/') && self.is_denied(name) {
             self.complain_exactly(&[name, &b": Permission denied"[..]].concat())?;

@@ -56,7 +56,7 @@ impl Shell<'_> {
         if !(keeps && result.is_ok()) {
             self.restore(&saved, &simple.redirects);
         } else if self.replaces_script(simple) {
-            return self.unsupported(b"another standard input of a shell that reads its script there");
+            return self.unsupported(b"replacing the standard input from which the shell reads its script");
         }
         self.command = outer;
         self.tested = outer_tested;

@@ -42,7 +42,7 @@ impl Exclusion {
     }
 }
 
-/// The last option with a pattern that fits decides; where none fits, the first option does, and says the opposite.
+/// The last option with a matching pattern decides. If none matches, the opposite of the first option applies.
 fn excludes(globs: &[Glob], name: &[u8], behind_slashes: bool) -> bool {
     match globs.iter().rev().find(|glob| fits(&glob.text, name, behind_slashes)) {
         Some(glob) => !glob.includes,
