@@ -128,3 +128,18 @@ fn commands_of_services() {
         assert_eq!(unit_commands(value), expected, "{value}");
     }
 }
+
+#[test]
+fn zz_corpus() {
+    let dir = std::path::PathBuf::from(std::env::var("CORPUS").unwrap());
+    let list = std::fs::read_to_string(dir.join("list")).unwrap();
+    for line in list.lines() {
+        let (file, path) = line.split_once('\t').unwrap();
+        let bytes = std::fs::read(dir.join(file)).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        let access = Ownership { mode: 0o644, owner: "root".to_owned(), group: "root".to_owned() };
+        for Problem { line, is_warning, message } in problems(&File { path, bytes: &bytes, text: &text, access, has_drop_ins: false }) {
+            println!("@@{file}\t{}\t{}\t{message}", line.unwrap_or(0), if is_warning { "W" } else { "E" });
+        }
+    }
+}
