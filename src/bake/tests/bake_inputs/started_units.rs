@@ -18,9 +18,8 @@ fn enabled(units: &[(&str, &str)]) -> String {
     let text = |text: &str| text.replace('\n', "\\n");
     let (templates, plain): (Vec<_>, Vec<_>) = units.iter().partition(|(name, _)| name.contains('@'));
     let plain: Vec<String> = plain.iter().map(|(name, unit)| format!(r#""{name}": "{}""#, text(unit))).collect();
-    let file = |(name, unit): &&(&str, &str)| {
-        format!(r#""/etc/systemd/system/{name}": {{"content": "{}"}}"#, text(unit))
-    };
+    let file =
+        |(name, unit): &(&str, &str)| format!(r#""/etc/systemd/system/{name}": {{"content": "{}"}}"#, text(unit));
     let files: Vec<String> = templates.iter().map(file).collect();
     let files = if files.is_empty() { String::new() } else { format!(r#", "files": {{{}}}"#, files.join(", ")) };
     let enable = units.iter().filter(|(_, text)| text.contains("[Install]"));
