@@ -23,7 +23,7 @@ fn settings_become_files() {
         "hostname": "web-1.example.org", "timezone": "Europe/Berlin", "locale": "C.UTF-8", "motd": ["a", "b"],
         "keyboard": {{"layout": "de,us", "variant": "nodeadkeys,"}}, "ssh_authorized_keys": ["{KEY}"],
         "files": {{"/usr/local/bin/x": {{"content": "x\n"}}, "/etc/secret": {{"content": "", "mode": "0600"}}}},
-        "units": {{"files": {{"a.service": ["[Service]", "[Install]", "WantedBy=b.target"]}}, "enable": ["a.service"]}}"#
+        "units": {{"files": {{"a.service": ["[Service]", "ExecStart=-/x", "[Install]", "WantedBy=b.target"]}}, "enable": ["a.service"]}}"#
     );
     let tree = bake(&keys).unwrap();
     for (path, expected) in [
@@ -37,7 +37,7 @@ fn settings_become_files() {
             "XKBMODEL=\"pc105\"\nXKBLAYOUT=\"de,us\"\nXKBVARIANT=\"nodeadkeys,\"\nXKBOPTIONS=\"\"\nBACKSPACE=\"guess\"\n",
         ),
         ("/usr/local/bin/x", "x\n"),
-        ("/etc/systemd/system/a.service", "[Service]\n[Install]\nWantedBy=b.target\n"),
+        ("/etc/systemd/system/a.service", "[Service]\nExecStart=-/x\n[Install]\nWantedBy=b.target\n"),
     ] {
         assert_eq!(text(&tree, path), expected, "{path}");
     }

@@ -13,13 +13,19 @@ const ACCOUNTS: [(&str, &str); 3] = [
     ("/usr/lib/sysusers.d/x.conf", "u later - - -\nm later crew\n"),
 ];
 
-/// The keys of a layer with enabled units: names and texts.
+/// The keys of a layer with units: names and texts. Those with `[Install]` are enabled.
 fn enabled(units: &[(&str, &str)]) -> String {
     let text = |text: &str| text.replace('\n', "\\n");
-    let files: Vec<String> = units.iter().map(|(name, unit)| format!(r#""{name}": "{}""#, text(unit))).collect();
-    let enable: Vec<String> =
-        units.iter().filter(|(_, text)| text.contains("[Install]")).map(|(name, _)| format!(r#""{name}""#)).collect();
-    format!(r#", "units": {{"files": {{{}}}, "enable": [{}]}}"#, files.join(", "), enable.join(", "))
+    let (templates, plain): (Vec<_>, Vec<_>) = units.iter().partition(|(name, _)| name.contains('@'));
+    let plain: Vec<String> = plain.iter().map(|(name, unit)| format!(r#""{name}": "{}""#, text(unit))).collect();
+    let file = |(name, unit): &(&str, &str)| {
+        format!(r#""/etc/systemd/system/{name}": {{"content": "{}"}}"#, text(unit))
+    };
+    let files: Vec<String> = templates.iter().map(file).collect();
+    let files = if files.is_empty() { String::new() } else { format!(r#", "files": {{{}}}"#, files.join(", ")) };
+    let enable = units.iter().filter(|(_, text)| text.contains("[Install]"));
+    let enable: Vec<String> = enable.map(|(name, _)| format!(r#""{name}""#)).collect();
+    format!(r#", "units": {{"files": {{{}}}, "enable": [{}]}}{files}"#, plain.join(", "), enable.join(", "))
 }
 
 /// A service with these lines, which is enabled.
@@ -118,8 +124,8 @@ fn what_may_come_on_the_machine_is_a_warning() {
 fn programs_and_directories_must_be_reachable() {
     let directory = |mode: &str, group: &str| {
         format!(
-            r#", "directories": {{"/opt": {{"mode": "{mode}", "group": "{group}"}}}}, "files": {{"/opt/x": {{"content": "x\n", "mode": "0755"}},
-            "/opt/s": {{"content": "\#!/bin/sh\n", "mode": "0711"}}, "/opt/n": {{"content": "x\n"}}, "/opt/d/y": {{"content": "\n"}}}}"#
+            r#", "directories": {{"/opt": {{"mode": "{mode}", "group": "{group}"}}}}, "files": {{"/opt/x": {{"content": "\#!/bin/sh\n", "mode": "0755"}},
+            "/opt/s": {{"content": "\#!/bin/sh\n", "mode": "0711"}}, "/opt/n": {{"content": "\#!/bin/sh\n"}}, "/opt/d/y": {{"content": "\n"}}}}"#
         )
         .replace("\\#", "#")
     };

@@ -106,10 +106,8 @@ impl Image<'_> {
 
     /// Whether the image has a time zone, or its own has that abbreviation.
     fn has_zone(&self, zone: &str) -> bool {
-        let has = |path: &str, text: &[u8]| {
-            let bytes = self.target.bytes(path).unwrap_or_default();
-            bytes.windows(text.len()).any(|part| part == text)
-        };
-        has(&format!("{ZONES}/{zone}"), b"TZif") || has(LOCALTIME, format!("{zone}\0").as_bytes())
+        let bytes = |path: &str| self.target.bytes(path).unwrap_or_default();
+        let is_zone = bytes(&format!("{ZONES}/{zone}")).starts_with(b"TZif");
+        is_zone || bytes(LOCALTIME).split(|byte| !byte.is_ascii_alphanumeric()).any(|word| word == zone.as_bytes())
     }
 }

@@ -98,7 +98,9 @@ impl Image<'_> {
 
     fn real(&self, path: &str) -> String {
         let real = self.target.tree.real_path(path.as_bytes(), true).ok().flatten();
-        real.and_then(|(real, _)| String::from_utf8(real).ok()).unwrap_or_else(|| path.to_owned())
+        let real = real.and_then(|(real, _)| String::from_utf8(real).ok());
+        // The root has an empty path.
+        real.filter(|real| !real.is_empty()).unwrap_or_else(|| path.to_owned())
     }
 
     /// The setting that hides a path or forbids to execute it, and what it does.
