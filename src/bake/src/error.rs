@@ -80,7 +80,7 @@ impl Hint for BakeError {
         match self {
             Self::NoDisk { .. } => Some("use --format tar, tar.zst or oci".to_owned()),
             Self::NoSystemd { package, .. } => Some(format!(
-                "add the package systemd to a layer, or replace the script of {package} with the key `scripts`; docs/maintainer-scripts.md explains it"
+                "add \"systemd\" to `packages` of a layer, or replace the script of {package} with `scripts`; see docs/maintainer-scripts.md"
             )),
             Self::Need { .. } => Some("add a layer that contains it, or leave the bundle out".to_owned()),
             _ => None,

@@ -244,6 +244,7 @@ pub fn merge(
     first_boot::write(&mut target, &layers, manifest.content())?;
     unit_grants::check(&target, &layers, &bundles)?;
     boot_grants::check(&target, &layers, &bundles)?;
+    maintainer::check_deferred(&target, &deferred, arch)?;
     warnings.extend(missing::warnings(&target, &layers)?);
     warnings.extend(finished::check(&target, &layers)?);
     ldcache::update(&mut target, arch, packages.is_linked)?;

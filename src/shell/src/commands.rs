@@ -29,6 +29,7 @@ mod versions;
 mod find;
 mod getopt;
 mod expressions;
+mod identity;
 mod machine;
 mod sh;
 mod start;
@@ -90,7 +91,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"getopt" => getopt::getopt,
         b"grep" => grep::grep,
         b"head" => text::head,
-        b"id" => machine::id,
+        b"id" => identity::id,
         b"ionice" => start::ionice,
         b"install" => install::install,
         b"ln" => links::ln,
@@ -110,9 +111,10 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"sh" | b"dash" => sh::sh,
         b"bash" => bash::bash,
         b"sha256sum" => digests::sha256sum,
-        b"sleep" | b"sync" => |_, _| Ok(0),
+        b"sleep" => start::sleep,
         b"sort" => sort::sort,
         b"stat" => status::stat,
+        b"sync" => |_, _| Ok(0),
         b"tac" => lines::tac,
         b"tail" => text::tail,
         b"tee" => text::tee,
@@ -123,7 +125,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"uniq" => lines::uniq,
         b"wc" => text::wc,
         b"which" => start::which,
-        b"whoami" => machine::whoami,
+        b"whoami" => identity::whoami,
         b"xargs" => start::xargs,
         _ => return None,
     })
@@ -140,8 +142,17 @@ pub(crate) fn without_errors(name: &[u8]) -> Option<u8> {
     }
 }
 
-/// Writes a message of a program: what it could not do.
+/// Writes a message of a program: what it could not do. Its text may be another there, which a file or value would keep.
 fn complain(shell: &mut Shell<'_>, program: &str, message: &[u8]) -> Run<u8> {
+    if shell.is_captured(2) && shell.writes_errors() {
+        let what = [b"a file or value with a message such as: ", program.as_bytes(), b": ", message].concat();
+        return shell.unsupported(&what);
+    }
+    complain_exactly(shell, program, message)
+}
+
+/// Writes a message that has the text of the program.
+fn complain_exactly(shell: &mut Shell<'_>, program: &str, message: &[u8]) -> Run<u8> {
     shell.err(&[program.as_bytes(), b": ", message, b"\n"].concat())?;
     Ok(1)
 }
@@ -149,7 +160,7 @@ fn complain(shell: &mut Shell<'_>, program: &str, message: &[u8]) -> Run<u8> {
 /// Writes that a program could not do something with a path, and why.
 fn cannot(shell: &mut Shell<'_>, program: &str, what: &str, path: &[u8], error: Errno) -> Run<u8> {
     let message = [b"cannot ", what.as_bytes(), b" '", path, b"': ", error.text().as_bytes()].concat();
-    complain(shell, program, &message)
+    complain_exactly(shell, program, &message)
 }
 
 /// A path of a name in a directory.
@@ -182,7 +193,7 @@ fn complain_of_input(shell: &mut Shell<'_>, program: &str, operand: &[u8], error
     if shell.is_captured(2) {
         shell.ask(Question::Value(operand))?;
     }
-    complain(shell, program, &message)?;
+    complain_exactly(shell, program, &message)?;
     Ok(())
 }
 

@@ -29,8 +29,26 @@ pub(crate) struct Input {
     at: usize,
     /// Whether its lines have an order that is not known.
     unordered: bool,
-    /// Whether a program took more of a pipe than it used: how much depends on how the writer wrote.
-    uncertain: bool,
+    /// Why it is not known what is left of it.
+    uncertain: Option<Uncertain>,
+}
+
+/// Why it is not known what is left of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Uncertain {
+    /// A program took more of a pipe than it used: how much depends on how the writer wrote.
+    Pipe,
+    /// A shell reads its script from it, of which a command of the script would read the rest.
+    Script,
+}
+
+impl Uncertain {
+    fn text(self) -> &'static [u8] {
+        match self {
+            Self::Pipe => b"reading a pipe after a program that read more than it used",
+            Self::Script => b"reading standard input, from which a shell reads its script",
+        }
+    }
 }
 
 /// Where an open file is.
@@ -53,6 +71,9 @@ struct InputFile {
 /// What a program reads of a pipe at once, at least.
 const READ_AHEAD: usize = 4 << 10;
 
+/// What dash reads of a script at once: `BUFSIZ` of the C library.
+const SCRIPT_BLOCK: usize = 8 << 10;
+
 /// A file that is open for writing.
 pub(crate) struct OpenFile {
     location: Location,
@@ -70,13 +91,13 @@ impl Handle {
 
     /// What a command wrote, perhaps in an order that is not known.
     pub(crate) fn pipe(data: Vec<u8>, unordered: bool) -> Self {
-        let input = Input { file: None, data: Rc::new(data), at: 0, unordered, uncertain: false };
+        let input = Input { file: None, data: Rc::new(data), at: 0, unordered, uncertain: None };
         Self::Input(Rc::new(RefCell::new(input)))
     }
 
     pub(crate) fn input_file(location: Location, id: u64) -> Self {
         let file = Some(InputFile { location, id, seen: None });
-        let input = Input { file, data: Rc::default(), at: 0, unordered: false, uncertain: false };
+        let input = Input { file, data: Rc::default(), at: 0, unordered: false, uncertain: None };
         Self::Input(Rc::new(RefCell::new(input)))
     }
 
@@ -235,11 +256,46 @@ impl Shell<'_> {
         self.unsupported(b"emptying a file that an earlier stage of the pipeline reads")
     }
 
+    /// All of standard input, as the script of a shell that reads it by and by.
+    pub(crate) fn read_script(&mut self) -> Run<Vec<u8>> {
+        if matches!(self.descriptor(0), Some(Handle::File(_))) {
+            return self.unsupported(b"a script on standard input that is also open for writing");
+        }
+        self.read_all(0)
+    }
+
+    /// Notes whether commands of the running script would read the rest of it: dash reads blocks, bash no more than the next line.
+    pub(crate) fn reserve_script(&self, len: usize) {
+        let is_bash = self.state.language.is_bash();
+        if let Some(Handle::Input(input)) = self.descriptor(0) {
+            let mut input = input.borrow_mut();
+            let block = if input.file.is_some() { SCRIPT_BLOCK } else { READ_AHEAD };
+            if is_bash || len > block {
+                input.uncertain = Some(Uncertain::Script);
+            }
+        }
+    }
+
+    /// Notes that the last line of a script on standard input was read.
+    pub(crate) fn release_script(&self) {
+        if let Some(Handle::Input(input)) = self.descriptor(0) {
+            let mut input = input.borrow_mut();
+            input.uncertain.take_if(|why| *why == Uncertain::Script);
+        }
+    }
+
+    /// Whether it is not known what is left of standard input.
+    pub(crate) fn input_is_uncertain(&self) -> bool {
+        matches!(self.descriptor(0), Some(Handle::Input(input)) if input.borrow().uncertain.is_some())
+    }
+
     /// Notes that a program may have left a part of standard input, and it is not known which.
     pub(crate) fn lose_place(&mut self) {
         if let Some(Handle::Input(input)) = self.descriptor(0) {
             let mut input = input.borrow_mut();
-            input.uncertain |= !input.data.is_empty();
+            if !input.data.is_empty() {
+                input.uncertain.get_or_insert(Uncertain::Pipe);
+            }
         }
     }
 
@@ -270,8 +326,8 @@ impl Shell<'_> {
                 let mut input = input.borrow_mut();
                 if exact || input.file.is_some() {
                     input.at = input.at.saturating_sub(count);
-                } else {
-                    input.uncertain |= count > 0 && input.data.len() > READ_AHEAD;
+                } else if count > 0 && input.data.len() > READ_AHEAD {
+                    input.uncertain.get_or_insert(Uncertain::Pipe);
                 }
             }
             Some(Handle::File(file)) => {
@@ -334,7 +390,12 @@ impl Shell<'_> {
 
     /// What is left on standard input, which stays there.
     pub(crate) fn peek_input(&mut self) -> Run<Vec<u8>> {
-        let input = match self.descriptor(0) {
+        self.peek(0)
+    }
+
+    /// What is left to read of a descriptor, which stays there.
+    pub(crate) fn peek(&mut self, fd: u32) -> Run<Vec<u8>> {
+        let input = match self.descriptor(fd) {
             Some(Handle::Input(input)) => input,
             Some(Handle::File(file)) if file.borrow().reads => return self.left_in(&file),
             _ => return Ok(Vec::new()),
@@ -404,8 +465,8 @@ impl Shell<'_> {
         if input.unordered {
             self.read_unordered()?;
         }
-        if input.uncertain {
-            return self.unsupported(b"reading a pipe of which a program took more than it used");
+        if let Some(why) = input.uncertain {
+            return self.unsupported(why.text());
         }
         Ok((input.data.clone(), input.at.min(input.data.len())))
     }

@@ -215,6 +215,7 @@ impl Shell<'_> {
         crate::builtins::clear_traps(self);
         self.state.bash.subshells += 1;
         self.state.bash.substitution = None;
+        let outer_start = std::mem::take(&mut self.is_started);
         if self.state.language.is_bash() {
             self.state.loops = 0;
         }
@@ -222,6 +223,7 @@ impl Shell<'_> {
         self.state.bash.return_trap.take_if(|_| !self.state.flags.functrace);
         let result = run(self);
         let status = self.finish(result);
+        self.is_started = outer_start;
         (self.budget.levels, self.budget.calls) = (levels, calls);
         // What ends the whole run passes through functions, which take back what is theirs.
         self.state = saved;
@@ -238,6 +240,9 @@ impl Shell<'_> {
         }
         if let (Err(Stop::Return), Some(status)) = (&result, self.state.bash.returned) {
             self.state.status = status;
+        }
+        if matches!(result, Err(Stop::Break(_) | Stop::Continue(_))) {
+            self.state.status = 0;
         }
         let status = self.state.status;
         self.state.leaving = Some(status);
@@ -440,7 +445,17 @@ impl Shell<'_> {
             Err(error) => return Err(self.syntax_error(error)),
         };
         let mut status = 0;
+        // Blank lines and comments may follow the last command.
+        let last_line = source.strip_suffix(b"\n").unwrap_or(source).split(|byte| *byte == b'\n').count();
         for (node, end) in nodes.iter().zip(ends) {
+            if self.state.flags.stdin
+                && self.state.bash.sourcing == 0
+                && is_script
+                && whole
+                && usize::try_from(end) == Ok(last_line)
+            {
+                self.release_script();
+            }
             let mut discarded = false;
             status = self.kept(is_script, |shell| {
                 let result = shell.eval(node, tested);

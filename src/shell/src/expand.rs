@@ -11,7 +11,7 @@ mod pathname;
 
 use std::rc::Rc;
 
-pub(crate) use assign::{Entry, assigns_in_arithmetic};
+pub(crate) use assign::Entry;
 pub(crate) use bash::quoting;
 
 use crate::descriptors::Handle;
@@ -35,6 +35,11 @@ impl Unit {
 
     pub(crate) fn byte(self) -> Option<u8> {
         if self.0 & (Self::BREAK.0 | Self::EMPTY.0) != 0 { None } else { Some(self.0.to_be_bytes()[1]) }
+    }
+
+    /// Another byte with the same marks.
+    pub(crate) fn with_byte(self, byte: u8) -> Self {
+        Self((self.0 & 0xff00) | u16::from(byte))
     }
 
     pub(crate) fn is_quoted(self) -> bool {
@@ -228,6 +233,7 @@ impl Shell<'_> {
             return self.unsupported(b"a pattern with so many groups");
         }
         let pattern = Pattern::of(units, style);
+        self.require_literal(units, &pattern)?;
         if pattern.is_irregular() {
             return self.unsupported(b"a pattern with a group behind * that may match nothing");
         }

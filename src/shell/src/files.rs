@@ -247,6 +247,11 @@ pub trait Files {
         false
     }
 
+    /// The time that new and changed files get, which stands for that of the run; `None` where each has its own.
+    fn new_time(&self) -> Option<(i64, u32)> {
+        None
+    }
+
     /// The number of names of an inode, links not followed.
     fn link_count(&self, path: &[u8]) -> Result<u64, Errno> {
         self.lookup(path, Follow::No).map(|_| 1)

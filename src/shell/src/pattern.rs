@@ -132,6 +132,48 @@ impl Pattern {
         self.0.iter().filter_map(|piece| if let Piece::Byte(byte) = piece { Some(*byte) } else { None }).collect()
     }
 
+    /// All bytes that stand for themselves, with a NUL for what is between them.
+    pub(crate) fn literals(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Byte(byte) => text.push(*byte),
+                Piece::Group(_, patterns) => {
+                    for inner in patterns {
+                        text.push(0);
+                        text.extend(inner.literals());
+                    }
+                    text.push(0);
+                }
+                _ => text.push(0),
+            }
+        }
+        text
+    }
+
+    /// The pattern with other texts in place of those that stand for themselves.
+    pub(crate) fn mapped(&self, other: &impl Fn(&[u8]) -> Vec<u8>) -> Self {
+        let (mut pieces, mut text) = (Vec::new(), Vec::new());
+        let end = |text: &mut Vec<u8>, pieces: &mut Vec<Piece>| {
+            pieces.extend(other(&std::mem::take(text)).into_iter().map(Piece::Byte));
+        };
+        for piece in &self.0 {
+            match piece {
+                Piece::Byte(byte) => text.push(*byte),
+                Piece::Group(repeat, patterns) => {
+                    end(&mut text, &mut pieces);
+                    pieces.push(Piece::Group(*repeat, patterns.iter().map(|inner| inner.mapped(other)).collect()));
+                }
+                piece => {
+                    end(&mut text, &mut pieces);
+                    pieces.push(piece.clone());
+                }
+            }
+        }
+        end(&mut text, &mut pieces);
+        Self(pieces)
+    }
+
     /// Whether the pattern begins with a dot that stands for itself.
     pub(crate) fn begins_with_dot(&self) -> bool {
         self.0.first() == Some(&Piece::Byte(b'.'))

@@ -1,10 +1,13 @@
 //! Texts that are others in each real run: process ids, and the names that mktemp makes up. They may be compared, and be names of files
 //! that do not stay. Nothing else may be made of them, for it would not be recognized.
 
+mod variants;
+
 use std::collections::BTreeSet;
 
+use crate::descriptors::Handle;
 use crate::error::ErrorKind;
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 use crate::files::Follow;
 use crate::shell::Shell;
 
@@ -16,13 +19,52 @@ pub const PID: &[u8] = b"4194305";
 const FILLING: &[u8] = b"qJzXvKwQ";
 
 /// Programs that may make something else of parts of lines that they read.
-const EDITORS: [&[u8]; 5] = [b"awk", b"mawk", b"cut", b"sed", b"tr"];
+const EDITORS: [&[u8]; 2] = [b"sed", b"sort"];
 
-/// Programs that make a number of all that they read.
-const DIGESTS: [&[u8]; 2] = [b"md5sum", b"sha256sum"];
+/// Programs that change nothing but what they write: they can run once more for other random texts.
+const PURE: [&[u8]; 28] = [
+    b"awk",
+    b"mawk",
+    b"basename",
+    b"cat",
+    b"cmp",
+    b"cut",
+    b"diff",
+    b"dirname",
+    b"egrep",
+    b"expr",
+    b"fgrep",
+    b"grep",
+    b"getopt",
+    b"head",
+    b"id",
+    b"md5sum",
+    b"printf",
+    b"sed",
+    b"seq",
+    b"sha256sum",
+    b"sort",
+    b"tac",
+    b"tail",
+    b"test",
+    b"[",
+    b"tr",
+    b"uniq",
+    b"wc",
+];
 
-/// Programs that make something else of their arguments.
-const CALCULATORS: [&[u8]; 3] = [b"expr", b"printf", b"seq"];
+/// Whether a program changes files.
+fn edits(name: &[u8], args: &[Vec<u8>]) -> bool {
+    let has = |letter: u8, long: &[u8]| {
+        let is_option = |arg: &Vec<u8>| arg.starts_with(b"-") && !arg.starts_with(b"--") && arg.contains(&letter);
+        args.iter().any(|arg| is_option(arg) || arg.starts_with(long))
+    };
+    match name {
+        b"sed" => has(b'i', b"--in-place") || has(b's', b"--separate"),
+        b"sort" => has(b'o', b"--output"),
+        _ => false,
+    }
+}
 
 /// What a program did with random texts.
 #[derive(Default)]
@@ -40,6 +82,8 @@ pub(crate) struct Random {
     flow: Flow,
     /// Files whose name or content may have one of them.
     paths: BTreeSet<Vec<u8>>,
+    /// The other run that a program runs in, to compare what it does.
+    run: Option<usize>,
 }
 
 impl Random {
@@ -73,6 +117,19 @@ impl Random {
     /// Whether a text made of another has less of its random texts, and is not a part that leaves out whole ones only.
     fn is_lost(&self, before: &[u8], after: &[u8]) -> bool {
         self.places(after).len() < self.places(before).len() && !self.is_part(before, after)
+    }
+
+    /// What is read of a file in the running run.
+    pub(crate) fn content(&self, text: Vec<u8>) -> Vec<u8> {
+        match self.run {
+            Some(run) => self.in_run(&text, run),
+            None => text,
+        }
+    }
+
+    /// Whether a program runs once more, and changes nothing.
+    pub(crate) fn is_other_run(&self) -> bool {
+        self.run.is_some()
     }
 
     /// Notes what a program reads.
@@ -128,39 +185,78 @@ impl Shell<'_> {
         if self.random.is_in(text) { self.refuse_random("a number computed from") } else { Ok(()) }
     }
 
-    /// Runs a program, and refuses what it writes if that comes from a random text and shows none.
-    pub(crate) fn following_random<T>(
+    /// Runs a program, and refuses what it writes if that depends on a random text.
+    pub(crate) fn following_random(
         &mut self,
         name: &[u8],
         args: &[Vec<u8>],
-        run: impl FnOnce(&mut Self) -> Run<T>,
-    ) -> Run<T> {
+        run: impl Fn(&mut Self, &[Vec<u8>]) -> Run<Option<Run<u8>>>,
+    ) -> Run<Option<Run<u8>>> {
+        if self.random.run.is_some() || self.random.texts.is_empty() {
+            return run(self, args);
+        }
+        self.require_known_operands(name, args)?;
+        let is_pure = PURE.contains(&name) && !edits(name, args);
+        let reads = is_pure && matches!(self.descriptor(0), Some(Handle::Input(_))) && !self.input_is_uncertain();
+        let input = if reads { Some(self.unread(Self::peek_input)?) } else { None };
         let outer = std::mem::take(&mut self.random.flow);
-        let result = run(self)?;
+        let state = self.state.clone();
+        let result = run(self, args)?;
         let Flow { read, written } = std::mem::replace(&mut self.random.flow, outer);
-        let cuts_bytes = matches!(name, b"head" | b"tail")
-            && args.iter().any(|arg| arg.starts_with(b"-c") || arg.starts_with(b"--bytes"));
-        let is_made = if DIGESTS.contains(&name) {
-            !read.is_empty() && !written.is_empty()
-        } else if CALCULATORS.contains(&name) {
-            !written.is_empty() && args.iter().any(|arg| self.random.is_in(arg)) && !self.random.is_in(&written)
-        } else if !read.is_empty() && (EDITORS.contains(&name) || cuts_bytes) && !self.random.is_in(&written) {
-            self.spend(read.len().saturating_mul(written.len() / 16 + 1))?;
-            written.split(|byte| *byte == b'\n').any(|line| !self.random.is_part(&read, line))
+        let depends = !read.is_empty() || args.iter().any(|arg| self.random.is_in(arg));
+        let status = match &result {
+            Some(Ok(status)) => Some(*status),
+            Some(Err(Stop::Error)) => Some(2),
+            _ => None,
+        };
+        let is_made = if depends && is_pure && status.is_some() {
+            let found = (written, status);
+            let after = std::mem::replace(&mut self.state, state);
+            let alike = self.is_alike(args, input.as_deref(), &found, |shell, args| match run(shell, args)? {
+                Some(Ok(status)) => Ok(Some(status)),
+                Some(Err(stop)) => Err(stop),
+                None => Ok(None),
+            });
+            self.state = after;
+            self.random.flow.written.extend(found.0);
+            !alike?
         } else {
-            false
+            let is_cut = EDITORS.contains(&name) && !read.is_empty() && !self.random.is_in(&written);
+            let is_made = is_cut && written.split(|byte| *byte == b'\n').any(|line| !self.random.is_part(&read, line));
+            self.random.flow.written.extend(written);
+            is_made
         };
         self.random.flow.read.extend(read);
-        self.random.flow.written.extend(written);
         match is_made {
             true => self.refuse_random(&format!("what {} makes of", String::from_utf8_lossy(name))),
             false => Ok(result),
         }
     }
 
+    /// Refuses numbers, modes and owners that are random texts.
+    fn require_known_operands(&self, name: &[u8], args: &[Vec<u8>]) -> Run<()> {
+        let is_given = |arg: &[u8]| self.random.is_in(arg) && !arg.contains(&b'/');
+        let is_wrong = match name {
+            b"chmod" | b"chown" | b"chgrp" => args.iter().any(|arg| is_given(arg) && !self.exists(arg)),
+            b"sleep" => args.iter().any(|arg| is_given(arg)),
+            b"touch" | b"mkdir" | b"install" => args.windows(2).any(|pair| {
+                let takes = matches!((name, &pair[0][..]), (b"touch", b"-d" | b"-t") | (_, b"-m" | b"-o" | b"-g"));
+                takes && is_given(&pair[1])
+            }),
+            _ => false,
+        };
+        let is_option = |arg: &Vec<u8>| arg.starts_with(b"-") && is_given(arg);
+        match is_wrong || (!PURE.contains(&name) && name != b"ionice" && args.iter().any(is_option)) {
+            true => self.refuse_random("an option or number made of"),
+            false => Ok(()),
+        }
+    }
+
     /// Remembers a path that may have a random text in its name or content at the end.
     pub(crate) fn note(&mut self, path: &[u8], content: &[u8]) {
-        self.random.written(content);
+        if self.random.run.is_some() {
+            return;
+        }
         let has_id = |bytes: &[u8]| bytes.windows(PID.len()).any(|window| window == PID);
         if !self.random.texts.is_empty() || has_id(path) || has_id(content) {
             let path = self.name_without_links(path);

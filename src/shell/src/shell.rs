@@ -33,6 +33,10 @@ pub(crate) struct Shell<'h> {
     pub(crate) lost: bool,
     /// Whether the running program wrote to a standard error that is closed.
     pub(crate) lost_errors: bool,
+    /// Whether a program or builtin started the running program, and reports its errors itself.
+    pub(crate) is_started: bool,
+    /// How many builtins of dash run, which put their names before messages, and count the lines of texts that they evaluate.
+    pub(crate) in_builtins: u32,
     /// Whether the running command is tested.
     pub(crate) tested: bool,
     /// Whether the exit status of the running command changes nothing.
@@ -91,6 +95,8 @@ impl<'h> Shell<'h> {
             own_errors: None,
             lost: false,
             lost_errors: false,
+            is_started: false,
+            in_builtins: 0,
             tested: false,
             tolerated: false,
             tolerates_next: false,
@@ -133,6 +139,10 @@ impl Shell<'_> {
 
     /// An error of the shell itself: it ends, with status 2.
     pub(crate) fn shell_error(&mut self, message: &[u8]) -> Stop {
+        if self.in_builtins > 0 && self.is_captured(2) && (self.in_builtins > 1 || !self.is_named(message)) {
+            let what = [b"a file or value with a message such as: ", message].concat();
+            return self.fatal(ErrorKind::Unsupported { what: show(&what) });
+        }
         match self.complain(message) {
             Ok(()) => {
                 self.state.status = 2;
@@ -140,6 +150,12 @@ impl Shell<'_> {
             }
             Err(stop) => stop,
         }
+    }
+
+    /// Whether a message begins with the name of the running command.
+    fn is_named(&self, message: &[u8]) -> bool {
+        let name = self.command.first().map_or(&b""[..], Vec::as_slice);
+        message.strip_prefix(name).is_some_and(|rest| rest.starts_with(b": "))
     }
 
     /// Writes a message of the shell. Many of bash have another text, which a file or value would keep.
@@ -181,7 +197,11 @@ impl Shell<'_> {
 
     /// An absolute path for an operand.
     pub(crate) fn path(&self, operand: &[u8]) -> Vec<u8> {
-        if operand.starts_with(b"/") { operand.to_vec() } else { below(&self.state.cwd, operand) }
+        let path = if operand.starts_with(b"/") { operand.to_vec() } else { below(&self.state.cwd, operand) };
+        if self.random.is_other_run() && self.files.lookup(&path, Follow::No).is_err() {
+            return self.random.in_tree(path);
+        }
+        path
     }
 
     /// What stat(2) would say of an operand; an empty one names nothing.
@@ -212,6 +232,16 @@ impl Shell<'_> {
         let path = self.path(operand);
         if path != b"/dev/null" {
             self.files.inspect(&path, follow, property);
+        }
+    }
+
+    /// Whether one time of a file is later than another. What the run changed is newer than all else, in an order that is not known.
+    pub(crate) fn is_newer(&self, one: (i64, u32), other: (i64, u32)) -> Run<bool> {
+        let is_new = |time: (i64, u32)| self.files.new_time() == Some(time);
+        match (is_new(one), is_new(other)) {
+            (true, true) => Err(self.fatal(ErrorKind::Clock { what: "which of two new files is newer".to_owned() })),
+            (false, false) => Ok(one > other),
+            (newer, _) => Ok(newer),
         }
     }
 
@@ -255,7 +285,7 @@ impl Shell<'_> {
             Ok(content) => {
                 self.spend(content.len())?;
                 self.random.read(&content);
-                Ok(Ok(content))
+                Ok(Ok(self.random.content(content)))
             }
             Err(Errno::Efbig) => {
                 self.budget.file(usize::MAX).map(|()| Err(Errno::Efbig)).map_err(|kind| self.fatal(kind))
@@ -272,7 +302,11 @@ impl Shell<'_> {
             return Ok(Ok(()));
         }
         self.ask_machine(&path)?;
+        self.random.written(&content);
         self.note(&path, &content);
+        if self.random.is_other_run() {
+            return Ok(Ok(()));
+        }
         let mode = 0o666 & !self.state.umask;
         Ok(self.files.write(&path, content, mode))
     }

@@ -73,6 +73,8 @@ pub(crate) struct Flags {
     pub(crate) verbose: bool,
     /// The script is standard input.
     pub(crate) stdin: bool,
+    /// Of bash: the script is an argument.
+    pub(crate) argument: bool,
     /// Of bash: a pipeline fails with the last of its stages that does.
     pub(crate) pipefail: bool,
     /// Of bash: functions and subshells inherit the trap for ERR, or those for DEBUG and RETURN.

@@ -189,6 +189,10 @@ impl Files for TreeFiles<'_> {
         matches!(self.find(path, Follow::Yes), Err(Errno::Enoent)) && self.find(path, Follow::No).is_ok_and(is_link)
     }
 
+    fn new_time(&self) -> Option<(i64, u32)> {
+        Some((self.epoch.secs, self.epoch.nanos))
+    }
+
     fn link_count(&self, path: &[u8]) -> Result<u64, Errno> {
         let wanted = self.find(path, Follow::No)?;
         Ok(self.tree.walk().map(|(_, id, _)| u64::from(id == wanted)).sum())

@@ -240,7 +240,6 @@ fn options_and_syntax_that_are_not_known_are_refused() {
         "readlink --frob a",
         "chmod --frob 1 f",
         "xargs -P 2 < /dev/null",
-        "id",
         "wc --files0-from=f",
         "uniq -D f",
         "touch -d yesterday f",

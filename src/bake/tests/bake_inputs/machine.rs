@@ -108,7 +108,7 @@ fn accounts_that_systemd_does_not_create_as_written() {
         ("g app 4\n", ":1, of layer k: systemd-sysusers gives app another id: the group adm has the id 4"),
         (
             "g foo 999\ng foo 998\n",
-            ":2, of layer k: systemd-sysusers ignores the line: /etc/sysusers.d/x.conf:1 has another one for foo",
+            ":2, of layer k: systemd-sysusers ignores the line: /etc/sysusers.d/x.conf:1 has another id for foo",
         ),
     ] {
         expect(&base, &with_file(path, text), expected);
@@ -132,12 +132,12 @@ fn logs_that_two_files_name() {
         (
             "\n/var/log/a.log {\n}\n",
             format!(
-                "{path}:2, {skipped}: \"/var/log/a.log\" is already \"/var/log/a.log\" in /etc/logrotate.d/base:1 of the base"
+                "{path}:2, {skipped}: \"/var/log/a.log\" is already covered by \"/var/log/a.log\" in /etc/logrotate.d/base:1 of the base"
             ),
         ),
         (
             "/var/log/b/a.log {\n}\n",
-            format!("{path}:1, {skipped}: \"/var/log/b/a.log\" is already \"/var/log/b/*.log\""),
+            format!("{path}:1, {skipped}: \"/var/log/b/a.log\" is already covered by \"/var/log/b/*.log\""),
         ),
         ("/var/log/c {\n olddir /var/log/old\n}\n", String::new()),
         ("/var/log/c {\n olddir old\n}\n", String::new()),

@@ -18,9 +18,8 @@ fn enabled(units: &[(&str, &str)]) -> String {
     let text = |text: &str| text.replace('\n', "\\n");
     let (templates, plain): (Vec<_>, Vec<_>) = units.iter().partition(|(name, _)| name.contains('@'));
     let plain: Vec<String> = plain.iter().map(|(name, unit)| format!(r#""{name}": "{}""#, text(unit))).collect();
-    let file = |(name, unit): &(&str, &str)| {
-        format!(r#""/etc/systemd/system/{name}": {{"content": "{}"}}"#, text(unit))
-    };
+    let file =
+        |(name, unit): &(&str, &str)| format!(r#""/etc/systemd/system/{name}": {{"content": "{}"}}"#, text(unit));
     let files: Vec<String> = templates.iter().map(file).collect();
     let files = if files.is_empty() { String::new() } else { format!(r#", "files": {{{}}}"#, files.join(", ")) };
     let enable = units.iter().filter(|(_, text)| text.contains("[Install]"));
@@ -149,7 +148,7 @@ fn programs_and_directories_must_be_reachable() {
         (
             directory("0750", "crew"),
             "ExecStart=app\nUser=app\nWorkingDirectory=/opt/d",
-            "its directory is /opt/d, but app cannot enter /opt",
+            "its working directory is /opt/d, but app cannot enter /opt",
         ),
         (
             directory("0755", "root"),
@@ -190,7 +189,7 @@ fn paths_of_the_sandbox_must_exist_and_show_the_program() {
             ("ExecStart=/home/u/app\nProtectHome=tmpfs\nBindReadOnlyPaths=/home/u", ""),
             (
                 "ExecStart=app\nWorkingDirectory=/home/u\nProtectHome=yes",
-                "its directory is /home/u, but ProtectHome=yes hides /home",
+                "its working directory is /home/u, but ProtectHome=yes hides /home",
             ),
             ("ExecStart=/var/tmp/app\nPrivateTmp=yes", "PrivateTmp=yes hides /var/tmp"),
             ("ExecStart=/srv/bin/app\nInaccessiblePaths=/srv", "InaccessiblePaths=/srv hides /srv"),

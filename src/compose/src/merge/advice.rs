@@ -39,6 +39,10 @@ fn of_merge(error: &MergeError) -> Option<String> {
             "packages that are installed after the bundle would run {path} as root, whatever the bundle is granted: report this to the \
              publisher and leave the bundle out, or name the layer of the package in `requires` of the bundle, which installs the package first"
         )),
+        MergeError::DeferredProgram { path, .. } => Some(format!(
+            "the script would run {path} as root, whatever the bundle is granted: report this to the publisher, who can rename the program, \
+             and leave the bundle out, or describe the script in `scripts` of a layer, so that it does not wait"
+        )),
         MergeError::BootConfig { path, .. } => Some(format!(
             "`asks/paths` must list {}, or the publisher must remove the line; leave the bundle out until it is fixed",
             path.rsplit_once(".conf:").map_or(path.clone(), |(path, _)| format!("{path}.conf"))

@@ -56,6 +56,13 @@ pub enum MergeError {
         /// The layer, and its bundle.
         owner: String,
     },
+    #[error("{package}: its postinst waits for the first boot, where it may run {path}, which {owner} installed")]
+    DeferredProgram {
+        package: String,
+        path: String,
+        /// The layer, and its bundle.
+        owner: String,
+    },
     #[error("layer {layer}: {entry} in `remove` leads to {directory}, a system directory that the image needs")]
     SystemDirectory {
         layer: String,

@@ -5,6 +5,7 @@
 //! are reverted.
 
 mod commands;
+mod deferred;
 mod fault;
 mod files;
 mod foreign;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 
 use vmbake_shell::{ErrorKind, Files, Host, Limits, Script, Settings};
 
+pub(super) use deferred::check as check_deferred;
 pub use fault::ScriptFault;
 pub use makes::Makes;
 
@@ -25,6 +27,9 @@ use super::place::Target;
 use files::TargetFiles;
 use system::System;
 use vmbake_common::digest::Digest;
+
+/// The search path of scripts, during a bake and on the first boot.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A script, and how dpkg calls it.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +79,7 @@ impl Call<'_> {
 
     fn settings(&self) -> Settings {
         let set: [(&str, &str); 12] = [
-            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+            ("PATH", PATH),
             ("HOME", "/root"),
             ("LC_ALL", "C.UTF-8"),
             ("DEBIAN_FRONTEND", "noninteractive"),

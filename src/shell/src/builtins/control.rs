@@ -86,7 +86,10 @@ pub(super) fn exec(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     let place = shell.search(&args[0], None)?;
     // Its exit status is that of the script.
     shell.tolerated |= shell.state.caller_tolerates;
-    shell.state.status = shell.program_at(&place, args)?;
+    shell.is_started = true;
+    let status = shell.program_at(&place, args);
+    shell.is_started = false;
+    shell.state.status = status?;
     let found = place.file.is_some() || place.system_name().is_some_and(crate::commands::is_known);
     if found || !matches!(shell.state.status, 126 | 127) {
         Rc::make_mut(&mut shell.state.traps).clear();

@@ -98,7 +98,8 @@ pub(crate) struct Conversion {
 
 /// `printf`
 pub(super) fn printf(shell: &mut Shell<'_>, all: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    shell.following_random(b"printf", all, |shell| print_formatted(shell, all))
+    let result = shell.following_random(b"printf", all, |shell, all| Ok(Some(print_formatted(shell, all))))?;
+    result.unwrap_or(Ok(0))
 }
 
 fn print_formatted(shell: &mut Shell<'_>, all: &[Vec<u8>]) -> Run<u8> {

@@ -47,6 +47,7 @@ pub(super) fn read(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
 /// Where a line ends, and where it is divided, depends on what it is.
 pub(super) fn ask(shell: &Shell<'_>, line: &[(u8, bool)]) -> Run<()> {
     let bytes: Vec<u8> = line.iter().map(|(byte, _)| *byte).collect();
+    shell.require_whole(&bytes, &shell.state.ifs())?;
     shell.ask(Question::Value(&bytes))
 }
 

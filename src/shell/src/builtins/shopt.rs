@@ -78,7 +78,9 @@ pub(crate) fn is_set(flags: &Flags, name: &str) -> bool {
 pub(crate) fn letters_of_bash(flags: &Flags) -> String {
     const ORDER: &[u8] = b"abefhkmnptuvxBCEHPT";
     let set = |letter: &u8| letter_name(*letter).is_some_and(|name| is_set(flags, name));
-    ORDER.iter().copied().filter(set).map(char::from).collect()
+    let source =
+        [(flags.argument, 'c'), (flags.stdin, 's')].into_iter().filter_map(|(set, letter)| set.then_some(letter));
+    ORDER.iter().copied().filter(set).map(char::from).chain(source).collect()
 }
 
 /// Sets an option of `set` by its name. The flag is false if there is none of that name.

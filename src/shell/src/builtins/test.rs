@@ -244,10 +244,28 @@ pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> R
 }
 
 /// `-nt`, given the times of files that exist. For bash, a file is newer than one that does not exist.
-fn newer(shell: &Shell<'_>, file: Option<(i64, u32)>, other: Option<(i64, u32)>) -> bool {
-    match other {
-        None => file.is_some() && shell.state.language.is_bash(),
-        Some(_) => file > other,
+fn newer(shell: &Shell<'_>, file: Option<Node>, other: Option<Node>) -> Run<bool> {
+    match (file, other) {
+        (file, None) => Ok(file.is_some() && shell.state.language.is_bash()),
+        (None, _) => Ok(false),
+        (Some(file), Some(other)) if file.id == other.id => Ok(false),
+        (Some(file), Some(other)) => shell.is_newer(file.mtime, other.mtime),
+    }
+}
+
+/// What an operator gives that compares texts or numbers; `None` for an operand that is not a number.
+fn compared(left: &[u8], operator: &[u8], right: &[u8]) -> Option<bool> {
+    let numbers = || Some((super::integer(left)?, super::integer(right)?));
+    match operator {
+        b"<" => Some(left < right),
+        b">" => Some(left > right),
+        b"-eq" => numbers().map(|(left, right)| left == right),
+        b"-ne" => numbers().map(|(left, right)| left != right),
+        b"-gt" => numbers().map(|(left, right)| left > right),
+        b"-ge" => numbers().map(|(left, right)| left >= right),
+        b"-lt" => numbers().map(|(left, right)| left < right),
+        b"-le" => numbers().map(|(left, right)| left <= right),
+        _ => None,
     }
 }
 
@@ -255,32 +273,33 @@ fn newer(shell: &Shell<'_>, file: Option<(i64, u32)>, other: Option<(i64, u32)>)
 pub(crate) fn binary(shell: &mut Shell<'_>, left: &[u8], operator: &[u8], right: &[u8]) -> Run<bool> {
     shell.ask(Question::Value(left))?;
     shell.ask(Question::Value(right))?;
-    let time = |operand: &[u8]| shell.stat(operand, Follow::Yes).ok().map(|node| node.mtime);
-    if matches!(operator, b"-nt" | b"-ot") && time(left).is_some() && time(right).is_some() {
+    if matches!(operator, b"<" | b">" | b"-eq" | b"-ne" | b"-gt" | b"-ge" | b"-lt" | b"-le") {
+        shell.require_same(&[left, right], |texts| match texts {
+            [left, right] => compared(left, operator, right),
+            _ => None,
+        })?;
+    }
+    let node = |operand: &[u8]| shell.stat(operand, Follow::Yes).ok();
+    if matches!(operator, b"-nt" | b"-ot") && node(left).is_some() && node(right).is_some() {
         shell.inspect(left, Follow::Yes, Aspect::Time);
         shell.inspect(right, Follow::Yes, Aspect::Time);
     }
     Ok(match operator {
         b"=" | b"==" => left == right,
         b"!=" => left != right,
-        b"<" => left < right,
-        b">" => left > right,
-        b"-nt" => newer(shell, time(left), time(right)),
-        b"-ot" => newer(shell, time(right), time(left)),
+        b"-nt" => newer(shell, node(left), node(right))?,
+        b"-ot" => newer(shell, node(right), node(left))?,
         b"-ef" => {
             let node = |operand: &[u8]| shell.stat(operand, Follow::Yes).ok().map(|node| node.id);
             node(left).is_some() && node(left) == node(right)
         }
+        b"<" | b">" => compared(left, operator, right).unwrap_or_default(),
         _ => {
-            let (left, right) = (number(shell, left)?, number(shell, right)?);
-            match operator {
-                b"-eq" => left == right,
-                b"-ne" => left != right,
-                b"-gt" => left > right,
-                b"-ge" => left >= right,
-                b"-lt" => left < right,
-                b"-le" => left <= right,
-                other => return shell.unsupported(other),
+            number(shell, left)?;
+            number(shell, right)?;
+            match compared(left, operator, right) {
+                Some(result) => result,
+                None => return shell.unsupported(operator),
             }
         }
     })

@@ -5,36 +5,40 @@ use crate::eval::{Interpreter, Run};
 use crate::files::Errno;
 use crate::shell::Shell;
 
-/// `bash -c text`, `bash file`
+/// `bash -c text`, `bash file`, `bash -s`
 pub(super) fn bash(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let mut interpreter = Interpreter { bash: true, ..Interpreter::default() };
-    let (mut at, mut text) = (0, false);
-    while let Some(letters) = args.get(at).and_then(|arg| arg.strip_prefix(b"-")).filter(|letters| !letters.is_empty())
-    {
+    let (mut at, mut text, mut standard) = (0, false, false);
+    while let Some(letters) = args.get(at).and_then(|arg| arg.strip_prefix(b"-")) {
         at += 1;
         match letters {
-            b"-" => break,
+            b"" | b"-" => break,
             // They concern only interactive shells.
             b"-norc" | b"-noprofile" => continue,
             _ => {}
         }
         for letter in letters {
             match letter {
-                b'c' => (text, interpreter.is_argument) = (true, true),
+                b'c' => (text, interpreter.flags.argument) = (true, true),
+                b's' => standard = true,
                 b'o' if args.get(at).is_some_and(|name| interpreter.set_named(name).is_some()) => at += 1,
                 other if interpreter.set(*other, true).is_some() => {}
                 other => return shell.unsupported(&[b'-', *other]),
             }
         }
     }
-    let Some(first) = args.get(at) else {
+    let Some(first) = args.get(at).filter(|_| text || !standard) else {
         if text {
             complain(shell, "bash", b"-c: option requires an argument")?;
             return Ok(2);
         }
-        let source = shell.read_all(0)?;
-        return shell.run_script(b"bash", &source, &[], interpreter);
+        let source = shell.read_script()?;
+        interpreter.flags.stdin = true;
+        return shell.run_script(b"bash", &source, &args[at..], interpreter);
     };
+    if text && standard {
+        return shell.unsupported(b"-c with -s");
+    }
     let rest = &args[at + 1..];
     if text {
         let zero = rest.first().map_or(&b"bash"[..], Vec::as_slice);

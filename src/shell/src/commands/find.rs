@@ -42,7 +42,8 @@ enum Test {
     /// `-nouser`, `-nogroup`
     Unowned(bool),
     Empty,
-    Newer((i64, u32)),
+    /// `-newer` and its like: later than a time, which may be that of an inode.
+    Newer((i64, u32), Option<u64>),
     /// `-size`, in units of so many bytes, rounded up.
     Size(Amount, u64),
     Prune,
@@ -208,8 +209,8 @@ impl Search<'_, '_> {
     }
 
     fn fail(&mut self, path: &[u8], reason: &str) -> Run<()> {
-        let message = ["‘".as_bytes(), path, "’: ".as_bytes(), reason.as_bytes()].concat();
-        self.status = super::complain(self.shell, "find", &message)?;
+        let message = [b"'", path, b"': ", reason.as_bytes()].concat();
+        self.status = super::complain_exactly(self.shell, "find", &message)?;
         Ok(())
     }
 
@@ -265,7 +266,7 @@ impl Search<'_, '_> {
 }
 
 /// The number of names of a file, or of a directory as ext4 counts them.
-fn links(shell: &Shell<'_>, path: &[u8], node: &Node) -> u64 {
+pub(in crate::commands) fn links(shell: &Shell<'_>, path: &[u8], node: &Node) -> u64 {
     let path = match node.is_symlink() {
         true => shell.path(path),
         false => super::real_path(shell, path).unwrap_or_else(|| shell.path(path)),

@@ -1,5 +1,6 @@
 //! `grep`.
 
+mod exclusion;
 mod matching;
 
 use std::borrow::Cow;
@@ -7,10 +8,11 @@ use std::borrow::Cow;
 use super::attributes::{Through, below};
 use super::options::{Accepted, Options, parse};
 use super::regex::{Expression, Syntax};
-use super::{complain, count, inputs, split_lines};
+use super::{complain, complain_exactly, count, inputs, split_lines};
 use crate::eval::Run;
 use crate::files::Follow;
 use crate::shell::Shell;
+use exclusion::Exclusion;
 use matching::{any_matches, as_word, places};
 
 const OPTIONS: Accepted = Accepted {
@@ -44,6 +46,9 @@ const OPTIONS: Accepted = Accepted {
         ("no-group-separator", b'N'),
         ("label=", b'0'),
         ("recursive", b'r'),
+        ("include=", b'1'),
+        ("exclude=", b'2'),
+        ("exclude-dir=", b'3'),
         ("color?", b'k'),
         ("colour?", b'k'),
     ],
@@ -114,9 +119,12 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         b'h' => Some(false),
         _ => None,
     });
-    let named = shown.unwrap_or(options.operands.len() > 1 || recursive);
+    // With one operand, only files below a directory are named.
+    let is_below = || options.operands.first().is_none_or(|operand| is_directory(shell, operand));
+    let named = shown.unwrap_or(options.operands.len() > 1 || (recursive && is_below()));
     let (before, after) = contexts(shell, &options)?;
     let search = Search { options: &options, expressions: &expressions, words: &words, named, before, after };
+    let exclusion = Exclusion::new(&options);
     let (mut found, mut divided) = (false, false);
     // The directories with a file about which something was written.
     let mut written = Vec::new();
@@ -126,12 +134,20 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
             b"-" => shell.input_is_dir(),
             path => shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir()),
         };
+        // Those below directories have been chosen.
+        if groups.get(at).is_none_or(Option::is_none) && file != b"-" && exclusion.has_operand(file, is_dir) {
+            continue;
+        }
         if is_dir {
             // A directory reads as empty, and fails.
             if options.has(b'L') {
                 search.listed(shell, file)?;
             } else if options.has(b'c') && !options.has(b'q') && !options.has(b'l') {
                 search.counted(shell, file, 0)?;
+            }
+            if !options.has(b's') {
+                let name: &[u8] = if file == b"-" { b"(standard input)" } else { file };
+                complain_exactly(shell, "grep", &[name, b": Is a directory"].concat())?;
             }
             failed = true;
             continue;
@@ -141,7 +157,7 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
             continue;
         }
         if search.prints() && search.most(shell)? > 1 && is_own_output(shell, file)? {
-            complain(shell, "grep", &[&file[..], b": input file is also the output"].concat())?;
+            complain_exactly(shell, "grep", &[&file[..], b": input file is also the output"].concat())?;
             failed = true;
             continue;
         }
@@ -167,6 +183,10 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         return shell.unsupported(b"-q with a closed standard error");
     }
     Ok(if failed { 2 } else { u8::from(!found) })
+}
+
+fn is_directory(shell: &Shell<'_>, operand: &[u8]) -> bool {
+    operand != b"-" && shell.stat(operand, Follow::Yes).is_ok_and(|node| node.is_dir())
 }
 
 /// Whether lines of a file would be written to the file itself.
@@ -201,6 +221,7 @@ fn recurse(shell: &mut Shell<'_>, options: &Options, groups: &mut Vec<Option<usi
         return shell.unsupported(b"-R");
     }
     let here = options.operands.is_empty();
+    let exclusion = Exclusion::new(options);
     let operands = if here { vec![b".".to_vec()] } else { options.operands.clone() };
     let (mut files, mut failed) = (Vec::new(), false);
     for (number, operand) in operands.into_iter().enumerate() {
@@ -213,7 +234,13 @@ fn recurse(shell: &mut Shell<'_>, options: &Options, groups: &mut Vec<Option<usi
             files.push(operand);
             continue;
         }
+        if !here && exclusion.has_operand(&operand, true) {
+            continue;
+        }
         for path in below(shell, &operand, Through::Operands)? {
+            if exclusion.has_below(&path[operand.len().min(path.len())..]) {
+                continue;
+            }
             match shell.stat(&path, Follow::No) {
                 Ok(node) if node.is_file() => {
                     files.push(if here { path.strip_prefix(b"./").unwrap_or(&path).to_vec() } else { path });

@@ -4,7 +4,7 @@ use super::backups::{Backups, backups};
 use super::copy::{self, Dereference, Replaced, SameFile, same_file};
 use super::options::{Accepted, Options, parse};
 use super::targets::{Created, Targets, occupant, targets};
-use super::{cannot, complain, make, modes, owners, paths, quoted};
+use super::{cannot, complain, complain_exactly, make, modes, owners, paths, quoted};
 use crate::eval::Run;
 use crate::files::{Errno, Follow, Node};
 use crate::shell::Shell;
@@ -46,9 +46,9 @@ pub(super) fn install(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     if options.has(b'd') {
         return directories(shell, &options.operands, &settings);
     }
-    // The directory of a path is made, and an empty operand adds no name to it.
+    // The directory of the first path is made, and an empty operand adds no name to it.
     if options.has(b'D')
-        && options.operands.iter().any(|operand| !operand.is_empty())
+        && options.operands.first().is_some_and(|operand| !operand.is_empty())
         && let Some(dir) = options.value(b't')
         && let Err(error) = parents(shell, dir, 0o755, settings.verbose)?
     {
@@ -92,16 +92,13 @@ fn settings(shell: &mut Shell<'_>, options: &Options, backups: Backups) -> Run<O
 
 /// Makes a directory, and those above it with 0755, whatever the umask is.
 fn parents(shell: &mut Shell<'_>, dir: &[u8], mode: u16, verbose: bool) -> Run<Result<(), Errno>> {
-    match make::parents(shell, dir, mode, 0o755, verbose) {
-        Ok((made, _)) => {
-            for dir in made {
-                let name = quoted(shell, paths::bare(&dir))?;
-                shell.out(&[b"install: creating directory ", &name[..], b"\n"].concat())?;
-            }
-            Ok(Ok(()))
-        }
-        Err(error) => Ok(Err(error)),
+    let mut made = Vec::new();
+    let done = make::parents(shell, dir, mode, 0o755, verbose.then_some(&mut made));
+    for dir in made {
+        let name = quoted(shell, paths::bare(&dir))?;
+        shell.out(&[b"install: creating directory ", &name[..], b"\n"].concat())?;
     }
+    Ok(done)
 }
 
 fn directories(shell: &mut Shell<'_>, operands: &[Vec<u8>], settings: &Settings) -> Run<u8> {
@@ -145,7 +142,7 @@ fn files(shell: &mut Shell<'_>, targets: &Targets, settings: &Settings) -> Run<u
 fn file(shell: &mut Shell<'_>, source: &[u8], place: &[u8], settings: &Settings, created: &Created) -> Run<u8> {
     let node = match shell.stat(source, Follow::Yes) {
         Ok(node) if node.is_dir() => {
-            return complain(shell, "install", &[b"omitting directory '", source, b"'"].concat());
+            return complain_exactly(shell, "install", &[b"omitting directory '", source, b"'"].concat());
         }
         Ok(node) => node,
         Err(error) => return cannot(shell, "install", "stat", source, error),
@@ -196,7 +193,7 @@ fn replace(
         backs_up,
         removes: true,
     };
-    let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "install", &parts.concat()).map(Err);
+    let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain_exactly(shell, "install", &parts.concat()).map(Err);
     if same_file(shell, (source, node), (place, old), &replaced) == SameFile::Yes {
         return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
     }

@@ -3,7 +3,7 @@
 use super::backups::{Backups, Control, backups};
 use super::options::{Accepted, parse};
 use super::targets::{Created, occupant, same_entry, targets};
-use super::{complain, quoted};
+use super::{complain, complain_exactly, quoted};
 use crate::eval::Run;
 use crate::files::{Errno, Follow, Node};
 use crate::shell::Shell;
@@ -77,7 +77,7 @@ pub(super) fn ln(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 impl Linking {
     /// Makes one link. The error is the status, whose reason was written.
     fn one(&self, shell: &mut Shell<'_>, source: &[u8], place: &[u8], created: &Created) -> Run<Result<(), u8>> {
-        let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "ln", &parts.concat()).map(Err);
+        let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain_exactly(shell, "ln", &parts.concat()).map(Err);
         if !self.symbolic {
             let follow = if self.logical { Follow::Yes } else { Follow::No };
             match shell.stat(source, follow) {
@@ -140,7 +140,7 @@ impl Linking {
         old: &Node,
         created: &Created,
     ) -> Run<Result<Option<Vec<u8>>, u8>> {
-        let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "ln", &parts.concat()).map(Err);
+        let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain_exactly(shell, "ln", &parts.concat()).map(Err);
         if old.is_dir() {
             return fail(shell, &[place, b": cannot overwrite directory"]);
         }
@@ -151,8 +151,9 @@ impl Linking {
         let backs_up = self.backups.are_made();
         let follow = if self.symbolic || self.logical { Follow::Yes } else { Follow::No };
         if (!backs_up || !self.symbolic)
-            && same_entry(shell, source, place)
             && shell.stat(source, follow).is_ok_and(|node| node.id == old.id)
+            && (shell.files.link_count(&shell.path(place)).is_ok_and(|count| count == 1)
+                || same_entry(shell, source, place))
         {
             return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }

@@ -137,6 +137,9 @@ impl Listing<'_> {
         }
         names.sort_by(|one, other| self.compare(one, other));
         names.retain(|name| self.hidden.is_some() || !name.starts_with(b"."));
+        let mut ordered = names.clone();
+        ordered.sort();
+        shell.require_order(&ordered)?;
         let mut below = Vec::new();
         for name in names {
             let path = join(directory, &name);

@@ -46,25 +46,26 @@ fn make(
         Some((mode, decided)) if (decided & 0o6000) | (mode & 0o1000) == 0 => mode,
         Some((mode, _)) => mode & !0o022,
     };
-    let (made, is_new) = match options.has(b'p') {
+    let mut made = Vec::new();
+    let done = match options.has(b'p') {
         true => {
             let between = (0o777 & !shell.state.umask) | 0o300;
-            match parents(shell, operand, first, between, mode.is_some() || options.has(b'v')) {
-                Ok(made) => made,
-                Err(error) => return Ok(Err(error)),
-            }
+            let asks = mode.is_some() || options.has(b'v');
+            parents(shell, operand, first, between, asks.then_some(&mut made))
         }
-        false => match shell.files.create_dir(path, first) {
-            Ok(()) => (vec![operand.to_vec()], true),
-            Err(error) => return Ok(Err(error)),
-        },
+        false => shell.files.create_dir(path, first).map(|()| made.push(operand.to_vec())),
     };
+    // Of a path that fails, those above it may have been made.
     if options.has(b'v') {
         for dir in &made {
             let name = super::quoted(shell, dir)?;
             shell.out(&[b"mkdir: created directory ", &name[..], b"\n"].concat())?;
         }
     }
+    if let Err(error) = done {
+        return Ok(Err(error));
+    }
+    let is_new = made.last().is_some_and(|last| last == operand);
     // An existing directory keeps its mode.
     let Some((mode, decided)) = mode.filter(|_| is_new) else { return Ok(Ok(())) };
     Ok(shell.files.lookup(path, Follow::Yes).and_then(|node| match (node.mode ^ mode) & decided {
@@ -73,32 +74,31 @@ fn make(
     }))
 }
 
-/// Makes a directory and those above it that are missing, these with the mode `between`. If the caller asks, gives what was made, and whether
-/// the last one was: a tree that is not complete may not know.
+/// Makes a directory and those above it that are missing, these with the mode `between`. What was made is added to `made` if the caller
+/// asks: a tree that is not complete may not know.
 pub(super) fn parents(
     shell: &mut Shell<'_>,
     operand: &[u8],
     mode: u16,
     between: u16,
-    asks: bool,
-) -> Result<(Words, bool), Errno> {
-    let mut made = Vec::new();
+    mut made: Option<&mut Words>,
+) -> Result<(), Errno> {
     let end = operand.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
     let mut at = 0;
     while at < end {
         at += operand[at..end].iter().position(|byte| *byte != b'/').unwrap_or(0);
         at += operand[at..end].iter().position(|byte| *byte == b'/').unwrap_or(end - at);
         let current = shell.path(&operand[..at]);
-        if asks && shell.files.lookup(&current, Follow::Yes).is_err() {
-            made.push(if at == end { operand.to_vec() } else { operand[..at].to_vec() });
-        }
+        let is_new = made.is_some() && shell.files.lookup(&current, Follow::Yes).is_err();
         match shell.files.ensure_dir(&current, if at == end { mode } else { between }) {
             Err(Errno::Eexist) if at < end && shell.exists(&current) => return Err(Errno::Enotdir),
             done => done?,
         }
+        if let Some(made) = made.as_mut().filter(|_| is_new) {
+            made.push(if at == end { operand.to_vec() } else { operand[..at].to_vec() });
+        }
     }
-    let is_new = made.last().is_some_and(|last| last == operand);
-    Ok((made, is_new))
+    Ok(())
 }
 
 pub(super) fn touch(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {

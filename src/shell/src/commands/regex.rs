@@ -92,6 +92,10 @@ impl Expression {
             Ok(()) => {}
             Err(Fault::Unsupported(why)) => return shell.unsupported(&unsupported(why)),
             Err(Fault::Invalid(why)) => {
+                if shell.is_captured(2) && shell.writes_errors() {
+                    return shell
+                        .unsupported(&[b"a file or value with a message such as: ", &unsupported(why)[..]].concat());
+                }
                 shell.err(&[&unsupported(why)[..], b"\n"].concat())?;
                 return Err(Stop::Error);
             }

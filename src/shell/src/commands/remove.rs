@@ -3,7 +3,7 @@
 use super::attributes::{Through, below, mark_entries};
 use super::options::{Accepted, Options, parse};
 use super::paths::{bare, last_name};
-use super::{cannot, complain, join, quoted};
+use super::{cannot, complain, complain_exactly, join, quoted};
 use crate::eval::Run;
 use crate::files::{Errno, Follow};
 use crate::shell::Shell;
@@ -46,8 +46,11 @@ fn remove(shell: &mut Shell<'_>, operand: &[u8], options: &Options) -> Run<u8> {
         return shell.unsupported(operand);
     }
     if recursive && matches!(last_name(operand), b"." | b".." | b"/") {
-        let message = [b"refusing to remove '.' or '..' or '/': skipping '", operand, b"'"].concat();
-        return complain(shell, "rm", &message);
+        if last_name(operand) == b"/" {
+            return complain(shell, "rm", b"it is dangerous to operate recursively on '/'");
+        }
+        let message = [b"refusing to remove '.' or '..' directory: skipping '", operand, b"'"].concat();
+        return complain_exactly(shell, "rm", &message);
     }
     if !node.is_dir() {
         return one(shell, operand, false, options);
@@ -112,7 +115,7 @@ pub(super) fn rmdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
                 Err(Errno::Enotempty) if options.has(b'i') => break,
                 Err(error) => {
                     let message = [b"failed to remove '", rest, b"': ", error.text().as_bytes()].concat();
-                    status = complain(shell, "rmdir", &message)?;
+                    status = complain_exactly(shell, "rmdir", &message)?;
                     break;
                 }
             }

@@ -4,7 +4,7 @@ use super::backups::{Backups, Control, backups};
 use super::copy::{Dereference, Replaced, SameFile, same_file};
 use super::options::{Accepted, Options, parse};
 use super::targets::{Created, occupant, targets};
-use super::{cannot, complain, quoted};
+use super::{cannot, complain, complain_exactly, quoted};
 use crate::eval::Run;
 use crate::files::{Aspect, Errno, Follow, Node};
 use crate::shell::Shell;
@@ -123,8 +123,15 @@ impl Moving {
                     let backup = shell.path(&backup);
                     let _ = shell.rename(&backup, &to)?;
                 }
-                let message = [b"cannot move '", source, b"' to '", place, b"': ", error.text().as_bytes()].concat();
-                complain(shell, "mv", &message)
+                let (what, place): (&[u8], _) = match error {
+                    Errno::Einval => (b"' to a subdirectory of itself, '", [place, b"'"].concat()),
+                    _ => (b"' to '", [place, b"': ", error.text().as_bytes()].concat()),
+                };
+                let message = [b"cannot move '", source, what, &place].concat();
+                match error {
+                    Errno::Einval | Errno::Enoent | Errno::Enotdir => complain_exactly(shell, "mv", &message),
+                    _ => complain(shell, "mv", &message),
+                }
             }
         }
     }
@@ -146,7 +153,7 @@ impl Moving {
             backs_up,
             removes: false,
         };
-        let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "mv", &parts.concat()).map(Err);
+        let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain_exactly(shell, "mv", &parts.concat()).map(Err);
         let same = same_file(shell, (source, node), (place, old), &replaced);
         if same == SameFile::Yes && !self.no_clobber {
             return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);

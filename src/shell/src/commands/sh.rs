@@ -62,7 +62,7 @@ pub(super) fn sh(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             Err(_) => ends(shell, &[b"cannot open ", &file[..], b": No such file"].concat()),
         },
         _ => {
-            let (source, name) = (shell.read_all(0)?, own_name(shell));
+            let (source, name) = (shell.read_script()?, own_name(shell));
             called.by.flags.stdin = true;
             run(shell, &called, &name, &source, operands)
         }

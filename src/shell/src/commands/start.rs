@@ -206,3 +206,17 @@ fn items(input: &[u8], lines: bool) -> (Vec<Vec<u8>>, bool) {
     items.extend(item);
     (items, true)
 }
+
+/// `sleep`, which takes no time here.
+pub(super) fn sleep(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let is_duration = |arg: &&Vec<u8>| {
+        let digits = arg.strip_suffix(b"s").or_else(|| arg.strip_suffix(b"m")).unwrap_or(arg);
+        digits.first().is_some_and(u8::is_ascii_digit)
+            && digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+    };
+    match args.iter().find(|arg| !is_duration(arg)) {
+        Some(other) => shell.unsupported(&[b"the time ", &other[..]].concat()),
+        None if args.is_empty() => shell.unsupported(b"sleep without a time"),
+        None => Ok(0),
+    }
+}

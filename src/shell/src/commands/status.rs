@@ -22,6 +22,9 @@ pub(super) fn stat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     let mut status = 0;
     for operand in &options.operands {
+        if operand == b"-" {
+            return shell.unsupported(b"stat of standard input");
+        }
         let follow = if options.has(b'L') { Follow::Yes } else { Follow::No };
         match shell.stat(operand, follow) {
             Ok(node) => {
@@ -49,8 +52,11 @@ fn formatted(shell: &Shell<'_>, format: &[u8], (operand, follow): (&[u8], Follow
         let field = bytes.next();
         match field {
             Some(b'a') => inspect(Aspect::Mode),
-            Some(b'A') => [Aspect::Kind, Aspect::Mode].into_iter().for_each(inspect),
-            Some(b's') => inspect(Aspect::Size),
+            Some(b'A' | b'f') => [Aspect::Kind, Aspect::Mode].into_iter().for_each(inspect),
+            Some(b's') => {
+                shell.require_size(operand)?;
+                inspect(Aspect::Size);
+            }
             Some(b'Y') => inspect(Aspect::Time),
             Some(b'F') => [Aspect::Kind, Aspect::Size].into_iter().for_each(inspect),
             _ => {}
@@ -59,6 +65,8 @@ fn formatted(shell: &Shell<'_>, format: &[u8], (operand, follow): (&[u8], Follow
             Some(b'%') => b"%".to_vec(),
             Some(b'a') => format!("{:o}", node.mode).into_bytes(),
             Some(b'A') => letters(node).into_bytes(),
+            Some(b'h') => super::find::links(shell, operand, node).to_string().into_bytes(),
+            Some(b'f') => format!("{:x}", kind_bits(node) | u32::from(node.mode)).into_bytes(),
             Some(b'u') => node.uid.to_string().into_bytes(),
             Some(b'g') => node.gid.to_string().into_bytes(),
             Some(b'U') => shell.commands.user_name(&*shell.files, node.uid).unwrap_or(b"UNKNOWN".to_vec()),
@@ -85,6 +93,19 @@ fn kind(node: &Node) -> &'static str {
         NodeKind::BlockDevice => "block special file",
         NodeKind::Fifo => "fifo",
         NodeKind::Socket => "socket",
+    }
+}
+
+/// The bits of st_mode that state what a file is.
+fn kind_bits(node: &Node) -> u32 {
+    match node.kind {
+        NodeKind::Fifo => 0o010_000,
+        NodeKind::CharDevice => 0o020_000,
+        NodeKind::Directory => 0o040_000,
+        NodeKind::BlockDevice => 0o060_000,
+        NodeKind::File => 0o100_000,
+        NodeKind::Symlink => 0o120_000,
+        NodeKind::Socket => 0o140_000,
     }
 }
 

@@ -1,8 +1,8 @@
 //! `mktemp` and `tempfile`: files with unique names. The names are not those of a real run, so the files must be removed before the script ends, and their
 //! names be in no other.
 
-use super::complain;
 use super::options::{Accepted, parse};
+use super::{complain, complain_exactly};
 use crate::eval::Run;
 use crate::files::{Errno, Follow};
 use crate::random::made_up;
@@ -42,7 +42,7 @@ pub(super) fn mktemp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let end = template.iter().rposition(|byte| *byte == b'X').map_or(0, |at| at + 1);
     let length = template[..end].iter().rev().take_while(|byte| **byte == b'X').count();
     if length < 3 {
-        return complain(shell, "mktemp", &[b"too few X's in template '", &template[..], b"'"].concat());
+        return complain_exactly(shell, "mktemp", &[b"too few X's in template '", &template[..], b"'"].concat());
     }
     let (before, behind) = (template[..end - length].to_vec(), [&template[end..], &suffix].concat());
     let is_dir = options.has(b'd');
@@ -52,7 +52,7 @@ pub(super) fn mktemp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             let kind: &[u8] = if is_dir { b"directory" } else { b"file" };
             let message =
                 [b"failed to create ", kind, b" via template '", &template, b"': ", error.text().as_bytes()].concat();
-            complain(shell, "mktemp", &message)
+            complain_exactly(shell, "mktemp", &message)
         }
     }
 }

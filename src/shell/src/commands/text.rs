@@ -1,7 +1,7 @@
 //! `cat`, `head`, `tail`, `wc`, `tee` and `cmp`.
 
 use super::options::{Accepted, parse};
-use super::{complain, count, inputs, split_lines};
+use super::{complain, complain_exactly, count, inputs, split_lines};
 use crate::eval::Run;
 use crate::files::Follow;
 use crate::host::Question;
@@ -46,7 +46,7 @@ fn drop_own_output(shell: &mut Shell<'_>, contents: &mut Vec<super::Input>) -> R
                     return shell.unsupported(b"a file as input and output");
                 }
                 found = true;
-                complain(shell, "cat", &[&name[..], b": input file is output file"].concat())?;
+                complain_exactly(shell, "cat", &[&name[..], b": input file is output file"].concat())?;
             }
             _ => {
                 written |= !content.is_empty();

@@ -8,7 +8,7 @@ use crate::descriptors::Handle;
 use crate::run::Event;
 use crate::shell::Shell;
 use crate::state::Frame;
-use crate::syntax::{Assigned, Assignment, Node, Simple};
+use crate::syntax::{Node, Simple};
 
 /// The meaning of a command name.
 enum Found {
@@ -49,6 +49,8 @@ impl Shell<'_> {
         };
         if !keeps {
             self.restore(&saved, &simple.redirects);
+        } else if result.is_ok() && self.replaces_script(simple) {
+            return self.unsupported(b"replacing the standard input from which the shell reads its script");
         }
         self.close_processes(&saved);
         self.command = outer;
@@ -150,7 +152,7 @@ impl Shell<'_> {
     fn assigned_of_bash(&mut self, simple: &Simple, found: &Found, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
         if let Found::Nothing = found {
             for assignment in &simple.assignments {
-                self.assign(assignment, false)?;
+                self.assign(assignment)?;
                 self.trace_assignment(&assignment.name, simple)?;
             }
             let redirected = self.redirect(&simple.redirects)?;
@@ -164,19 +166,11 @@ impl Shell<'_> {
         if declares && simple.assignments.iter().any(|own| argv.iter().any(|arg| arg.starts_with(&own.name))) {
             return self.unsupported(b"an assignment before a builtin that declares the same variable");
         }
-        let changes = |assignment: &Assignment| match &assignment.value {
-            Assigned::Word(word) => crate::expand::assigns_in_arithmetic(&word.parts),
-            Assigned::Array(_) => false,
-        };
-        if simple.assignments.iter().any(changes) {
-            return self.unsupported(b"an assignment in the value of an assignment before a command");
-        }
         self.enter_scope(true);
         let mut result = Ok(0);
         for assignment in &simple.assignments {
-            self.save_before_command(&assignment.name);
             result = self
-                .assign(assignment, true)
+                .assign_before_command(assignment)
                 .and_then(|()| self.trace_assignment(&assignment.name, simple))
                 .map(|()| 0);
             if result.is_err() {
@@ -246,6 +240,7 @@ impl Shell<'_> {
     }
 
     fn builtin_of_bash(&mut self, builtin: Builtin, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        self.require_numbers(argv)?;
         let writes = matches!(&argv[0][..], b"echo" | b"printf" | b"pwd");
         if writes && self.descriptor(1).is_none() {
             let (handle, written) = Handle::output();

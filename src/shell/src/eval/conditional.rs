@@ -46,6 +46,7 @@ impl Shell<'_> {
                     b"=" | b"==" | b"!=" => {
                         let pattern = self.conditional_pattern(&right.parts)?;
                         self.spend(pattern.work(subject.len()))?;
+                        self.require_same_match(&pattern, &subject)?;
                         Ok(pattern.matches(&subject) == (operator != b"!="))
                     }
                     b"=~" => self.regular_match(&subject, &right.parts),

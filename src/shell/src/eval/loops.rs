@@ -154,6 +154,7 @@ impl Shell<'_> {
         for pattern in &arm.patterns {
             let pattern = self.case_word(pattern, |shell| shell.pattern(&pattern.parts))?;
             self.spend(pattern.work(subject.len()))?;
+            self.require_same_match(&pattern, subject)?;
             if pattern.matches(subject) {
                 return Ok(true);
             }

@@ -45,7 +45,7 @@ impl Shell<'_> {
             }
             let reader = crate::order::reader(known, args);
             let outer = std::mem::take(&mut self.lost_errors);
-            let result = self.following_random(known, args, |shell| {
+            let result = self.following_random(known, args, |shell, args| {
                 let result = shell.reading(reader, |shell| commands::find(known).map(|run| run(shell, args)))?;
                 Ok(result.or_else(|| shell.builtin_program(known, args)))
             })?;
@@ -71,6 +71,10 @@ impl Shell<'_> {
     }
 
     fn not_found(&mut self, name: &[u8], place: &ProgramLocation) -> Run<u8> {
+        if (self.is_started || self.in_builtins > 0) && self.is_captured(2) {
+            return self
+                .unsupported(&[b"a file or value with the error message for the missing command ", name].concat());
+        }
         if name.contains(&b'/') && self.is_denied(name) {
             self.complain_exactly(&[name, &b": Permission denied"[..]].concat())?;
             return Ok(126);
@@ -93,7 +97,9 @@ impl Shell<'_> {
         self.step()?;
         let outer = std::mem::replace(&mut self.command, Rc::new(argv.to_vec()));
         let lost = self.lost_errors;
+        let outer_start = std::mem::replace(&mut self.is_started, true);
         let status = self.program(argv);
+        self.is_started = outer_start;
         self.lost_errors = lost;
         let status = self.require_known(status)?;
         self.command = outer;
@@ -131,6 +137,8 @@ impl Shell<'_> {
         source: bool,
     ) -> Run<Option<u8>> {
         let input = match self.descriptor(0) {
+            // What takes it is refused then.
+            Some(Handle::Input(_)) if self.input_is_uncertain() => Vec::new(),
             Some(Handle::Input(_) | Handle::File(_)) => self.unread(Self::peek_input)?,
             _ => Vec::new(),
         };
@@ -247,6 +255,7 @@ impl Shell<'_> {
     pub(crate) fn run_script(&mut self, name: &[u8], source: &[u8], args: &[Vec<u8>], by: Interpreter) -> Run<u8> {
         self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
         let outer = self.command.clone();
+        let outer_flags = (std::mem::take(&mut self.is_started), std::mem::take(&mut self.in_builtins));
         let (tests, tolerates) = ((self.tested && !self.retried) || self.state.caller_tests, self.tolerated);
         let status = self.subshell(|shell| {
             (shell.state.caller_tests, shell.state.caller_tolerates) = (tests, tolerates);
@@ -279,13 +288,17 @@ impl Shell<'_> {
             shell.state.script = show(name).into();
             shell.state.language = by.language();
             shell.state.bash = Bash::default();
-            if by.is_argument {
+            if by.flags.argument {
                 shell.state.bash.fatal_status = 127;
             }
             shell.state.status = 0;
+            if by.flags.stdin {
+                shell.reserve_script(source.len());
+            }
             shell.eval_source(source)
         })?;
         self.command = outer;
+        (self.is_started, self.in_builtins) = outer_flags;
         self.budget.calls -= 1;
         Ok(status)
     }

@@ -14,8 +14,6 @@ const DIRECTORIES: [&[u8]; 2] = [b"/bin/", b"/usr/bin/"];
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Interpreter {
     pub(crate) bash: bool,
-    /// Whether the script is an argument of the shell: `-c`.
-    pub(crate) is_argument: bool,
     pub(crate) flags: Flags,
 }
 

@@ -7,7 +7,10 @@ use crate::builtins::{self, Builtin};
 use crate::expand::{Entry, Units};
 use crate::run::Event;
 use crate::shell::{PATH, Shell};
-use crate::syntax::{Assigned, Assignment, Node, Part, Simple, Subscript, Word, is_declaring};
+use crate::syntax::{Assigned, Assignment, Descriptor, Node, Part, Simple, Subscript, Word, is_declaring};
+
+/// Builtins whose operands are numbers.
+const NUMERIC: [&[u8]; 6] = [b"exit", b"return", b"shift", b"umask", b"break", b"continue"];
 
 /// The meaning of a command name.
 enum Found {
@@ -52,6 +55,8 @@ impl Shell<'_> {
         let keeps = matches!(&found, Found::Special(_)) && argv.first().is_some_and(|name| name == b"exec");
         if !(keeps && result.is_ok()) {
             self.restore(&saved, &simple.redirects);
+        } else if self.replaces_script(simple) {
+            return self.unsupported(b"replacing the standard input from which the shell reads its script");
         }
         self.command = outer;
         self.tested = outer_tested;
@@ -96,7 +101,7 @@ impl Shell<'_> {
                     self.save_before_command(name);
                     self.change(name, Some(value), true)?;
                 }
-                _ => self.assign(assignment, !lasting)?,
+                _ => self.assign(assignment)?,
             }
             self.trace_words(&[[name, &b"="[..], self.state.get(name).unwrap_or_default()].concat()], simple)?;
         }
@@ -122,14 +127,32 @@ impl Shell<'_> {
         }
     }
 
+    /// Whether `exec` with these redirections gives a shell another file to read its script from.
+    pub(super) fn replaces_script(&self, simple: &Simple) -> bool {
+        self.state.flags.stdin && simple.redirects.iter().any(|redirect| redirect.fd == Descriptor::Number(0))
+    }
+
     /// Runs a builtin, which fails if its output is lost.
     fn builtin(&mut self, builtin: Builtin, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
-        let status = builtin(self, &argv[1..], tested)?;
+        self.require_numbers(argv)?;
+        let outer = self.in_builtins;
+        self.in_builtins += 1;
+        let result = builtin(self, &argv[1..], tested);
+        self.in_builtins = outer;
+        let status = result?;
         if !std::mem::take(&mut self.lost) {
             return Ok(status);
         }
         self.complain(&[&argv[0][..], b": ", &argv[0], b": I/O error"].concat())?;
         Ok(status | 1)
+    }
+
+    /// Refuses a builtin that is given a number that is a random text.
+    pub(super) fn require_numbers(&self, argv: &[Vec<u8>]) -> Run<()> {
+        match argv.split_first() {
+            Some((name, args)) if NUMERIC.contains(&&name[..]) => self.require_fixed(args),
+            _ => Ok(()),
+        }
     }
 
     /// Runs a program that a search finds.

@@ -17,18 +17,15 @@ pub(crate) struct Entry {
 }
 
 impl Shell<'_> {
-    /// Performs an assignment; with `export` the variable is exported.
-    pub(crate) fn assign(&mut self, assignment: &Assignment, export: bool) -> Run<()> {
+    /// Performs an assignment.
+    pub(crate) fn assign(&mut self, assignment: &Assignment) -> Run<()> {
         let Assignment { name, index, append, value } = assignment;
         if !self.state.language.is_bash() {
             let Assigned::Word(word) = value else { return self.unsupported(b"an assignment to an array") };
-            let (value, unordered) = self.assigned_value(word, export)?;
-            self.change(name, Some(value), export)?;
+            let (value, unordered) = self.assigned_value(word)?;
+            self.change(name, Some(value), false)?;
             self.mark_variable(name, unordered);
             return Ok(());
-        }
-        if export && (index.is_some() || matches!(value, Assigned::Array(_))) {
-            return self.unsupported(b"an array before a command");
         }
         let assigned = match (value, index) {
             (Assigned::Array(_), Some(_)) => {
@@ -47,7 +44,7 @@ impl Shell<'_> {
             }
             (Assigned::Word(word), None) => {
                 let was = *append && self.state.unordered.contains(name);
-                let (value, unordered) = self.assigned_value(word, export)?;
+                let (value, unordered) = self.assigned_value(word)?;
                 let assigned = self.assign_text(name, &value, *append)?;
                 self.mark_variable(name, unordered || was);
                 assigned
@@ -58,19 +55,40 @@ impl Shell<'_> {
                 self.assign_element(name, &index, &value, *append)?
             }
         };
-        if export && assigned {
-            self.mark_exported(name);
-        }
-        // Before a command the assignment fails alone.
-        if assigned || export { Ok(()) } else { Err(self.assignment_failed()) }
+        if assigned { Ok(()) } else { Err(self.assignment_failed()) }
     }
 
-    /// The value of a variable, and whether it has an order that is not known; not for the environment of a command.
-    fn assigned_value(&mut self, word: &Word, export: bool) -> Run<(Vec<u8>, bool)> {
-        match export {
-            true => Ok((self.value(word)?, false)),
-            false => self.expanding_value(|shell| shell.value(word)),
+    /// Performs an assignment before a command of bash. What its value itself assigns lasts, and so do changes of variables that earlier
+    /// assignments before the command hide.
+    pub(crate) fn assign_before_command(&mut self, assignment: &Assignment) -> Run<()> {
+        let (Assigned::Word(word), None) = (&assignment.value, &assignment.index) else {
+            return self.unsupported(b"an array before a command");
+        };
+        let Assignment { name, append, .. } = assignment;
+        let own = self.state.variables.get(name).cloned();
+        let hiding = self.hiding_variables();
+        let value = self.value(word)?;
+        for (name, before) in hiding {
+            let after = self.state.variables.get(&name).cloned();
+            if after != before {
+                self.change_hidden(&name, after)?;
+            }
         }
+        if *append && self.state.variables.get(name) != own.as_ref() {
+            return self.unsupported(b"an assignment in a value that is appended to the same variable");
+        }
+        self.save_before_command(name);
+        let assigned = self.assign_text(name, &value, *append)?;
+        self.mark_variable(name, false);
+        if assigned {
+            self.mark_exported(name);
+        }
+        Ok(())
+    }
+
+    /// The value of a variable, and whether it has an order that is not known.
+    fn assigned_value(&mut self, word: &Word) -> Run<(Vec<u8>, bool)> {
+        self.expanding_value(|shell| shell.value(word))
     }
 
     /// A subscript, expanded. In an expression quotes are not removed, other than double ones.
@@ -122,20 +140,6 @@ fn has_all_parameters(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::DoubleQuoted(inner) => has_all_parameters(inner),
         Part::Parameter(found) => found.name == b"@" || matches!(found.index, Some(Subscript::At)),
-        _ => false,
-    })
-}
-
-/// Whether the value of a word changes variables in an arithmetic expression.
-pub(crate) fn assigns_in_arithmetic(parts: &[Part]) -> bool {
-    parts.iter().any(|part| match part {
-        Part::DoubleQuoted(inner) => assigns_in_arithmetic(inner),
-        Part::Arithmetic(inner) => inner.iter().any(|part| match part {
-            Part::Literal(text) | Part::Quoted(text) => {
-                text.windows(2).any(|pair| matches!(pair, b"++" | b"--")) || text.contains(&b'=')
-            }
-            _ => false,
-        }),
         _ => false,
     })
 }

@@ -149,9 +149,7 @@ impl Shell<'_> {
                     return Ok(());
                 }
                 let was_null = matches!(&value, Value::One(text) if text.is_empty());
-                let before = value.clone();
                 let value = self.each(value, other)?;
-                self.require_random_values(&before, &value)?;
                 if !(was_null && matches!(other, Operation::Trim { .. })) {
                     self.null_value(&value, mode, out);
                 }

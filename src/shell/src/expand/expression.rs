@@ -154,7 +154,8 @@ impl Expression<'_, '_> {
         });
         let Some(close) = close else { return self.wrong("bad array subscript") };
         let subscript = inner[1..close].to_vec();
-        if subscript.is_empty() && (self.shell.state.flags.nounset || self.shell.is_associative(&name)) {
+        let flags = &self.shell.state.flags;
+        if subscript.is_empty() && (flags.nounset || flags.errexit || self.shell.is_associative(&name)) {
             return self.shell.unsupported(b"an empty subscript");
         }
         self.at += close + 1;

@@ -5,6 +5,11 @@ use crate::eval::Run;
 use crate::host::Question;
 use crate::shell::Shell;
 
+/// Whether a word may have a bracket expression.
+fn is_bracketed(units: &[Unit]) -> bool {
+    units.iter().any(|unit| unit.byte() == Some(b'[') && !unit.is_quoted())
+}
+
 impl Shell<'_> {
     /// The fields of an expanded word: only what came from expansions without quotes is split.
     pub(super) fn split(&self, units: &[Unit]) -> Run<Vec<Units>> {
@@ -38,6 +43,10 @@ impl Shell<'_> {
                         None => fields.push(Units::new()),
                     }
                 }
+                // In a word that is split, bash takes it for a quoted character of a pattern.
+                Some(byte) if bash && ifs.contains(&byte) && !unit.is_quoted() && is_bracketed(units) => {
+                    return self.unsupported(b"a separator of fields in a pattern");
+                }
                 Some(_) => {
                     field.get_or_insert_default().push(*unit);
                     after_blank = false;
@@ -58,6 +67,7 @@ impl Shell<'_> {
     fn ask_fields(&self, units: &[Unit], fields: &[Units], ifs: &[u8]) -> Run<()> {
         if ifs.iter().any(|byte| !b" \t\n".contains(byte)) {
             let split: Units = units.iter().copied().filter(|unit| unit.is_split()).collect();
+            self.require_whole(&bytes(&split), ifs)?;
             self.ask(Question::Value(&bytes(&split)))?;
         }
         for field in fields {

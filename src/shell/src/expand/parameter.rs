@@ -73,10 +73,15 @@ impl Shell<'_> {
                 let value = self.known(name, value)?;
                 let inner = self.units(pattern, Mode::ONE, Tilde::Start)?;
                 let pattern = Pattern::new(&inner);
+                self.require_literal(&inner, &pattern)?;
                 let trimmed = match value {
                     Value::One(text) => {
                         let trimmed = self.trim(&text, &pattern, *suffix, *longest)?;
-                        self.require_random(&text, &trimmed)?;
+                        self.require_alike(&text, &[&pattern], &[], &trimmed, |shell, text, patterns, _| {
+                            patterns
+                                .iter()
+                                .try_fold(text.to_vec(), |text, pattern| shell.trim(&text, pattern, *suffix, *longest))
+                        })?;
                         Value::One(trimmed)
                     }
                     Value::All(_) => return self.unsupported(b"a pattern for all parameters"),
@@ -130,6 +135,7 @@ impl Shell<'_> {
                 Err(self.fatal(crate::ErrorKind::Random { what: "$PPID".to_owned() }))
             }
             digits if digits.first().is_some_and(u8::is_ascii_digit) => {
+                self.require_fixed(&[digits.to_vec()])?;
                 let index = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<usize>().ok());
                 let param = index.and_then(|index| state.params.get(index.checked_sub(1)?));
                 Ok(param.map_or(Value::Unset, |param| Value::One(param.clone())))

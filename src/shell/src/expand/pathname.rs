@@ -77,6 +77,7 @@ impl Shell<'_> {
             found = next;
         }
         found.sort();
+        self.require_order(&found)?;
         if bash && found.is_empty() && self.shopt("failglob") {
             return Err(self.discard_reported(&[b"no match: ", &bytes(field)[..]].concat()));
         } else if bash && found.is_empty() && self.shopt("nullglob") {
@@ -108,6 +109,7 @@ impl Shell<'_> {
             if dot && pattern.begins_with_group() {
                 return self.unsupported(b"a group at the start of a pattern, with hidden files");
             }
+            self.require_same_match(pattern, &name)?;
             if dot || !pattern.matches(&name) {
                 continue;
             }

@@ -141,7 +141,8 @@ impl<'s> Reader<'s> {
 
     /// Whether a line ends before or directly behind the `)` of the `(` that comes next: bash reads such text twice, and loses the newline.
     pub(super) fn is_divided(&self) -> bool {
-        let Some(close) = self.closing_parenthesis() else { return false };
+        // Such as of a here-document that has a quote.
+        let Some(close) = self.closing_parenthesis() else { return true };
         self.source.get(self.at..=close + 1).is_some_and(|text| text.contains(&b'\n'))
     }
 

@@ -102,6 +102,27 @@ impl Shell<'_> {
         }
     }
 
+    /// The variables that assignments before the command hide others with.
+    pub(crate) fn hiding_variables(&self) -> Vec<(Vec<u8>, Option<Variable>)> {
+        let saved = self.state.locals.last().map(|scope| &scope.saved[..]).unwrap_or_default();
+        saved.iter().map(|(name, _)| (name.clone(), self.state.variables.get(name).cloned())).collect()
+    }
+
+    /// Gives a variable that an assignment before the command hides the value of the one that hides it.
+    pub(crate) fn change_hidden(&mut self, name: &[u8], hiding: Option<Variable>) -> Run<()> {
+        let scope = self.state.locals.last_mut();
+        let hidden = scope.and_then(|scope| scope.saved.iter_mut().find(|(found, _)| found == name));
+        if let Some((_, hidden)) = hidden {
+            let hidden = hidden.get_or_insert_default();
+            if hidden.array.is_some() || hidden.attributes.nameref {
+                return self
+                    .unsupported(b"an assignment in a value to an array that an assignment before the command hides");
+            }
+            hidden.value = hiding.and_then(|hiding| hiding.value);
+        }
+        Ok(())
+    }
+
     fn function_scope(&self) -> Option<usize> {
         self.state.locals.iter().rposition(|scope| !scope.temporary)
     }

@@ -86,7 +86,7 @@ pub(super) struct Actions {
     /// Units handled by the first-boot program.
     pub(super) planned: BTreeSet<String>,
     /// Enabled units whose files change, so that their links can change.
-    pub(super) reenabled: BTreeSet<String>,
+    pub(super) relinked: BTreeSet<String>,
 }
 
 /// Compares `desired` with the machine. `scope` are the layers whose files are sent, and `plan` is the new plan.
@@ -229,12 +229,12 @@ impl Actions {
 
     /// Adds actions for the units of a layer and returns the units. Those of the plan are handled on the machine.
     fn requested(&mut self, layer: &Layer, known: &BTreeMap<String, String>, found: &Found) -> Vec<String> {
-        let Self { list, planned, new_image, reenabled, .. } = self;
+        let Self { list, planned, new_image, relinked, .. } = self;
         let written: BTreeSet<&str> = list.iter().filter_map(written_unit).collect();
         let is_written = |unit: &&String| written.contains(unit.as_str());
         let units = &layer.schema.units;
         let mut changed = Vec::new();
-        reenabled.extend(
+        relinked.extend(
             units
                 .enable
                 .iter()

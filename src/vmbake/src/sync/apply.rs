@@ -105,7 +105,7 @@ fn services(script: &mut Script, installed: &Installed, actions: &Actions) {
     }
     script.call("run", [super::machine::PROGRAM, "permissions"]);
     script.call("configure", []);
-    for unit in &actions.reenabled {
+    for unit in &actions.relinked {
         script.call("run systemctl reenable --", [unit.as_str()]);
     }
     for action in &actions.list {

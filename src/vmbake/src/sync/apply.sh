@@ -104,7 +104,7 @@ configure() {
 	esac
 	printf '%s\0' "$state"
 }
-# Several syncs in a row are no failing service: systemd counts starts until it is told to forget them.
+# systemd counts starts until reset-failed: frequent syncs must not reach a start limit.
 restart() {
 	[ $# -eq 0 ] || systemctl reset-failed -- "$@" 2>/dev/null
 	[ "$state" = waiting ] || run /opt/podplane/bin/firstboot restart
@@ -130,7 +130,7 @@ resume() {
 }
 restart_unit() {
 	systemctl cat -- "$1" >/dev/null 2>&1 || return 0
-	# Such as the slices of systemd, which use what they are told without a restart.
+	# Such as the slices of systemd, whose new settings apply without a restart.
 	[ "$(systemctl show -p CanStop --value -- "$1")" != no ] || return 0
 	case $1 in
 	*.slice) return 0 ;;

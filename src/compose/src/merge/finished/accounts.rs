@@ -30,7 +30,7 @@ pub(super) fn check(target: &Target, layers: &[Layer]) -> Result<(), MergeError>
         let earlier = lines.iter().take(at).find(|earlier| earlier.kind == line.kind && earlier.name == line.name);
         let what = match (line.kind.as_str(), earlier) {
             ("u" | "g", Some(earlier)) if earlier.id != line.id => Some(format!(
-                "systemd-sysusers ignores the line: {}:{} has another one for {}",
+                "systemd-sysusers ignores the line: {}:{} has another id for {}",
                 earlier.path, earlier.number, line.name
             )),
             ("u" | "g", _) => taken(line, &tables).or_else(|| missing_group(target, layers, line, &lines, &tables[1])),

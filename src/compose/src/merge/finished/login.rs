@@ -18,8 +18,7 @@ const BUILT_IN: [&str; 4] = ["files", "dns", "compat", "nis"];
 /// Where libraries are: here, or one directory below.
 const LIBRARIES: &str = "/usr/lib";
 
-const RULE_HINT: &str =
-    "add the package that has it to `packages`, or write `-` before the type of the rule if it may be missing";
+const RULE_HINT: &str = "add the package that contains it to `packages`; for a module that may be missing, write `-` before the type of the rule";
 const SOURCE_HINT: &str = "add the package that has it to `packages`, such as libnss-systemd, or leave the service out";
 
 /// Fails for the first file of a layer that needs something which is not there.

@@ -64,17 +64,29 @@ fn conflict(
     second: (&str, &RotatedLog),
 ) -> Result<(), MergeError> {
     let of = |path: &str| target.layer_at(path).map_or("the base".to_owned(), |layer| format!("layer {layer}"));
-    let layer = of_layer(target, layers, second.0).or_else(|| of_layer(target, layers, first.0));
-    let Some(layer) = layer.map(str::to_owned) else { return Ok(()) };
-    let ((path, log), (other, earlier)) = (second, first);
-    let what = format!(
-        "logrotate skips the file: {:?} is already {:?} in {other}:{} of {}",
-        log.pattern,
-        earlier.pattern,
-        earlier.line,
-        of(other)
-    );
-    Err(MergeError::Unread { path: format!("{path}:{}", log.line), layer, what, hint: HINT })
+    let ((later, log), (earlier, covering)) = (second, first);
+    let (path, layer, what) = if let Some(layer) = of_layer(target, layers, later) {
+        let what = format!(
+            "logrotate skips the file: {:?} is already covered by {:?} in {earlier}:{} of {}",
+            log.pattern,
+            covering.pattern,
+            covering.line,
+            of(earlier)
+        );
+        (format!("{later}:{}", log.line), layer, what)
+    } else if let Some(layer) = of_layer(target, layers, earlier) {
+        let what = format!(
+            "logrotate skips {later}:{} of {}: {:?} is already covered by {:?} here",
+            log.line,
+            of(later),
+            log.pattern,
+            covering.pattern
+        );
+        (format!("{earlier}:{}", covering.line), layer, what)
+    } else {
+        return Ok(());
+    };
+    Err(MergeError::Unread { path, layer: layer.to_owned(), what, hint: HINT })
 }
 
 fn check_old(target: &Target, layers: &[Layer], of: (&str, &str), log: &RotatedLog) -> Result<(), MergeError> {

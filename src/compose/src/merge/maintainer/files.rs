@@ -104,6 +104,10 @@ impl Files for TargetFiles<'_, '_> {
         self.target.borrow_mut().files().dangles(path)
     }
 
+    fn new_time(&self) -> Option<(i64, u32)> {
+        self.target.borrow_mut().files().new_time()
+    }
+
     fn link_count(&self, path: &[u8]) -> Result<u64, Errno> {
         self.target.borrow_mut().files().link_count(path)
     }

@@ -45,7 +45,7 @@ pub(super) fn check_sourced(system: &System<'_, '_>, call: &Call<'_>) -> Result<
 }
 
 fn check(target: &Target, script: &super::Call<'_>, path: &[u8]) -> Result<(), MergeError> {
-    let Some((found, layer)) = foreign(target, path) else { return Ok(()) };
+    let Some((found, layer)) = foreign(target, &target.origin().layer, path) else { return Ok(()) };
     Err(MergeError::ForeignProgram {
         package: script.package.to_owned(),
         script: script.script,
@@ -54,8 +54,8 @@ fn check(target: &Target, script: &super::Call<'_>, path: &[u8]) -> Result<(), M
     })
 }
 
-/// What a bundle other than the writer's has at `path` or as a link on the way, with its layer.
-fn foreign<'a>(target: &'a Target, path: &[u8]) -> Option<(Vec<u8>, &'a str)> {
+/// What a bundle other than that of the layer `writer` has at `path` or as a link on the way, with its layer.
+pub(super) fn foreign<'a>(target: &'a Target, writer: &str, path: &[u8]) -> Option<(Vec<u8>, &'a str)> {
     if target.grants.is_empty() {
         return None;
     }
@@ -63,7 +63,6 @@ fn foreign<'a>(target: &'a Target, path: &[u8]) -> Option<(Vec<u8>, &'a str)> {
         let is_all = |granted: &String| granted == "/";
         target.grants.get(layer).is_some_and(|grants| !grants.paths.iter().any(is_all))
     };
-    let writer = target.origin().layer.as_str();
     // With one more name, the last one of the path counts as one on the way.
     let way = links(&target.tree, &[path, b"/x"].concat());
     let end = target.tree.resolve(path).ok().filter(|id| matches!(target.tree.inode(*id).kind, Kind::File(_)));

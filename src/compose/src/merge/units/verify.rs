@@ -21,7 +21,7 @@ use loaded::Loaded;
 use made::Made;
 pub use vmbake_layer::{Layer, Location, UnitRefusal, UnitSetting, unit_refusal};
 
-const REFUSED: &str = "`systemd-analyze verify` says the same: correct the line, or add what is missing";
+const REFUSED: &str = "correct the line, or add what is missing; `systemd-analyze verify` reports the same error";
 
 /// The finished image, as the checks of units see it.
 struct Image<'a> {

@@ -19,7 +19,7 @@ pub(super) fn check_nftables(text: &str) -> Vec<Problem> {
         }
     }
     match open.last() {
-        Some(line) => fault(*line, "expected `}` after this block, found the end of the file"),
+        Some(line) => fault(*line, "expected `}` for the block that starts here, found the end of the file"),
         None => Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Rules of pam.d(5): a line that libpam does not understand makes the stack of its type fail, so that no one gets in.
+//! Rules of pam.d(5): an invalid line makes the stack of its type fail, so that all logins fail.
 
 use super::{File, Problem};
 

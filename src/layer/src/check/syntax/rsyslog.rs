@@ -51,7 +51,7 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         (Some((name, line)), _) => {
             fault(line, &format!("expected `)` after the parameters of {name}, found the end of the file"))
         }
-        (None, Some(line)) => fault(*line, "expected `}` after this block, found the end of the file"),
+        (None, Some(line)) => fault(*line, "expected `}` for the block that starts here, found the end of the file"),
         (None, None) => Vec::new(),
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn check(bytes: &[u8]) -> Vec<Problem> {
 fn wrong_start(event: &Event) -> Option<String> {
     let Event::Scalar(text, ScalarStyle::Plain, ..) = event else { return None };
     let first = text.chars().next().filter(|first| "|>%@`".contains(*first))?;
-    Some(format!("a text that begins with {first} needs quotes: within brackets, | and > begin no block"))
+    Some(format!("a text that begins with {first} needs quotes: within brackets, | and > do not start a block"))
 }
 
 /// Checks that libyaml reads a file.

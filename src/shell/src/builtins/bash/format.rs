@@ -29,19 +29,11 @@ pub(in crate::builtins) fn printf(shell: &mut Shell<'_>, all: &[Vec<u8>], _teste
         return Ok(2);
     }
     let Some((format, operands)) = args.split_first() else { return usage(shell) };
-    let mut printer = Printer { operands, at: 0, out: Vec::new(), status: 0, ended: false };
-    loop {
-        shell.step()?;
-        let before = printer.at;
-        printer.once(shell, format)?;
-        if printer.ended || printer.at >= operands.len() || printer.at == before {
-            break;
-        }
-    }
-    let Printer { mut out, status, .. } = printer;
-    if !out.is_empty() {
-        shell.require_found(&args.join(&b' '), &out)?;
-    }
+    let (mut out, status) = formatted(shell, format, operands)?;
+    shell.require_alike_texts(args, &out, |shell, args| {
+        let Some((format, operands)) = args.split_first() else { return Ok(Vec::new()) };
+        formatted(shell, format, operands).map(|(out, _)| out)
+    })?;
     match variable {
         None => return Ok(status | super::write(shell, "printf", &out)?),
         Some(name) => {
@@ -52,6 +44,19 @@ pub(in crate::builtins) fn printf(shell: &mut Shell<'_>, all: &[Vec<u8>], _teste
         }
     }
     Ok(status)
+}
+
+/// The text that a format gives for all operands, and the status.
+fn formatted(shell: &mut Shell<'_>, format: &[u8], operands: &[Vec<u8>]) -> Run<(Vec<u8>, u8)> {
+    let mut printer = Printer { operands, at: 0, out: Vec::new(), status: 0, ended: false };
+    loop {
+        shell.step()?;
+        let before = printer.at;
+        printer.once(shell, format)?;
+        if printer.ended || printer.at >= operands.len() || printer.at == before {
+            return Ok((printer.out, printer.status));
+        }
+    }
 }
 
 fn usage(shell: &mut Shell<'_>) -> Run<u8> {

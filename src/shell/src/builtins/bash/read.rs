@@ -59,6 +59,10 @@ pub(in crate::builtins) fn read(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested
         shell.complain(b"read: read error: Is a directory")?;
         return Ok(1);
     }
+    if request.most.is_some() || request.delimiter.is_some_and(|byte| byte.is_ascii_alphanumeric()) {
+        let left = shell.peek(request.fd)?;
+        shell.require_fixed(&[left])?;
+    }
     let (text, ended) = text(shell, &request)?;
     ask(shell, &text)?;
     if !store(shell, &request, names, &text)? {

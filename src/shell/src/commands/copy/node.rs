@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::attributes::{Through, below, mark_entries};
 use super::super::targets::{Created, Entry, entry, occupant, same_entry};
-use super::super::{cannot, complain, join, quoted};
+use super::super::{cannot, complain_exactly, join, quoted};
 use super::{Copying, Dereference, Replaced, SameFile, same_file};
 use crate::error::ErrorKind;
 use crate::eval::Run;
@@ -59,13 +59,13 @@ impl<'c, 'h> Copier<'c, 'h> {
         };
         if node.is_dir() && !self.how.recursive {
             let message = [b"-r not specified; omitting directory '", source, b"'"].concat();
-            return complain(self.shell, "cp", &message);
+            return complain_exactly(self.shell, "cp", &message);
         }
         if top && self.many && (node.is_dir() || !self.how.backups.are_made()) {
             let is_new = entry(self.shell, source).is_none_or(|entry| self.seen.insert((entry, node.id)));
             if !is_new && !node.is_dir() {
                 let message = [b"warning: source file '", source, b"' specified more than once"].concat();
-                return complain(self.shell, "cp", &message).map(|_| 0);
+                return complain_exactly(self.shell, "cp", &message).map(|_| 0);
             }
         }
         let to = self.shell.path(place);
@@ -86,7 +86,7 @@ impl<'c, 'h> Copier<'c, 'h> {
         }
         if top && self.many && !self.how.backups.are_made() && self.through_created(place) {
             let message = [b"will not copy '", source, b"' through just-created symlink '", place, b"'"].concat();
-            return complain(self.shell, "cp", &message);
+            return complain_exactly(self.shell, "cp", &message);
         }
         if node.is_dir() {
             return self.directory(source, place, &node, old, top);
@@ -127,7 +127,8 @@ impl<'c, 'h> Copier<'c, 'h> {
             removes: how.remove,
         };
         let same = same_file(self.shell, (source, node), (place, old), &replaced);
-        let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "cp", &parts.concat()).map(Step::Over);
+        let fail =
+            |shell: &mut Shell<'_>, parts: &[&[u8]]| complain_exactly(shell, "cp", &parts.concat()).map(Step::Over);
         if same == SameFile::Yes && !self.how.no_clobber {
             return fail(self.shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }
@@ -249,7 +250,7 @@ impl<'c, 'h> Copier<'c, 'h> {
         let done = match node.kind {
             NodeKind::File if old.is_none() && self.shell.files.dangles(&to) => {
                 let message = [b"not writing through dangling symlink '", place, b"'"].concat();
-                return complain(self.shell, "cp", &message);
+                return complain_exactly(self.shell, "cp", &message);
             }
             NodeKind::File => {
                 self.shell.spend(256)?;
@@ -285,7 +286,7 @@ impl<'c, 'h> Copier<'c, 'h> {
         let parent = super::super::real_path(self.shell, parent);
         if !source.starts_with(b"/") && parent != super::super::real_path(self.shell, &here) {
             let message = [place, b": can make relative symbolic links only in current directory"].concat();
-            return complain(self.shell, "cp", &message);
+            return complain_exactly(self.shell, "cp", &message);
         }
         let way = if self.how.force { self.shell.files.make_way(to) } else { Ok(()) };
         match way.and_then(|()| self.shell.files.symlink(source, to)) {
@@ -330,20 +331,20 @@ impl<'c, 'h> Copier<'c, 'h> {
                     return self.shell.unsupported(b"a copy of a directory into itself");
                 }
                 let message = [b"cannot copy a directory, '", source, b"', into itself, '", place, b"'"].concat();
-                return complain(self.shell, "cp", &message);
+                return complain_exactly(self.shell, "cp", &message);
             }
             if same_entry(self.shell, place, &earlier) {
                 let message = [b"warning: source directory '", source, b"' specified more than once"].concat();
-                return complain(self.shell, "cp", &message).map(|_| 0);
+                return complain_exactly(self.shell, "cp", &message).map(|_| 0);
             }
             if self.how.follow(top) == Follow::No {
                 let message = [b"will not create hard link '", place, b"' to directory '", &earlier, b"'"].concat();
-                return complain(self.shell, "cp", &message);
+                return complain_exactly(self.shell, "cp", &message);
             }
         }
         if self.ancestors.contains(&node.id) {
             let message = [b"cannot copy cyclic symbolic link '", source, b"'"].concat();
-            return complain(self.shell, "cp", &message);
+            return complain_exactly(self.shell, "cp", &message);
         }
         if self.ancestors.len() >= MAX_DEPTH {
             return self.shell.unsupported(b"so deep a tree");

@@ -1,11 +1,15 @@
 //! Applies the tests and actions of `find`.
 
 use super::format::{self, Piece};
-use super::{Entry, Search, Test, links};
+use super::{Amount, Entry, Search, Test, links};
 use crate::commands::paths::{bare, last_name};
 use crate::commands::{Words, cannot, real_path};
 use crate::eval::Run;
 use crate::files::{Aspect, Follow, Node};
+use crate::pattern::Pattern;
+
+/// The size of the smallest directory of ext4.
+const DIRECTORY_BYTES: u64 = 4096;
 
 /// What counting the names of a file costs.
 const LINKS: usize = 10_000;
@@ -17,12 +21,18 @@ fn decisive(test: &Test, node: &Node) -> Option<Aspect> {
         Test::Mode(..) => Some(Aspect::Mode),
         Test::Empty if node.is_file() => Some(Aspect::Emptiness),
         Test::Size(..) => Some(Aspect::Size),
-        Test::Newer(_) => Some(Aspect::Time),
+        Test::Newer(..) => Some(Aspect::Time),
         _ => None,
     }
 }
 
 impl Search<'_, '_> {
+    /// Whether a pattern fits, if that does not depend on a random text.
+    fn fits(&self, pattern: &Pattern, text: &[u8]) -> Run<bool> {
+        self.shell.require_same_match(pattern, text)?;
+        Ok(pattern.matches(text))
+    }
+
     /// Whether an action would be reached.
     pub(super) fn would_act(&mut self, entry: &Entry<'_>, test: &Test) -> Run<bool> {
         match test {
@@ -76,10 +86,10 @@ impl Search<'_, '_> {
                 false
             }
             Test::Not(inner) => !self.holds(entry, inner, pruned)?,
-            Test::Name(pattern) => pattern.matches(last_name(path)),
-            Test::Path(pattern) => pattern.matches(path),
-            Test::SmallName(pattern) => pattern.matches(&last_name(path).to_ascii_lowercase()),
-            Test::SmallPath(pattern) => pattern.matches(&path.to_ascii_lowercase()),
+            Test::Name(pattern) => self.fits(pattern, last_name(path))?,
+            Test::Path(pattern) => self.fits(pattern, path)?,
+            Test::SmallName(pattern) => self.fits(pattern, &last_name(path).to_ascii_lowercase())?,
+            Test::SmallPath(pattern) => self.fits(pattern, &path.to_ascii_lowercase())?,
             Test::Target(_, _) if !node.is_symlink() => false,
             Test::Target(pattern, small) => {
                 let target = self.shell.files.read_link(&self.shell.path(path)).unwrap_or_default();
@@ -111,9 +121,17 @@ impl Search<'_, '_> {
                 amount.fits(links(self.shell, path, &node))
             }
             Test::Same(id) => node.id == *id,
-            Test::Newer(mtime) => node.mtime > *mtime,
-            Test::Size(_, _) if node.is_dir() => return self.shell.unsupported(b"the size of a directory"),
-            Test::Size(amount, unit) => amount.fits(node.size.div_ceil(*unit)),
+            Test::Newer(_, Some(id)) if node.id == *id => false,
+            Test::Newer(mtime, Some(_)) => self.shell.is_newer(node.mtime, *mtime)?,
+            Test::Newer(mtime, None) => node.mtime > *mtime,
+            Test::Size(amount, unit) if node.is_dir() => match of_directory(*amount, *unit) {
+                Some(fits) => fits,
+                None => return self.shell.unsupported(b"the size of a directory"),
+            },
+            Test::Size(amount, unit) => {
+                self.shell.require_size(path)?;
+                amount.fits(node.size.div_ceil(*unit))
+            }
             Test::Quit => {
                 self.quits = true;
                 true
@@ -181,6 +199,16 @@ impl Search<'_, '_> {
                 true
             }
         })
+    }
+}
+
+/// Whether the size of a directory fits, where that is the same for each directory: ext4 gives it one block at least.
+fn of_directory(amount: Amount, unit: u64) -> Option<bool> {
+    let least = DIRECTORY_BYTES.div_ceil(unit);
+    match amount.sign {
+        b'+' => (amount.number < least).then_some(true),
+        b'-' => (amount.number <= least).then_some(false),
+        _ => (amount.number < least).then_some(false),
     }
 }
 

@@ -137,14 +137,14 @@ impl Search<'_, '_> {
             b"-newer" | b"-newermm" => {
                 let text = self.operand(args)?;
                 match self.look(&text, self.follow_operands) {
-                    Ok(node) => Test::Newer(node.mtime),
+                    Ok(node) => Test::Newer(node.mtime, Some(node.id)),
                     Err(error) => return self.wrong(&[&text[..], b": ", error.text().as_bytes()].concat()),
                 }
             }
             b"-newermt" => {
                 let text = self.operand(args)?;
                 match text.strip_prefix(b"@").and_then(crate::accounts::number) {
-                    Some(secs) => Test::Newer((secs.into(), 0)),
+                    Some(secs) => Test::Newer((secs.into(), 0), None),
                     None => return self.shell.unsupported(&[b"-newermt ", &text[..]].concat()),
                 }
             }
@@ -299,7 +299,10 @@ impl Search<'_, '_> {
             .collect()
     }
 
-    fn mode(&self, text: &[u8]) -> Run<Test> {
+    fn mode(&mut self, text: &[u8]) -> Run<Test> {
+        if matches!(text, [b'+', digit, ..] if digit.is_ascii_digit()) {
+            return self.wrong(&[b"invalid mode '", text, b"'"].concat());
+        }
         let (sign, mode) = match text.split_first() {
             Some((sign @ (b'-' | b'/'), rest)) => (*sign, rest),
             _ => (b'=', text),

@@ -1,5 +1,6 @@
 //! Parses the script of `sed`.
 
+use super::super::complain;
 use super::super::regex::Expression;
 use super::patterns::code;
 use super::substitution::Substitution;
@@ -127,7 +128,7 @@ impl Parser<'_, '_> {
 
     /// What sed does not take either: it ends with a message.
     pub(super) fn invalid<T>(&mut self, what: &str) -> Run<T> {
-        self.shell.err(&["sed: “".as_bytes(), self.text, "”: ".as_bytes(), what.as_bytes(), b"\n"].concat())?;
+        complain(self.shell, "sed", &["“".as_bytes(), self.text, "”: ".as_bytes(), what.as_bytes()].concat())?;
         Err(Stop::Error)
     }
 

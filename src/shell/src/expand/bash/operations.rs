@@ -22,15 +22,13 @@ impl Shell<'_> {
         };
         let mut change = |text: &[u8]| -> Run<Vec<u8>> {
             self.ascii_only(text)?;
-            match operation {
-                Operation::Trim { suffix, longest, .. } if pattern.has_groups() => {
-                    self.trim_group(text, &pattern, *suffix, *longest)
-                }
-                Operation::Trim { suffix, longest, .. } => self.trim(text, &pattern, *suffix, *longest),
-                Operation::Replace { anchor, all, .. } => self.replace(text, &pattern, &replacement, *anchor, *all),
-                Operation::Case { change, all, .. } => self.change_case(text, &pattern, *change, *all),
-                _ => Ok(text.to_vec()),
-            }
+            let new = self.operated(text, operation, &pattern, &replacement)?;
+            self.require_alike(text, &[&pattern], &replacement, &new, |shell, text, patterns, replacement| {
+                patterns
+                    .iter()
+                    .try_fold(text.to_vec(), |text, pattern| shell.operated(&text, operation, pattern, replacement))
+            })?;
+            Ok(new)
         };
         Ok(match value {
             Value::Unset => Value::Unset,
@@ -39,6 +37,25 @@ impl Shell<'_> {
                 Value::All(values.iter().map(|text| change(text)).collect::<Run<Vec<_>>>()?, star)
             }
         })
+    }
+
+    /// A text after an operation.
+    fn operated(
+        &mut self,
+        text: &[u8],
+        operation: &Operation,
+        pattern: &Pattern,
+        replacement: &[Unit],
+    ) -> Run<Vec<u8>> {
+        match operation {
+            Operation::Trim { suffix, longest, .. } if pattern.has_groups() => {
+                self.trim_group(text, pattern, *suffix, *longest)
+            }
+            Operation::Trim { suffix, longest, .. } => self.trim(text, pattern, *suffix, *longest),
+            Operation::Replace { anchor, all, .. } => self.replace(text, pattern, replacement, *anchor, *all),
+            Operation::Case { change, all, .. } => self.change_case(text, pattern, *change, *all),
+            _ => Ok(text.to_vec()),
+        }
     }
 
     /// A value without the prefix or suffix that a pattern with groups matches.

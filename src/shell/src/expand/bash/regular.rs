@@ -25,6 +25,12 @@ impl Shell<'_> {
             compiled => compiled?,
         };
         let found = expression.find(self, subject, 0)?;
+        let places = format!("{}", found.is_some()).into_bytes();
+        self.require_alike_texts(&[subject.to_vec(), text.clone()], &places, |shell, texts| {
+            let [subject, text] = texts else { return Ok(Vec::new()) };
+            let expression = Expression::new(shell, text, Syntax::Extended, ignore_case)?;
+            Ok(format!("{}", expression.find(shell, subject, 0)?.is_some()).into_bytes())
+        })?;
         let groups: Vec<Vec<u8>> = match &found {
             None => Vec::new(),
             Some(places) => {

@@ -32,7 +32,7 @@ impl Image<'_> {
         if let Some((setting, identity)) = directory.zip(identity.as_ref())
             && let Some(reason) = self.denied(Some(identity), &setting.value, false)
         {
-            found.push(Fault::of(setting, format!("its directory is {}, but {reason}", setting.value), HINT));
+            found.push(Fault::of(setting, format!("its working directory is {}, but {reason}", setting.value), HINT));
         }
         found
     }

@@ -17,7 +17,8 @@ const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 const MISSING: &str = "create it with `directories` or `files` of a layer, with a file in /usr/lib/tmpfiles.d, or with StateDirectory= and its \
      like; with `-` before the path, systemd ignores that it is missing";
 const CREDENTIAL: &str = "create it with `files` of a layer or in `first_boot`; SetCredential= sets a default";
-const HIDDEN: &str = "install the program elsewhere, such as in /usr/local/bin or /opt, or change the setting";
+const HIDDEN: &str =
+    "use a path that the setting does not cover, such as one in /usr/local/bin or /opt, or change the setting";
 
 impl Image<'_> {
     /// Paths without which the service does not start.
@@ -84,7 +85,7 @@ impl Image<'_> {
         if let Some(setting) = directory
             && let Some((by, what)) = self.hides(unit, &self.real(&setting.value), false)
         {
-            let message = format!("its directory is {}, but {}={} {what}", setting.value, by.key, by.value);
+            let message = format!("its working directory is {}, but {}={} {what}", setting.value, by.key, by.value);
             found.push(Fault::of(self.own(setting, by), message, HIDDEN));
         }
         found

@@ -59,7 +59,7 @@ impl Socket {
         let nodes = self.listeners.iter().filter(is_node).count();
         match self.symlinks.last() {
             Some(line) if nodes != 1 => {
-                refused(*line, format!("Symlinks= needs one listener with a path, found {nodes}"))
+                refused(*line, format!("Symlinks=: expected exactly one listener with a path, found {nodes}"))
             }
             _ => None,
         }
