@@ -101,7 +101,7 @@ KINDS = {
     "log_namespace": "namespace?",
     "log_extra_fields": "fields?",
     "pid_file": "pidfile?",
-    "bus_name": "bus?",
+    "bus_name": "bus",
     "open_file": "opened?",
     "managed_oom_mem_pressure_limit": "percent?",
     "managed_oom_mem_pressure_duration_sec": "duration?",

@@ -92,7 +92,7 @@ fn settings_of_daemons() {
             "",
         ),
         ("/etc/systemd/network/a.network", "[Match]\nName=e*\n[Networks]\nDHCP=yes\n", "3"),
-        ("/etc/systemd/network/a.network", "[Network]\nDhcp=yes\nLinkLocalAddressing=perhaps\n", "2 3"),
+        ("/etc/systemd/network/a.network", "[Network]\nDhcp=yes\nLLMNR=perhaps\n", "2 3"),
         ("/etc/systemd/network/a.network.d/x.conf", "[Network]\nDNS=1.1.1.1\nGatway=10.0.0.1\n", "3"),
         ("/etc/systemd/network/a.netdev", "[NetDev]\nName=br0\nKind=bridge\n[Bridge]\nSTP=maybe\n", "5"),
         ("/etc/systemd/network/a.link", "[Match]\nDriver=x\n[Link]\nNamePolicy=keep\nMACPolicy=none\n", "5"),
@@ -126,20 +126,5 @@ fn commands_of_services() {
         ("", vec![]),
     ] {
         assert_eq!(unit_commands(value), expected, "{value}");
-    }
-}
-
-#[test]
-fn zz_corpus() {
-    let dir = std::path::PathBuf::from(std::env::var("CORPUS").unwrap());
-    let list = std::fs::read_to_string(dir.join("list")).unwrap();
-    for line in list.lines() {
-        let (file, path) = line.split_once('\t').unwrap();
-        let bytes = std::fs::read(dir.join(file)).unwrap();
-        let text = String::from_utf8_lossy(&bytes);
-        let access = Ownership { mode: 0o644, owner: "root".to_owned(), group: "root".to_owned() };
-        for Problem { line, is_warning, message } in problems(&File { path, bytes: &bytes, text: &text, access, has_drop_ins: false }) {
-            println!("@@{file}\t{}\t{}\t{message}", line.unwrap_or(0), if is_warning { "W" } else { "E" });
-        }
     }
 }
