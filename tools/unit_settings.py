@@ -250,7 +250,7 @@ def daemons(source: Path) -> None:
     print("# Settings of systemd's daemons in systemd 257, printed by tools/unit_settings.py.")
     for name, place in DAEMONS.items():
         text = (source / "src" / place).read_text()
-        pattern = r'\{ "(\w+)",\s*"(\w+)",\s*(?:/\*.*?\*/)?\s*(?:config_parse_)?(\w+),' if place.endswith(".c") else r"^(\w+)\.(\w+),\s*(?:config_parse_)?(\w+),"
+        pattern = r'\{ "(\w+)",\s*"(\w+)",\s*(?:/\*.*?\*/)?\s*(?:config_parse_)?(\w+),' if place.endswith(".c") else r"^([\w-]+)\.(\w+),\s*(?:config_parse_)?(\w+),"
         found: dict[str, dict[str, str]] = {}
         for section, key, parser in re.findall(pattern, text, re.M):
             kind = KEYS.get(key.removeprefix("Default")) if parser == "rlimit" else None

@@ -37,18 +37,19 @@ const UNLIMITED: [&str; 3] = ["-1", "unlimited", "infinity"];
 pub(super) fn check(text: &str) -> Vec<Problem> {
     let lines = (1..).zip(text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()));
     let faults = lines.filter(|(_, line)| !line.is_empty()).filter_map(|(number, line)| Some((number, fault(line)?)));
-    faults.map(|(number, reason)| Problem::error(number, format!("is ignored by pam_limits: {reason}"))).collect()
+    faults.map(|(number, reason)| Problem::error(number, reason)).collect()
 }
 
 fn fault(line: &str) -> Option<String> {
+    let ignored = |reason: String| Some(format!("is ignored by pam_limits: {reason}"));
     let words: Vec<&str> = line.split_whitespace().collect();
     let (kind, item, value) = match words.as_slice() {
         [_, "-"] => return None,
         [_, kind, item, value, ..] => (*kind, item.to_ascii_lowercase(), *value),
-        _ => return Some(format!("expected DOMAIN TYPE ITEM VALUE, found {line:?}")),
+        _ => return ignored(format!("expected DOMAIN TYPE ITEM VALUE, found {line:?}")),
     };
     if !TYPES.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
-        return Some(format!("expected one of the types {}, found {kind:?}", TYPES.join(", ")));
+        return ignored(format!("expected one of the types {}, found {kind:?}", TYPES.join(", ")));
     }
     if item == CHROOT {
         return None;
@@ -56,15 +57,19 @@ fn fault(line: &str) -> Option<String> {
     if !ITEMS.contains(&item.as_str()) {
         let near = vmbake_common::spelling::near(&item, ITEMS);
         let hint = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return Some(format!("unknown item {item:?}{hint}"));
+        return ignored(format!("unknown item {item:?}{hint}"));
     }
     let digits = value.trim_start_matches(['+', '-']);
-    // The number ends at the first other character.
     let is_number = digits.starts_with(|first: char| first.is_ascii_digit()) && value.len() - digits.len() < 2;
     let is_unlimited = UNLIMITED.iter().any(|known| known.eq_ignore_ascii_case(value));
     let is_valid = match item.as_str() {
         "nonewprivs" => ["0", "1"].contains(&value),
         _ => is_number || is_unlimited,
     };
-    (!is_valid).then(|| format!("expected a number for {item}, found {value:?}"))
+    if !is_valid {
+        return ignored(format!("expected a number for {item}, found {value:?}"));
+    }
+    // Such as 1M, which limits a login to one open file: it fails.
+    let is_whole = is_unlimited || digits.bytes().all(|byte| byte.is_ascii_digit());
+    (!is_whole).then(|| format!("pam_limits uses only the first digits: expected a number for {item}, found {value:?}"))
 }

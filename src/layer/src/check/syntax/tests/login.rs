@@ -73,10 +73,9 @@ fn limits_of_logins() {
         "# c\n\n* soft nofile 1024\n",
         "root - nofile 10 x\n",
         "root -\n",
-        "@adm HARD NPROC 10k # c\n",
+        "@adm HARD NPROC 10 # c\n",
         "root soft nofile infinity\nroot soft nofile -1\nroot soft nofile unlimited\n",
         "root soft nice -5\nroot soft priority 50\nroot soft maxlogins 5\nroot - maxsyslogins 4\n",
-        "root soft nofile 0x10\nroot soft nofile 10abc\n",
         "root soft nonewprivs 1\nroot hard chroot /x\n",
     ];
     are_found(path, &taken.map(|text| (text, "")));
@@ -90,6 +89,9 @@ fn limits_of_logins() {
         "root soft nonewprivs 2\n",
         "root soft rttime 5\n",
         "root soft maxlogins x\n",
+        // The number ends at the letter.
+        "root soft nofile 1M\n",
+        "root soft nofile 0x10\n",
     ];
     are_found(path, &ignored.map(|text| (text, "1")));
 }

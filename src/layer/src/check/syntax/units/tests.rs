@@ -94,6 +94,7 @@ fn settings_of_daemons() {
         ("/etc/systemd/network/a.network", "[Match]\nName=e*\n[Networks]\nDHCP=yes\n", "3"),
         ("/etc/systemd/network/a.network", "[Network]\nDhcp=yes\nLLMNR=perhaps\n", "2 3"),
         ("/etc/systemd/network/a.network.d/x.conf", "[Network]\nDNS=1.1.1.1\nGatway=10.0.0.1\n", "3"),
+        ("/etc/systemd/network/a.network", "[SR-IOV]\nVirtualFunction=1\nTrustt=yes\n", "3"),
         ("/etc/systemd/network/a.netdev", "[NetDev]\nName=br0\nKind=bridge\n[Bridge]\nSTP=maybe\n", "5"),
         ("/etc/systemd/network/a.link", "[Match]\nDriver=x\n[Link]\nNamePolicy=keep\nMACPolicy=none\n", "5"),
         ("/etc/systemd/foo.conf", "[X]\nY=1\n", ""),
