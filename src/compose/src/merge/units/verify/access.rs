@@ -63,7 +63,7 @@ impl Image<'_> {
             Kind::File(_) if inode.meta.mode & 0o111 == 0 => {
                 // A base that is at fault itself stays as it is.
                 let is_judged = self.target.layer_of_change(id).is_some() && !self.made.changes(&real);
-                is_judged.then(|| format!("nobody may execute it: {}", described()))
+                is_judged.then(|| format!("no account may execute it: {}", described()))
             }
             Kind::File(_) => {
                 let identity = identity?;
