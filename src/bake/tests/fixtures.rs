@@ -45,7 +45,8 @@ pub fn base_with(files: &[(&str, &str)]) -> Tree {
     let mut tree = base();
     let origin = tree.add_origin(Origin { layer: "base".to_owned(), ..Origin::default() });
     let meta = Metadata::root(0o755, Timestamp::default());
-    for (path, text) in files {
+    // Without it, no unit is started.
+    for (path, text) in files.iter().chain(&[("/usr/lib/systemd/systemd", "")]) {
         let source = tree.sources_mut().add(Arc::new(text.as_bytes().to_vec()));
         let kind = Kind::File(Map::whole(source, 0, text.len() as u64));
         tree.make_dirs(path.rsplit_once('/').unwrap().0.as_bytes(), &meta, origin).unwrap();

@@ -120,6 +120,14 @@ fn what_may_come_on_the_machine_is_a_warning() {
 }
 
 #[test]
+fn an_image_without_systemd_starts_no_unit() {
+    let mut tree = base(&[]);
+    tree.remove(b"/usr/lib/systemd/systemd").unwrap();
+    let found = warnings(tree, &[], &service("ExecStart=/opt/none"));
+    assert!(found.iter().any(|warning| warning.contains("it runs /opt/none, which is not in the image")), "{found:?}");
+}
+
+#[test]
 fn programs_and_directories_must_be_reachable() {
     let directory = |mode: &str, group: &str| {
         format!(

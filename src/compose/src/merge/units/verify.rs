@@ -23,6 +23,8 @@ pub use vmbake_layer::{Layer, Location, UnitRefusal, UnitSetting, unit_refusal};
 
 const REFUSED: &str = "correct the line, or add what is missing; `systemd-analyze verify` reports the same error";
 
+const SYSTEMD: &str = "/usr/lib/systemd/systemd";
+
 /// The finished image, as the checks of units see it.
 struct Image<'a> {
     target: &'a Target,
@@ -37,7 +39,7 @@ struct Fault {
     /// What happens, and why.
     message: String,
     hint: &'static str,
-    /// Whether something may come on the machine with which the unit works.
+    /// Whether the machine may get what is missing, so that the unit works there.
     may_pass: bool,
 }
 
@@ -55,16 +57,22 @@ impl Fault {
 /// Fails if a unit does not work because of a line of a layer. Returns warnings.
 pub(in crate::merge) fn check(target: &Target, layers: &[Layer], names: &Names) -> Result<Vec<String>, MergeError> {
     let image = Image { target, layers, names, made: Made::find(target, layers, names) };
+    // An image without it, such as of a container, starts no unit.
+    let has_systemd = image.exists(SYSTEMD);
     let started = started::find(&image);
     let mut warnings = Vec::new();
     for unit in names.units() {
         let Some(files) = names.files(target, unit) else { continue };
-        // Units of the base are the base's matter.
+        // Units of which no layer has a file are not checked.
         if files.iter().all(|(path, _)| target.layer_at(path).is_none()) {
             continue;
         }
         let loaded = Loaded::new(unit, &files);
-        for fault in refusal(unit, &files).into_iter().chain(image.faults(&loaded)) {
+        let faults = image.faults(&loaded).into_iter().map(|fault| {
+            let may_pass = fault.may_pass || !has_systemd;
+            fault.may_pass(may_pass)
+        });
+        for fault in refusal(unit, &files).into_iter().chain(faults) {
             let Some(layer) = target.layer_at(&fault.place.path) else { continue };
             let is_own = target.is_file_of_layer(&fault.place.path);
             let is_enabled = layers.iter().any(|layer| layer.schema.units.enable.contains(unit));
