@@ -63,6 +63,9 @@ class Bench:
 
     def bake(self, base, manifests, out, *options, formats="raw,qcow2"):
         shutil.copytree(self.blobs, out.with_suffix(".store") / "blobs")
+        # The archive may have changed since the store was filled: what was pinned after that comes along.
+        if (pinned := manifests / "store/blobs").exists():
+            shutil.copytree(pinned, out.with_suffix(".store") / "blobs", dirs_exist_ok=True)
         try:
             return self.tell("bake", "node", "--offline", "--manifests", manifests, "--base", base, "--out", out, "--format", formats, *options,
                              store=out.with_suffix(".store"))
