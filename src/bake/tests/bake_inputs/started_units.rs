@@ -1,9 +1,10 @@
 //! Units that a layer brings and that would not work on the machine: what systemd 257 says when it starts them.
 
+use vmbake_common::digest::Digest;
 use vmbake_disk::tree::Tree;
 
 use super::keys::with_links;
-use super::parts::{bake_layers_onto, bake_onto, base_with, warnings};
+use super::parts::{bake_layers_onto, bake_onto, base_with, control, deb, package, warnings};
 
 const TARGET: (&str, &str) = ("/usr/lib/systemd/system/a.target", "[Unit]\n");
 
@@ -105,6 +106,14 @@ fn what_may_come_on_the_machine_is_a_warning() {
         let found = warnings(base, &[], &(service(lines) + &keys));
         assert!(found.len() == 1 && found[0].contains(warning), "{lines}: {found:?}");
     }
+    // A script of a package that is configured on the first boot.
+    let script = "#!/bin/sh\nadduser --system stranger\n";
+    let part = package("own", deb(&control("own", ""), &[("postinst", script)], &[]));
+    let digest = Digest::of(script.as_bytes()).hex();
+    let deferred =
+        format!(r#", "scripts": [{{"package": "own", "script": "postinst", "sha256": "{digest}", "defer": true}}]"#);
+    let found = warnings(base(&[]), &[part], &(service("ExecStart=app\nUser=stranger") + &deferred));
+    assert!(found.iter().any(|found| found.contains("User=stranger")), "{found:?}");
     // A unit that is not started, and one of the base.
     let off = r#", "units": {"files": {"u.service": "[Service]\nExecStart=/opt/none\n"}}"#;
     assert_eq!(warnings(base(&[]), &[], off).len(), 1);
@@ -254,6 +263,7 @@ fn units_that_others_need_must_exist() {
         ),
         (vec![("u.service", needs("Requires=t@1.service")), ("t@.service", run.to_owned())], ""),
         (vec![("u.service", needs("Requires=old.service"))], ""),
+        (vec![("u.service", needs("Requires=made.target"))], ""),
         (
             vec![("s.socket", of("[Socket]\nListenStream=80"))],
             "s.socket:2) does not start: it starts s.service, which is not in the image",
@@ -285,7 +295,8 @@ fn units_that_others_need_must_exist() {
         ),
         (vec![("data.automount", of("[Automount]\nWhere=/data"))], ""),
     ] {
-        let files = [("/etc/init.d/old", ""), ("/etc/fstab", "/dev/b /data ext4 defaults 0 0\n")];
+        let generator = ("/usr/lib/systemd/system-generators/g", "\0/made.target\0");
+        let files = [generator, ("/etc/init.d/old", ""), ("/etc/fstab", "/dev/b /data ext4 defaults 0 0\n")];
         let tree = with_links(base(&files), &[("/etc/systemd/system/off.service", "/dev/null")]);
         let units: Vec<(&str, &str)> = units.iter().map(|(name, text)| (*name, text.as_str())).collect();
         expect(bake_onto(tree, &[], &enabled(&units)), expected, &format!("{units:?}"));

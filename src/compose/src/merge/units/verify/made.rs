@@ -81,6 +81,7 @@ impl<'a> Made<'a> {
                 made.texts.push((text, None));
             }
         }
+        made.texts.extend(deferred_scripts(target).into_iter().map(|text| (text, None)));
         let configs = files_in(target, CLOUD[1], &[".cfg"]);
         let configs = configs.iter().map(String::as_str).chain([CLOUD[0]]);
         made.accounts = configs.filter_map(|path| target.text(path).ok()).collect();
@@ -174,6 +175,19 @@ impl<'a> Made<'a> {
         let mut adding = texts.filter(|text| ADDING.iter().any(|word| text.contains(word)));
         adding.any(|text| has_word(text, name))
     }
+}
+
+/// The scripts of packages that the first boot configures.
+fn deferred_scripts(target: &Target) -> Vec<String> {
+    let status = target.text("/var/lib/dpkg/status").unwrap_or_default();
+    let unpacked = status.split("\n\n").filter(|stanza| stanza.contains("\nStatus: install ok unpacked\n"));
+    let field = |stanza: &str, name: &str| stanza.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+    let paths = unpacked.flat_map(|stanza| {
+        let package = field(stanza, "Package: ").unwrap_or_default();
+        let arch = field(stanza, "Architecture: ").unwrap_or_default();
+        [package.clone(), format!("{package}:{arch}")].map(|name| format!("/var/lib/dpkg/info/{name}.postinst"))
+    });
+    paths.filter_map(|path| target.text(&path).ok()).collect()
 }
 
 /// A path and the directories above it, without those of one name, such as `/opt`.

@@ -4,6 +4,7 @@ use super::super::Scope;
 use super::super::lookup::{ConfigLinks, Lookup, lookup};
 use super::loaded::Loaded;
 use super::{Fault, Image};
+use crate::merge::finished::files_in;
 use vmbake_layer::{UnitSetting, calendar_zone, is_of_systemd, is_true, path_of_unit};
 
 /// Dependencies without which a unit does not start.
@@ -13,6 +14,12 @@ const REQUIRED_HINT: &str = "install the unit, or use Wants=, which ignores unit
 const STARTED_HINT: &str = "add the unit to the layer, or correct the name";
 const ZONE_HINT: &str =
     "add \"tzdata\" to `packages` of the layer, or \"tzdata-legacy\" for old names of time zones such as US/Eastern";
+
+const GENERATORS: [&str; 3] = [
+    "/etc/systemd/system-generators",
+    "/usr/local/lib/systemd/system-generators",
+    "/usr/lib/systemd/system-generators",
+];
 
 const ZONES: &str = "/usr/share/zoneinfo";
 const LOCALTIME: &str = "/etc/localtime";
@@ -34,7 +41,19 @@ impl Image<'_> {
         let is_mounted =
             kind == "automount" && path_of_unit(unit).is_some_and(|path| self.target.is_mount_point(&path));
         let is_script = kind == "service" && self.exists(&format!("/etc/init.d/{stem}"));
-        is_kind || is_mounted || is_script || is_of_systemd(unit) || self.made.has_unit(unit)
+        is_kind
+            || is_mounted
+            || is_script
+            || is_of_systemd(unit)
+            || self.made.has_unit(unit)
+            || self.is_of_generator(unit)
+    }
+
+    /// Whether a generator (systemd.generator(7)), which may be a compiled program, has the name of a unit.
+    fn is_of_generator(&self, unit: &str) -> bool {
+        let files = GENERATORS.iter().flat_map(|dir| files_in(self.target, dir, &[""]));
+        let mut texts = files.filter_map(|path| self.target.bytes(&path).ok());
+        texts.any(|text| text.windows(unit.len()).any(|part| part == unit.as_bytes()))
     }
 
     pub(super) fn unmet_units(&self, unit: &Loaded) -> Vec<Fault> {
