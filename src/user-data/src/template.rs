@@ -94,13 +94,33 @@ impl Value {
             let is_known = matches!(found[..], [] | [INSTANCE]);
             return (!is_known).then(|| Problem::Message(message!("{}: expected text with at most one placeholder, {{{{ .Instance.ID }}}}, as it becomes the host name, found {}", NAME, found.join(" and "))));
         }
-        // A host or a port may be a placeholder next to the other part.
-        let has_format = |one: &&Variable| one.format.is_some_and(|format| format != Format::HostPort);
-        let variable = variable.filter(|one| has_format(one) || !one.one_of.is_empty())?;
-        // Base64 depends on preceding bytes.
-        let is_base64 = variable.format == Some(Format::Base64);
-        let field = fields.into_iter().find(|field| is_base64 || matches!(field, Field::Named(_)))?;
+        let variable = variable.filter(|one| one.format.is_some() || !one.one_of.is_empty())?;
+        let field = match variable.format {
+            // Base64 depends on preceding bytes.
+            Some(Format::Base64) => fields.into_iter().next(),
+            Some(Format::HostPort) => return self.partial(name),
+            _ => fields.into_iter().find(|field| matches!(field, Field::Named(_))),
+        }?;
         (self.0.len() > 1).then(|| Problem::Message(message!("{name}: expected only {{{{ {} }}}}, because the value has a required format; found other text or placeholders next to it", field.path())))
+    }
+
+    /// Refuses a variable that is only part of the port of an address: digits next to it change the number.
+    fn partial(&self, name: &str) -> Option<Problem> {
+        let colon = |piece: &Piece| matches!(piece, Piece::Text(text) if text.contains(':'));
+        let at = self.0.iter().rposition(colon)?;
+        let is_empty = matches!(&self.0[at], Piece::Text(text) if text.ends_with(':'));
+        let port = &self.0[at + 1..];
+        let field = port.iter().find_map(|piece| match piece {
+            Piece::Field(field @ Field::Named(_)) => Some(field),
+            _ => None,
+        })?;
+        let is_whole = port.len() == 1 && is_empty;
+        (!is_whole).then(|| {
+            Problem::Message(message!(
+                "{name}: expected {{{{ {} }}}} as the whole port; found other text or placeholders next to it",
+                field.path()
+            ))
+        })
     }
 
     /// The longest value, if it has placeholders.

@@ -64,6 +64,9 @@ pub struct SyncReport {
     pub new_image: Vec<NewImage>,
     /// Keys that cannot be compared with the machine: changes of them require a new image as well.
     pub unknown: Vec<NewImage>,
+    /// Layers of `--layers` that the kind does not require.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unrelated: Vec<String>,
     /// Whether an earlier sync was interrupted before the machine was configured.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
@@ -119,7 +122,8 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
         return Err(SyncError::Kind { host, expected: expected.clone(), found });
     }
     let resolved = layers.resolve(&content.kind, &content.os.name)?;
-    if !resolved.iter().any(|layer| own.contains(&layer.schema.name)) {
+    let is_required = |name: &String| resolved.iter().any(|layer| layer.schema.name == *name);
+    if !own.iter().any(is_required) {
         let layers = own.iter().cloned().collect::<Vec<_>>().join(", ");
         return Err(SyncError::Unrelated { host: to.shown.clone(), kind: content.kind.clone(), layers });
     }
@@ -166,6 +170,7 @@ pub fn sync(request: &SyncRequest) -> Result<SyncReport, SyncError> {
         left,
         new_image,
         unknown,
+        unrelated: own.iter().filter(|name| !is_required(name)).cloned().collect(),
         interrupted: installed.state.pending,
         machine,
     })

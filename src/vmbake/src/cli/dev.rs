@@ -130,7 +130,8 @@ fn collect(folder: &Path, found: &mut BTreeSet<(PathBuf, Option<SystemTime>, u64
 }
 
 fn text(report: &SyncReport, dry_run: bool) -> String {
-    let SyncReport { to, hostname, image, layers, actions, left, new_image, unknown, interrupted, machine } = report;
+    let SyncReport { to, hostname, image, layers, actions, left, new_image, unknown, unrelated, interrupted, machine } =
+        report;
     let mut text = String::new();
     let mut line = |what: &str, detail: String| text.push_str(&format!("{what:>9}  {}\n", escape::line(detail)));
     line("machine", format!("{to}: {hostname}, {image}"));
@@ -146,6 +147,10 @@ fn text(report: &SyncReport, dry_run: bool) -> String {
     unknown.iter().for_each(|one| {
         line("note", format!("{}: cannot be compared; bake a new image after changing it", about(one)))
     });
+    if !unrelated.is_empty() {
+        let note = "the kind does not require them, so they are not sent";
+        line("note", format!("layers {}: {note}", unrelated.join(", ")));
+    }
     new_image.iter().for_each(|one| line("needs a new image", about(one)));
     match machine {
         Some(MachineState::Configured) => line("done", "configured and restarted".to_owned()),
@@ -219,6 +224,7 @@ mod tests {
                 left: Vec::new(),
                 new_image: Vec::new(),
                 unknown: Vec::new(),
+                unrelated: Vec::new(),
                 interrupted,
                 machine: None,
             };

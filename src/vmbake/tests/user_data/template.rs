@@ -162,6 +162,12 @@ fn other_settings_are_checked_as_without_a_template() {
              placeholders next to it",
         ),
         (
+            "NSTANCE_SERVER_AGENT_ADDR",
+            "{{ .Vars.HOST }}:{{ .Vars.PORT }}0",
+            "NSTANCE_SERVER_AGENT_ADDR: expected {{ .Vars.PORT }} as the whole port; found other text or placeholders next \
+             to it",
+        ),
+        (
             "OIDC_CUSTOM_CA",
             "QUJD{{ .Cluster.ID }}x",
             "OIDC_CUSTOM_CA: expected only {{ .Cluster.ID }}, because the value has a required format; found other text or placeholders \

@@ -62,6 +62,10 @@ fn obsolete(actions: &mut Actions, path: String, installed: &Installed, found: &
         ),
         Some(_) => {
             actions.state.files.remove(&path);
+            if path.contains("/sysctl.d/") {
+                let note = "removed, but the kernel keeps the values of its settings until the next boot".to_owned();
+                actions.left.push(SyncNote { path: path.clone(), note });
+            }
             return Some(SyncAction::Remove { path, layer: sent.layer, digest: sent.digest });
         }
     };
