@@ -145,7 +145,10 @@ fn interpret(target: &mut Target, database: &mut Database, call: &Call<'_>) -> R
     if let Some(error) = system.fault.take().or(files_fault.take()) {
         return Err(error);
     }
-    ran
+    match files.reads_id() {
+        true => Ok(Ran::Waits("it reads /etc/machine-id, which only a machine has".to_owned())),
+        false => ran,
+    }
 }
 
 /// Runs a script on a machine on which perhaps another one of the package runs.

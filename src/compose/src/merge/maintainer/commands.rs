@@ -10,6 +10,7 @@ mod capabilities;
 mod debconf;
 mod divert;
 mod dpkg;
+mod glib;
 mod idle;
 mod locale;
 mod openssl;
@@ -24,6 +25,7 @@ mod statoverride;
 mod tmpfiles;
 mod trigger;
 mod unknown;
+mod update_locale;
 
 use vmbake_shell::{Call, Commands, Outcome};
 
@@ -93,6 +95,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| debconf::find(name))
         .or_else(|| divert::find(name))
         .or_else(|| dpkg::find(name))
+        .or_else(|| glib::find(name))
         .or_else(|| programs::find(name))
         .or_else(|| query::find(name))
         .or_else(|| realpath::find(name))
@@ -102,10 +105,11 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| trigger::find(name))
         .or_else(|| openssl::find(name))
         .or_else(|| run_parts::find(name))
-        .or_else(|| idle::find(name))
+        .or_else(|| idle::find(name, call))
         .or_else(|| locale::find(name))
         .or_else(|| pam::find(name, call))
         .or_else(|| perl::find(name, call))
+        .or_else(|| update_locale::find(name, call))
         .or_else(|| unknown::find(name, call))
 }
 

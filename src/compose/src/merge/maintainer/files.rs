@@ -1,6 +1,6 @@
 //! The image's tree for scripts: files that a script writes belong to its package, and must not have privileges that no layer lists.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use vmbake_disk::tree::Metadata;
 use vmbake_shell::{Errno, Files, Follow, Node};
@@ -8,16 +8,34 @@ use vmbake_shell::{Errno, Files, Follow, Node};
 use crate::merge::MergeError;
 use crate::merge::place::Target;
 
+/// The file of the machine's ID, which is empty in images.
+pub(super) const MACHINE_ID: &[u8] = b"/etc/machine-id";
+
 /// The tree, which the commands of the same script change too.
 pub(super) struct TargetFiles<'a, 't> {
     target: &'a RefCell<&'t mut Target>,
     /// What a script may not do ends it here.
     fault: &'a RefCell<Option<MergeError>>,
+    /// Whether the script has read the machine ID.
+    reads_id: Cell<bool>,
 }
 
 impl<'a, 't> TargetFiles<'a, 't> {
     pub(super) fn new(target: &'a RefCell<&'t mut Target>, fault: &'a RefCell<Option<MergeError>>) -> Self {
-        Self { target, fault }
+        Self { target, fault, reads_id: Cell::new(false) }
+    }
+
+    /// Whether the script has read the machine ID, which only a machine has.
+    pub(super) fn reads_id(&self) -> bool {
+        self.reads_id.get()
+    }
+
+    fn note_read(&self, path: &[u8]) {
+        let target = self.target.borrow();
+        let found = |path| target.tree.resolve(path).ok();
+        if found(path).is_some_and(|id| Some(id) == found(MACHINE_ID)) {
+            self.reads_id.set(true);
+        }
     }
 }
 
@@ -27,6 +45,7 @@ impl Files for TargetFiles<'_, '_> {
     }
 
     fn read(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno> {
+        self.note_read(path);
         self.target.borrow_mut().files().read(path, limit)
     }
 
@@ -35,6 +54,7 @@ impl Files for TargetFiles<'_, '_> {
     }
 
     fn copy(&mut self, from: &[u8], to: &[u8], mode: u16, limit: usize) -> Result<(), Errno> {
+        self.note_read(from);
         self.target.borrow_mut().files().copy(from, to, mode, limit)
     }
 

@@ -4,16 +4,23 @@ use vmbake_shell::{Call, Outcome};
 
 use super::{Command, Done, System, status};
 
-pub(super) fn find(name: &str) -> Option<Command> {
+pub(super) fn find(name: &str, call: &Call<'_>) -> Option<Command> {
     Some(match name {
         "ldconfig" => ldconfig,
         "ischroot" => ischroot,
         // The index of manual pages is made by man-db.timer.
         "mandb" => nothing,
+        "setpriv" | "runuser" if runs_mandb(call) => nothing,
         "ssh-keygen" | "gpg" | "hostname" | "make-ssl-cert" | "update-initramfs" | "update-grub" | "uuidgen"
         | "mcookie" => machine,
         _ => return None,
     })
+}
+
+/// `setpriv --reuid man … -- mandb …` and `runuser -u man -- mandb …`.
+fn runs_mandb(call: &Call<'_>) -> bool {
+    let mut words = call.args.iter().skip_while(|word| *word != b"--").skip(1);
+    words.next().is_some_and(|program| matches!(&program[..], b"mandb" | b"/usr/bin/mandb"))
 }
 
 fn nothing(_system: &mut System<'_, '_>, _call: &mut Call<'_>) -> Done {

@@ -1,8 +1,10 @@
 //! Services: deb-systemd-helper(1p), systemctl(1) and related commands, on a system that is not running.
 
-use vmbake_shell::{Call, Outcome};
+use vmbake_shell::{Call, Follow, Outcome};
 
+use super::programs::{ends, is_present};
 use super::{Command, Done, System, status, unsupported, words};
+use crate::merge::maintainer::files::MACHINE_ID;
 use crate::merge::units::{Scope, helper, offline, sysv};
 
 /// What systemctl does to running units alone, which it ignores where nothing runs.
@@ -32,7 +34,8 @@ pub(super) fn find(name: &str) -> Option<Command> {
         "deb-systemd-invoke" | "invoke-rc.d" | "service" | "journalctl" => no_services,
         "systemctl" => systemctl,
         "systemd-run" => not_booted,
-        "systemd-machine-id-setup" => machine,
+        "systemd-machine-id-setup" => machine_id_setup,
+        "dbus-uuidgen" => dbus_uuidgen,
         "update-rc.d" => update_rc,
         _ => return None,
     })
@@ -48,8 +51,27 @@ fn not_booted(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     status(1)
 }
 
-fn machine(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
-    Ok(Outcome::Deferred(format!("{} has to run on the machine", String::from_utf8_lossy(call.base_name()))))
+/// Creates the file of the machine ID. Images contain it empty: the first boot generates the ID.
+fn machine_id_setup(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    if !call.args.is_empty() {
+        return unsupported(call);
+    }
+    if !is_present(call) || call.files.lookup(MACHINE_ID, Follow::Yes).is_ok() {
+        return ends(call, Outcome::Status(0));
+    }
+    if call.files.write(MACHINE_ID, Vec::new(), 0o444).and_then(|()| call.files.set_mode(MACHINE_ID, 0o444)).is_err() {
+        return unsupported(call);
+    }
+    call.stderr.extend_from_slice(b"Initializing machine ID from random generator.\n");
+    status(0)
+}
+
+/// Copies the machine ID for D-Bus. Images do not contain the copy: systemd-tmpfiles creates a link on each boot.
+fn dbus_uuidgen(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    match call.args {
+        [option] if option == b"--ensure" => ends(call, Outcome::Status(0)),
+        _ => unsupported(call),
+    }
 }
 
 fn deb_systemd_helper(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
