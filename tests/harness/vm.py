@@ -151,12 +151,12 @@ class Vm(Asks):
             raise Lost(self.trouble)
 
     def reboot(self, patience=PATIENCE):
-        """An orderly restart; returns once the shell answers."""
-        with self.news:
-            self.mark = len(self.text)
-        self.boots, self.started_at = self.boots + 1, time.monotonic()
-        self.shell_.send("systemctl reboot --no-block", patience=patience)
-        self.ready(patience)
+        """An orderly shutdown and a new start; returns once the shell answers.
+
+        A reset takes minutes under emulation, in which firmware and kernel overwrite translated code.
+        """
+        self.poweroff(patience)
+        self.boot(patience)
 
     def kill(self):
         """A power cut."""

@@ -487,11 +487,12 @@ impl Shell<'_> {
     }
 }
 
-/// Whether an error of syntax in a text that is evaluated ends nothing but the text. Some errors in parentheses end the shell of bash, and
-/// that of a wrong name in a loop has another status.
+/// Whether an error of syntax in a text that is evaluated ends nothing but the text. Some errors in parentheses end the shell of bash, that of
+/// a wrong name in a loop has another status, and after an open quote or `[[` bash misreads the next command.
 fn fails_alone(text: &[u8]) -> bool {
+    const ELSEWHERE: [&[u8]; 9] = [b"(", b"`", b"for", b"<<", b"function", b"'", b"\"", b"${", b"[["];
     let has = |wanted: &[u8]| text.windows(wanted.len()).any(|window| window == wanted);
-    !has(b"(") && !has(b"`") && !has(b"for") && !has(b"<<") && !has(b"function")
+    !ELSEWHERE.iter().any(|wanted| has(wanted))
 }
 
 /// Whether a stage of a pipeline may have no braces around it.

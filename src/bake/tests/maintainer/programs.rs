@@ -69,7 +69,7 @@ fn what_only_a_machine_can_run_waits_for_the_first_boot() {
 #[test]
 fn caches_are_left_to_the_machine() {
     let compiler = "/usr/lib/x86_64-linux-gnu/glib-2.0/glib-compile-schemas";
-    let base = || base_with(&[(compiler, "\x7fELF")]);
+    let base = || base_with(&[(compiler, "\x7fELF"), ("/usr/share/schemas/a.gschema.xml", "")]);
     let script = format!("#!/bin/sh\nset -e\n{compiler} /usr/share/schemas\necho >/etc/after\n");
     let part = |interest| {
         let info = [("postinst", script.as_str()), ("triggers", interest)];
@@ -83,6 +83,62 @@ fn caches_are_left_to_the_machine() {
     // Nothing would run it there.
     let status = text(&bake_onto(base(), &[part("")], "").unwrap(), "/var/lib/dpkg/status");
     assert!(status.contains("Package: own\nStatus: install ok unpacked\n"), "{status}");
+}
+
+/// Each verified with the programs of Debian 13.
+#[test]
+fn glib_has_nothing_to_do_without_schemas_and_modules() {
+    const COMPILED: &str = "\x7fELF";
+    let folder = "/usr/lib/x86_64-linux-gnu/glib-2.0";
+    let files = [
+        (format!("{folder}/glib-compile-schemas"), COMPILED),
+        (format!("{folder}/gio-querymodules"), COMPILED),
+        ("/usr/share/empty/README".to_owned(), ""),
+        ("/usr/share/old/gschemas.compiled".to_owned(), ""),
+        ("/usr/share/old/giomodule.cache".to_owned(), ""),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, content)| (path.as_str(), *content)).collect();
+    let commands = ["empty", "old", "none"].map(|name| {
+        [
+            format!("{folder}/glib-compile-schemas /usr/share/{name}"),
+            format!("{folder}/gio-querymodules /usr/share/{name}"),
+        ]
+    });
+    let commands: Vec<&str> = commands.iter().flatten().map(String::as_str).collect();
+    let (found, tree) = said(base_with(&files), &commands);
+    assert_eq!(found, ["", "", "", "", "=1\n", ""]);
+    assert_eq!(
+        text(&tree, "/errors"),
+        "No schema files found: doing nothing.\nNo schema files found: removed existing output file.\n\
+         Error opening directory \u{201c}/usr/share/none\u{201d}: No such file or directory\n\
+         Unable to open directory /usr/share/none: Error opening directory \u{201c}/usr/share/none\u{201d}: No such file or directory\n"
+    );
+    assert!(tree.lookup(b"/usr/share/old/gschemas.compiled").is_none());
+    assert!(tree.lookup(b"/usr/share/old/giomodule.cache").is_none());
+}
+
+#[test]
+fn the_machine_id_is_empty_and_scripts_that_read_it_wait() {
+    let files = [("/usr/bin/systemd-machine-id-setup", "\x7fELF"), ("/usr/bin/dbus-uuidgen", "\x7fELF")];
+    let base = || {
+        let mut base = base_with(&files);
+        let _ = base.remove(b"/etc/machine-id");
+        base
+    };
+    let (found, tree) = said(base(), &["systemd-machine-id-setup", "dbus-uuidgen --ensure", "test -f /etc/machine-id"]);
+    assert_eq!(found, ["", "", ""]);
+    assert_eq!(text(&tree, "/errors"), "Initializing machine ID from random generator.\n");
+    for reads in [
+        "cat /etc/machine-id",
+        "read -r id </etc/machine-id || true",
+        "cp /etc/machine-id /etc/x",
+        "ln -s machine-id /etc/l; grep -c . /etc/l || true",
+    ] {
+        let tree = postinst(base(), &format!("systemd-machine-id-setup\n{reads} >/etc/before")).unwrap();
+        let status = text(&tree, "/var/lib/dpkg/status");
+        assert!(status.contains("Package: own\nStatus: install ok unpacked\n"), "{reads}: {status}");
+        assert!(tree.lookup(b"/etc/before").is_none(), "{reads}");
+    }
 }
 
 /// Only a postinst can wait, and only for what the machine can run.

@@ -24,6 +24,9 @@ impl Shell<'_> {
             fields.push(bytes(field));
             return Ok(());
         }
+        if bash && field.last().is_some_and(escapes) {
+            return self.unsupported(b"a pattern that ends with a backslash from an expansion");
+        }
         if bash && self.state.get(b"GLOBIGNORE").is_some() {
             return self.unsupported(b"GLOBIGNORE");
         }

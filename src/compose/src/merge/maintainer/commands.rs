@@ -11,6 +11,7 @@ mod debconf;
 mod divert;
 mod dpkg;
 mod glib;
+mod host_keys;
 mod idle;
 mod locale;
 mod openssl;
@@ -96,6 +97,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| divert::find(name))
         .or_else(|| dpkg::find(name))
         .or_else(|| glib::find(name))
+        .or_else(|| host_keys::find(name))
         .or_else(|| programs::find(name))
         .or_else(|| query::find(name))
         .or_else(|| realpath::find(name))

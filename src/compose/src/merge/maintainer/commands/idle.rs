@@ -11,8 +11,7 @@ pub(super) fn find(name: &str, call: &Call<'_>) -> Option<Command> {
         // The index of manual pages is made by man-db.timer.
         "mandb" => nothing,
         "setpriv" | "runuser" if runs_mandb(call) => nothing,
-        "ssh-keygen" | "gpg" | "hostname" | "make-ssl-cert" | "update-initramfs" | "update-grub" | "uuidgen"
-        | "mcookie" => machine,
+        "gpg" | "hostname" | "make-ssl-cert" | "update-initramfs" | "update-grub" | "uuidgen" | "mcookie" => machine,
         _ => return None,
     })
 }
