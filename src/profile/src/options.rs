@@ -115,7 +115,7 @@ impl ControllerOptions {
                 return Err(ProfileError::Option { option: (*name).to_owned(), expected: "a single value".to_owned() });
             }
             let wrong = || ProfileError::Option { option: (*name).to_owned(), expected: (*takes).to_owned() };
-            if address::value_has_userinfo(name, value) {
+            if address::value_has_userinfo(name, value) || address::argument_has_userinfo(value) {
                 let expected = format!("a different value: {}", address::MESSAGE);
                 return Err(ProfileError::Option { option: (*name).to_owned(), expected });
             }

@@ -60,7 +60,7 @@ pub(crate) struct Order {
 impl Shell<'_> {
     /// Refuses what depends on the order of directory entries.
     pub(crate) fn unknown_order<T>(&self) -> Run<T> {
-        Err(self.fatal(ErrorKind::Machine { what: "the order of directory entries".to_owned() }))
+        Err(self.fatal(ErrorKind::Machine { what: "the order of directory entries or of keys in awk".to_owned() }))
     }
 
     /// Notes that standard output has lines in an unknown order.

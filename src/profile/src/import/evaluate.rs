@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use vmbake_common::address;
 use vmbake_shell::{ErrorKind, Files, ShellError};
 
-use super::base::{self, Found};
+use super::base::{self, Content, Found};
 use super::document::DISABLED;
 use super::error::{CommandLocation, ImportError};
 use super::known::KnownFiles;
@@ -89,6 +90,7 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     }
     let after: Vec<Found> = all.into_iter().map(|(_, found)| found).collect();
     left::check(&machine.left, files.left(), &after)?;
+    check_credentials(&after)?;
     let paths = || after.iter().map(|found| found.path.clone());
     let kept = paths().filter(|path| files.keeps_mode(path)).collect();
     let written = paths().filter(|path| files.was_written(path)).collect();
@@ -106,6 +108,18 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     check_boots(program, &mut machine, &mut files, &after)?;
     let deferred = deferred.clone();
     Ok(Ended::Done(Box::new(Evaluated { before, after, replaced, removed, kept, written, early, effects, deferred })))
+}
+
+/// Refuses files with a URL that contains a user name or password: layers are published.
+fn check_credentials(files: &[Found]) -> Result<(), ImportError> {
+    let has = |found: &&Found| match &found.content {
+        Content::File(text) => address::has_userinfo(&String::from_utf8_lossy(text)),
+        _ => false,
+    };
+    match files.iter().find(has) {
+        Some(found) => Err(ImportError::Tree { path: found.path.clone(), what: address::MESSAGE.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a `bootcmd` that changes something on another boot: machines run it on each one, and an import once.

@@ -207,6 +207,9 @@ fn number(shell: &mut Shell<'_>, text: &[u8]) -> Run<i64> {
 /// An operator with one operand.
 pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> Run<bool> {
     shell.ask(Question::Value(operand))?;
+    if operand.starts_with(b"/dev/fd/") && !matches!(operator, b"-z" | b"-n") {
+        return shell.unsupported(b"a test of a descriptor's path");
+    }
     let node = |shell: &Shell<'_>, follow: Follow| shell.stat(operand, follow).ok();
     let is = |shell: &Shell<'_>, fits: fn(&Node) -> bool| node(shell, Follow::Yes).is_some_and(|node| fits(&node));
     match operator {

@@ -62,6 +62,10 @@ fn one(shell: &mut Shell<'_>, text: &[u8], only_variables: bool, references: boo
     if !shell.state.variables.contains_key(name) && !only_variables && shell.state.functions.contains_key(name) {
         return Ok(remove_function(shell, name));
     }
+    let is_reference = |name| shell.state.variables.get(name).is_some_and(|found| found.attributes.nameref);
+    if references && !is_reference(name) {
+        return Ok(true);
+    }
     let target = match shell.state.referred(name) {
         Some(target) if !references => target.to_vec(),
         _ => name.to_vec(),

@@ -15,6 +15,7 @@ mod machine;
 mod record;
 mod evaluate;
 mod functions;
+mod order;
 mod statements;
 
 use machine::{FS, Lvalue, Machine};

@@ -171,7 +171,9 @@ pub(super) fn cp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         return complain(shell, "cp", b"options --backup and --no-clobber are mutually exclusive");
     }
     if options.has(b'W') {
-        options.operands.iter_mut().for_each(|operand| operand.truncate(super::paths::bare(operand).len()));
+        let sources = options.operands.len().saturating_sub(usize::from(!options.has(b't')));
+        let sources = options.operands.iter_mut().take(sources);
+        sources.for_each(|operand| operand.truncate(super::paths::bare(operand).len()));
     }
     let is_dir = |shell: &Shell<'_>, path: &[u8]| shell.destination(path).is_ok_and(|node| node.is_dir());
     let Some(targets) = targets(shell, "cp", &options, is_dir)? else { return Ok(1) };

@@ -202,12 +202,15 @@ impl Parser<'_, '_> {
 }
 
 pub(super) fn seq(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let (mut separator, mut pads) = (b"\n".to_vec(), false);
+    let (mut separator, mut pads, mut has_zeros) = (b"\n".to_vec(), false, false);
     let mut args = args.iter();
     let mut numbers = Vec::new();
     while let Some(arg) = args.next() {
         match (integer(arg), &arg[..]) {
-            (Some(number), _) => numbers.push(number),
+            (Some(number), _) => {
+                has_zeros |= arg.len() != number.to_string().len();
+                numbers.push(number);
+            }
             (None, b"-w" | b"--equal-width") => pads = true,
             (None, b"-s") => match args.next() {
                 Some(text) => separator = text.clone(),
@@ -226,6 +229,9 @@ pub(super) fn seq(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         [_, 0, _] => return complain(shell, "seq", b"invalid Zero increment value"),
         _ => return complain(shell, "seq", b"missing or extra operand"),
     };
+    if pads && has_zeros {
+        return shell.unsupported(b"-w with leading zeros");
+    }
     let width = if pads { first.to_string().len().max(last.to_string().len()) } else { 0 };
     let mut number = first;
     let mut out = Vec::new();

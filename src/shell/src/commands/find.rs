@@ -155,7 +155,7 @@ impl Search<'_, '_> {
         let is_path = |arg: &Vec<u8>| arg == b"-" || !arg.starts_with(b"-") && !matches!(&arg[..], b"(" | b"!");
         let paths = args.iter().take_while(|arg| is_path(arg)).count();
         let mut rest = &args[paths..];
-        let test = self.either(&mut rest, 0)?;
+        let test = if rest.is_empty() { Test::And(Vec::new()) } else { self.either(&mut rest, 0)? };
         if let Some(arg) = rest.first() {
             return self.wrong(&[b"unexpected ", &arg[..]].concat());
         }
@@ -215,7 +215,7 @@ impl Search<'_, '_> {
     }
 
     fn visit(&mut self, entry: Entry<'_>, test: &Test) -> Run<()> {
-        let Entry { path, node, operand, depth } = entry;
+        let Entry { node, depth, .. } = entry;
         self.shell.step()?;
         if depth > 200 {
             return self.shell.unsupported(b"so deep a tree");
@@ -226,27 +226,40 @@ impl Search<'_, '_> {
         }
         if node.is_dir() && depth < self.most && !pruned {
             self.above.push(node.id);
-            let names = self.shell.files.list(&self.shell.path(path)).unwrap_or_default();
-            let mut with_results = 0;
-            for name in names {
-                let before = self.results;
-                let slash: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
-                let below = [path, slash, &name].concat();
-                match self.look(&below, self.follow) {
-                    Ok(node) if node.is_dir() && self.above.contains(&node.id) => {
-                        self.fail(&below, "File system loop detected")?;
-                    }
-                    Ok(node) => self.visit(Entry { path: &below, node, operand, depth: depth + 1 }, test)?,
-                    Err(error) => self.fail(&below, error.text())?,
-                }
-                with_results += usize::from(self.results > before);
-            }
-            self.is_unordered |= with_results > 1;
+            self.descend(&entry, test)?;
             self.above.pop();
         }
         if self.depth_first && depth >= self.least {
             self.apply(&entry, test, &mut pruned)?;
         }
+        Ok(())
+    }
+
+    /// Visits what a directory contains. An action on the directory may have removed it.
+    fn descend(&mut self, entry: &Entry<'_>, test: &Test) -> Run<()> {
+        let Entry { path, node, operand, depth } = *entry;
+        let names = match self.shell.files.list(&self.shell.path(path)) {
+            Ok(_) if self.look(path, Follow::Yes).is_ok_and(|now| now.id != node.id) => {
+                return self.shell.unsupported(b"an action that replaces a directory");
+            }
+            Ok(names) => names,
+            Err(error) => return self.fail(path, error.text()),
+        };
+        let mut with_results = 0;
+        for name in names {
+            let before = self.results;
+            let slash: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
+            let below = [path, slash, &name].concat();
+            match self.look(&below, self.follow) {
+                Ok(node) if node.is_dir() && self.above.contains(&node.id) => {
+                    self.fail(&below, "File system loop detected")?;
+                }
+                Ok(node) => self.visit(Entry { path: &below, node, operand, depth: depth + 1 }, test)?,
+                Err(error) => self.fail(&below, error.text())?,
+            }
+            with_results += usize::from(self.results > before);
+        }
+        self.is_unordered |= with_results > 1;
         Ok(())
     }
 

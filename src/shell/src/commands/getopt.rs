@@ -66,11 +66,11 @@ pub(super) fn getopt(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         complaints: Vec::new(),
     };
     getopt.divide(words);
-    shell.out(&[&getopt.out[..], b"\n"].concat())?;
     let name = String::from_utf8_lossy(&getopt.name).into_owned();
     for complaint in getopt.complaints.iter().filter(|_| !options.has(b'q')) {
         complain(shell, &name, complaint)?;
     }
+    shell.out(&[&getopt.out[..], b"\n"].concat())?;
     Ok(u8::from(!getopt.complaints.is_empty()))
 }
 

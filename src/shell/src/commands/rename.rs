@@ -60,7 +60,9 @@ pub(super) fn mv(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         return complain(shell, "mv", b"options --backup and --no-clobber are mutually exclusive");
     }
     if options.has(b'W') {
-        options.operands.iter_mut().for_each(|operand| operand.truncate(super::paths::bare(operand).len()));
+        let sources = options.operands.len().saturating_sub(usize::from(!options.has(b't')));
+        let sources = options.operands.iter_mut().take(sources);
+        sources.for_each(|operand| operand.truncate(super::paths::bare(operand).len()));
     }
     let is_dir = |shell: &Shell<'_>, path: &[u8]| shell.destination(path).is_ok_and(|node| node.is_dir());
     let Some(targets) = targets(shell, "mv", &options, is_dir)? else { return Ok(1) };
@@ -119,7 +121,8 @@ impl Moving {
             }
             Ok(()) => Ok(0),
             Err(error) => {
-                if let Some(backup) = backup {
+                // coreutils leaves the backup of what a directory cannot be moved into.
+                if let Some(backup) = backup.filter(|_| error != Errno::Einval) {
                     let backup = shell.path(&backup);
                     let _ = shell.rename(&backup, &to)?;
                 }

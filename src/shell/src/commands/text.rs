@@ -153,7 +153,17 @@ fn pieces(text: &[u8], part: &Part) -> usize {
     if part.bytes { text.len() } else { split_lines(text).count() }
 }
 
+/// Whether the first argument is a number with letters behind it, such as `-5c`.
+fn has_old_letters(args: &[Vec<u8>]) -> bool {
+    let first = args.first().map(Vec::as_slice).unwrap_or_default();
+    let rest = first.strip_prefix(b"-").or_else(|| first.strip_prefix(b"+")).unwrap_or_default();
+    rest.first().is_some_and(u8::is_ascii_digit) && !rest.iter().all(u8::is_ascii_digit)
+}
+
 pub(super) fn head(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    if has_old_letters(args) {
+        return shell.unsupported(&args[0]);
+    }
     let options = parse(shell, &modern(args, false), &PART_OPTIONS)?;
     if options.iter().any(|(letter, _)| letter.is_ascii_digit()) {
         return complain(shell, "head", b"invalid trailing option");
@@ -173,6 +183,9 @@ pub(super) fn head(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 }
 
 pub(super) fn tail(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    if has_old_letters(args) {
+        return shell.unsupported(&args[0]);
+    }
     let options = parse(shell, &modern(args, true), &PART_OPTIONS)?;
     if options.iter().any(|(letter, _)| letter.is_ascii_digit()) {
         return complain(shell, "tail", b"option used in invalid context");

@@ -120,7 +120,12 @@ impl Shell<'_> {
     /// Builtins that are programs too; `echo` is another one there.
     fn builtin_program(&mut self, name: &[u8], args: &[Vec<u8>]) -> Option<Run<u8>> {
         match name {
+            b"echo" if self.state.exported().contains_key(&b"POSIXLY_CORRECT"[..]) => {
+                Some(self.unsupported(b"POSIXLY_CORRECT"))
+            }
             b"echo" => Some(crate::builtins::echo_program(self, args)),
+            b"printf" if quotes(args) => Some(self.unsupported(b"%q")),
+            b"test" | b"[" if args.iter().any(|arg| arg == b"==") => Some(self.unsupported(b"==")),
             name @ (b"printf" | b"test" | b"[" | b"true" | b"false" | b"pwd") => {
                 crate::builtins::regular(name).map(|builtin| builtin(self, args, true))
             }
@@ -333,3 +338,9 @@ pub fn foreign(content: &[u8]) -> Option<String> {
 }
 
 const COMPILED: &str = "a compiled program";
+
+/// Whether the format of the program `printf` has `%q`, which the builtin of dash lacks.
+fn quotes(args: &[Vec<u8>]) -> bool {
+    let format = args.iter().find(|arg| *arg != b"--").map(Vec::as_slice).unwrap_or_default();
+    format.contains(&b'%') && format.contains(&b'q')
+}

@@ -53,6 +53,8 @@ pub(super) struct Machine<'s, 'h> {
     pub(super) ranges: Vec<bool>,
     pub(super) expressions: BTreeMap<Vec<u8>, Expression>,
     out: Vec<u8>,
+    /// Whether something was written in the order of an array's keys.
+    pub(super) is_unordered: bool,
     pub(super) status: u8,
 }
 
@@ -77,6 +79,7 @@ impl<'s, 'h> Machine<'s, 'h> {
             ranges: vec![false; program.ranges],
             expressions: BTreeMap::new(),
             out: Vec::new(),
+            is_unordered: false,
             status: 0,
         };
         for (name, value) in environment {
@@ -201,7 +204,8 @@ impl<'s, 'h> Machine<'s, 'h> {
 
     pub(super) fn flush(&mut self) -> Run<()> {
         let out = std::mem::take(&mut self.out);
-        self.shell.out(&out)
+        self.shell.out(&out)?;
+        if self.is_unordered { self.shell.mark_output() } else { Ok(()) }
     }
 
     /// The text of a variable of awk.

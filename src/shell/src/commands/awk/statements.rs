@@ -1,6 +1,7 @@
 //! Runs the rules and statements of a program.
 
 use super::machine::{ENVIRON, Lvalue, Machine, OFS, ORS};
+use super::order::Effects;
 use super::record::Found;
 use super::syntax::{Expr, Pattern, Program, Rule, Statement};
 use super::value::Value;
@@ -171,6 +172,15 @@ impl Machine<'_, '_> {
         }
         let keys: Vec<_> = self.arrays[array].keys().cloned().collect();
         self.shell.spend(keys.len().saturating_mul(16))?;
+        if keys.len() > 1 {
+            let effects = Effects::of(body);
+            if effects.depend() {
+                return self
+                    .shell
+                    .unsupported("“for (… in …)” whose effect may depend on the order of keys".as_bytes());
+            }
+            self.is_unordered |= effects.prints;
+        }
         for key in keys {
             self.shell.spend(key.len())?;
             self.set(&Lvalue::Variable(variable), Value::Text(key))?;

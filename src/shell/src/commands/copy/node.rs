@@ -129,6 +129,9 @@ impl<'c, 'h> Copier<'c, 'h> {
         let same = same_file(self.shell, (source, node), (place, old), &replaced);
         let fail =
             |shell: &mut Shell<'_>, parts: &[&[u8]]| complain_exactly(shell, "cp", &parts.concat()).map(Step::Over);
+        if same == SameFile::Yes && backs_up && (how.force || how.remove) {
+            return self.shell.unsupported(b"a forced backup of a file onto itself");
+        }
         if same == SameFile::Yes && !self.how.no_clobber {
             return fail(self.shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }

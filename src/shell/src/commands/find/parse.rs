@@ -31,15 +31,25 @@ impl Search<'_, '_> {
     }
 
     fn both(&mut self, args: &mut &[Vec<u8>], depth: usize) -> Run<Test> {
-        let mut tests = Vec::new();
+        let (mut tests, mut is_complete) = (Vec::new(), false);
         while let Some(first) = args.first() {
             match &first[..] {
                 b"-o" | b"-or" | b")" => break,
-                b"-a" | b"-and" => *args = &args[1..],
-                _ => tests.push(self.test(args, depth)?),
+                b"-a" | b"-and" if is_complete => {
+                    *args = &args[1..];
+                    is_complete = false;
+                }
+                b"-a" | b"-and" => break,
+                _ => {
+                    tests.push(self.test(args, depth)?);
+                    is_complete = true;
+                }
             }
         }
-        Ok(Test::And(tests))
+        match is_complete {
+            true => Ok(Test::And(tests)),
+            false => self.wrong(b"an expression is missing"),
+        }
     }
 
     fn operand(&mut self, args: &mut &[Vec<u8>]) -> Run<Vec<u8>> {
