@@ -19,7 +19,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 from harness import first_boot, installed, nstance
 from harness.node import Node
-from harness.paths import CASES, ROOT, TESTS
+from harness.paths import CASES, HARNESS, ROOT
 from harness.report import case, failures
 from harness.run import must
 from harness.upstream import bake
@@ -41,7 +41,7 @@ def site(vmbake, work):
     folder.mkdir()
     installed.site(folder)
     subprocess.run(["tar", "-C", ROOT, "-cf", folder / "layers.tar", "layers"], check=True)
-    shutil.copy(TESTS / "install.sh", folder)
+    shutil.copy(HARNESS / "install.sh", folder)
     # Results of a bake of the layers: the plan, the defaults, configuration that is the same everywhere.
     plan, share = work / "plan", "opt/podplane/share"
     for path in (ROOT / "layers").glob("*/files/opt/podplane/share/templates/*"):

@@ -1,5 +1,5 @@
 #!/bin/bash
-# dist-root.sh ARCH IMAGE: tests program and package in /asked, within a minimal Debian root; dist.sh puts it there. The expected output is next to it.
+# bare_root.sh ARCH IMAGE: tests program and package in /asked, within a minimal Debian root; test_dist.py puts it there. The expected output is next to it.
 set -euo pipefail
 cd /asked
 arch=$1 image=$2
