@@ -13,11 +13,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import first_boot, installed, nstance
+from harness import first_boot, installed, nstance, web
 from harness.node import Node
 from harness.paths import CASES, HARNESS, ROOT
 from harness.report import case, failures
@@ -28,11 +25,6 @@ PORT = 8080
 # A download and an installation below emulation.
 LONG = 20 * 60
 CONFIGURED = r"vmbake-firstboot: configured knc\b"
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        """The machine's log is enough."""
 
 
 def site(vmbake, work):
@@ -63,7 +55,7 @@ def measured(name, image, folder, server, **options):
     def hear(seconds, what):
         heard.setdefault(what, seconds)
     with Node(image, folder, case, "knc", firmware="direct", heard=hear, size="8G", **options) as node:
-        node.guests[f"{nstance.ADDRESS}:{PORT}"] = f"127.0.0.1:{server.server_address[1]}"
+        node.guests[f"{nstance.ADDRESS}:{PORT}"] = f"127.0.0.1:{server.server_port}"
         node.boot()
         if not re.search(CONFIGURED, node.wait(f"{CONFIGURED}|Failed to start.*cloud-final", LONG)[0]):
             sys.exit(f"{name}: the user data failed: {node.shell('tail -n 30 /var/log/cloud-init-output.log')[1]}")
@@ -87,11 +79,10 @@ def main(vmbake, base, runs="1"):
         script = work / "user-data.sh"
         url = f"http://{nstance.ADDRESS}:{PORT}"
         script.write_text((CASES / "download-user-data.sh").read_text().replace("@url@", url).replace("@digest@", digest))
-        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=files))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server = web.files(files)
         times = [(measured("baked", bake.image("knc", "amd64"), work / "baked", server),
                   measured("downloads, installs", base, work / "plain", server, script=script)) for _ in range(int(runs))]
-        server.shutdown()
+        server.close()
     for number, what in enumerate(("power on", "network up")):
         ratio = statistics.median(plain[number] for _, plain in times) / statistics.median(baked[number] for baked, _ in times)
         print(f"ratio, {what} to configured: {ratio:.1f}")
