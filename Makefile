@@ -6,7 +6,7 @@ ARCH ?= amd64
 OUT ?= dist
 # A cloud image of your own: make bake BASE=debian-13-genericcloud-amd64.qcow2
 BASE ?=
-# Which tests test-e2e runs, an expression of pytest -k: make test-e2e ONLY='sign or registry'
+# An expression of pytest -k: make test-e2e ONLY='sign or registry'
 ONLY ?=
 SECONDS ?= 60
 PROGRAMS ?= 10000
@@ -75,8 +75,7 @@ lint: venv ## Check formatting, Python (ruff, types), spelling, licenses and sou
 	tools/deny.sh
 	@said=$$($(python) tools/workflows.py) || { echo "$$said" | grep -v '^ok: ' >&2; exit 1; }
 test: ## Run all tests except slow ones, with one boot (knc), and list skipped tests at the end
-	@mkdir -p target && : >$(VMBAKE_SKIPPED)
-	@umask 022 && $(MAKE) --no-print-directory test-all
+	@mkdir -p target && : >$(VMBAKE_SKIPPED) && umask 022 && $(MAKE) --no-print-directory test-all
 	@if [ -s $(VMBAKE_SKIPPED) ]; then echo "passed, but these were skipped:"; sed 's/^/  /' $(VMBAKE_SKIPPED); else echo "passed; nothing was skipped"; fi
 # An emulated machine keeps one core busy for minutes: the other tests run at the same time, and none writes to the images of the kinds.
 test-all: check integration bake kinds-images venv
@@ -98,18 +97,18 @@ test-mutations: bake kinds-images ## Inject faults into machines and images: eac
 compare-shells: tools ## Compare the shell with dash and bash: PROGRAMS generated programs of each
 	for dialect in dash bash; do target/release/examples/generated --dialect $$dialect --programs $(PROGRAMS) --seed $(SEED) --jobs $$(nproc) --refusals || failed=1; done; test -z "$$failed"
 fuzz: tools ## Fuzz all parsers of external input, SECONDS each
-	tests/fuzz.sh $(SECONDS)
+	tools/fuzz/run.sh $(SECONDS)
 fuzz-compare: tools venv ## Compare how vmbake and qemu-img, debugfs and GNU tar read damaged input, SECONDS each
-	$(python) tests/fuzz_compare.py $(SECONDS)
+	$(python) tools/fuzz/compare.py $(SECONDS)
 bench: bench-table bench-growth bench-parts bench-boot bench-travel bench-publish ## Run all measurements, on an otherwise idle machine; takes more than an hour
 bench-%: bake kinds-images ## Run one of them: table, growth, parts, boot, travel or publish
 	$(python) bench/run.sh $* $(vmbake) "$$(cat $(amd64))" $(store) $(OUT)/$(name).raw
 dist: tools ## Write static programs and Debian packages of vmbake for amd64 and arm64, with digests, into target/packages
 	tools/release/build.sh $(packages)
-dist-test: dist base ## Run the packages in minimal roots of Debian 12 and 13, other architectures with qemu-user
-	tests/dist.sh $(packages) $(vmbake) "$$(cat $(amd64))"
+dist-test: dist base venv ## Run the packages in minimal roots of Debian 12 and 13, other architectures with qemu-user
+	$(pytest) tests/test_dist.py
 dist-repro: dist ## Build the packages again in another directory, and compare every byte
-	tests/dist-repro.sh $(packages)
+	tools/release/reproduce.sh $(packages)
 reference: tools ## Write docs/cli.md, man pages into target/man, and the graph of the crates into docs/architecture.md
 	target/release/examples/reference docs/cli.md target/man
 	tools/crates.py

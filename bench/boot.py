@@ -13,13 +13,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import first_boot, installed, nstance
+from harness import first_boot, installed, nstance, web
 from harness.node import Node
-from harness.paths import CASES, ROOT, TESTS
+from harness.paths import CASES, HARNESS, ROOT
 from harness.report import case, failures
 from harness.run import must
 from harness.upstream import bake
@@ -30,18 +27,13 @@ LONG = 20 * 60
 CONFIGURED = r"vmbake-firstboot: configured knc\b"
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        """The machine's log is enough."""
-
-
 def site(vmbake, work):
     """Downloads of the script: files with their digests. Returns the folder and the digest of the list."""
     folder = work / "download"
     folder.mkdir()
     installed.site(folder)
     subprocess.run(["tar", "-C", ROOT, "-cf", folder / "layers.tar", "layers"], check=True)
-    shutil.copy(TESTS / "install.sh", folder)
+    shutil.copy(HARNESS / "install.sh", folder)
     # Results of a bake of the layers: the plan, the defaults, configuration that is the same everywhere.
     plan, share = work / "plan", "opt/podplane/share"
     for path in (ROOT / "layers").glob("*/files/opt/podplane/share/templates/*"):
@@ -63,7 +55,7 @@ def measured(name, image, folder, server, **options):
     def hear(seconds, what):
         heard.setdefault(what, seconds)
     with Node(image, folder, case, "knc", firmware="direct", heard=hear, size="8G", **options) as node:
-        node.guests[f"{nstance.ADDRESS}:{PORT}"] = f"127.0.0.1:{server.server_address[1]}"
+        node.guests[f"{nstance.ADDRESS}:{PORT}"] = f"127.0.0.1:{server.server_port}"
         node.boot()
         if not re.search(CONFIGURED, node.wait(f"{CONFIGURED}|Failed to start.*cloud-final", LONG)[0]):
             sys.exit(f"{name}: the user data failed: {node.shell('tail -n 30 /var/log/cloud-init-output.log')[1]}")
@@ -87,11 +79,10 @@ def main(vmbake, base, runs="1"):
         script = work / "user-data.sh"
         url = f"http://{nstance.ADDRESS}:{PORT}"
         script.write_text((CASES / "download-user-data.sh").read_text().replace("@url@", url).replace("@digest@", digest))
-        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=files))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server = web.files(files)
         times = [(measured("baked", bake.image("knc", "amd64"), work / "baked", server),
                   measured("downloads, installs", base, work / "plain", server, script=script)) for _ in range(int(runs))]
-        server.shutdown()
+        server.close()
     for number, what in enumerate(("power on", "network up")):
         ratio = statistics.median(plain[number] for _, plain in times) / statistics.median(baked[number] for baked, _ in times)
         print(f"ratio, {what} to configured: {ratio:.1f}")

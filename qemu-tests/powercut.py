@@ -25,6 +25,7 @@ import time
 from steps import ENVIRONMENT, left
 
 from harness import scenarios
+from harness.cluster_node import WRITTEN
 from harness.node import Node
 from harness.report import case, failures
 from harness.vm import PATIENCE, call
@@ -34,8 +35,8 @@ from harness.vm import PATIENCE, call
 VOLATILE = re.compile(r"/etc/ssh/ssh_host_.*|/etc/(passwd|group|shadow|gshadow|subuid|subgid)-|/etc/\.(pwd\.lock|updated)|/var/lib/vmbake/.*"
                       r"|/etc/sudoers\.d/90-cloud-init-users|/home/debian(/.*)?|/etc/(subuid|subgid)\+?")
 # Programs are large and not modified.
-TREE = rf"""cd / && find {' '.join(scenarios.WRITTEN)} -printf '%p\t%y %m %u:%g %l\n'
-find {' '.join(scenarios.WRITTEN)} -type f -size -1024k -print0 | xargs -0 sha256sum | sed -E 's/^([0-9a-f]+)  (.*)$/\2\t\1/'"""
+TREE = rf"""cd / && find {' '.join(WRITTEN)} -printf '%p\t%y %m %u:%g %l\n'
+find {' '.join(WRITTEN)} -type f -size -1024k -print0 | xargs -0 sha256sum | sed -E 's/^([0-9a-f]+)  (.*)$/\2\t\1/'"""
 
 
 class Monitor:
@@ -142,7 +143,7 @@ class Cut:
         self.node.kill()
         self.check("after the cut")
         self.boot()
-        there = set(self.node.shell(f"find {' '.join(scenarios.WRITTEN)}")[1].splitlines())
+        there = set(self.node.shell(f"find {' '.join(WRITTEN)}")[1].splitlines())
         new = [path for path in tree if path.startswith(("/opt/env/", "/opt/podplane/etc/", scenarios.MARKER))]
         print(f"    {self.name}: {len(there & set(new))} of {len(new)} settings were there", flush=True)
         found = self.ended()

@@ -9,16 +9,16 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import tarfile
 import tempfile
 
 import pytest
 
-from harness.paths import BASE_IMAGE, ROOT, UPSTREAM
+from harness.paths import BASE_IMAGE, ROOT
 from harness.registry import Registry
 from harness.report import case
-from harness.run import Programs, must, run, until
+from harness.run import Programs, must, run
+from harness.upstream.sites import Sites
 
 pytestmark = pytest.mark.needs("docker-registry", "skopeo")
 ARCHES = ("amd64", "arm64")
@@ -104,12 +104,8 @@ def mirrors(lab):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
             (folder / f"sha256sum-{arch}.txt").write_text(f"{hashlib.sha256(content).hexdigest()}  {name}\n")
-    list_ = lab.folder / "mirrors"
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen([UPSTREAM / "serve.py", lab.folder / "releases", "--mirrors", list_], stdout=quiet, stderr=quiet) as server:
-        until(list_.exists)
-        yield [word for mirror in list_.read_text().split() for word in ("--mirror", mirror)]
-        server.kill()
+    with Sites(lab.folder / "releases") as sites:
+        yield sites.options
 
 
 def pack(lab, name, out, *more, publisher=None):

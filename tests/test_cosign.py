@@ -11,7 +11,8 @@ import pytest
 
 from harness.paths import ROOT
 from harness.run import run
-from harness.upstream.pki import FLAWS, PREDICATE_TYPE, Pki, sha256
+from harness.upstream.keys import sha256
+from harness.upstream.pki import FLAWS, PREDICATE_TYPE, Pki
 
 DATA = ROOT / "src/vmbake/tests/data/sigstore"
 CASES = json.loads((DATA / "cases.json").read_text())

@@ -14,7 +14,7 @@ import pytest
 from harness import first_boot, trees
 from harness.installed import site
 from harness.mount import Mount
-from harness.paths import BASE_IMAGE, HARNESS, ROOT, TESTS
+from harness.paths import BASE_IMAGE, HARNESS, ROOT
 from harness.report import case
 from harness.run import must
 from harness.upstream import bake
@@ -112,7 +112,7 @@ def test_kinds_compared(baked_kinds, work, rootfs):
     installed, target = work / "installed", bake.target("knc", "amd64")
     installed.mkdir()
     must("tar", "-C", installed, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", rootfs)
-    must(TESTS / "install.sh", installed, site(work), ROOT / "layers", env={**os.environ, "SOURCE_DATE_EPOCH": bake.EPOCH})
+    must(HARNESS / "install.sh", installed, site(work), ROOT / "layers", env={**os.environ, "SOURCE_DATE_EPOCH": bake.EPOCH})
     first_boot.write(ROOT / "layers", installed)
     with Mount(bake.image("knc", "amd64"), work / "mounted") as mount:
         different = trees.judge(str(installed), mount.root, ALLOWED, ("installed", "baked"))

@@ -7,14 +7,12 @@ Needs root, for loop mounts.
 
 import functools
 import hashlib
-import http.server
 import json
-import threading
 import urllib.request
 
 import pytest
 
-from harness import disk, life, run, zlib_qcow2
+from harness import disk, life, run, web, zlib_qcow2
 from harness.report import case
 from harness.upstream import bake
 
@@ -27,18 +25,16 @@ def tell(*command):
     return done.returncode, done.stdout, done.stderr
 
 
-class Server(http.server.ThreadingHTTPServer):
+class Server(web.Server):
     """Serves these files of a folder by their names below /images/, and records requests."""
 
     def __init__(self, folder, names):
-        self.asked = []
-        handler = functools.partial(Handler, directory=folder)
-        super().__init__(("127.0.0.1", 0), handler)
-        self.names, self.url = names, f"http://127.0.0.1:{self.server_address[1]}/images"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.asked, self.names = [], names
+        super().__init__(functools.partial(Handler, directory=folder))
+        self.url = f"http://127.0.0.1:{self.server_port}/images"
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
+class Handler(web.Files):
     def do_GET(self):
         self.server.asked.append(self.path)
         name = self.path.removeprefix("/images/")
@@ -46,9 +42,6 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             return self.send_error(404)
         self.path = f"/{name}"
         return super().do_GET()
-
-    def log_message(self, *_):
-        pass
 
 
 def is_stub(name, dependency):
@@ -182,7 +175,7 @@ def test_podplane_download(vmbake, base, work):
     found = download(manifest, work / "cache")
     case("two files are downloaded, each once", sorted(server.asked) == sorted(f"/images/{one}" for one in server.names), server.asked)
     case("a machine downloads one", sorted(found) == ["os-image", "vmbake-manifest"], found)
-    server.shutdown()
+    server.close()
     raw = work / "knc.raw"
     compressed, plain = zlib_qcow2.to_raw(found["os-image"], raw)
     case("a reader that knows only zlib reads the disk", compressed > 1000, (compressed, plain))

@@ -152,13 +152,6 @@ def test_damaged_and_missing_artifact(refuse, document, store, tmp_path):
     refuse("is not in the store", store=tmp_path / "store")
 
 
-def test_layer_with_an_unknown_key(refuse, tmp_path):
-    layer = tmp_path / "layers/node/layer.json"
-    layer.parent.mkdir(parents=True)
-    layer.write_text('{\n  "name": "node",\n  "nme": 1\n}\n')
-    refuse("layer.json:3:", "--layers", tmp_path / "layers")
-
-
 @pytest.mark.needs("root")
 def test_full_disk(refuse, tmp_path):
     small = tmp_path / "small"

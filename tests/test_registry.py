@@ -19,7 +19,8 @@ from harness.registry import Registry
 from harness.report import case
 from harness.run import Programs, until
 from harness.upstream import registry as stand_in
-from harness.upstream.pki import Pki, canonical
+from harness.upstream.keys import canonical
+from harness.upstream.pki import Pki
 
 pytestmark = pytest.mark.needs("docker-registry", "skopeo", "zstd")
 IDENTITY, ISSUER = "https://ci.test.invalid/images/release.yml@refs/heads/main", "https://ci.test.invalid"

@@ -3,7 +3,15 @@
 import ipaddress
 import struct
 
-from harness.traffic import ACK, ARP, ETHERNET, ICMP, ICMPV6, IGMP, IPV4, IPV6, MAGIC, SYN, TCP, UDP, Traffic
+import pytest
+
+from harness.traffic import ACK, SYN, Traffic
+
+pytestmark = pytest.mark.needs("tshark")
+# Of a file in the byte order of its writer, with times in microseconds, and its frames.
+MAGIC, ETHERNET = 0xA1B2C3D4, 1
+ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
+ICMP, IGMP, TCP, UDP, ICMPV6 = 1, 2, 6, 17, 58
 
 
 def crafted():

@@ -387,4 +387,4 @@ def test_upstream(vmbake, tmp_path):
         (work / "kill").mkdir()
         kill(lab, manifests, work / "kill")
     finally:
-        lab.server.kill()
+        lab.close()

@@ -5,10 +5,8 @@ vendors.txtar is an archive of text: a line `-- PACKAGE/PATH --` begins a file. 
 directory. The content `@program@` stands for a compiled program that does nothing. PACKAGE/EXPECT has the state that a comparison has to give
 (default: ok), and texts that its report must have, one in a line."""
 
-import functools
 import gzip
 import hashlib
-import http.server
 import json
 import os
 import pathlib
@@ -16,10 +14,10 @@ import re
 import subprocess
 import tarfile
 import tempfile
-import threading
 
 import pytest
 
+from harness import web
 from harness.packages import Bench
 from harness.paths import TESTS
 
@@ -98,11 +96,6 @@ def archive(packages, program, folder):
     return folder / "site"
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 class Vendors(Bench):
     """A bench whose packages are those of the archive of vendors."""
 
@@ -122,10 +115,8 @@ def bench(vmbake, base, rootfs):
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         site = archive(PACKAGES, program, work)
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+        with web.files(site) as server:
             yield Vendors(vmbake, base, rootfs, work, server.server_port)
-            server.shutdown()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

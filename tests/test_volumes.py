@@ -5,7 +5,7 @@ Each volume is taken as it is and as `e2fsck -fy` repairs it; the forms that
 target, device, extended attributes and other names. A form whose journal needs recovery is compared with a copy in which e2fsck
 has replayed it. The volumes are designed to break e2fsck, and repaired ones are as unusual as clean volumes can be.
 
-Needs the source package of e2fsprogs from the Debian archive that apt uses, or DEBIAN_MIRROR, once. `fuzz_compare.py` damages the volumes further.
+Needs the source package of e2fsprogs from the Debian archive that apt uses, or DEBIAN_MIRROR, once. `tools/fuzz/compare.py` damages the volumes further.
 """
 
 import bz2

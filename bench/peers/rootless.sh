@@ -11,7 +11,7 @@ work=$(mktemp -d -p "$(dirname "$out")")
 trap 'rm -rf --one-file-system "$work"' EXIT
 source "$here/disk.sh"
 
-# fill ROOT: what tests/install.sh does, as far as that goes without chroot.
+# fill ROOT: what tests/harness/install.sh does, as far as that goes without chroot.
 fill() {
     local root=$1 name
     for name in podplane:900 nstance-agent:901 fluent-bit:902 kube2iam:903 containerd:904 zot:905 netsy:906 kube-apiserver:907 \

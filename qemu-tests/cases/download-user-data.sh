@@ -1,6 +1,6 @@
 #!/bin/bash
 # User data of a machine whose image is not baked: downloads what a baked image has, verifies it, installs it with dpkg, tar and useradd
-# (checks/install.sh), and has it configured. Its size and time are compared with vmbake's. Lines with @…@ are filled in.
+# (tests/harness/install.sh), and has it configured. Its size and time are compared with vmbake's. Lines with @…@ are filled in.
 set -euo pipefail
 umask 022
 export SOURCE_DATE_EPOCH=1700000000 HOME=/root

@@ -9,8 +9,9 @@ import json
 import os
 import pathlib
 import sys
-import threading
 import urllib.parse
+
+from harness import web
 
 
 def lay_out(manifest, store, folder):
@@ -25,26 +26,20 @@ def lay_out(manifest, store, folder):
     return len(wanted)
 
 
-class Mirror:
+class Mirror(web.Server):
     """Serves a directory on loopback, and counts requests."""
 
     def __init__(self, folder):
         self.asked = []
-
-        class Handler(http.server.SimpleHTTPRequestHandler):
-            def log_message(handler, *_):
-                self.asked.append(handler.path)
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        port = self.server.server_address[1]
+        super().__init__(functools.partial(Handler, directory=folder))
         self.options = []
         for host in sorted(pathlib.Path(folder).iterdir()):
-            self.options += ["--mirror", f"https://{host.name}/=http://127.0.0.1:{port}/{host.name}/"]
+            self.options += ["--mirror", f"https://{host.name}/=http://127.0.0.1:{self.server_port}/{host.name}/"]
 
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        self.server.asked.append(self.path)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ import sys
 import tempfile
 import time
 
-from harness import cluster, scenarios
+from harness import cluster, cluster_node, scenarios
 from harness.cluster import ADMIN, MOVED, PORTS, Authority, environment
+from harness.cluster_node import FIRST
 from harness.machine import ADDRESS, ADDRESS6, Machine
 from harness.report import case, failures, skip
-from harness.scenarios import FIRST, LATE, MARKER
+from harness.scenarios import LATE, MARKER
 
 # Values that a shell, systemd or the program loader could misinterpret.
 SECRET = "it's \"4\" \\ $HOME `id` # ;'\nLD_PRELOAD=/tmp/x\n'"
@@ -39,7 +40,7 @@ PROVIDERS = {
 }
 
 
-class Node(scenarios.Node, Machine):
+class Node(cluster_node.Node, Machine):
     """A machine of a cluster of one. Its files are prepared before the boot, where the root file system is at hand."""
 
     addresses, host, sysctl = (ADDRESS, ADDRESS6), "10.9.8.20", ("/proc/sys/net/ipv4/ip_default_ttl", "77\n")
@@ -120,6 +121,13 @@ def late(node):
     case(f"{name}: the console says why, once for each attempt", len(lines) == 3, node.console()[-2000:])
     case(f"{name}: nothing was written", not node.get(MARKER) and node.failed() == {FIRST}, node.failed())
 
+    recovers(node, name)
+    hosts_refreshed(node, name)
+    deaf(node)
+
+
+def recovers(node, name):
+    """The right data follow, slowly, and once more."""
     text = node.data(REGISTRY_SECRET_ACCESS_KEY=SECRET)
     (node.root / USER_DATA).unlink()
     with open(node.root / USER_DATA, "w") as file:
@@ -144,6 +152,8 @@ def late(node):
     seen = node.until(lambda: node.journal("-u", LATE).count("Finished") == runs + 1)
     case(f"{name}: the same again starts nothing anew", seen and node.settled() and not node.changed(before), node.changed(before))
 
+
+def hosts_refreshed(node, name):
     hosts = node.root / "etc/hosts"
     hosts.write_text(hosts.read_text().replace("10.9.8.20 lb", "10.9.8.21 lb"))
     code, said = node.run("systemctl", "start", "hosts-refresh.service")
@@ -154,6 +164,9 @@ def late(node):
     parts = ("OnBootUSec=1min ;", "OnUnitActiveUSec=5min ;", "RandomizedDelayUSec=30s\n", "ActiveState=active\n")
     case(f"{name}: and will again", all(part in timer for part in parts), timer)
 
+
+def deaf(node):
+    """Boots while the servers do not answer."""
     node.network.deaf()
     node.stop()
     drop = node.root / "etc/systemd/system/first-boot-retry.timer.d"

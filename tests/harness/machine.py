@@ -13,9 +13,9 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 from harness.asks import PATIENCE, Asks
+from harness.run import held
 
 ADDRESS, ADDRESS6 = "10.9.8.7", "fd00:9::7"
 CLONE_NEWNET = 0x40000000
@@ -204,11 +204,5 @@ class Machine(Asks):
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.log.read_text(errors="replace"))
 
     def until(self, holds, patience=PATIENCE):
-        """Whether it held before patience ran out."""
-        end = time.monotonic() + patience
-        while not holds():
-            if time.monotonic() > end:
-                return False
-            # The awaited state is that of another systemd, which is not visible outside.
-            time.sleep(0.05)
-        return True
+        """Whether it held before patience ran out. It is a state of another systemd, which is not visible outside."""
+        return held(holds, patience, 0.05)

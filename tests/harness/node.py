@@ -5,7 +5,7 @@ and a capture of all that it sends.
 import pathlib
 import subprocess
 
-from harness import cluster, fleet, nstance, scenarios
+from harness import cluster, cluster_node, fleet, nstance
 from harness.paths import CASES
 from harness.shell import Lost
 from harness.traffic import Traffic
@@ -23,7 +23,7 @@ BARE = "bare"
 NSTANCE = "nstance"
 
 
-class Node(scenarios.Node, Vm):
+class Node(cluster_node.Node, Vm):
     """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves, BARE, or NSTANCE. `host`
     stands for the load balancer of the API: an address is a name too."""
 
@@ -132,7 +132,7 @@ def trusted(node):
     before = len(node.server.connections)
     found = {}
     for port, kind in nstance.PORTS.items():
-        for authority in (f"{scenarios.AGENT}/identity/ca.crt", "/run/stranger.crt"):
+        for authority in (f"{cluster_node.AGENT}/identity/ca.crt", "/run/stranger.crt"):
             code, said = node.shell("echo hello | setpriv --reuid=nstance-agent --regid=nstance-agent --init-groups "
                                     "openssl s_client -quiet -nocommands -no_ign_eof -verify_return_error "
                                     f"-CAfile {authority} -verify_ip {nstance.ADDRESS} -servername {nstance.NAMES[0]} "
@@ -140,7 +140,7 @@ def trusted(node):
             found[kind, authority] = (code == 0, said)
     # A connection is written down when it has ended on the host's side too.
     node.until(lambda: len(node.server.connections) >= before + len(found))
-    right = {(kind, authority): authority.startswith(scenarios.AGENT) for kind, authority in found}
+    right = {(kind, authority): authority.startswith(cluster_node.AGENT) for kind, authority in found}
     node.case(f"{node.kind}, TLS: the servers are trusted by the CA of the user data alone", {key: ok for key, (ok, _) in found.items()} == right, found)
     talks = node.server.connections[before:]
     seen = sorted((connection.port, connection.kind, connection.name) for connection in talks)

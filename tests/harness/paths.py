@@ -7,7 +7,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = ROOT / "target"
 TESTS = ROOT / "tests"
 HARNESS = TESTS / "harness"
-UPSTREAM = HARNESS / "upstream"
 BASE_IMAGE = ROOT / "tools/base-image"
 CASES = ROOT / "qemu-tests/cases"
 VMBAKE = pathlib.Path(os.environ.get("VMBAKE", TARGET / "release/vmbake")).resolve()

@@ -23,11 +23,18 @@ def must(*command, **options):
     return done.stdout
 
 
-def until(condition, patience=PATIENCE):
+def held(condition, patience, pause):
+    """Whether a condition held before patience ran out."""
     end = time.monotonic() + patience
     while not condition():
-        assert time.monotonic() < end, condition
-        time.sleep(0.005)
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause)
+    return True
+
+
+def until(condition, patience=PATIENCE):
+    assert held(condition, patience, 0.005), condition
 
 
 class Programs:

@@ -1,39 +1,26 @@
-#!/usr/bin/env python3
-"""traffic.py FILE.pcap [ADDRESS:PORT…]: network traffic of a machine, from a capture by qemu's filter-dump.
+"""Network traffic of a machine, from a capture by qemu's filter-dump, as tshark reads it.
 
-Prints every flow that the machine initiated, except housekeeping (DHCP, ARP, ICMPv6 and IGMP of neighbours and groups), DNS and its kin for
-the local link (LLMNR, mDNS), NTP and connections to the addresses that are named; then every name that it asked for. Exit status 1 if
-there is such a flow. Without an answer, only the name of a connection is visible: `Traffic.strangers` checks both.
+Flows are those that the machine initiated, except housekeeping (DHCP, ARP, ICMPv6 and IGMP of neighbours and groups), and DNS and its kin for
+the local link (LLMNR, mDNS), of which the names are kept. Without an answer, only the name of a connection is visible: `Traffic.strangers` checks both.
 """
 
 import ipaddress
 import re
-import struct
-import sys
 from typing import NamedTuple
 
-# Of a file in the byte order of its writer, with times in microseconds.
-MAGIC = 0xA1B2C3D4
-ETHERNET = 1
-ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
-ICMP, IGMP, TCP, UDP, ICMPV6 = 1, 2, 6, 17, 58
-NAMES = {ICMP: "icmp", TCP: "tcp", UDP: "udp", ICMPV6: "icmpv6"}
-DNS, NTP = 53, 123
+from harness.run import run
+
+FIELDS = ("eth.src", "eth.dst", "eth.type", "ip.dst", "ip.proto", "ip.frag_offset", "ipv6.dst", "ipv6.nxt", "ipv6.fraghdr.offset", "icmp.type", "icmpv6.type",
+          "tcp.dstport", "tcp.flags", "udp.srcport", "udp.dstport", "dns.qry.name")
+ARP, IGMP, DNS, NTP = "0x0806", "2", 53, 123
 # The same messages, to groups of the link.
 LINK_NAMES = {5353, 5355}
 DHCP = {67, 68, 546, 547}
 # Listeners and routers, neighbours, redirects, and the second version of reports of listeners.
 NEIGHBOURS = {130, 131, 132, 133, 134, 135, 136, 137, 143}
-# Headers of IPv6 between the fixed one and that of the protocol: hop by hop, routing, destination options.
-EXTENSIONS = {0, 43, 60}
-FRAGMENT = 44
 SYN, ACK = 0x02, 0x10
 # slirp gives its gateway, its name server and its forwarded addresses hardware addresses that begin so.
-SLIRP = bytes([0x52, 0x55])
-
-
-class Damaged(Exception):
-    """A capture that ends in the middle, or is none."""
+SLIRP = "52:55:"
 
 
 class Flow(NamedTuple):
@@ -51,9 +38,10 @@ class Traffic:
 
     def __init__(self, path):
         self.flows, self.names, self.frames = {}, set(), 0
-        with open(path, "rb") as file:
-            for frame in frames(file):
-                self.frames += 1
+        for frame in frames(path):
+            self.frames += 1
+            # The rest of a packet that came in parts says nothing of ports; its first part did.
+            if not frame["eth.src"].startswith(SLIRP) and frame["eth.type"] != ARP and not any(map(number, (frame["ip.frag_offset"], frame["ipv6.fraghdr.offset"]))):
                 self._frame(frame)
 
     def strangers(self, friends, names=()):
@@ -64,84 +52,40 @@ class Traffic:
         return found + [f"name {name}" for name in sorted(self.names) if not any(re.fullmatch(pattern, name) for pattern in names)]
 
     def _frame(self, frame):
-        if frame[6:8] == SLIRP:
-            return
-        kind, packet = struct.unpack_from(">H", frame, 12)[0], frame[14:]
-        if kind == IPV4:
-            length, protocol = (packet[0] & 15) * 4, packet[9]
-            # The rest of a packet that came in parts says nothing of ports; its first part did.
-            if not struct.unpack_from(">H", packet, 6)[0] & 0x1FFF:
-                self._packet(protocol, packet[16:20], packet[length:struct.unpack_from(">H", packet, 2)[0]])
-        elif kind == IPV6:
-            protocol, rest = packet[6], packet[40:40 + struct.unpack_from(">H", packet, 4)[0]]
-            while protocol in EXTENSIONS:
-                protocol, rest = rest[0], rest[(rest[1] + 1) * 8:]
-            if protocol == FRAGMENT:
-                if struct.unpack_from(">H", rest, 2)[0] & 0xFFF8:
-                    return
-                protocol, rest = rest[0], rest[8:]
-            self._packet(protocol, packet[24:40], rest)
-        elif kind != ARP:
-            self._count(f"ethernet-{kind:04x}", frame[:6].hex(":"), 0)
-
-    def _packet(self, protocol, destination, content):
-        address, name = str(ipaddress.ip_address(destination)), NAMES.get(protocol, f"ip-{protocol}")
-        if protocol == IGMP or (protocol == ICMPV6 and content[0] in NEIGHBOURS):
-            return
-        if protocol in (ICMP, ICMPV6):
-            self._count(name, address, content[0])
-        elif protocol == TCP:
+        address = frame["ip.dst"] or frame["ipv6.dst"]
+        # Messages of ICMP quote packets, so that other protocols appear in them as well.
+        for protocol in ("icmp", "icmpv6"):
+            if kind := frame[f"{protocol}.type"]:
+                if protocol == "icmp" or int(kind) not in NEIGHBOURS:
+                    self._count(protocol, address, int(kind))
+                return
+        if frame["tcp.flags"]:
             # Connections by the machine, without answers of its services.
-            if content[13] & (SYN | ACK) == SYN:
-                self._count(name, address, struct.unpack_from(">H", content, 2)[0])
-        elif protocol == UDP:
-            source, port = struct.unpack_from(">HH", content)
-            if port == DNS or (port in LINK_NAMES and ipaddress.ip_address(destination).is_multicast):
-                self.names.add(question(content[8:]))
+            if number(frame["tcp.flags"]) & (SYN | ACK) == SYN:
+                self._count("tcp", address, int(frame["tcp.dstport"]))
+        elif frame["udp.dstport"]:
+            source, port = int(frame["udp.srcport"]), int(frame["udp.dstport"])
+            if port == DNS or (port in LINK_NAMES and ipaddress.ip_address(address).is_multicast):
+                self.names.add(frame["dns.qry.name"].lower())
             elif not (source in DHCP and port in DHCP):
-                self._count(name, address, port)
-        else:
-            self._count(name, address, 0)
+                self._count("udp", address, port)
+        elif not address:
+            self._count(f"ethernet-{frame['eth.type'].removeprefix('0x')}", frame["eth.dst"], 0)
+        elif frame["ip.proto"] != IGMP:
+            self._count(f"ip-{frame['ip.proto'] or frame['ipv6.nxt']}", address, 0)
 
     def _count(self, *flow):
         self.flows[Flow(*flow)] = self.flows.get(Flow(*flow), 0) + 1
 
 
-def frames(file):
-    """The frames of a capture."""
-    head = file.read(24)
-    order = next((order for order in "<>" if len(head) == 24 and struct.unpack(f"{order}I", head[:4])[0] == MAGIC), None)
-    if order is None or struct.unpack(f"{order}I", head[20:])[0] != ETHERNET:
-        raise Damaged(f"{file.name}: no capture of Ethernet frames")
-    while header := file.read(16):
-        captured = struct.unpack(f"{order}IIII", header)[2] if len(header) == 16 else 0
-        frame = file.read(captured)
-        # A machine that was killed leaves the last frame in pieces: what counts was written before.
-        if len(header) < 16 or len(frame) < captured:
-            return
-        if captured >= 14:
-            yield frame
+def number(text):
+    return int(text or "0", 0)
 
 
-def question(message):
-    """The queried name of a DNS message."""
-    labels, at = [], 12
-    while at < len(message) and message[at]:
-        length = message[at]
-        labels.append(message[at + 1:at + 1 + length].decode("latin-1").lower())
-        at += 1 + length
-    return ".".join(labels)
-
-
-def main(*arguments):
-    path, *friends = arguments
-    traffic = Traffic(path)
-    strangers = traffic.strangers(friends, [".*"])
-    for line in strangers:
-        print(line)
-    print(f"{traffic.frames} frames; names: {', '.join(sorted(traffic.names)) or 'none'}", file=sys.stderr)
-    return 1 if strangers else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def frames(path):
+    """The outermost value of each field, for each frame."""
+    options = ("-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-E", "occurrence=f")
+    done = run("tshark", "-n", "-r", path, "-T", "fields", *options, *(word for field in FIELDS for word in ("-e", field)))
+    # A machine that was killed leaves the last frame in pieces: what counts was written before.
+    assert done.returncode == 0 or "cut short in the middle of a packet" in done.stderr, done.stderr
+    return [dict(zip(FIELDS, line.split("\t"))) for line in done.stdout.splitlines()]

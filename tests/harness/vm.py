@@ -16,6 +16,7 @@ import time
 
 from harness.asks import Asks
 from harness.paths import VMBAKE
+from harness.run import held
 from harness.shell import IDLE, Lost, Shell, credentials, smbios
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -126,14 +127,8 @@ class Vm(Asks):
                     raise Lost(f"the console does not show {pattern!r} in {patience:.0f} s")
 
     def until(self, holds, patience=PATIENCE):
-        """Whether it held before patience ran out."""
-        deadline = time.monotonic() + patience
-        while not holds():
-            if time.monotonic() > deadline:
-                return False
-            # The awaited state is that of the machine's systemd, which is not visible outside.
-            time.sleep(0.5)
-        return True
+        """Whether it held before patience ran out. It is a state of the machine's systemd, which is not visible outside."""
+        return held(holds, patience, 0.5)
 
     def poweroff(self, patience=PATIENCE):
         """An orderly shutdown."""

@@ -10,7 +10,6 @@ import http.server
 import ipaddress
 import json
 import ssl
-import threading
 import time
 from typing import NamedTuple
 
@@ -18,6 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from harness import web
 
 ADDRESS, PORT = "10.0.2.100", 6443
 SERVER = f"https://{ADDRESS}:{PORT}"
@@ -67,20 +68,16 @@ class Request(NamedTuple):
     time: float
 
 
-class Server:
+class Server(web.Owned):
     """Listens until it is closed. `secrets` are those that a machine may fetch: {name: {key: text}}."""
+
+    address = f"{ADDRESS}:{PORT}"
 
     def __init__(self, folder, secrets=()):
         self.authority, self.requests, self.secrets = Authority("kubernetes"), [], dict(secrets)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(*self.authority.issue(folder, ADDRESS))
-        self.http = _Listener(("127.0.0.1", 0), _Handler)
-        self.http.owner = self
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-    def guests(self):
-        """Where a machine in qemu finds it: {address for it: address of the host}."""
-        return {f"{ADDRESS}:{PORT}": f"127.0.0.1:{self.http.server_port}"}
+        self.listen(_Handler)
 
     def kubeconfig(self):
         """Initial state of a kubelet."""
@@ -103,23 +100,6 @@ class Server:
             data = {key: base64.b64encode(text.encode()).decode() for key, text in self.secrets[name].items()}
             return 200, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
         return 403, {"kind": "Status", "code": 403}
-
-    def close(self):
-        self.http.shutdown()
-        self.http.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
-class _Listener(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_):
-        """Clients that do not trust the server are part of the tests."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -6,22 +6,19 @@
 import gzip
 import hashlib
 import io
-import json
 import os
 import pathlib
 import subprocess
 import tarfile
-import time
 
-from harness.paths import UPSTREAM
 from harness.report import case, note_skipped
+from harness.upstream.sites import Sites
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROFILE, DEPLOYMENT = HERE / "worker.yaml", HERE / "deployment.yaml"
 KUBERNETES, CNI, CRICTL = "v1.34.2", "v1.9.1", "v1.34.0"
 ARCHES = ("amd64", "arm64")
 PLUGINS = ("bridge", "host-local", "loopback", "portmap")
-PATIENCE = 60
 
 
 def skipped(why):
@@ -80,15 +77,8 @@ class Lab:
         self.vmbake, self.base, self.store, self.folder = vmbake, base, store, folder
         self.sites = folder / "sites"
         sites(self.sites)
-        # Whatever ends the check ends its server.
-        serve = ["setpriv", "--pdeathsig", "KILL", UPSTREAM / "serve.py", self.sites, "--mirrors", folder / "mirrors"]
-        self.server = subprocess.Popen(serve)
-        end = time.monotonic() + PATIENCE
-        while not (folder / "mirrors").exists():
-            if time.monotonic() > end or self.server.poll() is not None:
-                raise RuntimeError("the server of the release sites does not start")
-            time.sleep(0.01)
-        self.mirrors = [word for mirror in (folder / "mirrors").read_text().split() for word in ("--mirror", mirror)]
+        self.server = Sites(self.sites)
+        self.mirrors = self.server.options
 
     def run(self, *words, before=(), **environment):
         """Exit status, stdout and stderr."""
@@ -121,13 +111,10 @@ class Lab:
 
     def fault(self, path, kind):
         """Has the site cheat at a path, /HOST/PATH, or not any more."""
-        partial = self.sites / "faults.partial"
-        partial.write_text(json.dumps({path: {"kind": kind}} if path else {}))
-        partial.rename(self.sites / "faults.json")
+        self.server.fault({path: {"kind": kind}} if path else {})
 
     def close(self):
-        self.server.kill()
-        self.server.wait()
+        self.server.close()
 
     def __enter__(self):
         return self

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
+from harness import web
 from harness.profiles.api import Authority
 
 ADDRESS, PORT = "10.0.2.101", 3128
@@ -23,19 +24,15 @@ def archives():
     return tuple(sorted(set(said.split())))
 
 
-class Proxy:
+class Proxy(web.Owned):
     """`sites` has a folder for each host of a release site."""
+
+    address = f"{ADDRESS}:{PORT}"
 
     def __init__(self, folder, sites):
         self.authority, self.folder, self.sites, self.archives = Authority("proxy"), folder, sites, archives()
         self.served, self.refused, self.waited, self.contexts, self.lock = [], [], 0.0, {}, threading.Lock()
-        self.http = _Listener(("127.0.0.1", 0), _Handler)
-        self.http.owner = self
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-    def guests(self):
-        """Where a machine in qemu finds it: {address for it: address of the host}."""
-        return {f"{ADDRESS}:{PORT}": f"127.0.0.1:{self.http.server_port}"}
+        self.listen(_Handler)
 
     def context(self, host):
         """Listing of a release site."""
@@ -62,23 +59,6 @@ class Proxy:
         if file.is_relative_to(self.sites.resolve()) and file.is_file():
             return 200, file.read_bytes()
         return 404, b""
-
-    def close(self):
-        self.http.shutdown()
-        self.http.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
-class _Listener(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_):
-        """Machines that go off in the middle are part of the tests."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -86,8 +86,7 @@ def _sites(vmbake, bases):
             for kind in ASKING:
                 _good(f"bake of {target(kind, arch)}", baking(vmbake, kind, arch, base, "--out", FOLDER, "--layers", EXAMPLES))
     finally:
-        lab.server.kill()
-        lab.server.wait()
+        lab.close()
         shutil.rmtree(sites)
 
 

@@ -1,24 +1,22 @@
 """The release sites on loopback, and vmbake run against them."""
 
-import json
 import os
 import pathlib
 import subprocess
-import time
+
+from harness.upstream.sites import Sites
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-class Lab:
+class Lab(Sites):
     """The sites, a server for them, and vmbake run against it."""
 
     def __init__(self, vmbake, root):
-        self.vmbake, self.root = pathlib.Path(vmbake).resolve(), root
+        self.vmbake = pathlib.Path(vmbake).resolve()
         subprocess.run([HERE / "build.py", root], check=True)
-        self.server = subprocess.Popen([HERE / "serve.py", root, "--mirrors", root / "mirrors"])
-        while not (root / "mirrors").exists():
-            time.sleep(0.05)
-        self.environment = {**os.environ, "VMBAKE_MIRRORS": (root / "mirrors").read_text()}
+        super().__init__(root)
+        self.environment = {**os.environ, "VMBAKE_MIRRORS": self.mirrors}
         self.versions = {}
 
     def command(self, *arguments):
@@ -33,11 +31,6 @@ class Lab:
 
     def update(self, manifests, store, *more, trust="trust"):
         return self.run("update", "--no-builtin=trust", "--trust", self.root / trust, "--manifests", manifests, "--store", store, *more)
-
-    def fault(self, faults):
-        partial = self.root / "faults.partial"
-        partial.write_text(json.dumps(faults))
-        partial.rename(self.root / "faults.json")
 
     def requests(self):
         """The requests since the last call: (method, path, first byte, status)."""

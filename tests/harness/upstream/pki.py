@@ -13,18 +13,16 @@ trusted root 0.1 of protobuf-specs, DSSE 1.0 and in-toto statement 1 with SLSA p
 import base64
 import datetime
 import hashlib
-import hmac
-import json
 import struct
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+
+from harness.upstream.keys import Key, b64, canonical, der, sha256, utf8
+from harness.upstream.log import REKOR_URL, Log, bundle_entry, log_key
 
 FULCIO_URL = "https://fulcio.sigstore.dev"
 CT_URL = "https://ctfe.sigstore.dev"
-REKOR_URL = "https://rekor.sigstore.dev"
 
 # Flaws of a signature in addition to identity, issuer and time. Each flaw is the only one.
 FLAWS = {
@@ -49,18 +47,9 @@ CERTIFICATE_LIFE = 600  # seconds, as Fulcio's
 BEFORE_LOGGED = 30  # seconds from the start of a certificate to the log entry
 ROOT_START = 1633564800  # 2021-10-07, before anything that a test signs
 ROOT_END = 2579558400  # 2051-09-29, after every run of a test
-FIRST_LOG_INDEX = 4163431  # of this tree: Rekor counts through its earlier trees too
-TREE_ID = 1193050959916656506
-STRANGERS = 3  # entries of others that the log starts with
 
 EMBEDDED_SCTS = ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")
 FULCIO = "1.3.6.1.4.1.57264.1."
-CURVES = {  # hash and group order of each curve; hashes are as long as the order, which keeps RFC 6979 short
-    "P-256": (ec.SECP256R1(), hashes.SHA256(), "sha256",
-              0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551),
-    "P-384": (ec.SECP384R1(), hashes.SHA384(), "sha384",
-              0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFC7634D81F4372DDF581A0DB248B0A77AECEC196ACCC52973),
-}
 
 
 class Pki:
@@ -219,88 +208,6 @@ class Authority:
         return issued([*extensions, (x509.UnrecognizedExtension(EMBEDDED_SCTS, der(0x04, scts)), False)])
 
 
-class Log:
-    """A transparency log like Rekor v1: one Merkle tree, into which others write too."""
-
-    def __init__(self, seed):
-        self.key = Key(f"{seed}: transparency log", "P-256")
-        self._leaves = []
-        self._add_strangers(STRANGERS)
-
-    def append(self, body, time):
-        """Logs a body; answers the identifier of the entry, and the entry with its proof in the tree of that moment."""
-        index = len(self._leaves)
-        self._leaves.append(leaf_hash(body))
-        # Different numbers, so that entries lie at different places of trees of different shapes.
-        self._add_strangers(index % 5)
-        entry = {"body": b64(body), "integratedTime": time, "logID": self.key.id.hex(),
-                 "logIndex": FIRST_LOG_INDEX + index}
-        root, size = tree_hash(self._leaves).hex(), len(self._leaves)
-        entry["verification"] = {
-            "inclusionProof": {
-                "checkpoint": self.checkpoint(size, root, self.key.id),
-                "hashes": [node.hex() for node in path(index, self._leaves)],
-                "logIndex": index, "rootHash": root, "treeSize": size,
-            },
-            "signedEntryTimestamp": self.promise(entry),
-        }
-        return f"{TREE_ID:016x}{self._leaves[index].hex()}", entry
-
-    def promise(self, entry):
-        """The log's signature over an entry: `signedEntryTimestamp`."""
-        signed = {member: entry[member] for member in ("body", "integratedTime", "logID", "logIndex")}
-        return b64(self.key.sign(canonical(signed)))
-
-    def checkpoint(self, size, root, key_id):
-        """The signed note about a tree."""
-        host = REKOR_URL.removeprefix("https://")
-        text = f"{host} - {TREE_ID}\n{size}\n{b64(bytes.fromhex(root))}\n"
-        return f"{text}\n\u2014 {host} {b64(key_id[:4] + self.key.sign(text.encode()))}\n"
-
-    def _add_strangers(self, count):
-        self._leaves += [leaf_hash(b"foreign entry %d" % (len(self._leaves) + i)) for i in range(count)]
-
-
-class Key:
-    """An ECDSA key that a text determines, and whose signatures message and key determine."""
-
-    def __init__(self, text, curve):
-        self.curve, self.hash, self._hash_name, self._order = CURVES[curve]
-        self._size = self.curve.key_size // 8
-        wide = int.from_bytes(hashlib.sha512(text.encode()).digest(), "big")
-        self._secret = wide % (self._order - 1) + 1
-        self.private = ec.derive_private_key(self._secret, self.curve)
-        self.public = self.private.public_key().public_bytes(
-            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-        self.id = hashlib.sha256(self.public).digest()
-
-    def sign(self, data):
-        """RFC 6979 section 3.2, for hashes as long as the order of the group."""
-        digest = hashlib.new(self._hash_name, data).digest()
-        number = int.from_bytes(digest, "big")
-        seed = self._bytes(self._secret) + self._bytes(number % self._order)
-        key, value = bytes(len(digest)), b"\1" * len(digest)
-        for step in (b"\0", b"\1"):
-            key = self._mac(key, value + step + seed)
-            value = self._mac(key, value)
-        while True:
-            value = self._mac(key, value)
-            k = int.from_bytes(value, "big")
-            if 0 < k < self._order:
-                r = ec.derive_private_key(k, self.curve).public_key().public_numbers().x % self._order
-                s = pow(k, -1, self._order) * (number + r * self._secret) % self._order
-                if r and s:
-                    return utils.encode_dss_signature(r, s)
-            key = self._mac(key, value + b"\0")
-            value = self._mac(key, value)
-
-    def _bytes(self, number):
-        return number.to_bytes(self._size, "big")
-
-    def _mac(self, key, data):
-        return hmac.new(key, data, self._hash_name).digest()
-
-
 def certify(key, subject, signer, issuer, start, end, extensions):
     """A certificate for a key, DER. The library's signature, which differs each time, is replaced."""
     public = key.private.public_key()
@@ -363,74 +270,6 @@ def repository_of(identity):
     return "/".join(identity.split("/")[:5])
 
 
-def bundle_entry(entry, kind):
-    """An entry as bundles have it: numbers are strings, and hashes base64."""
-    proof = entry["verification"]["inclusionProof"]
-    return {
-        "logIndex": str(entry["logIndex"]),
-        "logId": {"keyId": b64(bytes.fromhex(entry["logID"]))},
-        "kindVersion": {"kind": kind, "version": "0.0.1"},
-        "integratedTime": str(entry["integratedTime"]),
-        "inclusionPromise": {"signedEntryTimestamp": entry["verification"]["signedEntryTimestamp"]},
-        "inclusionProof": {
-            "logIndex": str(proof["logIndex"]), "treeSize": str(proof["treeSize"]),
-            "rootHash": b64(bytes.fromhex(proof["rootHash"])),
-            "hashes": [b64(bytes.fromhex(node)) for node in proof["hashes"]],
-            "checkpoint": {"envelope": proof["checkpoint"]},
-        },
-        "canonicalizedBody": entry["body"],
-    }
-
-
-def log_key(url, key, start):
-    """A log, as trusted roots have it."""
-    return {"baseUrl": url, "hashAlgorithm": "SHA2_256", "logId": {"keyId": b64(key.id)},
-            "publicKey": {"rawBytes": b64(key.public), "keyDetails": "PKIX_ECDSA_P256_SHA_256", "validFor": start}}
-
-
-def leaf_hash(body):
-    return hashlib.sha256(b"\0" + body).digest()
-
-
-def node_hash(left, right):
-    return hashlib.sha256(b"\1" + left + right).digest()
-
-
-def split(leaves):
-    """RFC 6962 section 2.1: the left tree has the largest power of two below the number of leaves."""
-    return 1 << (len(leaves) - 1).bit_length() - 1
-
-
-def tree_hash(leaves):
-    if len(leaves) == 1:
-        return leaves[0]
-    left = split(leaves)
-    return node_hash(tree_hash(leaves[:left]), tree_hash(leaves[left:]))
-
-
-def path(index, leaves):
-    """RFC 6962 section 2.1.1: the audit path from a leaf to the root."""
-    if len(leaves) == 1:
-        return []
-    left = split(leaves)
-    if index < left:
-        return [*path(index, leaves[:left]), tree_hash(leaves[left:])]
-    return [*path(index - left, leaves[left:]), tree_hash(leaves[:left])]
-
-
-def der(tag, content):
-    """An ASN.1 value."""
-    size = len(content)
-    if size < 0x80:
-        return bytes([tag, size]) + content
-    digits = size.to_bytes((size.bit_length() + 7) // 8, "big")
-    return bytes([tag, 0x80 | len(digits)]) + digits + content
-
-
-def utf8(text):
-    return der(0x0C, text.encode())
-
-
 def pem(certificate):
     text = base64.b64encode(certificate).decode()
     lines = [text[i:i + 64] for i in range(0, len(text), 64)]
@@ -440,19 +279,6 @@ def pem(certificate):
 def name(common):
     return x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "test.invalid"),
                       x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def canonical(value):
-    """RFC 8785, for values of text and integers."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def b64(data):
-    return base64.b64encode(data).decode()
-
-
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
 
 
 def seconds(time):

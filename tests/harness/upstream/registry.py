@@ -9,6 +9,8 @@ import re
 import threading
 import urllib.parse
 
+from harness import web
+
 INDEX = "application/vnd.oci.image.index.v1+json"
 # Requests that a token is good for.
 USES = 10
@@ -19,16 +21,15 @@ def digest(content):
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-class Registry(http.server.ThreadingHTTPServer):
+class Registry(web.Server):
     """Its log has a line for each request; `busy` says which of them are refused for now."""
 
     def __init__(self, closed=False, busy=lambda number: None):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.address = f"127.0.0.1:{self.server_port}"
         self.closed, self.busy = closed, busy
         self.blobs, self.manifests, self.tags, self.log = {}, {}, {}, []
         self.tokens, self.scopes, self.lock = {}, set(), threading.Lock()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        super().__init__(Handler)
+        self.address = f"127.0.0.1:{self.server_port}"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

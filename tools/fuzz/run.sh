@@ -1,5 +1,5 @@
 #!/bin/bash
-# fuzz.sh SECONDS [TARGET]...: runs all fuzz targets, or the given ones, for SECONDS each. Crashes are written to
+# run.sh SECONDS [TARGET]...: runs all fuzz targets, or the given ones, for SECONDS each. Crashes are written to
 # src/<crate>/fuzz/artifacts, with the command that reproduces them.
 #
 # Seeds are files of this repository, and files created by other tools, since random input is not a volume or an archive. There are also a few
@@ -7,7 +7,7 @@
 # than 256 MiB at once, which detects unchecked lengths. No sanitizers are used: our code has no unsafe blocks, and
 # without one there are two to three times as many inputs.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 seconds=$1
 shift
 export RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER='' PATH=$PATH:/usr/sbin LC_ALL=C.UTF-8

@@ -1,9 +1,9 @@
 #!/bin/bash
-# dist-repro.sh PACKAGES: builds the static programs and Debian packages again, in another folder, with another home of cargo, umask, time zone and flags
+# reproduce.sh PACKAGES: builds the static programs and Debian packages again, in another folder, with another home of cargo, umask, time zone and flags
 # that must not count, and compares every byte with PACKAGES.
 set -euo pipefail
 packages=$(realpath "$1")
-top=$(realpath "$(dirname "$0")/..")
+top=$(realpath "$(dirname "$0")/../..")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

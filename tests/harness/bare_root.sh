@@ -1,5 +1,5 @@
 #!/bin/bash
-# dist-root.sh ARCH IMAGE: tests program and package in /asked, within a minimal Debian root; dist.sh puts it there. The expected output is next to it.
+# bare_root.sh ARCH IMAGE: tests program and package in /asked, within a minimal Debian root; test_dist.py puts it there. The expected output is next to it.
 set -euo pipefail
 cd /asked
 arch=$1 image=$2
@@ -25,8 +25,8 @@ dpkg --install ./vmbake_*_"$arch.deb" >/dev/null
 [ -z "$(dpkg --audit; dpkg --verify vmbake)" ] || fail "dpkg finds faults in what it installed"
 cmp "$program" "$(command -v vmbake)" || fail "the package has another program"
 # A man page of each command that the program has, or of those below it.
-commands=$(vmbake --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
-[ "$(wc -w <<<"$commands")" -ge 10 ] || fail "no list of commands"
+commands=$(vmbake --help | sed -n '/^Options:/q;s/^  \([a-z-]\+\)  .*/\1/p')
+[ "$(wc -w <<<"$commands")" -ge 30 ] || fail "no list of commands"
 for command in $commands; do
     [ "$command" = help ] || gzip -dc /usr/share/man/man1/vmbake-"$command"[.-]*gz | grep '^\.TH' >/dev/null || fail "no man page of $command"
 done

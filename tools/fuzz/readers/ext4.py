@@ -10,10 +10,9 @@ import pathlib
 import shutil
 import subprocess
 
-from compare import edits
-
 from harness.debugfs import ENVIRONMENT as PROGRAMS
 from harness.debugfs import compare_lines
+from readers import edits
 
 EXAMPLE = "tree"
 ENVIRONMENT = {**PROGRAMS, "E2FSPROGS_FAKE_TIME": "1700000000", "E2FSCK_TIME": "1700000000"}

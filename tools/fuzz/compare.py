@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""fuzz-compare.py SECONDS [--seed N] [--keep DIR] [WHAT...]: corrupts valid inputs and compares what vmbake reads from them with what other tools
+"""compare.py SECONDS [--seed N] [--keep DIR] [WHAT...]: corrupts valid inputs and compares what vmbake reads from them with what other tools
 read: qcow2 with qemu-img, ext4 (ext2, ext3) with debugfs and e2fsck, tar with GNU tar. WHAT names some of the three; each has SECONDS.
 
-What both accept must be equal byte by byte, and what vmbake accepts must not be refused by the other; `compare/*.py` say what is
+What both accept must be equal byte by byte, and what vmbake accepts must not be refused by the other; `readers/*.py` say what is
 exempt, and why. Refusals by vmbake alone are not failures: they are counted by reason. Inputs are made from their numbers, which
 are printed with each difference: `--seed N` repeats that one, and `--keep DIR` writes it to DIR.
 
-Needs the examples `disk`, `tree` and `archive` (`make builder`), and for tar root, as owners and devices are unpacked. Exit status 1
+Needs the examples `disk`, `tree` and `archive` (`make tools`), and for tar root, as owners and devices are unpacked. Exit status 1
 if there is a difference.
 """
 
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 
+from harness import report
 from harness.paths import TARGET
 
 WHAT = ("qcow2", "ext4", "tar")
@@ -50,10 +51,10 @@ def main():
 
 
 def run(what, args):
-    module = importlib.import_module(f"compare.{what}")
+    module = importlib.import_module(f"readers.{what}")
     why = module.missing()
     if why:
-        return skip(f"fuzz-compare {what}", why)
+        return not report.skip(f"{what}: {why}")
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         seeds = pathlib.Path(folder, "seeds")
         seeds.mkdir()
@@ -64,16 +65,7 @@ def run(what, args):
             results = judge([args.seed])
         else:
             results = fuzz(judge, args.first, started + args.seconds)
-        return report(what, results, time.monotonic() - started)
-
-
-def skip(what, why):
-    """A part that cannot run here: `make test` lists it at its end. In CI it is a failure."""
-    print(f"skipped: {what}: {why}")
-    if os.environ.get("VMBAKE_SKIPPED"):
-        with open(os.environ["VMBAKE_SKIPPED"], "a", encoding="utf-8") as file:
-            file.write(f"{what}: {why}\n")
-    return not os.environ.get("CI")
+        return summary(what, results, time.monotonic() - started)
 
 
 def scratch():
@@ -96,7 +88,7 @@ def fuzz(judge, first, deadline):
 
 def judge_batch(what, seeds, example, keep, numbers):
     """(number, verdict, detail) of each input."""
-    module = importlib.import_module(f"compare.{what}")
+    module = importlib.import_module(f"readers.{what}")
     originals = [(path.name, path.read_bytes()) for path in sorted(seeds.iterdir())]
     results = []
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
@@ -147,7 +139,7 @@ def reason(said, path):
     return re.sub(r" when getting (\w+) for .*|: [^ ]*(?=: a directory stands| needs)", r" in \1", said)[:110]
 
 
-def report(what, results, seconds):
+def summary(what, results, seconds):
     """Prints differences and tables; returns whether there are none."""
     counts = collections.Counter(verdict for _, verdict, _ in results)
     bad = [result for result in results if result[1].isupper()]

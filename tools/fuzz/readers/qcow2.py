@@ -10,9 +10,8 @@ import shutil
 import subprocess
 import tempfile
 
-from compare import edits
-
 from harness.debugfs import PIECE, digest_of
+from readers import edits
 
 EXAMPLE = "disk"
 # Length of the disks in bytes: several L2 tables with small clusters, and an end within a cluster.
