@@ -7,6 +7,7 @@ mod accounts;
 mod alternatives;
 mod apache;
 mod capabilities;
+mod catalogs;
 mod debconf;
 mod divert;
 mod dpkg;
@@ -90,6 +91,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| alternatives::find(name))
         .or_else(|| apache::find(name))
         .or_else(|| capabilities::find(name))
+        .or_else(|| catalogs::find(name, call))
         .or_else(|| debconf::find(name))
         .or_else(|| divert::find(name))
         .or_else(|| dpkg::find(name))
