@@ -22,6 +22,7 @@ mod realpath;
 mod run_parts;
 mod services;
 mod statoverride;
+mod systemd;
 mod tmpfiles;
 mod trigger;
 mod unknown;
@@ -30,6 +31,7 @@ use vmbake_shell::{Call, Commands, Outcome};
 
 pub(super) use accounts::created as created_account;
 pub(super) use debconf::HAS_FRONTEND;
+pub(in crate::merge) use systemd::has_catalog;
 
 use super::foreign::{check_command, check_sourced};
 use super::system::{Command, Done, System};

@@ -3,7 +3,7 @@
 
 use vmbake_shell::{Call, Follow, Outcome};
 
-use super::{Command, DIRECTORIES, Done, System, status, unsupported, words};
+use super::{Command, DIRECTORIES, Done, System, status, systemd, unsupported, words};
 use crate::merge::triggers;
 
 pub(super) fn find(name: &str) -> Option<Command> {
@@ -25,6 +25,7 @@ pub(super) fn find(name: &str) -> Option<Command> {
         "py3versions" => versions,
         "python3" => python,
         _ if name.starts_with("python3.") => python,
+        "systemd-hwdb" => systemd::hwdb,
         _ if CACHES.contains(&name) => cache,
         _ => return None,
     })
@@ -32,14 +33,13 @@ pub(super) fn find(name: &str) -> Option<Command> {
 
 /// What makes a cache of the files of all packages. The script of the package that has it runs it when it is configured and when it is set
 /// off by those files.
-const CACHES: [&str; 12] = [
+const CACHES: [&str; 11] = [
     "fc-cache",
     "gdk-pixbuf-query-loaders",
     "gio-querymodules",
     "glib-compile-schemas",
     "gtk-update-icon-cache",
     "install-info",
-    "systemd-hwdb",
     "update-desktop-database",
     "update-fonts-alias",
     "update-info-dir",
@@ -48,7 +48,7 @@ const CACHES: [&str; 12] = [
 ];
 
 /// Leaves a cache to the machine, and the package configured: dpkg runs its script again there, as if its triggers were set off.
-fn cache(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+pub(super) fn cache(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     if system.script.args.first() != Some(&"configure") {
         return waits(system, call);
     }

@@ -2,7 +2,7 @@
 
 use vmbake_shell::{Call, Outcome};
 
-use super::{Command, Done, System, status, unsupported, words};
+use super::{Command, Done, System, status, systemd, unsupported, words};
 use crate::merge::units::{Scope, helper, offline, sysv};
 
 /// What systemctl does to running units alone, which it ignores where nothing runs.
@@ -29,7 +29,8 @@ const RUNNING: [&str; 17] = [
 pub(super) fn find(name: &str) -> Option<Command> {
     Some(match name {
         "deb-systemd-helper" => deb_systemd_helper,
-        "deb-systemd-invoke" | "invoke-rc.d" | "service" | "journalctl" => no_services,
+        "deb-systemd-invoke" | "invoke-rc.d" | "service" => no_services,
+        "journalctl" => systemd::journalctl,
         "systemctl" => systemctl,
         "systemd-run" => not_booted,
         "systemd-machine-id-setup" => machine,
