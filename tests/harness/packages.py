@@ -22,7 +22,6 @@ MEANT = [
     (r"/etc/[.]pwd[.]lock|/var/lib/dpkg/lock.*|/var/lib/dpkg/triggers/Lock|/var/lib/dpkg/updates", "locks"),
     (r"/var/cache/ldconfig.*", "what ldconfig keeps for itself: it makes it anew"),
     (r"/var/cache/(man|apt)(/.*)?", "caches, which a timer and apt make"),
-    (r"/var/lib/systemd/catalog/database", "systemd makes it on the first boot"),
     (r".*/__pycache__(/.*)?", "Python's byte-code is made when a program runs"),
     (r"/(run|tmp|dev|proc|sys|debs)(/.*)?|/usr/sbin/policy-rc[.]d", "not of the image"),
     (r"/var/lib/vmbake(/.*)?|.*/vmbake-configure-packages[.]service", "what configures packages that wait"),

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use vmbake_shell::{ErrorKind, Files, Host, Limits, Script, Settings};
 
+pub(super) use commands::has_catalog;
 pub(super) use deferred::check as check_deferred;
 pub use fault::ScriptFault;
 pub use makes::Makes;

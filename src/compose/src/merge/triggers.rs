@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use vmbake_disk::tree::components;
 
 use super::database::Database;
+use super::maintainer::has_catalog;
 use super::owners::INFO;
 use super::place::Target;
 use super::status::state;
@@ -22,6 +23,9 @@ const TRIGGERS: &str = "/var/lib/dpkg/triggers";
 /// What runs ldconfig(8).
 const LINKER: (&str, &str) = ("libc-bin", "ldconfig");
 
+/// What compiles the messages of the journal.
+const CATALOG: (&str, &str) = ("systemd", "/usr/lib/systemd/catalog");
+
 /// Interested package and trigger, where the postinst only tells running programs, or makes caches that are made again
 /// on the first boot or by a timer.
 const HARMLESS: [(&str, &str); 11] = [
@@ -35,8 +39,7 @@ const HARMLESS: [(&str, &str); 11] = [
     ("systemd", "/usr/lib/binfmt.d"),
     ("systemd", "/usr/lib/sysctl.d"),
     ("procps", "/usr/lib/sysctl.d"),
-    // systemd-journal-catalog-update.service does it when /var is newer than its last update, as on a first boot.
-    ("systemd", "/usr/lib/systemd/catalog"),
+    CATALOG,
     // Restarts systemd after an upgrade of the C library.
     ("systemd", "libc-upgrade"),
     // systemd reads all units when it starts.
@@ -160,9 +163,16 @@ fn note(database: &mut Database, by: &str, trigger: &str, line: &str) {
         return;
     }
     database.is_linked |= (package, trigger) == LINKER;
-    if !HARMLESS.contains(&(package, trigger)) {
+    if !is_idle(database, package, trigger) {
         database.pending.entry(stem.to_owned()).or_default().insert(trigger.to_owned());
     }
+}
+
+/// Whether processing a trigger has no effect during a bake.
+fn is_idle(database: &Database, package: &str, trigger: &str) -> bool {
+    // Where the catalog is not compiled, systemd-journal-catalog-update.service does it, since /var is newer than its last update on a first
+    // boot.
+    HARMLESS.contains(&(package, trigger)) && !((package, trigger) == CATALOG && has_catalog(database))
 }
 
 /// The triggers that an installed package is interested in.

@@ -7,6 +7,7 @@ mod accounts;
 mod alternatives;
 mod apache;
 mod capabilities;
+mod catalogs;
 mod debconf;
 mod divert;
 mod dpkg;
@@ -23,6 +24,7 @@ mod realpath;
 mod run_parts;
 mod services;
 mod statoverride;
+mod systemd;
 mod tmpfiles;
 mod trigger;
 mod unknown;
@@ -32,6 +34,7 @@ use vmbake_shell::{Call, Commands, Outcome};
 
 pub(super) use accounts::created as created_account;
 pub(super) use debconf::HAS_FRONTEND;
+pub(in crate::merge) use systemd::has_catalog;
 
 use super::foreign::{check_command, check_sourced};
 use super::system::{Command, Done, System};
@@ -93,6 +96,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| alternatives::find(name))
         .or_else(|| apache::find(name))
         .or_else(|| capabilities::find(name))
+        .or_else(|| catalogs::find(name, call))
         .or_else(|| debconf::find(name))
         .or_else(|| divert::find(name))
         .or_else(|| dpkg::find(name))

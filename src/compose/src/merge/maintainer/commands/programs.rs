@@ -3,7 +3,7 @@
 
 use vmbake_shell::{Call, Follow, Outcome};
 
-use super::{Command, DIRECTORIES, Done, System, status, unsupported, words};
+use super::{Command, DIRECTORIES, Done, System, status, systemd, unsupported, words};
 use crate::merge::triggers;
 
 pub(super) fn find(name: &str) -> Option<Command> {
@@ -25,6 +25,7 @@ pub(super) fn find(name: &str) -> Option<Command> {
         "py3versions" => versions,
         "python3" => python,
         _ if name.starts_with("python3.") => python,
+        "systemd-hwdb" => systemd::hwdb,
         _ if CACHES.contains(&name) => cache,
         _ => return None,
     })
@@ -32,12 +33,11 @@ pub(super) fn find(name: &str) -> Option<Command> {
 
 /// What makes a cache of the files of all packages. The script of the package that has it runs it when it is configured and when it is set
 /// off by those files.
-const CACHES: [&str; 10] = [
+const CACHES: [&str; 9] = [
     "fc-cache",
     "gdk-pixbuf-query-loaders",
     "gtk-update-icon-cache",
     "install-info",
-    "systemd-hwdb",
     "update-desktop-database",
     "update-fonts-alias",
     "update-info-dir",

@@ -35,7 +35,7 @@ fn realpath(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
 }
 
 /// A path without links, as far as something is there; what is not there stays as it is.
-fn canonical(files: &dyn Files, path: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn canonical(files: &dyn Files, path: &[u8]) -> Option<Vec<u8>> {
     let names = |path: &[u8]| -> Vec<Vec<u8>> { path.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec).collect() };
     let (mut found, mut left, mut links) = (Vec::new(), names(path), 0);
     while let Some(name) = left.pop() {

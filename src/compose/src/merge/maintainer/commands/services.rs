@@ -3,7 +3,7 @@
 use vmbake_shell::{Call, Follow, Outcome};
 
 use super::programs::{ends, is_present};
-use super::{Command, Done, System, status, unsupported, words};
+use super::{Command, Done, System, status, systemd, unsupported, words};
 use crate::merge::maintainer::files::MACHINE_ID;
 use crate::merge::units::{Scope, helper, offline, sysv};
 
@@ -31,7 +31,8 @@ const RUNNING: [&str; 17] = [
 pub(super) fn find(name: &str) -> Option<Command> {
     Some(match name {
         "deb-systemd-helper" => deb_systemd_helper,
-        "deb-systemd-invoke" | "invoke-rc.d" | "service" | "journalctl" => no_services,
+        "deb-systemd-invoke" | "invoke-rc.d" | "service" => no_services,
+        "journalctl" => systemd::journalctl,
         "systemctl" => systemctl,
         "systemd-run" => not_booted,
         "systemd-machine-id-setup" => machine_id_setup,
