@@ -44,7 +44,7 @@ impl Database {
         }
         conffiles::none_moves(&self.status, deb)?;
         let mut placed = self.placed(target, deb)?;
-        Filters::read(target)?.apply(&mut placed, &deb.conffiles())?;
+        Filters::read(target)?.apply(target, &mut placed, &deb.conffiles())?;
         let digests = conffiles::resolve_conflicts(target, deb, old.as_ref(), source, &mut placed)?;
         let entries = filters::written(&placed);
         let left = match &old {

@@ -3,6 +3,8 @@
 
 mod pattern;
 
+use std::collections::BTreeSet;
+
 use vmbake_common::message;
 use vmbake_disk::tree::Kind;
 
@@ -83,7 +85,12 @@ impl Filters {
     }
 
     /// Marks what dpkg leaves out. Fails where it would stop or record something else.
-    pub(super) fn apply(&self, placed: &mut [Placed], conffiles: &[String]) -> Result<(), MergeError> {
+    pub(super) fn apply(
+        &self,
+        target: &Target,
+        placed: &mut [Placed],
+        conffiles: &[String],
+    ) -> Result<(), MergeError> {
         for one in placed.iter_mut() {
             one.left_out = self.leaves_out(path(&one.listed), &one.entry.kind);
         }
@@ -91,6 +98,15 @@ impl Filters {
         let mut left_out = placed.iter().filter(|one| one.left_out);
         if let Some(one) = left_out.find(|one| conffiles.contains(&one.listed)) {
             return Err(refused(one, "excludes a conffile, which is not supported").into());
+        }
+        let folders: BTreeSet<&str> =
+            placed.iter().filter(|one| one.left_out).map(|one| one.listed.as_str()).collect();
+        let is_stuck = |one: &&Placed| {
+            let folder = one.listed.rsplit_once('/').map_or("", |(folder, _)| folder);
+            !one.left_out && folders.contains(folder) && target.tree.resolve(folder.as_bytes()).is_err()
+        };
+        if let Some(one) = placed.iter().find(is_stuck) {
+            return Err(refused(one, "excludes the directory of this file, which does not exist").into());
         }
         let is_left_out = |to: &[u8]| placed.iter().any(|one| one.left_out && one.entry.path == to);
         let is_lost = |one: &&Placed| match &one.entry.kind {

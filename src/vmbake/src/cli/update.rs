@@ -68,7 +68,7 @@ pub(super) struct UpdateArgs {
     /// What the image is based on: `image`, the published disk image; FILE, a disk image or an archive of a root file
     /// system; `oci://HOST/NAME:TAG`, a container image; `packages`, Debian's required packages and apt. The manifest
     /// records it [default: as before, or image]
-    #[arg(long, value_name = "BASE", requires = "kinds", conflicts_with = "image")]
+    #[arg(long, value_name = "BASE", requires = "kinds", conflicts_with_all = ["image", "check", "explain"])]
     base: Option<BaseArg>,
     /// Pin this disk image as the base, instead of the published one
     #[arg(long, value_name = "FILE")]

@@ -110,6 +110,7 @@ fn set(text: &[u8]) -> Result<Option<(Piece, &[u8])>, &'static str> {
         is_first = false;
         let Some((low, after)) = literal(rest) else { return Ok(None) };
         let (high, after) = match after {
+            [b'-'] => return Err("a range in brackets does not end"),
             [b'-', next, ..] if *next != b']' => match literal(&after[1..]) {
                 Some(found) => found,
                 None => return Ok(None),
@@ -155,6 +156,6 @@ mod tests {
             assert_eq!(Pattern::parse(pattern.as_bytes()).unwrap().matches(text.as_bytes()), expected, "{pattern} {text}");
         }
         assert_eq!(Pattern::parse(b"/usr/share/doc//*/x").unwrap().fixed(), b"/usr/share/doc");
-        assert!(Pattern::parse(b"/[[:alpha:]]").is_err());
+        assert!(Pattern::parse(b"/[[:alpha:]]").is_err() && Pattern::parse(b"/[a-").is_err());
     }
 }
