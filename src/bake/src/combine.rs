@@ -1,6 +1,6 @@
 //! Combines the inputs of an image: fetches, verifies and decodes what is pinned, and merges the layers onto the base.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vmbake_common::message;
@@ -17,17 +17,20 @@ use vmbake_compose::merge::{DeferredPackage, Merged, merge};
 use vmbake_compose::origin::{self, Ingredients};
 use vmbake_compose::stage::Plan;
 use vmbake_fetch::images::lay_out;
-use vmbake_fetch::verify::{Verified, check};
-use vmbake_fetch::{FetchedBase, Supply, fetch, fetch_base, open_base_file};
+use vmbake_fetch::verify::{self, Verified, check};
+use vmbake_fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use vmbake_image::identity::{self, BaseIdentity, IdentityError};
-use vmbake_layer::{Layer, Layers};
-use vmbake_manifest::{Content, Dependency, Manifest, PinnedAccounts, Proof};
+use vmbake_layer::{Layer, LayerError, Layers};
+use vmbake_manifest::{ArtifactType, Content, Dependency, Manifest, PinnedAccounts, Proof};
+use vmbake_pin::root_base::{self, RootBase};
 
 /// All inputs of an image as one tree, with the data needed to create a disk.
 pub(super) struct Combined {
     pub(super) layers: Vec<Layer>,
-    /// None if the system is made of packages.
+    /// None if there is no base image with a disk.
     pub(super) base: Option<BaseImage>,
+    /// Digest of the base, if there is one.
+    pub(super) base_digest: Option<Digest>,
     pub(super) epoch: Timestamp,
     pub(super) ingredients: Ingredients,
     pub(super) merged: Merged,
@@ -49,8 +52,7 @@ pub(super) struct BaseImage {
 /// otherwise unused ones. Writes nothing.
 pub fn plan_accounts(request: &BakeRequest, progress: &Progress) -> Result<PinnedAccounts, BakeError> {
     let manifest = Manifest::load_with(&request.manifest, &request.more)?;
-    let layers = Layers::load(&request.layers)?;
-    let layers = layers.resolve_with(&request.kind, &request.os, &request.more.layers)?;
+    let layers = request.layers_of(&manifest, &Layers::load(&request.layers)?)?;
     Ok(combine(request, &manifest, layers, progress)?.merged.accounts)
 }
 
@@ -65,6 +67,7 @@ pub(super) fn combine(
     let supply = request.supply();
     let fetched = fetch(manifest, &supply, progress)?;
     let base = request.base(manifest, &supply, progress)?;
+    let root = root_base::read(&request.store, supply.client, manifest.content()).map_err(FetchError::from)?;
     let names = layers.iter().map(|layer| layer.schema.name.clone()).collect();
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let plan = Plan::new(layers, manifest)?;
@@ -82,17 +85,25 @@ pub(super) fn combine(
     }
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
     progress.emit(verified);
-    let (base, base_tree, epoch) = match base {
-        Some(base) => {
+    let (base, base_digest, base_tree) = match (base, root) {
+        (Some(base), _) => {
             let (base, tree) = read_base(base, request, manifest, staged.layers(), progress)?;
-            let epoch = epoch(&tree, request.epoch);
-            (Some(base), tree, epoch)
+            let digest = base.digest;
+            (Some(base), Some(digest), Some(tree))
         }
-        None => {
-            let epoch = request.epoch.map_or_else(|| newest_release(manifest.content()), time);
-            (None, empty(epoch), epoch)
+        (None, Some(RootBase { path, digest, tree })) => {
+            let identity = request.identity(manifest.content());
+            identity::check_root(&path, &tree, identity)?;
+            accept_base(path, &tree, staged.layers(), progress)?;
+            (None, Some(digest), Some(tree))
         }
+        (None, None) => (None, None, None),
     };
+    let epoch = match &base_tree {
+        Some(tree) => epoch(tree, request.epoch),
+        None => request.epoch.map_or_else(|| newest_release(manifest.content()), time),
+    };
+    let base_tree = base_tree.unwrap_or_else(|| empty(epoch));
     progress.emit(Event::Layers { layers: names });
     let ingredients = Ingredients::note(manifest, &staged, &base_tree)?;
     let layers = staged.layers().to_vec();
@@ -101,7 +112,7 @@ pub(super) fn combine(
     if base.is_none() {
         check_deferred(&merged, manifest)?;
     }
-    Ok(Combined { layers, base, epoch, ingredients, merged })
+    Ok(Combined { layers, base, base_digest, epoch, ingredients, merged })
 }
 
 /// Reads the root file system of a base image.
@@ -117,12 +128,16 @@ fn read_base(
     let notes = disk.notes();
     notes.iter().for_each(|note| progress.emit(Event::Note { path: Some(path.clone()), note: note.clone() }));
     let (file_system, tree) = read_root(&path, &disk)?;
-    let target = manifest.content().target();
-    let codename = request.sources.system(&target).ok().map(|system| system.codename.as_str());
-    identity::check(&path, &tree, BaseIdentity { os: &target.os, codename, arch: &target.arch })?;
-    origin::check_base(&tree, layers)?;
-    progress.emit(Event::Read { path, files: tree.walk().count() });
+    identity::check(&path, &tree, request.identity(manifest.content()))?;
+    accept_base(path, &tree, layers, progress)?;
     Ok((BaseImage { disk, digest, len, file_system, notes }, tree))
+}
+
+/// Checks that layers can be merged onto a base, and reports it.
+fn accept_base(path: PathBuf, tree: &Tree, layers: &[Layer], progress: &Progress) -> Result<(), BakeError> {
+    origin::check_base(tree, layers)?;
+    progress.emit(Event::Read { path, files: tree.walk().count() });
+    Ok(())
 }
 
 /// The root directory alone.
@@ -214,7 +229,19 @@ impl BakeRequest {
         Supply { store, sources, anchors, client: self.client.as_ref(), threads: *threads }
     }
 
-    /// The base image; none if the system is made of packages.
+    /// The layers of the image.
+    pub(super) fn layers_of(&self, manifest: &Manifest, all: &Layers) -> Result<Vec<Layer>, LayerError> {
+        all.resolve_on(manifest.content().bottom(), &self.kind, &self.os, &self.more.layers)
+    }
+
+    /// What a base must be.
+    fn identity<'a>(&'a self, content: &'a Content) -> BaseIdentity<'a> {
+        let codename = self.sources.system(&content.target()).ok().map(|system| system.codename.as_str());
+        BaseIdentity { os: &content.os.name, codename, arch: &content.os.arch }
+    }
+
+    /// The base image; none if the system is made of packages, or the base has no disk. A given archive is copied into
+    /// the store.
     fn base(
         &self,
         manifest: &Manifest,
@@ -224,6 +251,11 @@ impl BakeRequest {
         self.check_base(manifest)?;
         let fetched = match &self.base {
             _ if manifest.content().system().is_some() => return Ok(None),
+            Some(path) if manifest.content().root_base().is_some() => {
+                verify::keep_root(manifest, path, &self.store)?;
+                return Ok(None);
+            }
+            None if manifest.content().root_base().is_some() => return Ok(None),
             Some(path) => open_base_file(manifest, path),
             None => fetch_base(manifest, supply, progress),
         };
@@ -232,20 +264,25 @@ impl BakeRequest {
 
     /// Fails if an image without a base is wanted with what only a base provides.
     pub(super) fn check_base(&self, manifest: &Manifest) -> Result<(), BakeError> {
-        if manifest.content().system().is_none() {
-            return Ok(());
-        }
+        let content = manifest.content();
+        let system = match content.root_base() {
+            None if content.system().is_none() => return Ok(()),
+            None => "its system is made of packages",
+            Some(base) if base.kind == ArtifactType::Oci => "its base is a container image",
+            Some(_) => "its base is an archive",
+        };
         let name = manifest.name();
+        let is_file = content.root_base().is_some_and(|base| base.kind == ArtifactType::Tar);
         let given = [
-            ("--base", self.base.is_some()),
+            ("--base", self.base.is_some() && !is_file),
             ("--partition", self.partition.is_some()),
             ("--size", self.size.is_some()),
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-            return Err(message!("{option}: {name} has no base image: its system is made of packages").into());
+            return Err(message!("{option}: {name} has no base image: {system}").into());
         }
         match self.formats.iter().find(|format| format.disk().is_some()) {
-            Some(format) => Err(BakeError::NoDisk { name, format: *format }),
+            Some(format) => Err(BakeError::NoDisk { name, format: *format, system }),
             None => Ok(()),
         }
     }

@@ -37,8 +37,8 @@ pub enum BakeError {
     Partitions { path: PathBuf, error: Box<AssembleError> },
     #[error("{path}: cannot read the base's partitions")]
     Disk { path: PathBuf, source: AssembleError },
-    #[error("{name}: no {format} image without a base image: the system is made of packages, without a boot loader")]
-    NoDisk { name: String, format: OutputFormat },
+    #[error("{name}: no {format} image without a base image: {system}, without a boot loader")]
+    NoDisk { name: String, format: OutputFormat, system: &'static str },
     #[error(
         "{name}: package {package} waits for the first boot, but there is no systemd to configure it then: {reason}"
     )]

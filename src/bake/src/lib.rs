@@ -161,7 +161,11 @@ pub struct BakedDisk {
 pub fn bake_disk(request: BakeRequest, progress: &Progress) -> Result<BakedDisk, BakeError> {
     let request = BakeRequest { formats: Vec::new(), ..request };
     let Authored { manifest, sidecars, disk, .. } = begin(&request, progress)?.author(progress)?;
-    let disk = disk.ok_or_else(|| BakeError::NoDisk { name: manifest.name(), format: Format::Raw.into() })?;
+    let disk = disk.ok_or_else(|| BakeError::NoDisk {
+        name: manifest.name(),
+        format: Format::Raw.into(),
+        system: "its system has no disk",
+    })?;
     let sidecars = sidecars.iter().map(|(sidecar, content)| (*sidecar, Digest::of(content))).collect();
     Ok(BakedDisk { name: manifest.name(), disk, sidecars })
 }
@@ -181,7 +185,7 @@ fn begin<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Begun<'a>,
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let layers = Layers::load(&request.layers)?;
     layers.overridden().iter().for_each(|one| progress.emit(Event::Override(one.clone())));
-    let layers = layers.resolve_with(&request.kind, &request.os, &request.more.layers)?;
+    let layers = request.layers_of(&manifest, &layers)?;
     local::keep(layers.iter().flat_map(Layer::local_files), &request.store).map_err(FetchError::from)?;
     let targets = request.targets(&manifest.name());
     let program = request.store.running_program().ok_or(BakeError::Program)?;
@@ -207,8 +211,8 @@ impl<'a> Begun<'a> {
 
         // 2 and 3. All inputs become one tree.
         let combined = combine(request, &manifest, layers, progress)?;
-        let Combined { layers, base, epoch, ingredients, mut merged } = combined;
-        let inputs = request.inputs(&manifest, &layers, program, base.as_ref().map(|base| base.digest));
+        let Combined { layers, base, base_digest, epoch, ingredients, mut merged } = combined;
+        let inputs = request.inputs(&manifest, &layers, program, base_digest);
         let origins = origin::record(&ingredients, &mut merged, epoch)?;
         additions::check(&merged.tree, &request.more)?;
         if let Some(finding) = unclean(&merged) {

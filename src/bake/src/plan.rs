@@ -7,7 +7,7 @@ use crate::incremental::previous_bake::PreviousBake;
 use vmbake_common::progress::Progress;
 use vmbake_fetch as fetch;
 use vmbake_layer::Layers;
-use vmbake_manifest::{Content, Manifest};
+use vmbake_manifest::{Content, Dependency, Manifest};
 use vmbake_pin::prove::LOCAL;
 use vmbake_store::store::Store;
 
@@ -58,7 +58,7 @@ pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
     let BakeRequest { kind, os, arch, store, .. } = request;
     manifest.require(&request.manifest, kind, os, arch)?;
     request.check_base(&manifest)?;
-    let layers = Layers::load(&request.layers)?.resolve_with(kind, os, &request.more.layers)?;
+    let layers = request.layers_of(&manifest, &Layers::load(&request.layers)?)?;
     let program = store.running_program().ok_or(BakeError::Program)?;
     let previous = PreviousBake::look(store, program, &request.targets(&manifest.name()));
     let offline = BakeRequest { client: None, ..request.clone() };
@@ -75,7 +75,8 @@ pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
 
 fn missing(content: &Content, store: &Store, with_base: bool) -> Missing {
     let lacks = |digest: &_| !store.path(digest).exists();
-    let base = content.os.image.iter().filter(|image| with_base && !image.url.starts_with(LOCAL));
+    let is_file = |image: &&Dependency| !image.url.starts_with(LOCAL) && content.root_base().is_none();
+    let base = content.os.image.iter().filter(|image| with_base && is_file(image));
     let entries = base
         .chain(content.dependencies.values().filter(|entry| !entry.url.starts_with(LOCAL)))
         .map(|entry| (&entry.digest, entry.size));
@@ -85,6 +86,8 @@ fn missing(content: &Content, store: &Store, with_base: bool) -> Missing {
         missing.files += 1;
         missing.bytes = missing.bytes.saturating_add(size);
     }
-    missing.container_images = content.images.iter().filter(|image| !fetch::is_complete(store, image)).count();
+    let container = content.base_container();
+    let images = content.images.iter().chain(&container);
+    missing.container_images = images.filter(|image| !fetch::is_complete(store, image)).count();
     missing
 }

@@ -18,6 +18,7 @@ use vmbake_common::hint::Hint;
 use vmbake_common::input;
 use vmbake_embedded as embedded;
 use vmbake_layer::Layers;
+use vmbake_manifest::Manifest;
 
 /// Why an image cannot be rebuilt.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +88,8 @@ pub fn rebuild(
 
 /// Layers of the image that its kind does not require: those of bundles, whose artifacts are in its manifest.
 fn more_layers(request: &BakeRequest, expected: &BuildInputs) -> Result<Vec<String>, BakeError> {
-    let own = Layers::load(&request.layers)?.resolve(&request.kind, &request.os)?;
+    let bottom = Manifest::load(&request.manifest)?.content().bottom();
+    let own = Layers::load(&request.layers)?.resolve_on(bottom, &request.kind, &request.os, &[])?;
     let is_own = |name: &String| own.iter().any(|layer| layer.schema.name == *name);
     let names = expected.layers.iter().map(|layer| layer.name.clone());
     Ok(names.filter(|name| !is_own(name)).collect())

@@ -113,7 +113,7 @@ pub(super) fn content(pins: &Pins, layers: &[Layer], target: &Target) -> Result<
     let mut content = Content {
         version: "dev".to_owned(),
         kind: target.kind.clone(),
-        os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None },
+        os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None, base: None },
         dependencies: pins.artifacts.get(&place).cloned().unwrap_or_default(),
         images: Vec::new(),
         bundles: BTreeMap::new(),
@@ -176,8 +176,7 @@ fn resolve(
             now: Timestamp::now(),
             seen: BTreeMap::new(),
             at: None,
-            image: None,
-            partition: None,
+            base: None,
             cache: Cache::default(),
             received: progress.counter("received"),
         };

@@ -21,6 +21,7 @@ mod expand;
 pub mod extension;
 mod extracted;
 mod fault;
+mod filters;
 mod finished;
 mod first_boot;
 mod given;

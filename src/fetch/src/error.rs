@@ -7,6 +7,7 @@ use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;
 use vmbake_common::spelling::of_path;
 use vmbake_pin::prove::{LOCAL, ProveError};
+use vmbake_pin::root_base::RootBaseError;
 use vmbake_store::download::DownloadError;
 use vmbake_store::store::StoreError;
 
@@ -37,6 +38,8 @@ pub enum FetchError {
     #[error(transparent)]
     Local(#[from] LocalFileError),
     #[error(transparent)]
+    Root(#[from] RootBaseError),
+    #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Message(#[from] Message),
@@ -63,5 +66,5 @@ impl Hint for FetchError {
         Some(text.to_owned())
     }
 
-    vmbake_common::causes!(Prove, Local, Store, Message; OpenBase, Download);
+    vmbake_common::causes!(Prove, Local, Root, Store, Message; OpenBase, Download);
 }

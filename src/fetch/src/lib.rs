@@ -210,7 +210,7 @@ pub fn blobs(manifest: &Manifest, store: &Store) -> Vec<Digest> {
         blobs.push(entry.digest);
     }
     blobs.extend(content.evidence.keys());
-    for image in &content.images {
+    for image in content.images.iter().chain(&content.base_container()) {
         blobs.push(image.index);
         blobs.extend(registry::blobs(store, image));
     }

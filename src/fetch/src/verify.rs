@@ -14,14 +14,16 @@ use vmbake_common::message;
 use vmbake_common::message::Message;
 use vmbake_disk::image::{Image, ImageError};
 
+use crate::local;
 use crate::images::{self, ImagesError, VerifiedImage};
 use crate::{Fetched, FetchedArtifact, FetchedBase};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;
 use vmbake_common::hint::Hint;
+use vmbake_common::input;
 use vmbake_common::ownership::InsecurePermissions;
 use vmbake_common::parallel::run;
-use vmbake_manifest::{ContainerImage, Dependency};
+use vmbake_manifest::{ContainerImage, Dependency, Manifest};
 use vmbake_store::store::Store;
 
 /// Name of the base image in messages.
@@ -48,7 +50,7 @@ impl Hint for VerifyError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Digest { name, path, .. } | Self::Size { name, path, .. } if name == BASE => Some(format!(
-                "use `vmbake update KIND --image {}` to pin this file; the pinned image may be the same disk in another format",
+                "use `vmbake update KIND --base {}` to pin this file; the pinned image may be the same disk in another format",
                 escape::name(path.as_os_str().as_encoded_bytes())
             )),
             Self::Digest { .. } | Self::Size { .. } => Some(
@@ -217,6 +219,17 @@ fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     Ok(Base { path, image: Arc::new(image), digest, copied })
 }
 
+/// Verifies a given archive of a root file system, and copies it into the store.
+pub fn keep_root(manifest: &Manifest, given: &Path, store: &Store) -> Result<(), VerifyError> {
+    let Some(pinned) = manifest.content().root_base() else { return Ok(()) };
+    let path = || given.to_owned();
+    let file = input::open_regular(given);
+    let file = file.map_err(|source| VerifyError::Read { name: BASE.to_owned(), path: path(), source })?;
+    check_file(BASE, given, &file, pinned, store)?;
+    let kept = local::keep([(path(), pinned.digest)], store);
+    kept.map_err(|source| VerifyError::Message(message!("{}: cannot copy the base", given.display()).by(source)))
+}
+
 /// Verifies an open file against its pinned length and digest, and rewinds it.
 fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: &Store) -> Result<(), VerifyError> {
     check_len(name, path, file, pinned)?;
@@ -249,7 +262,6 @@ mod tests {
 
     use crate::{Supply, fetch};
     use vmbake_common::progress::Progress;
-    use vmbake_manifest::Manifest;
     use vmbake_pin::anchors::Anchors;
     use vmbake_pin::sources::Sources;
     use vmbake_store::store::Store;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use vmbake_disk::ext4::{Depth, Want};
-use vmbake_disk::tree::{Tree, TreeError};
+use vmbake_disk::tree::{Kind, Tree, TreeError};
 
 use crate::disk::InspectError;
 use crate::inspect::{open_some, os_release};
@@ -44,6 +44,8 @@ pub enum IdentityError {
     System { path: PathBuf, expected: String, found: String },
     #[error("{path}: image for {found}, expected {expected}")]
     Arch { path: PathBuf, expected: String, found: String },
+    #[error("{path}: not a root file system of Debian: {missing}")]
+    Incomplete { path: PathBuf, missing: &'static str },
 }
 
 impl Hint for IdentityError {
@@ -51,7 +53,7 @@ impl Hint for IdentityError {
         match self {
             Self::System { .. } => Some("use --os to set the operating system of the image".to_owned()),
             Self::Arch { .. } => Some("use --arch to set the architecture of the image".to_owned()),
-            Self::Inspect(_) | Self::Tree { .. } => None,
+            Self::Inspect(_) | Self::Tree { .. } | Self::Incomplete { .. } => None,
         }
     }
 
@@ -84,6 +86,25 @@ pub fn check(path: &Path, tree: &Tree, wanted: BaseIdentity<'_>) -> Result<(), I
             Err(IdentityError::Arch { path, expected, found: found.to_owned() })
         }
         _ => Ok(()),
+    }
+}
+
+/// As [`check`], for a root file system without a disk: what identifies it must exist.
+pub fn check_root(path: &Path, tree: &Tree, wanted: BaseIdentity<'_>) -> Result<(), IdentityError> {
+    let incomplete = |missing| Err(IdentityError::Incomplete { path: path.to_owned(), missing });
+    let is_file = |path: &str| tree.resolve(path.as_bytes()).is_ok_and(|id| matches!(tree.inode(id).kind, Kind::File(_)));
+    if !is_file("/etc/os-release") && !is_file("/usr/lib/os-release") {
+        return incomplete("/etc/os-release does not exist");
+    }
+    if !is_file(STATUS) {
+        return incomplete("/var/lib/dpkg/status does not exist");
+    }
+    check(path, tree, wanted)?;
+    let status = tree.read(STATUS.as_bytes(), MAX_STATUS);
+    let status = status.map_err(|source| IdentityError::Tree { path: path.to_owned(), source })?;
+    match architecture(&String::from_utf8_lossy(&status)) {
+        Some(_) => Ok(()),
+        None => incomplete("/var/lib/dpkg/status does not list dpkg"),
     }
 }
 

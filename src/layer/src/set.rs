@@ -165,7 +165,25 @@ impl Layers {
 
     /// The same, with more layers: they come behind those that the top layer of the kind requires, and before that one.
     pub fn resolve_with(&self, kind: &str, os: &str, more: &[String]) -> Result<Vec<Layer>, LayerError> {
-        let layers = self.order_with(kind, os, more)?;
+        self.resolve_on(None, kind, os, more)
+    }
+
+    /// The same, on a layer below all others, unless that is one of them.
+    pub fn resolve_on(
+        &self,
+        bottom: Option<&str>,
+        kind: &str,
+        os: &str,
+        more: &[String],
+    ) -> Result<Vec<Layer>, LayerError> {
+        let mut layers = self.order_with(kind, os, more)?;
+        if let Some(bottom) = bottom.filter(|bottom| !layers.iter().any(|layer| layer.schema.name == *bottom)) {
+            self.require(bottom)?;
+            let mut order = Vec::new();
+            self.visit(bottom, os, &mut order)?;
+            layers.retain(|layer| !order.contains(&layer.schema.name));
+            layers.splice(..0, order.iter().filter_map(|name| self.layers.get(name)).cloned());
+        }
         consistency::check(kind, &layers)?;
         Ok(layers)
     }

@@ -10,6 +10,9 @@ use crate::package_request::System;
 use crate::upstream::{ArtifactType, Upstream, UpstreamRequest};
 use vmbake_common::digest::Digest;
 
+/// Prefix of the URL of a base that is a container image.
+pub const OCI: &str = "oci://";
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "super::form::Content", into = "super::form::Content")]
 pub struct Content {
@@ -65,6 +68,26 @@ pub struct Os {
     /// How that image boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<Boot>,
+    /// What the image has in place of a base image, if its layers do not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Foundation>,
+}
+
+/// What an image has in place of a base image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Foundation {
+    /// The packages of the built-in layer [`Foundation::layer`].
+    Packages,
+}
+
+impl Foundation {
+    /// The layer below those of the kind.
+    pub fn layer(self) -> &'static str {
+        match self {
+            Self::Packages => "debian-minimal",
+        }
+    }
 }
 
 /// The first entry of the base image's boot menu.
@@ -136,6 +159,30 @@ impl Content {
     /// The system made of packages that the image has in place of a base image.
     pub fn system(&self) -> Option<&System> {
         self.closure.as_ref()?.layers.values().find_map(|request| request.system.as_ref())
+    }
+
+    /// The layer below those of the kind, if it is not one of them.
+    pub fn bottom(&self) -> Option<&'static str> {
+        self.os.base.map(Foundation::layer)
+    }
+
+    /// The base that is a root file system without a disk: an archive or a container image.
+    pub fn root_base(&self) -> Option<&Dependency> {
+        let is_root = |image: &&Dependency| matches!(image.kind, ArtifactType::Tar | ArtifactType::Oci);
+        self.os.image.as_ref().filter(is_root)
+    }
+
+    /// The base as a container image, if it is one.
+    pub fn base_container(&self) -> Option<ContainerImage> {
+        let base = self.root_base().filter(|base| base.kind == ArtifactType::Oci)?;
+        Some(ContainerImage {
+            image: base.url.strip_prefix(OCI).unwrap_or(&base.url).to_owned(),
+            digest: base.digest,
+            size: base.size,
+            platform: format!("linux/{}", self.os.arch),
+            index: base.digest,
+            proof: base.proof.clone(),
+        })
     }
 
     /// The layer that requests an artifact as a download, and its source.

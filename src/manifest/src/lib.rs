@@ -14,7 +14,7 @@ pub use crate::upstream::ArtifactType;
 pub use accounts::PinnedAccounts;
 pub use additions::{Additions, ImageNeed, LayerGrants, NeedKind};
 pub use closure::{ClosureRecord, PackageReason};
-pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Os, PinnedBundle};
+pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Foundation, OCI, Os, PinnedBundle};
 pub use error::ManifestError;
 pub use proof::{ArchiveSnapshot, Document, Form, Proof, Signed};
 use vmbake_common::address::{self, UrlCredentials};

@@ -25,7 +25,8 @@ pub enum ArtifactType {
     /// A tar archive, compressed with gzip, xz, Zstandard or bzip2.
     #[serde(rename = "tar.gz")]
     TarGz,
-    /// A tar archive that is installed as a file, such as a container image.
+    /// A tar archive that is installed as a file, such as a container image. As a base: an archive of a root file system,
+    /// which may be compressed.
     #[serde(rename = "tar")]
     Tar,
     #[serde(rename = "zip")]
@@ -36,6 +37,9 @@ pub enum ArtifactType {
     /// A disk image.
     #[serde(rename = "qcow2")]
     Qcow2,
+    /// A container image of a registry. Only a base has this type.
+    #[serde(rename = "oci")]
+    Oci,
 }
 
 impl ArtifactType {
@@ -49,6 +53,7 @@ impl ArtifactType {
             Self::Zip => "zip",
             Self::Compressed => "compressed",
             Self::Qcow2 => "qcow2",
+            Self::Oci => "oci",
         }
     }
 }

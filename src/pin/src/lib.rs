@@ -9,6 +9,7 @@ pub mod anchors;
 pub mod closure;
 pub mod prove;
 pub mod resolve;
+pub mod root_base;
 pub mod sources;
 pub mod trust;
 pub mod update;

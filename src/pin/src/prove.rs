@@ -18,7 +18,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::message;
 use vmbake_common::message::Message;
 use vmbake_common::once_map::OnceMap;
-use vmbake_manifest::{ArtifactType, ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
+use vmbake_manifest::{ArtifactType, ContainerImage, Content, Dependency, Manifest, OCI, OS_IMAGE, Proof, Target};
 use vmbake_proof::apt::{Packages, Release};
 use vmbake_proof::program;
 use vmbake_store::http::Client;
@@ -138,6 +138,10 @@ impl<'a> Prover<'a> {
         // A local file is given again when it is used: a bake has no other location for it.
         if image.url.starts_with(LOCAL) && image.proof == Some(Proof::Local) {
             return Ok(VerifiedProof::Local);
+        }
+        // Its digest is that of all that it consists of.
+        if image.kind == ArtifactType::Oci && image.url.starts_with(OCI) && image.proof == Some(Proof::FirstUse) {
+            return Ok(VerifiedProof::FirstUse);
         }
         match self.place(content) {
             // The base image of a kind without a source may be pinned manually.

@@ -25,6 +25,7 @@ use crate::anchors::Anchors;
 use crate::prove::{LOCAL, Prover};
 use crate::sources::{Demand, Sources, System, Upstream, VersionSource};
 use vmbake_manifest::Target;
+use vmbake_oci::RemoteName;
 use vmbake_store::store::{Store, StoreError};
 
 mod apt;
@@ -57,14 +58,44 @@ pub struct Resolver<'a> {
     pub seen: BTreeMap<(String, String), Timestamp>,
     /// Pins packages as of this time; `None` for now.
     pub at: Option<Timestamp>,
-    /// A custom base image in place of the published one.
-    pub image: Option<PathBuf>,
-    /// Number of its root partition; `None` to detect it.
-    pub partition: Option<u32>,
+    /// The base to pin; `None` for the pinned one, or else the published image.
+    pub base: Option<WantedBase>,
     /// Documents and indexes downloaded so far.
     pub cache: Cache,
     /// Counts the received bytes of artifacts.
     pub received: ProgressBar,
+}
+
+/// A base that replaces the pinned one.
+#[derive(Clone, Debug)]
+pub enum WantedBase {
+    /// The published image.
+    Published,
+    /// A disk image.
+    Disk {
+        path: PathBuf,
+        /// Number of its root partition; `None` to detect it.
+        partition: Option<u32>,
+    },
+    /// An archive of a root file system, which is in the store.
+    Archive {
+        path: PathBuf,
+        digest: Digest,
+        /// Its length in bytes.
+        size: u64,
+    },
+    /// A container image of a registry.
+    Container(RemoteName),
+}
+
+impl WantedBase {
+    /// The option that names it.
+    pub fn option(&self) -> &'static str {
+        match self {
+            Self::Published | Self::Archive { .. } | Self::Container(_) => "--base",
+            Self::Disk { .. } => "--image",
+        }
+    }
 }
 
 /// A proven entry, with its evidence in the store.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::closure::Requests;
 use crate::prove::Prover;
-use crate::resolve::Resolver;
+use crate::resolve::{Resolver, WantedBase};
 use crate::sources::{Sources, VersionSource};
 use jiff::Timestamp;
 use vmbake_common::escape;
@@ -50,6 +50,8 @@ pub struct UpdateRequest {
     pub refresh: bool,
     /// The package requests of layers, in order, by manifest.
     pub packages: BTreeMap<Target, Requests>,
+    /// Manifests of images that are made of packages, in place of a base image, though no layer says so.
+    pub on_packages: BTreeSet<Target>,
     /// The download requests of layers, by manifest; unknown for missing manifests.
     pub upstreams: BTreeMap<Target, UpstreamRequests>,
     /// Number of entries to resolve concurrently.
@@ -94,8 +96,9 @@ pub fn seen(
 pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources, &open)?;
-    if let Some(open) = open.iter().find(|open| open.is_without_base && resolver.image.is_some()) {
-        return Err(UpdateError::NoBase { target: open.target.name() });
+    let of_layers = |open: &&Open<'_>| open.is_without_base && !request.on_packages.contains(open.target);
+    if let Some((open, base)) = open.iter().find(of_layers).zip(resolver.base.as_ref()) {
+        return Err(UpdateError::NoBase { target: open.target.name(), option: base.option() });
     }
     requested::check(request, resolver.sources)?;
     let prover = resolver.prover();
@@ -234,7 +237,12 @@ impl UpdateRequest {
 
     /// Whether to resolve a proven entry again.
     fn again(&self, open: &Open<'_>, entry: Entry<'_>, resolver: &Resolver<'_>) -> bool {
-        let own_image = matches!(entry, Entry::OsImage) && resolver.image.is_some();
+        let own_image = matches!(entry, Entry::OsImage)
+            && match &resolver.base {
+                None => false,
+                Some(WantedBase::Published) => open.is_own(),
+                Some(_) => true,
+            };
         let is_past = resolver.at.is_some() && matches!(entry.version(open), Some(VersionSource::Apt { .. }));
         // As of a past date, only packages can be resolved again.
         let is_named = !self.only.is_empty() && resolver.at.is_none();

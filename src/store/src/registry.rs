@@ -17,6 +17,6 @@ mod images;
 
 pub use credentials::Credentials;
 pub use error::RegistryError;
-pub use images::{blobs, pull_pinned, pull_tag};
+pub use images::{blobs, pull_name, pull_pinned, pull_tag};
 pub use repository::{Access, RemoteManifest, Repository};
 pub use upload::Arrival;

@@ -18,6 +18,7 @@ mod accounts;
 pub mod error_report;
 mod archive;
 mod bake;
+mod base;
 #[cfg(feature = "qemu")]
 mod boot;
 mod bundle;

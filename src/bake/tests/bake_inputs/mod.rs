@@ -28,3 +28,4 @@ mod judge;
 mod regenerated;
 mod unpacked;
 mod mutations;
+mod excluded;

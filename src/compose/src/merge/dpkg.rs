@@ -13,8 +13,9 @@ use super::owners::{Claim, INFO};
 use super::place::Target;
 use super::placed::Placed;
 use super::upgrade::{Left, Old};
+use super::filters::{self, Filters};
 use super::{ListedFault, MergeError, conffiles, present, triggers};
-use crate::stage::{Deb, Member, MemberKind};
+use crate::stage::{Deb, MemberKind};
 use vmbake_layer::AuditedScript;
 
 impl Database {
@@ -43,9 +44,9 @@ impl Database {
         }
         conffiles::none_moves(&self.status, deb)?;
         let mut placed = self.placed(target, deb)?;
+        Filters::read(target)?.apply(target, &mut placed, &deb.conffiles())?;
         let digests = conffiles::resolve_conflicts(target, deb, old.as_ref(), source, &mut placed)?;
-        let entries: Vec<Member> =
-            placed.iter().filter(|placed| !placed.kept).map(|placed| placed.entry.clone()).collect();
+        let entries = filters::written(&placed);
         let left = match &old {
             Some(old) => {
                 old.make_way(target, &placed)?;
@@ -64,7 +65,7 @@ impl Database {
         let conffiles = conffiles::field(deb, &digests, &left.obsolete);
         self.status.add(deb, conffiles, old.as_ref().map(|old| &old.control))?;
         let mut touched = left.touched;
-        touched.extend(entries.into_iter().map(|entry| entry.path));
+        touched.extend(placed.iter().filter(|placed| !placed.kept).map(|placed| placed.entry.path.clone()));
         triggers::activate(target, self, deb, &touched)?;
         triggers::record(target, deb)?;
         Ok(Unpacked {
@@ -138,7 +139,7 @@ impl Database {
                 *to = self.used(deb, &first);
             }
             names.insert(listed.clone());
-            all.push(Placed { listed, entry, kept: false });
+            all.push(Placed { listed, entry, kept: false, left_out: false });
         }
         Ok(all)
     }
@@ -182,7 +183,7 @@ fn write_info(
 /// The digests of all files, which dpkg writes itself when a package does not bring them. Those of conffiles are known.
 fn md5sums(target: &Target, placed: &[Placed], digests: &BTreeMap<String, String>) -> Result<String, MergeError> {
     let mut text = String::new();
-    for Placed { listed, entry, .. } in placed {
+    for Placed { listed, entry, .. } in placed.iter().filter(|placed| !placed.left_out) {
         if !matches!(entry.kind, MemberKind::File { .. } | MemberKind::HardLink(_)) {
             continue;
         }

@@ -10,4 +10,6 @@ pub(super) struct Placed {
     pub(super) entry: Member,
     /// Whether what is there stays: a conffile that an upgrade does not touch.
     pub(super) kept: bool,
+    /// Whether dpkg's configuration excludes it: it is listed, but not written.
+    pub(super) left_out: bool,
 }

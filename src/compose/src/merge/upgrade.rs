@@ -76,7 +76,8 @@ impl Old {
     /// Removes its files where the new version has directories: dpkg replaces such a file with a directory.
     pub(super) fn make_way(&self, target: &mut Target, placed: &[Placed]) -> Result<(), MergeError> {
         let own: BTreeSet<&[u8]> = self.list.iter().map(Vec::as_slice).collect();
-        for placed in placed.iter().filter(|placed| matches!(placed.entry.kind, MemberKind::Directory)) {
+        let is_made = |placed: &&Placed| !placed.left_out && matches!(placed.entry.kind, MemberKind::Directory);
+        for placed in placed.iter().filter(is_made) {
             let found = target.wrap(target.tree.find(&placed.entry.path))?;
             let file = found.is_some_and(|id| matches!(target.tree.inode(id).kind, Kind::File(_)));
             if file && own.contains(placed.listed.as_bytes()) {
@@ -95,7 +96,8 @@ impl Old {
         owners: &Owners,
         overrides: &Overrides,
     ) -> Result<Left, MergeError> {
-        let listed: BTreeSet<&[u8]> = placed.iter().map(|placed| placed.listed.as_bytes()).collect();
+        let written = placed.iter().filter(|placed| !placed.left_out);
+        let listed: BTreeSet<&[u8]> = written.map(|placed| placed.listed.as_bytes()).collect();
         let lookup = |tree: &Tree, path: &[u8]| tree.find(path).ok().flatten();
         let new: BTreeSet<InodeId> = listed.iter().filter_map(|path| lookup(&target.tree, path)).collect();
         let package = self.control.get("Package").unwrap_or_default();

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use super::archive::compress::{spool, spool_kept};
-use super::archive::{self, ArchiveError, ArchiveLimits, Member, MemberKind};
+use super::archive::{self, ArchiveError, ArchiveLimits, Member, MemberKind, spool, spool_kept};
 use super::control::{Control, ControlFault};
 use vmbake_common::hint::Hint;
 use vmbake_common::message;

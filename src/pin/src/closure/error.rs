@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::Refusal;
 use crate::resolve::ResolveError;
+use crate::root_base::RootBaseError;
 use vmbake_common::hint::Hint;
 use vmbake_common::message::Message;
 use vmbake_common::spelling::{did_you_mean, near};
@@ -62,6 +63,8 @@ pub enum ClosureError {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Resolve(#[from] ResolveError),
+    #[error(transparent)]
+    Root(#[from] RootBaseError),
     #[error(transparent)]
     Message(#[from] Message),
 }

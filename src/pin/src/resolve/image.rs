@@ -3,7 +3,9 @@
 use super::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::sources::{ImageSource, Upstream};
 use vmbake_image::grub;
-use vmbake_manifest::{Boot, ContainerImage};
+use vmbake_manifest::{ArtifactType, Boot, ContainerImage, Dependency, OCI, Proof};
+use vmbake_oci::{Descriptor, RemoteName};
+use vmbake_store::registry::pull_name;
 
 impl Resolver<'_> {
     /// Resolves the published base image, and reads its boot menu.
@@ -11,6 +13,21 @@ impl Resolver<'_> {
         let (image, downloaded) = self.file(place, upstream)?;
         let boot = grub::read(&self.store.path(&downloaded.digest), None)?;
         Ok((image, boot))
+    }
+
+    /// Resolves a container image as a base. Its platform's manifest is pinned.
+    pub fn base_container(&self, place: ManifestContext<'_>, name: &RemoteName) -> Result<Dependency, ResolveError> {
+        let platform = format!("linux/{}", place.target.arch);
+        let Descriptor { digest, size, .. } = pull_name(self.client, self.store, name, &platform)?;
+        Ok(Dependency {
+            version: name.tag.clone().unwrap_or_else(|| "latest".to_owned()),
+            url: format!("{OCI}{name}"),
+            kind: ArtifactType::Oci,
+            digest,
+            size,
+            proof: Some(Proof::FirstUse),
+            chosen: None,
+        })
     }
 
     /// Resolves a container image.

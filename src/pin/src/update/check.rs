@@ -57,7 +57,7 @@ fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<
     let versions = open.versions();
     let place = open.place(&versions);
     let newest = match entry {
-        Entry::OsImage if open.is_local() => return Ok(None),
+        Entry::OsImage if open.is_own() => return Ok(None),
         Entry::OsImage => resolver.version(place, &open.system.image.version)?,
         Entry::Dependency(source) => resolver.version(place, &source.upstream.version)?,
         Entry::Container(image) => resolver.version(place, &image.tag)?,

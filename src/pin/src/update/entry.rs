@@ -15,7 +15,8 @@ use super::order::{self, is_downgrade};
 use super::pin::Pin;
 use super::requested::{AskedDownload, AskedImage};
 use crate::prove::{LOCAL, Prover};
-use crate::resolve::{ManifestContext, ResolveError, Resolved, Resolver};
+use crate::resolve::{ManifestContext, ResolveError, Resolved, Resolver, WantedBase};
+use crate::root_base;
 use crate::sources::{ImageSource, Source, Upstream, VersionSource};
 use vmbake_common::digest::Digest;
 use vmbake_common::input;
@@ -23,7 +24,8 @@ use vmbake_common::progress::Event;
 use vmbake_image::disk::InspectError;
 use vmbake_image::grub;
 use vmbake_image::identity::{self, BaseIdentity, IdentityError};
-use vmbake_manifest::{ArtifactType, ContainerImage, Content, Dependency, Proof, Target};
+use vmbake_manifest::{ArtifactType, ContainerImage, Content, Dependency, OCI, Os, Proof, Target};
+use vmbake_store::registry::RegistryError;
 
 /// Resolves an entry; returns what is pinned now. With a `pin`, any other result is an error.
 pub(super) fn resolve(
@@ -39,7 +41,7 @@ pub(super) fn resolve(
         let is_past = match (entry, entry.version(open)) {
             // The tag of an image may refer to another digest now.
             (Entry::Container(_) | Entry::Image(_), _) => false,
-            (Entry::OsImage, _) if resolver.image.is_some() => true,
+            (Entry::OsImage, _) if is_given(resolver) => true,
             (_, Some(source)) => order::is_as_of(source, || resolver.version(place, source), at)?,
             (_, None) => true,
         };
@@ -48,7 +50,7 @@ pub(super) fn resolve(
         }
     }
     if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
-        && resolver.image.is_none()
+        && !is_given(resolver)
         // With a past date, an older version is expected.
         && resolver.at.is_none()
         // The version of an unproven entry is not trusted either.
@@ -69,6 +71,11 @@ pub(super) fn resolve(
         Entry::OsImage => return Ok(pinned(manifest, name, job.os_image()?)),
     };
     Ok(Event::PinnedImage { manifest, name, image: image.image, digest: image.digest })
+}
+
+/// Whether another base than the published image is given.
+fn is_given(resolver: &Resolver<'_>) -> bool {
+    !matches!(resolver.base, None | Some(WantedBase::Published))
 }
 
 /// Records the `Date` of an archive and suite, if none is newer.
@@ -135,13 +142,16 @@ impl Job<'_> {
     }
 
     fn os_image(&self) -> Result<Dependency, EntryError> {
-        let (found, boot) = match &self.resolver.image {
-            Some(path) => {
-                let boot = grub::read(path, self.resolver.partition).map_err(ResolveError::from)?;
-                self.check_base(path, self.resolver.partition)?;
+        if let Some(root) = self.root_base()? {
+            return self.keep_root(root);
+        }
+        let (found, boot) = match &self.resolver.base {
+            Some(WantedBase::Disk { path, partition }) => {
+                let boot = grub::read(path, *partition).map_err(ResolveError::from)?;
+                self.check_base(path, *partition)?;
                 (local_image(path)?, boot)
             }
-            None => {
+            _ => {
                 let upstream = self.upstream(&self.place.system.image)?;
                 let (found, boot) = self.resolver.os_image(self.place, &upstream)?;
                 self.check(&found.dependency)?;
@@ -151,7 +161,7 @@ impl Job<'_> {
         };
         let Resolved { dependency, evidence } = found;
         self.open.change(|content| {
-            content.os.boot = Some(boot);
+            (content.os.boot, content.os.base) = (Some(boot), None);
             content.evidence.extend(evidence);
             self.prover.os_image(content, &dependency)?;
             content.os.image = Some(dependency.clone());
@@ -159,6 +169,43 @@ impl Job<'_> {
             Ok(())
         })?;
         Ok(dependency)
+    }
+
+    /// The base, if it is a root file system without a disk: the given one, or the pinned one. The tag of a container
+    /// image is resolved again.
+    fn root_base(&self) -> Result<Option<Dependency>, EntryError> {
+        let pinned = self.open.content();
+        Ok(match (&self.resolver.base, pinned.root_base()) {
+            (Some(WantedBase::Archive { path, digest, size }), _) => {
+                Some(local(path, ArtifactType::Tar, *digest, *size))
+            }
+            (Some(WantedBase::Container(name)), _) => Some(self.resolver.base_container(self.place, name)?),
+            (None, Some(base)) if base.kind == ArtifactType::Oci => {
+                let name = base.url.strip_prefix(OCI).unwrap_or(&base.url).parse();
+                let name = name.map_err(|source| ResolveError::from(RegistryError::from(source)))?;
+                Some(self.resolver.base_container(self.place, &name)?)
+            }
+            (None, base) => base.cloned(),
+            _ => None,
+        })
+    }
+
+    /// Adds such a base to the manifest, if it is of the manifest's system.
+    fn keep_root(&self, base: Dependency) -> Result<Dependency, EntryError> {
+        let content = self.open.content();
+        let content = Content { os: Os { image: Some(base.clone()), ..content.os }, ..content };
+        if let Some(read) = root_base::read(self.resolver.store, None, &content)? {
+            let Target { os, arch, .. } = self.place.target;
+            let codename = Some(self.place.system.codename.as_str());
+            identity::check_root(&read.path, &read.tree, BaseIdentity { os, codename, arch })?;
+        }
+        self.open.change(|content| {
+            self.prover.os_image(content, &base)?;
+            (content.os.image, content.os.boot, content.os.base) = (Some(base.clone()), None, None);
+            content.drop_unused_evidence();
+            Ok(())
+        })?;
+        Ok(base)
     }
 
     /// Refuses a base that a bake would refuse: one with unsupported partitions, or of another system.
@@ -211,15 +258,19 @@ impl Job<'_> {
 fn local_image(path: &Path) -> Result<Resolved, EntryError> {
     let read = |source| EntryError::Image { path: path.to_owned(), source };
     let (digest, size) = Digest::of(b"").of_stream(input::open(path).map_err(read)?).map_err(read)?;
+    Ok(Resolved { dependency: local(path, ArtifactType::Qcow2, digest, size), evidence: BTreeMap::new() })
+}
+
+/// The entry of a local file.
+fn local(path: &Path, kind: ArtifactType, digest: Digest, size: u64) -> Dependency {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let dependency = Dependency {
+    Dependency {
         version: "local".to_owned(),
         url: format!("{LOCAL}{name}"),
-        kind: ArtifactType::Qcow2,
+        kind,
         digest,
         size,
         proof: Some(Proof::Local),
         chosen: None,
-    };
-    Ok(Resolved { dependency, evidence: BTreeMap::new() })
+    }
 }

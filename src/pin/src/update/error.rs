@@ -9,7 +9,8 @@ use vmbake_disk::disk::AssembleError;
 
 use crate::closure::ClosureError;
 use crate::prove::LinkError;
-use crate::resolve::{ResolveError, Resolver};
+use crate::resolve::{ResolveError, Resolver, WantedBase};
+use crate::root_base::RootBaseError;
 use crate::sources::SourcesError;
 use vmbake_common::atomic_file::PublishError;
 use vmbake_common::hint::Hint;
@@ -31,8 +32,8 @@ pub enum UpdateError {
         /// The searched targets.
         targets: String,
     },
-    #[error("{target}: an image is given, but a layer of the kind has `system`, so that it has no base image")]
-    NoBase { target: String },
+    #[error("{target}: {option} is given, but a layer of the kind has `system`, so that it has no base image")]
+    NoBase { target: String, option: &'static str },
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error("{target}: cannot apply the requests of its layers")]
@@ -43,7 +44,7 @@ pub enum UpdateError {
     Incomplete {
         failed: usize,
         total: usize,
-        /// Whether only the base image of `--image` failed.
+        /// Whether only the disk image of `--image` failed.
         only_image: bool,
     },
 }
@@ -51,7 +52,9 @@ pub enum UpdateError {
 impl UpdateError {
     /// The error for `failures` among `total` entries.
     pub(super) fn incomplete(failures: &[Entry<'_>], total: usize, resolver: &Resolver<'_>) -> Self {
-        let is_given = |entry: &Entry<'_>| resolver.image.is_some() && matches!(entry, Entry::OsImage);
+        let is_given = |entry: &Entry<'_>| {
+            matches!((entry, &resolver.base), (Entry::OsImage, Some(WantedBase::Disk { .. })))
+        };
         Self::Incomplete { failed: failures.len(), total, only_image: failures.iter().all(is_given) }
     }
 }
@@ -71,7 +74,7 @@ impl Hint for UpdateError {
                 site is unreachable, use https_proxy for a proxy, or --mirror PREFIX=URL for a mirror. To accept \
                 another upstream version, delete the entry from the manifest"
             }
-            Self::NoBase { .. } => "leave out --image, or the layer with `system`",
+            Self::NoBase { option, .. } => return Some(format!("leave out {option}, or the layer with `system`")),
             Self::UnknownName { .. } => {
                 "`vmbake manifest show FILE` lists the entries of a manifest; the base image is os.image"
             }
@@ -122,6 +125,7 @@ pub enum EntryError {
     NotPast {
         at: Timestamp,
     },
+    Root(#[from] RootBaseError),
     /// The base image is of another system than the manifest.
     Identity(#[from] IdentityError),
     #[error("{path}: cannot be used as a base image")]
@@ -143,5 +147,5 @@ impl Hint for EntryError {
         matches!(self, Self::NotPast { .. }).then(|| text.to_owned())
     }
 
-    vmbake_common::causes!(Closure, Resolve, Publish, Manifest, Replay, Identity; Lock, Partitions, Image);
+    vmbake_common::causes!(Closure, Resolve, Publish, Manifest, Replay, Root, Identity; Lock, Partitions, Image);
 }

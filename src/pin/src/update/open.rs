@@ -11,6 +11,7 @@ use super::{EntryError, UpdateError};
 use crate::closure::Requests;
 use crate::prove::{LOCAL, LinkError, Prover};
 use crate::resolve::ManifestContext;
+use crate::root_base::is_root;
 use crate::sources::{ImageSource, Source, Sources, System, VersionSource};
 use vmbake_common::atomic_file::write_file;
 use vmbake_common::parallel::locked;
@@ -50,7 +51,7 @@ fn empty(target: &Target) -> Content {
     Content {
         version: "dev".to_owned(),
         kind: target.kind.clone(),
-        os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None },
+        os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None, base: None },
         dependencies: BTreeMap::new(),
         images: Vec::new(),
         bundles: BTreeMap::new(),
@@ -127,7 +128,7 @@ impl<'a> Open<'a> {
                 .os
                 .image
                 .as_ref()
-                .filter(|_| content.os.boot.is_some())
+                .filter(|image| content.os.boot.is_some() || is_root(image.kind))
                 .map(|image| prover.os_image(&content, image)),
             Entry::Dependency(source) => {
                 content.dependencies.get(&source.name).map(|pinned| prover.dependency(&content, &source.name, pinned))
@@ -168,8 +169,10 @@ impl<'a> Open<'a> {
         locked(&self.content).clone()
     }
 
-    pub(super) fn is_local(&self) -> bool {
-        locked(&self.content).os.image.as_ref().is_some_and(|image| image.url.starts_with(LOCAL))
+    /// Whether its base is another one than the published image.
+    pub(super) fn is_own(&self) -> bool {
+        let is_own = |image: &Dependency| image.url.starts_with(LOCAL) || is_root(image.kind);
+        locked(&self.content).os.image.as_ref().is_some_and(is_own)
     }
 
     pub(super) fn pinned(&self, entry: Entry<'_>) -> Option<String> {
@@ -233,7 +236,7 @@ impl<'a> Entry<'a> {
     /// Its version source, if it has an upstream.
     pub(super) fn version(self, open: &'a Open<'a>) -> Option<&'a VersionSource> {
         match self {
-            Self::OsImage if open.is_local() => None,
+            Self::OsImage if open.is_own() => None,
             Self::OsImage => Some(&open.system.image.version),
             Self::Dependency(source) => Some(&source.upstream.version),
             Self::Download(asked) => Some(&asked.upstream.version),

@@ -9,7 +9,7 @@ use crate::prove::Prover;
 use crate::resolve::Resolver;
 use vmbake_common::escape;
 use vmbake_common::progress::{Event, Progress};
-use vmbake_manifest::{ClosureRecord, Content, Dependency, OS_IMAGE, PackageReason, Target};
+use vmbake_manifest::{ClosureRecord, Content, Dependency, Foundation, OS_IMAGE, PackageReason, Target};
 
 impl UpdateRequest {
     /// The requests of the layers of a target.
@@ -54,12 +54,14 @@ pub(super) fn resolve(
     let record = record(&content, &requests).map_err(|source| failed(source.into()))?;
     let named = request.only.iter().any(|name| name != OS_IMAGE);
     let is_now = !request.refresh && resolver.at.is_none();
-    if is_now && !named && content.closure.as_ref() == Some(&record) && are_proven(&content, prover) {
+    let foundation = request.on_packages.contains(open.target).then_some(Foundation::Packages);
+    let is_same = content.closure.as_ref() == Some(&record) && content.os.base == foundation;
+    if is_now && !named && is_same && are_proven(&content, prover) {
         return Ok(());
     }
     let (closure, dates) = choose(open, &content, resolver, &requests).map_err(|source| failed(source.into()))?;
     let events = events(&open.target.name(), &closure);
-    pin(open, prover, Some((record, closure)), dates).map_err(failed)?;
+    pin(open, prover, Some((record, closure, foundation)), dates).map_err(failed)?;
     events.into_iter().for_each(|event| progress.emit(event));
     Ok(())
 }
@@ -147,16 +149,17 @@ fn choose(
 fn pin(
     open: &Open<'_>,
     prover: &Prover<'_>,
-    found: Option<(ClosureRecord, Closure)>,
+    found: Option<(ClosureRecord, Closure, Option<Foundation>)>,
     dates: Dates,
 ) -> Result<(), EntryError> {
     open.change(|content| {
         content.dependencies.retain(|_, entry| entry.chosen.is_none());
-        content.closure = None;
+        (content.closure, content.os.base) = (None, None);
         if found.is_none() {
             content.accounts = None;
         }
-        if let Some((record, closure)) = found {
+        if let Some((record, closure, foundation)) = found {
+            content.os.base = foundation;
             dates.into_iter().for_each(|(archive, suite, date)| note_date(content, archive, suite, date));
             content.evidence.extend(closure.evidence);
             content.dependencies.extend(closure.packages);

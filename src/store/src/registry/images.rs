@@ -5,7 +5,7 @@ use crate::store::Store;
 use vmbake_common::digest::Digest;
 use vmbake_common::message;
 use vmbake_manifest::{ContainerImage, Proof};
-use vmbake_oci::{Descriptor, Image, MAX_DOCUMENT, MediaType, OciError, Platform, Reference, read_document};
+use vmbake_oci::{Descriptor, Image, MAX_DOCUMENT, MediaType, OciError, Platform, Reference, RemoteName, read_document};
 
 use super::credentials::Credentials;
 use super::error::RegistryError;
@@ -21,7 +21,8 @@ pub fn pull_tag(
     reference: &str,
     platform: &str,
 ) -> Result<ContainerImage, RegistryError> {
-    let pull = Pull::new(client, store, reference.parse()?);
+    let Reference { repository, tag } = reference.parse()?;
+    let pull = Pull::new(client, store, RemoteName { repository, tag: Some(tag), digest: None });
     let index = pull.resolve()?;
     let image = pull.pull(index, &platform.parse()?)?;
     Ok(ContainerImage {
@@ -32,6 +33,18 @@ pub fn pull_tag(
         index,
         proof: Some(Proof::FirstUse),
     })
+}
+
+/// Resolves a tag or a digest and pulls the image for a platform; returns the descriptor of its manifest.
+pub fn pull_name(
+    client: &Client,
+    store: &Store,
+    name: &RemoteName,
+    platform: &str,
+) -> Result<Descriptor, RegistryError> {
+    let pull = Pull::new(client, store, name.clone());
+    let index = pull.resolve()?;
+    Ok(pull.pull(index, &platform.parse()?)?.manifest)
 }
 
 /// Pulls a pinned image; returns its length in bytes.
@@ -61,23 +74,24 @@ pub fn blobs(store: &Store, pinned: &ContainerImage) -> Vec<Digest> {
 struct Pull<'a> {
     repository: Repository,
     store: &'a Store,
-    reference: Reference,
+    name: RemoteName,
 }
 
 impl<'a> Pull<'a> {
-    fn new(client: &Client, store: &'a Store, reference: Reference) -> Self {
-        let name = reference.repository.clone();
-        let repository = Repository::new(client, &Credentials::of_user(), name, Access::Pull);
-        Self { repository, store, reference }
+    fn new(client: &Client, store: &'a Store, name: RemoteName) -> Self {
+        let repository = Repository::new(client, &Credentials::of_user(), name.repository.clone(), Access::Pull);
+        Self { repository, store, name }
     }
 
     fn refused(&self, source: OciError) -> RegistryError {
-        RegistryError::Message(message!("{}: not a usable image", self.reference).by(source))
+        RegistryError::Message(message!("{}: not a usable image", self.name).by(source))
     }
 
-    /// Resolves the tag and stores the document.
+    /// Resolves the digest, or else the tag, and stores the document.
     fn resolve(&self) -> Result<Digest, RegistryError> {
-        let found = self.repository.manifest(&self.reference.tag)?;
+        let tag = self.name.tag.as_deref().unwrap_or("latest");
+        let wanted = self.name.digest.map_or_else(|| tag.to_owned(), |digest| digest.to_string());
+        let found = self.repository.manifest(&wanted)?;
         Ok(self.store.insert(&found.bytes)?)
     }
 
@@ -98,7 +112,7 @@ impl<'a> Pull<'a> {
         for (layer, _) in &image.layers {
             self.repository.ensure_blob(self.store, layer, MAX_LAYER)?;
         }
-        self.store.list_image(&self.reference.to_string(), &image.root)?;
+        self.store.list_image(&self.name.to_string(), &image.root)?;
         Ok(image)
     }
 }

@@ -11,7 +11,7 @@ use vmbake_common::input;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_common::qcow2_compression::Qcow2Compression;
 use vmbake_manifest::{Additions, Manifest, Target};
-use vmbake_pin::resolve::Resolver;
+use vmbake_pin::resolve::{Resolver, WantedBase};
 use vmbake_pin::update::{UpdateRequest, pin_accounts};
 
 /// Inputs of [`AccountPlan::pin`].
@@ -57,15 +57,19 @@ impl AccountPlan<'_> {
     }
 
     fn bake(&self, target: &Target) -> BakeRequest {
-        let Resolver { client, store, sources, anchors, image, partition, .. } = self.resolver;
+        let Resolver { client, store, sources, anchors, base, .. } = self.resolver;
+        let (base, partition) = match base {
+            Some(WantedBase::Disk { path, partition }) => (Some(path.clone()), *partition),
+            _ => (None, None),
+        };
         let Target { kind, os, arch } = target.clone();
         BakeRequest {
             manifest: self.manifest(target),
             kind,
             os,
             arch,
-            base: image.clone(),
-            partition: *partition,
+            base,
+            partition,
             layers: self.layers.clone(),
             more: Additions::default(),
             store: (*store).clone(),

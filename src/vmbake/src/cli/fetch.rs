@@ -12,6 +12,7 @@ use vmbake_common::progress::{Event, Progress};
 use vmbake_fetch::{FetchError, Supply, fetch, fetch_base, local};
 use vmbake_manifest::{Manifest, OS_IMAGE, Target};
 use vmbake_pin::prove::LOCAL;
+use vmbake_pin::root_base;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,6 +61,10 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
         let fetched = fetch(&manifest, &supply, &progress)?;
         progress.emit(fetched.proofs.event());
         let image = manifest.content().os.image.as_ref();
+        if !args.without_base && manifest.content().base_container().is_some() {
+            root_base::read(&store, Some(&client), manifest.content()).map_err(FetchError::from)?;
+            continue;
+        }
         if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
             let base = fetch_base(&manifest, &supply, &progress)?;
             if base.is_new {

@@ -1,6 +1,6 @@
 //! Selects targets by kind, operating system and architecture: manifests that exist or can be created.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use vmbake_disk::image::quoted;
@@ -9,7 +9,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::{did_you_mean, near};
 use vmbake_layer::{Layer, LayerError, Layers};
-use vmbake_manifest::Target;
+use vmbake_manifest::{Foundation, Target};
 use vmbake_pin::closure::Requests;
 use vmbake_pin::sources::Sources;
 use vmbake_pin::update::UpstreamRequests;
@@ -137,9 +137,14 @@ pub(super) fn choose_with_layers(
     Ok(chosen)
 }
 
-/// Packages that the layers of each target request by name. Kinds without layers request none.
-pub(super) fn requests(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Requests>, LayerError> {
-    let asked = resolved(layers, targets)?.into_iter().map(|(target, layers)| {
+/// Packages that the layers of each target request by name, on the layer below them of those that are made of packages.
+/// Kinds without layers request none.
+pub(super) fn requests(
+    layers: &Layers,
+    targets: &[Target],
+    on_packages: &BTreeSet<Target>,
+) -> Result<BTreeMap<Target, Requests>, LayerError> {
+    let asked = resolved_on(layers, targets, on_packages)?.into_iter().map(|(target, layers)| {
         let asked = layers.iter().map(|layer| (layer.schema.name.clone(), layer.schema.request()));
         (target, asked.filter(|(_, request)| !request.is_empty()).collect())
     });
@@ -167,6 +172,15 @@ pub(super) fn upstreams(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<
 
 /// Layers of each target that has layers.
 fn resolved(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Vec<Layer>>, LayerError> {
+    resolved_on(layers, targets, &BTreeSet::new())
+}
+
+/// The same, on the layer below them of those that are made of packages.
+fn resolved_on(
+    layers: &Layers,
+    targets: &[Target],
+    on_packages: &BTreeSet<Target>,
+) -> Result<BTreeMap<Target, Vec<Layer>>, LayerError> {
     let mut all = BTreeMap::new();
     for target in targets {
         layers.require(&target.kind)?;
@@ -175,7 +189,8 @@ fn resolved(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Vec<
         if !layers.iter().any(supports) {
             continue;
         }
-        all.insert(target.clone(), layers.resolve(&target.kind, &target.os)?);
+        let bottom = on_packages.contains(target).then(|| Foundation::Packages.layer());
+        all.insert(target.clone(), layers.resolve_on(bottom, &target.kind, &target.os, &[])?);
     }
     Ok(all)
 }

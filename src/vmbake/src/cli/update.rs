@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::accounts::AccountPlan;
+use super::base::{self, BaseArg};
 use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::target::{self, TargetError};
@@ -29,6 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   vmbake update node                              # adds missing entries to the manifests of kind node
   vmbake update node --os debian-13 --arch amd64 --image base.qcow2   # with a custom base image
+  vmbake update web --base oci://docker.io/library/debian:trixie    # based on a container image
   vmbake update node --at 2026-09-01              # packages as of that date, from snapshots of the archives
   vmbake update --check                           # lists newer versions without changing anything
   vmbake update knd --only containerd             # resolves only this entry again
@@ -63,6 +65,11 @@ pub(super) struct UpdateArgs {
     /// not enforced
     #[arg(long, value_name = "DATE", value_parser = past, conflicts_with_all = ["check", "refresh"])]
     at: Option<Timestamp>,
+    /// What the image is based on: `image`, the published disk image; FILE, a disk image or an archive of a root file
+    /// system; `oci://HOST/NAME:TAG`, a container image; `packages`, Debian's required packages and apt. The manifest
+    /// records it [default: as before, or image]
+    #[arg(long, value_name = "BASE", requires = "kinds", conflicts_with_all = ["image", "check", "explain"])]
+    base: Option<BaseArg>,
     /// Pin this disk image as the base, instead of the published one
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
@@ -98,7 +105,7 @@ impl UpdateArgs {
         (layers, catalog): (LayersArgs, CatalogArgs),
     ) -> Self {
         let (kinds, os, only) = (vec![kind], vec![os], Vec::new());
-        let (refresh, check, explain, at, json, jobs) = (false, false, None, None, false, JOBS);
+        let (refresh, check, explain, at, base, json, jobs) = (false, false, None, None, None, false, JOBS);
         Self {
             kinds,
             os,
@@ -108,6 +115,7 @@ impl UpdateArgs {
             check,
             explain,
             at,
+            base,
             image,
             partition,
             manifests,
@@ -127,10 +135,16 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     args.kinds.iter().try_for_each(|kind| layers.require(kind))?;
     let targets = target::choose_with_layers(&sources, &layers, &args.kinds, &args.os, &args.arch)?;
     check_folder(&args.manifests, args.check || args.explain.is_some())?;
-    if args.image.is_some() && targets.iter().any(|target| target.arch != targets[0].arch) {
-        return Err("--image needs a single architecture: add --arch".into());
+    let file = match (&args.base, &args.image) {
+        (Some(BaseArg::File(_)), _) => Some("--base"),
+        (_, Some(_)) => Some("--image"),
+        _ => None,
+    };
+    if let Some(option) = file.filter(|_| targets.iter().any(|target| target.arch != targets[0].arch)) {
+        return Err(format!("{option} needs a single architecture: add --arch").into());
     }
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
+    let on_packages = base::on_packages(args.base.as_ref(), args.image.is_some(), &args.manifests, &targets)?;
     let anchors = args.trust.load(&args.catalog)?;
     let _shared = store.share()?;
     let progress = Progress::new(args.json);
@@ -142,14 +156,14 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         now: Timestamp::now(),
         seen: seen(&sources, &args.manifests, &targets)?,
         at: args.at,
-        image: args.image,
-        partition: args.partition,
+        base: base::wanted(args.base, args.image, args.partition, &store)?,
         cache: Cache::default(),
         received: progress.counter("received"),
     };
     let local_files = target::local_files(&layers, &targets)?;
     let request = UpdateRequest {
-        packages: target::requests(&layers, &targets)?,
+        packages: target::requests(&layers, &targets, &on_packages)?,
+        on_packages,
         upstreams: target::upstreams(&layers, &targets)?,
         targets,
         folder: args.manifests,

@@ -38,7 +38,7 @@ pub fn read(file: &File, limits: &ArchiveLimits) -> Result<Vec<Member>, ArchiveE
         }
         let records = extended.read(file, member.raw_header_position());
         let records = records.map_err(|source| ArchiveError::Read { offset, source })?;
-        let entry = convert(&member, records.as_deref(), limits.devices)?;
+        let entry = convert(&member, records.as_deref(), limits)?;
         if let MemberKind::File { offset, len: size } = entry.kind
             && offset.checked_add(size).is_none_or(|end| end > len)
         {
@@ -56,7 +56,11 @@ pub fn read(file: &File, limits: &ArchiveLimits) -> Result<Vec<Member>, ArchiveE
     Ok(entries)
 }
 
-fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool) -> Result<Member, ArchiveError> {
+fn convert(
+    member: &tar::Entry<'_, File>,
+    records: Option<&[u8]>,
+    limits: &ArchiveLimits,
+) -> Result<Member, ArchiveError> {
     let header = member.header();
     // The library finds records in their values too: it is not asked where there are any.
     let (raw, target) = match records {
@@ -69,11 +73,14 @@ fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool)
     let target = pax::find(&records, b"linkpath").or(target.as_deref()).unwrap_or_default();
     let mut meta = metadata(header, &raw)?;
     pax::apply(&records, &mut meta).map_err(|fault| refused(&raw, fault))?;
+    if limits.root {
+        pax::none_lost(&records, &meta).map_err(|fault| refused(&raw, fault))?;
+    }
     if raw.is_empty() {
         return Err(refused(&raw, MemberFault::NoName));
     }
-    let path = clean(&raw)?;
-    let kind = kind(member, &raw, target, devices)?;
+    let path = limits.clean(&raw)?;
+    let kind = kind(member, &raw, target, limits)?;
     if matches!(kind, MemberKind::Symlink(_)) {
         // As on Linux, whatever the archive says.
         meta.mode = 0o777;
@@ -107,8 +114,13 @@ fn number(header: &tar::Header, field: Range<usize>, name: &'static str, raw: &[
     fields::number(found).ok_or_else(bad)
 }
 
-fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool) -> Result<MemberKind, ArchiveError> {
-    let header = member.header();
+fn kind(
+    member: &tar::Entry<'_, File>,
+    raw: &[u8],
+    target: &[u8],
+    limits: &ArchiveLimits,
+) -> Result<MemberKind, ArchiveError> {
+    let (header, devices) = (member.header(), limits.devices);
     let link = || {
         if target.is_empty() {
             Err(refused(raw, MemberFault::Message(Message::new("link without target"))))
@@ -131,7 +143,7 @@ fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool)
         }
         EntryType::Directory => MemberKind::Directory,
         EntryType::Symlink => MemberKind::Symlink(check_target(link()?, raw)?),
-        EntryType::Link => MemberKind::HardLink(clean(link()?)?),
+        EntryType::Link => MemberKind::HardLink(limits.clean(link()?)?),
         EntryType::Char if devices => device().map(|(major, minor)| MemberKind::CharDevice(major, minor))?,
         EntryType::Block if devices => device().map(|(major, minor)| MemberKind::BlockDevice(major, minor))?,
         EntryType::Fifo if devices => MemberKind::Fifo,
@@ -192,6 +204,14 @@ fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
         }
     }
     Ok(())
+}
+
+impl ArchiveLimits {
+    /// As [`clean`]; in a root file system, an absolute name is relative to its root.
+    fn clean(&self, name: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+        let slashes = name.iter().take_while(|byte| self.root && **byte == b'/').count();
+        clean(&name[slashes..])
+    }
 }
 
 /// A member's name as a path below the root of the tree.

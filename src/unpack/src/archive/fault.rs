@@ -48,6 +48,8 @@ pub enum PaxFault {
     Sparse,
     #[error("extended attribute without a name")]
     Attribute,
+    #[error("attribute {key:?} without the same as SCHILY.xattr, as `tar --xattrs --xattrs-include='*'` writes it")]
+    Lost { key: String },
 }
 
 impl Hint for PaxFault {}

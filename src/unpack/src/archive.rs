@@ -9,14 +9,14 @@
 mod fields;
 mod pax;
 mod headers;
-pub(super) mod compress;
+mod compress;
 mod zip;
 mod fault;
 mod names;
 mod members;
 mod select;
 
-pub(in crate::stage) use compress::ZIP;
+pub use compress::{ZIP, is_archive, spool, spool_kept};
 pub use fault::{MemberFault, PaxFault};
 pub use members::read;
 pub use select::{extract, require_absent, select};
@@ -79,14 +79,20 @@ pub struct ArchiveLimits {
     pub ratio: u64,
     /// Whether devices, pipes and sockets are taken.
     pub devices: bool,
+    /// Whether it is a root file system, of other tools too, or a layer of one: absolute names are relative to its root,
+    /// hard links may refer to files of a layer below, and records that would be lost are refused.
+    pub root: bool,
 }
 
 impl ArchiveLimits {
     /// For artifacts: real packages stay far below a ratio of 50, a bomb of zeros in gzip has 1,000.
-    pub const ARTIFACT: Self = Self { members: 1_000_000, floor: 64 << 20, ratio: 200, devices: false };
+    pub const ARTIFACT: Self = Self { members: 1_000_000, floor: 64 << 20, ratio: 200, devices: false, root: false };
 
     /// For a whole root file system.
     pub const ROOT: Self = Self { members: 4_000_000, devices: true, ..Self::ARTIFACT };
+
+    /// For a root file system that becomes the base of an image.
+    pub const BASE: Self = Self { root: true, ..Self::ROOT };
 
     fn bytes(&self, compressed: u64) -> u64 {
         compressed.saturating_mul(self.ratio).max(self.floor)
@@ -150,9 +156,13 @@ pub fn open_part(
     Ok((plain, entries))
 }
 
-/// As [`open`], for the artifact with that digest, which was proven: decompressed once and then kept in `store`.
-pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
-    let limits = &ArchiveLimits::ARTIFACT;
+/// As [`open`], for the file with that digest, which was proven: decompressed once and then kept in `store`.
+pub fn open_kept(
+    file: &File,
+    digest: &Digest,
+    store: &Store,
+    limits: &ArchiveLimits,
+) -> Result<(File, Vec<Member>), ArchiveError> {
     // tar itself takes an empty file for an archive without members.
     if file.metadata().map_err(|source| ArchiveError::Read { offset: 0, source })?.len() == 0 {
         return Err(ArchiveError::Message(Message::new("is empty: expected an archive")));
@@ -171,7 +181,7 @@ pub fn open_zip(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member
 }
 
 /// As [`open_kept`], for a zip file.
-pub(super) fn open_zip_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
+pub fn open_zip_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
     let limits = &ArchiveLimits::ARTIFACT;
     let plain = compress::kept((store, digest, DecodedForm::Zip), |output| zip::to_tar(file, limits, output))?;
     let entries = read(&plain, limits)?;
@@ -179,7 +189,7 @@ pub(super) fn open_zip_kept(file: &File, digest: &Digest, store: &Store) -> Resu
 }
 
 /// The content of the compressed file `file`, whose digest was proven: decompressed once and then kept in `store`.
-pub(super) fn decompress_kept(mut file: &File, digest: &Digest, store: &Store) -> Result<File, ArchiveError> {
+pub fn decompress_kept(mut file: &File, digest: &Digest, store: &Store) -> Result<File, ArchiveError> {
     let limits = &ArchiveLimits::ARTIFACT;
     let format = compress::detect(file)?
         .ok_or(ArchiveError::Message(Message::new("is not compressed with gzip, xz, Zstandard or bzip2")))?;

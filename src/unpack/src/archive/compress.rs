@@ -15,7 +15,7 @@ use vmbake_store::store::{Decoded, DecodedForm, Store};
 const XZ_MEMORY: u64 = 256 << 20;
 
 /// The name of a zip file in errors.
-pub(in crate::stage) const ZIP: &str = "zip file";
+pub const ZIP: &str = "zip file";
 
 /// Formats that are not supported here, by their magic numbers.
 const FOREIGN: [(&[u8], &str); 10] = [
@@ -52,13 +52,20 @@ pub(super) fn detect(mut input: &File) -> Result<Option<&'static str>, ArchiveEr
     })
 }
 
+/// Whether `file` starts with the header of a tar archive, plain or compressed. It is at its start before and after.
+pub fn is_archive(mut file: &File) -> Result<bool, ArchiveError> {
+    let read = |source| ArchiveError::Read { offset: 0, source };
+    let Ok(format) = detect(file) else { return Ok(false) };
+    let mut block = [0; 512];
+    let is_whole = decoder(file, format.unwrap_or_default())?.read_exact(&mut block).is_ok();
+    file.rewind().map_err(read)?;
+    let header = tar::Header::from_byte_slice(&block);
+    let sum = block.iter().enumerate().map(|(at, byte)| if (148..156).contains(&at) { 32 } else { u32::from(*byte) });
+    Ok(is_whole && header.cksum().is_ok_and(|stated| stated == sum.sum::<u32>()))
+}
+
 /// Decompresses the archive `input`, which has `len` bytes in `format` (a file name extension), into a temporary file.
-pub(in crate::stage) fn spool(
-    input: impl Read,
-    format: &str,
-    len: u64,
-    limits: &ArchiveLimits,
-) -> Result<File, ArchiveError> {
+pub fn spool(input: impl Read, format: &str, len: u64, limits: &ArchiveLimits) -> Result<File, ArchiveError> {
     let mut output = tempfile::tempfile().map_err(no_spool)?;
     decompress(input, format, len, limits, &output)?;
     output.rewind().map_err(no_spool)?;
@@ -67,7 +74,7 @@ pub(in crate::stage) fn spool(
 
 /// As [`spool`], for an archive that is part of a blob whose digest was proven: what was decompressed before is taken from the
 /// store, and what is now is kept there.
-pub(in crate::stage) fn spool_kept(
+pub fn spool_kept(
     mut input: impl Read + Seek,
     format: &str,
     len: u64,

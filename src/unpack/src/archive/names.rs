@@ -38,7 +38,7 @@ impl Names {
                 self.directories.insert(path.clone());
                 return Ok(());
             }
-            MemberKind::HardLink(target) if !self.files.contains(target) => {
+            MemberKind::HardLink(target) if !limits.root && !self.files.contains(target) => {
                 return Err(refused(
                     path,
                     MemberFault::Message(message!(

@@ -73,6 +73,21 @@ pub(super) fn apply(records: &Records<'_>, meta: &mut Metadata) -> Result<(), Pa
     Ok(())
 }
 
+/// Fails if records state an attribute that `meta` does not have, in the form of another program.
+pub(super) fn none_lost(records: &Records<'_>, meta: &Metadata) -> Result<(), PaxFault> {
+    let attribute = |key: &[u8]| match key {
+        b"SCHILY.acl.access" => Some(b"system.posix_acl_access".to_vec()),
+        b"SCHILY.acl.default" => Some(b"system.posix_acl_default".to_vec()),
+        b"RHT.security.selinux" => Some(b"security.selinux".to_vec()),
+        _ => key.strip_prefix(b"LIBARCHIVE.xattr.").map(<[u8]>::to_vec),
+    };
+    let is_lost = |key: &&[u8]| attribute(key).is_some_and(|name| !meta.xattrs.contains_key(&name));
+    match records.iter().map(|(key, _)| *key).find(is_lost) {
+        Some(key) => Err(PaxFault::Lost { key: show(key) }),
+        None => Ok(()),
+    }
+}
+
 /// Decimal seconds with an optional fraction; digits after the ninth are cut, towards the past.
 fn time(text: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(text).ok()?;
