@@ -120,8 +120,11 @@ fn read(items: &mut Items, default: &[u8], content: &[u8]) -> Result<(), String>
     items.finish(item, &mut text).map_err(|what| format!(":{number}: {what}"))
 }
 
-/// `-- ID`, perhaps with more behind a space: the id if it is one, and what follows.
-fn heading(line: &[u8]) -> Option<(Option<[u8; 16]>, Option<&[u8]>)> {
+/// The id of an item if it is valid, and what follows.
+type Heading<'a> = (Option<[u8; 16]>, Option<&'a [u8]>);
+
+/// `-- ID`, perhaps with more behind a space.
+fn heading(line: &[u8]) -> Option<Heading<'_>> {
     let text = line.strip_prefix(b"-- ")?;
     let (id, rest) = text.split_at_checked(ID)?;
     let rest = match rest.split_first() {
