@@ -2,6 +2,8 @@
 the base system. `harness/bare_root.sh` checks them there; programs of other architectures run by qemu-user. lintian of Debian 13 checks the packages.
 """
 
+import subprocess
+
 import pytest
 
 from harness.paths import BASE_IMAGE, HARNESS, TARGET
@@ -27,9 +29,10 @@ def in_root(work):
 
     def in_root(suite, arch, *options):
         must(BASE_IMAGE / "apt-root.sh", work / "apt", arch, suite)
+        # It prints what hooks print to its stderr.
         return must("mmdebstrap", "--quiet", "--variant=minbase", f"--architectures={arch}", '--aptopt=APT::Install-Recommends "false"',
                     "--keyring=/usr/share/keyrings/debian-archive-keyring.gpg", "--format=null", *options,
-                    suite, "/dev/null", work / "apt/sources.list")
+                    suite, "/dev/null", work / "apt/sources.list", capture_output=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     return in_root
 
