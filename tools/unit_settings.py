@@ -23,7 +23,7 @@ KINDS = {
     "job_running_timeout_sec": "time",
     "service_timeout": "time",
     "service_timeout_abort": "time?",
-    "nsec": "time",
+    "nsec": "nanoseconds",
     "timer": "time?",
     "unit_path_printf": "path?",
     "path_spec": "path?",
@@ -31,8 +31,8 @@ KINDS = {
     "unit_env_file": "file?",
     "working_directory": "directory?",
     "namespace_path_strv": "paths?",
-    "temporary_filesystems": "paths?",
-    "unit_mounts_for": "paths?",
+    "temporary_filesystems": "mounts?",
+    "unit_mounts_for": "links?",
     "exec_directories": "names?",
     "mode": "mode",
     "socket_listen": "address?",
@@ -49,8 +49,9 @@ KINDS = {
     "restrict_namespaces": "list? bool cgroup ipc net mnt pid time user uts",
     "capability_set": "capabilities?",
     "syscall_filter": "syscalls?",
-    "syscall_log": "syscalls?",
+    "syscall_log": "syscalls? plain",
     "private_pids": "words bool",
+    "exec_cpu_sched_policy": "words? other batch idle fifo rr ..7",
     "exec_nice": "integer? -20 19",
     "exec_oom_score_adjust": "integer? -1000 1000",
     "exec_io_priority": "integer? 0 7",
@@ -65,12 +66,12 @@ KINDS = {
     "exec_cpu_sched_prio": "integer? 0 99",
     "rlimit": "limit",
     "memory_limit": "memory?",
-    "iec_size": "size",
+    "iec_size": "amount",
     "cpu_quota": "quota?",
     "unit_deps": "units?",
     "trigger_unit": "unit",
     "unit_slice": "unit slice",
-    "socket_service": "unit service",
+    "socket_service": "started service",
     "service_sockets": "units? socket",
     "environ": "variables?",
     "address_families": "families?",
@@ -88,7 +89,6 @@ KINDS = {
     "pass_environ": "names_of_variables?",
     "unset_environ": "unset?",
     "io_limit": "rated?",
-    "io_device_weight": "weighted?",
     "io_device_latency": "latency?",
     "delegate": "each? bool {cgroup_controller}",
     "disable_controllers": "each? {cgroup_controller}",
@@ -114,21 +114,37 @@ KINDS = {
     "restrict_filesystems": "filesystems?",
     "restrict_network_interfaces": "interfaces?",
     "ip_filter_bpf_progs": "absolute?",
-    "bpf_foreign_program": "program?",
-    "cgroup_nft_set": "sets?",
+    "bpf_foreign_program": "program? {bpf_cgroup_attach_type}",
+    "cgroup_nft_set": "sets? cgroup user group",
     "socket_bindtodevice": "interface?",
     "socket_timestamping": "words bool off us usec µs μs ns nsec",
     "unit_path_strv_printf": "links?",
     "fdname": "label?",
+    "reboot_parameter": "parameter? 255",
+    "root_image_options": "options? {partition_designator}",
+    "image_policy": "policy? {partition_designator}",
+    "log_filter_patterns": "pattern?",
+    "exec_secure_bits": "each? keep-caps keep-caps-locked no-setuid-fixup no-setuid-fixup-locked noroot noroot-locked",
+    "exec_selinux_context": "text?",
+    "exec_apparmor_profile": "text?",
+    "exec_smack_process_label": "text?",
+    "cpu_shares": "integer? 2 262144",
+    "blockio_weight": "integer? 10 1000",
+    "blockio_device_weight": "weighted? 10 1000",
+    "blockio_bandwidth": "rated?",
+    "io_device_weight": "weighted? 1 10000",
+    "string": "any",
+    "mount_node": "text?",
+    "exec": "commands?",
+    "NULL": "install",
     "warn_compat": "ignored",
     "obsolete_unit_deps": "ignored",
 }
 
 # Keys whose parser reads several kinds.
 KEYS = {
-    "ListenFIFO": "path?",
     "ListenSpecial": "path?",
-    "ListenUSBFunction": "path?",
+    "ListenUSBFunction": "node?",
     "ListenNetlink": "netlink? {netlink_family}",
     "SetCredentialEncrypted": "credential? encrypted",
     "LimitCPU": "limit time",
@@ -153,8 +169,11 @@ KEYS = {
         ),
         "size?",
     ),
-    "ListenMessageQueue": "path?",
-    "OnCalendar": "any",
+    "ListenFIFO": "node?",
+    "ListenMessageQueue": "node?",
+    "ListenSequentialPacket": "address? unix",
+    "ConfigurationDirectory": "names? plain",
+    "OnCalendar": "calendar?",
 }
 
 # Parsers of words whose table has another name.
@@ -162,6 +181,9 @@ NAMES = {"log_facility": "log_facility_unshifted", "exec_io_class": "ioprio_clas
 
 # Parsers of words that take an empty value.
 OPTIONAL = {"kill_mode", "managed_oom_mode", "exec_io_class", "exec_cpu_sched_policy", "numa_policy", "ip_tos", "personality"}
+
+# Largest numbers in place of words, as the source writes them.
+MAXIMA = {"LOG_DEBUG": 7, "LOG_FAC(~0)": 127, "IOPRIO_N_CLASSES": 3, "UINT8_MAX": 255, "255": 255, "0xff": 255, "INT_MAX": 2147483647}
 
 # Words that a parser takes in addition to its table; those that end with `:` or `/` are the begin of a value.
 ADDED = {
@@ -189,36 +211,358 @@ DAEMONS = {
     ".network": "network/networkd-network-gperf.gperf",
 }
 
-# Kinds of the parsers of these files alone. Those of other parsers are not judged, unless units have them too.
+# Kinds of the parsers of these files alone.
+U32 = "4294967295"
 DAEMON_KINDS = {
-    "iec_uint64": "bytes",
-    "iec_uint64_infinity": "size",
-    "tmpfs_size": "size",
-    "permyriad": "percent",
-    "duration": "duration",
-    "uint8": "integer 0 255",
-    "uint16": "integer 0 65535",
-    "uint32": "integer 0 4294967295",
+    **dict.fromkeys(("bool", "color", "location", "time", "crash_reboot", "prefix_boolean", "dhcp_send_hostname"), "words bool"),
+    **dict.fromkeys(
+        (
+            "tristate",
+            "required_for_online",
+            "sr_iov_boolean",
+            "uint32_flag",
+            "uint32_invert_flag",
+            "route_metric_boolean",
+            "can_control_mode",
+            "cake_tristate",
+            "controlled_delay_bool",
+            "fair_queueing_bool",
+            "fair_queueing_controlled_delay_bool",
+            "generic_random_early_detection_bool",
+            "macsec_sa_activate",
+            "macsec_use_for_encoding",
+        ),
+        "words? bool",
+    ),
+    # Words.
+    "log_level": "words {log_level}",
+    "level2": "levels {log_level}",
+    "target": "words {log_target}",
+    "show_status": "words bool auto error",
+    "protect_system_pid1": "words? auto bool",
+    "output_restricted": "words inherit null tty kmsg kmsg+console journal journal+console syslog syslog+console",
+    "emergency_action": "words {emergency_action}",
+    "handle_action_sleep": "each? suspend hibernate hybrid-sleep suspend-then-hibernate",
+    "sleep_mode": "any",
+    "numa_policy": "words? {mpol}",
+    "syscall_archs": KINDS["syscall_archs"],
+    "multicast_router": "words no n false f off 0 query permanent temporary",
+    "mdi": "words? mdi straight mdi-x mdix crossover auto",
+    "wol": "each? off phy unicast multicast broadcast arp magic secureon",
+    "advertise": "each? {ethtool_link_mode_bit}",
+    "sr_iov_vlan_proto": "words? 802.1Q 802.1ad",
+    "sr_iov_link_state": "words? auto bool",
+    "mac_address_policy": "words {mac_address_policy}",
+    "vlanprotocol": "words? 802.1ad 802.1AD 802.1q 802.1Q",
+    "dhcp": "words bool ipv4 ipv6 both none v4 v6",
+    "lldp_multicast_mode": "words? bool nearest-bridge non-tpmr-bridge customer-bridge",
+    "ipv6_link_local_address_gen_mode": "words {ipv6_link_local_address_gen_mode}",
+    "link_local_address_family": "words bool ipv4 ipv6",
+    "required_family_for_online": "words ipv4 ipv6 both any",
+    "ip_masquerade": "words? bool ipv4 ipv6 both",
+    "keep_configuration": "words? {keep_configuration} dhcp dhcp-on-stop",
+    "router_prefix_delegation": "words bool static dhcpv6 yes",
+    "ipv4ll": "words bool fallback",
+    "address_dad": "words? bool ipv4 ipv6 both none",
+    "address_lifetime": "words? 0 infinity forever",
+    "dhcp_fallback_lease_lifetime": "words? infinity forever",
+    "routing_policy_rule_family": "words? ipv4 ipv6 both",
+    "routing_policy_rule_action": "words {fr_act_type}",
+    "nexthop_family": "words? ipv4 ipv6",
+    "route_preference": "words low medium high",
+    "route_type": "words {route_type}",
+    "address_scope": "words? {route_scope}",
+    "route_scope": "words {route_scope}",
+    "route_protocol": "words {route_protocol}",
+    "dhcp_ip_service_type": "words? none CS4 CS6",
+    "dhcp_pd_prefix_route_type": "words? none unreachable prohibit blackhole throw",
+    "router_preference": "words high medium normal default low",
+    "fdb_ntf_flags": "words {ntf_flags}",
+    "cake_compensation_mode": "words? {cake_compensation_mode}",
+    "cake_flow_isolation_mode": "words? {cake_flow_isolation_mode}",
+    "cake_priority_queueing_preset": "words? {cake_priority_queueing_preset}",
+    "cake_ack_filter": "words? {cake_ack_filter}",
+    "erspan_direction": "words? ingress egress",
+    "l2tp_session_l2spec": "words {l2tp_l2spec_type}",
+    "netdev_kind": "words {netdev_kind}",
+    "wlan_iftype": "words? {nl80211_iftype}",
+    # Numbers.
+    "n_autovts": "integer 0 15",
+    "oom_score_adjust": "integer? -1000 1000",
+    "crash_chvt": "integer|bool -2147483648 2147483647",
+    "int": "integer -2147483648 2147483647",
+    **dict.fromkeys(("uint8", "vxlan_ttl", "geneve_ttl"), "integer 0 255"),
+    **dict.fromkeys(("uint16", "wireguard_keepalive"), "integer 0 65535"),
+    **dict.fromkeys(("uint32", "unsigned", "iaid", "dhcp_route_metric", "route_priority", "prefix_metric"), f"integer 0 {U32}"),
+    "wireguard_keepalive": "integer|off 0 65535",
+    "ndisc_route_metric": "metrics",
     "uint64": "integer 0 9223372036854775807",
-    **{name: KINDS[name] for name in ("bool", "tristate", "sec", "sec_fix_0", "unsigned", "int", "rlimit", "tasks_max", "mode", "warn_compat")},
+    "link_group": "integer? 0 2147483647",
+    "sr_iov_uint32": f"integer? 0 {U32}",
+    "rx_tx_queues": "integer? 1 4096",
+    "txqueuelen": "integer? 0 4294967294",
+    "ring_buffer_or_channel": f"integer?|max 1 {U32}",
+    "coalesce_u32": f"integer? 0 {U32}",
+    **dict.fromkeys(
+        (
+            "controlled_delay_u32",
+            "pfifo_size",
+            "fair_queueing_u32",
+            "fair_queueing_controlled_delay_u32",
+            "heavy_hitter_filter_packet_limit",
+            "hierarchy_token_bucket_u32",
+            "hierarchy_token_bucket_class_u32",
+            "network_emulator_packet_limit",
+            "pie_packet_limit",
+            "stochastic_fair_blue_u32",
+            "bridge_fdb_max_learned",
+            "wireguard_route_priority",
+            "wireguard_peer_route_priority",
+            "routing_policy_rule_priority",
+        ),
+        f"integer? 0 {U32}",
+    ),
+    **dict.fromkeys(("cake_fwmark", "fq_pie_packet_limit", "route_nexthop"), f"integer? 1 {U32}"),
+    **dict.fromkeys(("routing_policy_rule_goto", "l2tp_tunnel_id", "l2tp_session_id"), f"integer 1 {U32}"),
+    "macsec_packet_number": f"integer 0 {U32}",
+    "ipv6_address_label": "integer? 0 4294967294",
+    "route_metric_hop_limit": "integer? 1 255",
+    "tcp_window": "integer 1 1023",
+    "dhcp_max_attempts": "integer?|infinity 1 9223372036854775807",
+    "dhcp_socket_priority": "integer? -2147483648 2147483647",
+    "bridge_port_priority": "integer 0 63",
+    **dict.fromkeys(("fdb_vlan_id", "mdb_vlan_id", "vlanid"), "integer 0 4094"),
+    "default_port_vlanid": "integer|none 0 4094",
+    "bridge_vlan_id": "integer?|no|n|false|f|off 0 4094",
+    **dict.fromkeys(("fdb_vxlan_vni", "geneve_vni"), "integer 0 16777215"),
+    "can_termination": "integer?|bool 0 65535",
+    "cake_overhead": "integer? -64 256",
+    "cake_mpu": "integer? 1 256",
+    **dict.fromkeys(("ets_u8", "generic_random_early_detection_u32"), "integer? 0 16"),
+    "quick_fair_queueing_weight": "integer? 1 1023",
+    "trivial_link_equalizer_id": "integer? 0 2147483647",
+    "macvlan_broadcast_queue_size": "integer? 0 4294967294",
+    "macvlan_broadcast_queue_threshold": "integer?|no 0 2147483647",
+    "ipv6_flowlabel": "integer|inherit 0 1048575",
+    **dict.fromkeys(("flow_label", "geneve_flow_label"), "integer 0 1048575"),
+    "encap_limit": "integer|none 0 255",
+    "ip_port": "integer? 1 65535",
+    **dict.fromkeys(("macsec_port", "ad_actor_sys_prio"), "integer 1 65535"),
+    "wireguard_listen_port": "integer?|auto 1 65535",
+    "ipoib_pkey": "integer? 1 65535",
+    "ad_user_port_key": "integer 0 1023",
+    "erspan_version": "integer? 0 2",
+    "erspan_index": "integer? 0 1048575",
+    "erspan_hwid": "integer? 0 63",
+    "ets_prio": "integers? 0 255",
+    "dhcp_request_options": "integers? 1 254",
+    "nexthop_group": "hops?",
+    "bridge_vlan_id_range": "range? 0 4094",
+    "routing_policy_rule_port_range": "range 1 65535",
+    "routing_policy_rule_uid_range": "users",
+    "port_range": "range 1 65535",
+    "routing_policy_rule_fwmark": "mark",
+    "tunnel_key": f"ip|0..{U32} 4",
+    "vlan_qos_maps": "map?",
+    "qdisc_handle": "hexadecimal? 4",
+    "dhcp_pd_subnet_id": "hexadecimal?|auto 16",
+    "hierarchy_token_bucket_default_class": "hexadecimal? 8",
+    "qdisc_parent": "class|root|clsact|ingress",
+    "tclass_parent": "class|root",
+    "tclass_classid": "class?",
+    # Sizes and shares.
+    **dict.fromkeys(("iec_uint64", "iec_size", "si_uint64", "badadv_bandwidth"), "amount"),
+    "iec_uint64_infinity": "amount|infinity",
+    "tmpfs_size": "memory finite",
+    "line_max": "amount?",
+    "compress": "amount?|bool",
+    "permyriad": "percentage",
+    "permille": "permille",
+    "network_emulator_rate": "percentage?",
+    "can_bitrate": f"amount 1 {U32}",
+    **dict.fromkeys(("bfifo_size", "drr_size", "fair_queueing_size", "hierarchy_token_bucket_class_size"), f"amount? 0 {U32}"),
+    "fair_queueing_controlled_delay_size": "amount? 0 4294967294",
+    "route_metric_advmss": f"amount? 1 {U32}",
+    "quick_fair_queueing_max_packet": "amount? 512 65536",
+    "ets_quanta": f"amounts? 1 {U32}",
+    "fair_queueing_max_rate": "amount? 0 34359738367",
+    **dict.fromkeys(("cake_bandwidth", "hierarchy_token_bucket_class_rate", "token_bucket_filter_rate", "token_bucket_filter_size"), "amount?"),
+    # Times; limits are microseconds.
+    **dict.fromkeys(("sec", "sec_fix_0"), "time"),
+    "nsec": "nanoseconds",
+    "default_timeout_abort": "time?",
+    "watchdog_sec": "time?|off|default",
+    "duration": "duration?|0",
+    "ignore_carrier_loss": "time?|bool",
+    "coalesce_sec": f"span? 0 {U32}",
+    **dict.fromkeys(
+        ("controlled_delay_usec", "fair_queueing_controlled_delay_usec", "network_emulator_delay", "stochastic_fairness_queueing_perturb_period", "token_bucket_filter_latency"),
+        "time?",
+    ),
+    "cake_rtt": f"span? 1 {U32}",
+    "fair_queueing_usec": f"span? 0 {U32}",
+    "can_time_quanta": "nanoseconds",
+    "can_restart_usec": "span|infinity 0 4294967295000",
+    "route_metric_tcp_rto": "span? 1 4294967295000",
+    "router_lifetime": "span? 0 9000000000",
+    "router_uint32_msec_usec": "span?|infinity 0 4294967295000",
+    "router_home_agent_lifetime": "span? 1 65535000000",
+    **dict.fromkeys(("prefix_lifetime", "route_prefix_lifetime"), "span|infinity 0 4294967294999999"),
+    "pref64_prefix_lifetime": "span 0 65528000000",
+    "dhcp_server_ipv6_only_preferred": "span?|infinity 300000000",
+    # Addresses and names.
+    "in_addr_non_null": "ip? 4 6 some",
+    "ipv4ll_address": "ip? 4 local",
+    "address": "prefix? 4 6",
+    "gateway": "ip?|_dhcp4|_ipv6ra 4 6",
+    "dns": "servers?",
+    "dns_servers": "servers?",
+    "dns_stub_listener_extra": "listener?",
+    "ipv6_proxy_ndp_address": "ip? 6 some",
+    "broadcast": "ip?|bool 4 some",
+    "in_addr_data": "ip? 4 6",
+    "in_addr_prefix": "prefix? 4 6",
+    "ipv6_address_label_prefix": "prefix? 6",
+    "route_destination": "prefix 4 6",
+    "preferred_src": "ip 4 6",
+    "multipath_route": "hop?",
+    "dhcp6_pd_prefix_hint": "prefix 6",
+    "dhcp_server_address": "prefix? 4",
+    "dhcp_server_emit": "ips?|_server_address 4 some",
+    "dhcp_static_lease_address": "ip? 4 some",
+    "fdb_destination": "ip 4 6",
+    "mdb_group_address": "mac_or_ip 4 6",
+    "radv_dns": "ips?|_link_local 6 some",
+    **dict.fromkeys(("prefix", "route_prefix", "6rd_prefix"), "prefix 6"),
+    "pref64_prefix": "prefix 6 length",
+    **dict.fromkeys(("address_generation_type", "prefix_token"), "token?"),
+    "tunnel_local_address": "ip?|any|ipv4_link_local|ipv6_link_local|dhcp4|dhcp6|slaac 4 6",
+    "l2tp_tunnel_local_address": "hop?|auto|static|dynamic",
+    "tunnel_remote_address": "ip?|any 4 6",
+    "l2tp_tunnel_remote_address": "ip? 4 6 some",
+    "fou_tunnel_address": "ip 4 6",
+    "vxlan_address": "ip?|ipv4_link_local|ipv6_link_local|dhcp4|dhcp6|slaac 4 6 single",
+    "geneve_address": "ip 4 6 single",
+    "arp_ip_target_address": "ips? 4",
+    "wireguard_allowed_ips": "masks? 4 6",
+    "wireguard_endpoint": "endpoint",
+    **dict.fromkeys(("hw_addr",), "mac? any"),
+    "hw_addrs": "macs? any",
+    "ether_addrs": "macs?",
+    "netdev_hw_addr": "mac?|none",
+    **dict.fromkeys(("fdb_hwaddr", "macsec_hw_address"), "mac"),
+    "ad_actor_system": "mac single",
+    "sr_iov_mac": "mac?",
+    "dhcp_static_lease_hwaddr": "mac? single",
+    **dict.fromkeys(("ifname",), "ifname?"),
+    **dict.fromkeys(("stacked_netdev", "l2tp_session_name"), "ifname"),
+    "ifnames": "ifnames?",
+    "uplink": "link?|:none|:auto",
+    "fdb_interface": "link?",
+    "match_ifnames": "patterns?",
+    "servers": "hosts?",
+    "ntp": "hosts?",
+    **dict.fromkeys(("domains", "search_domains", "dnssec_negative_trust_anchors", "radv_search_domains"), "domains?"),
+    "hostname": "hostname?",
+    "dns_name": "host?",
+    "timezone": "zone?",
+    "mud_url": "url?",
+    # Tables of routes, and protocols, may have names of the machine.
+    **dict.fromkeys(("route_table", "routing_policy_rule_table", "dhcp_or_ra_route_table"), "table"),
+    **dict.fromkeys(("wireguard_route_table", "wireguard_peer_route_table"), "table?|0|no|n|false|f|off"),
+    "ip_protocol": "words? ip icmp igmp ipip tcp egp pup udp idp tp dccp ipv6 routing fragment rsvp gre esp ah icmpv6 none dstopts mtp beetph encap pim comp l2tp sctp mh udplite mpls ethernet raw mptcp ..255",
+    "route_table_names": "tables?",
+    # Data.
+    **dict.fromkeys(("network_duid_type", "duid_type", "manager_duid_type"), "duid"),
+    **dict.fromkeys(("network_duid_rawdata", "duid_rawdata", "manager_duid_rawdata"), "raw?"),
+    "dhcp_send_option": "option?",
+    "nft_set": "sets? address prefix ifindex",
+    **dict.fromkeys(("wireguard_private_key", "wireguard_peer_key"), "key?"),
+    "macsec_key": "bytes_of 16 16",
+    "macsec_key_id": "bytes_of? 0 16",
+    "match_property": "properties?",
+    "udev_property": "properties?",
+    "udev_property_name": "names_of_variables?",
+    "rps_cpu_mask": "processors?|disable|all",
+    "environ": "variables?",
+    **dict.fromkeys(("cpu_affinity2",), "processors?"),
+    "numa_mask": "nodes?",
+    "capability_set": "capabilities?",
+    "rlimit": "limit",
+    "tasks_max": "tasks?",
+    "mode": "mode",
+    "calendar": "calendar?",
+    "path": "path?",
+    **dict.fromkeys(("path_or_ignore",), "path?|-"),
+    **dict.fromkeys(("macsec_key_file", "wireguard_private_key_file", "wireguard_peer_key_file"), "node?"),
+    "forward_to_socket": "address?",
+    "ifalias": "ascii? 255",
+    **dict.fromkeys(("address_label", "dhcp_label"), "ascii? 15"),
+    "dhcp_server_relay_agent_suboption": "words? string:",
+    **dict.fromkeys(("strv", "match_strv", "dhcp_user_or_vendor_class"), "strings?"),
+    # Any text, and conditions that are false for an unknown one.
+    **dict.fromkeys(
+        (
+            "net_condition",
+            "ip_forward_deprecated",
+            "wiphy",
+            "wol_password",
+        ),
+        "any",
+    ),
+    **dict.fromkeys(("warn_compat", "compat_user_tasks_max"), "ignored"),
 }
+
+# Keys whose parser reads several kinds.
+DAEMON_KEYS = {
+    "SR-IOV.VLANId": "integer? 1 4095",
+    "MACsecTransmitAssociation.PacketNumber": f"integer 1 {U32}",
+    "HierarchyTokenBucketClass.OverheadBytes": "amount? 0 65535",
+    "VXLAN.Group": "ip? 4 6 multicast",
+    "Network.Gateway": "ip? 4 6",
+    "Network.IPv6SendRA": "words bool",
+    "DHCPv6.SendOption": "option? 65535",
+    "DHCPv6.SendVendorOption": "option? vendor",
+    "VirtualFunction": "integer? 0 2147483646",
+    "SuppressPrefixLength": "integer? 0 128",
+    "SuppressInterfaceGroup": "integer? 0 2147483647",
+    "IPv6StableSecretAddress": "ip? 6 some",
+    **dict.fromkeys(("BootServerAddress", "RelayTarget", "Router", "RequestAddress"), "ip? 4 some"),
+}
+
+# Kinds of parsers that depend on their argument: a family of addresses, or what a text may have.
+FAMILIES = {
+    ("mtu", "AF_UNSPEC"): f"amount 0 {U32}",
+    ("mtu", "0"): f"amount 0 {U32}",
+    ("mtu", "AF_INET"): f"amount 68 {U32}",
+    ("mtu", "AF_INET6"): f"amount 1280 {U32}",
+    ("in_addr_prefixes", "AF_INET"): "networks? 4",
+    ("in_addr_prefixes", "AF_INET6"): "networks? 6",
+    ("string", "0"): "any",
+    ("string", "CONFIG_PARSE_STRING_ASCII"): "ascii? 4096",
+    ("string", "CONFIG_PARSE_STRING_SAFE"): "safe?",
+    ("string", "CONFIG_PARSE_STRING_SAFE_AND_ASCII"): "safe? ascii",
+}
+
+# Sections that the table has, but for which systemd does not look there.
+MISSING = {(".network", "IPoIB")}
 
 
 def tables(source: Path) -> dict[str, list[str]]:
-    """The words of all string tables by their names, with `bool` and `number` for those that are words too."""
+    """The words of all string tables by their names, with `bool` for booleans and `..MAX` for numbers that are words too."""
     found: dict[str, list[str]] = {}
     booleans: set[str] = set()
-    numbers: set[str] = set()
+    numbers: dict[str, int] = {}
     for path in sorted((source / "src").rglob("*.c")):
         text = path.read_text(errors="replace")
         for name, body in re.findall(r"const char ?\* ?const (\w+)_table\[[^]]*\] = \{(.*?)\};", text, re.S):
             found.setdefault(name, re.findall(r'=\s*"([^"]*)"', body))
-        numbers |= set(re.findall(r"_WITH_FALLBACK\((\w+),", text))
+        numbers |= {name: MAXIMA[most] for name, most in re.findall(r"_WITH_FALLBACK\((\w+), int, (.*)\);", text) if most in MAXIMA}
         booleans |= set(re.findall(r"_WITH_BOOLEAN\((\w+),", text))
     for name in booleans & found.keys():
         found[name] = ["bool", *(word for word in found[name] if word not in ("yes", "no"))]
-    for name in numbers & found.keys():
-        found[name].append("number")
+    for name in numbers.keys() & found.keys():
+        found[name].append(f"..{numbers[name]}")
     return found
 
 
@@ -236,32 +580,53 @@ def expanded(template: str) -> str:
     return re.sub(r"\{\{-? *(\w+)\('(\w+)'\) *-?\}\}", lambda call: macros[call[1]].replace("{{type}}", call[2]), rest)
 
 
-def daemons(source: Path) -> None:
-    """Prints the settings of daemons and networks. systemd takes an empty value of most, so all may be empty."""
-    words = tables(source)
-    enums: dict[str, set[str]] = {}
+def sections(source: Path) -> dict[str, tuple[str, str]]:
+    """The parsers of the settings of sections that networkd reads together, by their names in the source."""
+    found = {}
+    for path in sorted((source / "src/network").rglob("*.c")):
+        pattern = r"\[(\w+)\]\s*=\s*\{\s*\.parser = config_parse_(\w+),\s*\.ltype = (\w+)"
+        found.update({name: (parser, kind) for name, parser, kind in re.findall(pattern, path.read_text())})
+    return found
+
+
+def enums(source: Path) -> dict[str, tuple[str, bool]]:
+    """The tables of the parsers of one word or of several, with their files, by the names of the parsers."""
+    found = {}
     for path in sorted((source / "src").rglob("*.c")):
-        for name, table in re.findall(r"DEFINE_CONFIG_PARSE_ENUM\(config_parse_(\w+),\s*(\w+),", path.read_text(errors="replace")):
-            enums.setdefault(name, set()).add(table)
-    counts: dict[str, int] = {}
-    for path in (source / "src").rglob("*.c"):
-        for name in re.findall(r"const char ?\* ?const (\w+)_table\[", path.read_text(errors="replace")):
-            counts[name] = counts.get(name, 0) + 1
+        pattern = r"DEFINE_CONFIG_PARSE_ENUM(V?)(\w*)\(\s*config_parse_(\w+),\s*(\w+),"
+        for several, default, name, table in re.findall(pattern, path.read_text(errors="replace")):
+            kind = "each?" if several else "words?" if default else "words"
+            found[name] = f"{kind} {{{table}}}"
+    return found
+
+
+def daemons(source: Path) -> None:
+    """Prints the settings of daemons and networks."""
+    words, inner, parsers_of_words = tables(source), sections(source), enums(source)
     print("# Settings of systemd's daemons in systemd 257, printed by tools/unit_settings.py.")
     for name, place in DAEMONS.items():
         text = (source / "src" / place).read_text()
-        pattern = r'\{ "(\w+)",\s*"(\w+)",\s*(?:/\*.*?\*/)?\s*(?:config_parse_)?(\w+),' if place.endswith(".c") else r"^([\w-]+)\.(\w+),\s*(?:config_parse_)?(\w+),"
+        pattern = (
+            r'\{ "(\w+)",\s*"(\w+)",\s*(?:/\*.*?\*/)?\s*(?:config_parse_)?(\w+),\s*([^,]+),'
+            if place.endswith(".c")
+            else r"^([\w-]+)\.(\w+),\s*(?:config_parse_)?(\w+),\s*([^,]+),"
+        )
         found: dict[str, dict[str, str]] = {}
-        for section, key, parser in re.findall(pattern, text, re.M):
+        for section, key, parser, argument in re.findall(pattern, text, re.M):
+            if (name, section) in MISSING:
+                continue
+            argument = argument.split("|")[-1].strip()
+            is_metric = parser == "route_section" and inner.get(argument, ("",))[0] == "route_metric"
+            while argument in inner and parser not in DAEMON_KINDS and (parser, argument) not in FAMILIES:
+                parser, argument = inner[argument]
             kind = KEYS.get(key.removeprefix("Default")) if parser == "rlimit" else None
-            kind = kind or DAEMON_KINDS.get(parser)
-            tables_of = enums.get(parser, set())
-            if kind is None and len(tables_of) == 1 and counts.get(table := next(iter(tables_of))) == 1 and table in words:
-                kind = " ".join(["words", *words[table]])
-            if kind and kind != "ignored" and not kind.split(" ")[0].endswith("?"):
-                first, *rest = kind.split(" ")
-                kind = " ".join([f"{first}?", *rest])
-            found.setdefault(section, {}).setdefault(key, kind or "any")
+            kind = kind or DAEMON_KEYS.get(f"{section}.{key}") or DAEMON_KEYS.get(key) or FAMILIES.get((parser, argument)) or DAEMON_KINDS.get(parser) or parsers_of_words.get(parser)
+            if kind and is_metric and not kind.split(" ")[0].split("|")[0].endswith("?"):
+                kind = re.sub(r"^(\w+)", r"\1?", kind)
+            if kind is None:
+                sys.exit(f"{name} {section}.{key}: the parser {parser} has no kind")
+            kind = re.sub(r"\{(\w+)\}", lambda table: " ".join(words[table[1]]), kind)
+            found.setdefault(section, {}).setdefault(key, kind)
         print(f"{{{name}}}")
         for section, keys in found.items():
             print(f"[{section}]")
@@ -286,7 +651,9 @@ def main() -> None:
         if kind is None:
             table = words.get(NAMES.get(parser, parser_tables.get(parser, parser)))
             name = "words?" if parser in OPTIONAL else "words"
-            kind = " ".join([name, *table, *ADDED.get(parser, [])]) if table else "any"
+            if not table:
+                sys.exit(f"{section}.{key}: the parser {parser} has no kind")
+            kind = " ".join([name, *table, *ADDED.get(parser, [])])
         print(key, re.sub(r"\{(\w+)\}", lambda table: " ".join(words[table[1]]), kind))
 
 

@@ -16,7 +16,9 @@ const MAX_ENTRIES: usize = 10_000;
 pub fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let upper = |text: &str| text.to_ascii_uppercase().into_bytes();
     let name = upper(name);
-    let distances = known.into_iter().map(|other| (distance(&name, &upper(other)), other));
+    // The distance is at least the difference of the lengths.
+    let known = known.into_iter().filter(|other| name.len().abs_diff(other.len()) * 3 <= other.len());
+    let distances = known.map(|other| (distance(&name, &upper(other)), other));
     let mut near: Vec<(usize, &str)> = distances.filter(|(distance, other)| distance * 3 <= other.len()).collect();
     near.sort_unstable();
     near.dedup();

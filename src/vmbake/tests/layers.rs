@@ -461,7 +461,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""units": {"files": {¦"x.timer": ["[Timer]", "OnCalendar=dayly"]}}"#,
-        "\"/etc/systemd/system/x.timer\": line 2: systemd ignores OnCalendar=dayly: not a valid time",
+        "\"/etc/systemd/system/x.timer\": line 2: systemd ignores OnCalendar=dayly: expected a time such as",
     ),
     (r#"¦"unknown": 1"#, "unknown field `unknown`"),
     (r#""requires": ["ok",¦]"#, "trailing comma"),

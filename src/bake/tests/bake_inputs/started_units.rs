@@ -264,6 +264,8 @@ fn units_that_others_need_must_exist() {
         (vec![("u.service", needs("Requires=t@1.service")), ("t@.service", run.to_owned())], ""),
         (vec![("u.service", needs("Requires=old.service"))], ""),
         (vec![("u.service", needs("Requires=made.target"))], ""),
+        (vec![("u.service", needs("Requires=cluster@15-main.service rpc_pipefs.target"))], ""),
+        (vec![("u.service", needs("Requires=foreign.target"))], "foreign.target, which is not in the image"),
         (
             vec![("s.socket", of("[Socket]\nListenStream=80"))],
             "s.socket:2) does not start: it starts s.service, which is not in the image",
@@ -295,8 +297,18 @@ fn units_that_others_need_must_exist() {
         ),
         (vec![("data.automount", of("[Automount]\nWhere=/data"))], ""),
     ] {
-        let generator = ("/usr/lib/systemd/system-generators/g", "\0/made.target\0");
-        let files = [generator, ("/etc/init.d/old", ""), ("/etc/fstab", "/dev/b /data ext4 defaults 0 0\n")];
+        let generators = [
+            ("/usr/lib/systemd/system-generators/g", "\0/made.target\0ln -s x \"$1/cluster@$version.service\""),
+            ("/usr/lib/systemd/system-generators/split", "\x7fELF /rpc_pipefs.targ\0"),
+            ("/usr/lib/systemd/system-generators/systemd-split", "\x7fELF /foreign.targ\0"),
+        ];
+        let files = [
+            generators[0],
+            generators[1],
+            generators[2],
+            ("/etc/init.d/old", ""),
+            ("/etc/fstab", "/dev/b /data ext4 defaults 0 0\n"),
+        ];
         let tree = with_links(base(&files), &[("/etc/systemd/system/off.service", "/dev/null")]);
         let units: Vec<(&str, &str)> = units.iter().map(|(name, text)| (*name, text.as_str())).collect();
         expect(bake_onto(tree, &[], &enabled(&units)), expected, &format!("{units:?}"));

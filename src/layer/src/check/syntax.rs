@@ -5,7 +5,6 @@
 mod access;
 mod accounts;
 mod apt;
-mod braces;
 mod calendar;
 mod cron;
 mod directories;
@@ -13,6 +12,7 @@ mod fstab;
 mod limits;
 mod logrotate;
 mod names;
+mod nftables;
 mod pam;
 mod rsyslog;
 mod sshd;
@@ -74,6 +74,9 @@ impl Problem {
     }
 }
 
+/// Faults of one file that are reported; the others are counted.
+const MOST: usize = 20;
+
 /// Places as in [`fits`], of which those without a slash at the start are below each of [`ROOTS`], the names that the program skips
 /// there, and the check.
 type Row = (&'static [&'static str], fn(&str) -> bool, fn(&File) -> Vec<Problem>);
@@ -113,7 +116,7 @@ const TABLE: [Row; 26] = [
     (&["/etc/polkit-1/rules.d/*.rules", "/usr/share/polkit-1/rules.d/*.rules"], is_never, access::check_polkit),
     (&["/etc/profile.d/*.sh"], is_hidden, access::check_profile),
     (&["/etc/netplan/*.yaml"], is_never, |file| yaml::check_netplan(file.text)),
-    (&["/etc/nftables.conf"], is_never, |file| braces::check_nftables(file.text)),
+    (&["/etc/nftables.conf"], is_never, |file| nftables::check(file.text)),
     (&["/etc/pam.d/*"], is_never, pam::check),
     (&["/etc/rsyslog.conf", "/etc/rsyslog.d/*.conf"], is_hidden, |file| rsyslog::check(file.text)),
     (&["/etc/nsswitch.conf"], is_never, |file| names::check(file.text)),
@@ -139,7 +142,7 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
             access: access_of(layer, path),
             has_drop_ins: layer.files.keys().any(|other| other.starts_with(&drop_ins)),
         };
-        for Problem { line, is_warning, message } in problems(&file) {
+        for Problem { line, is_warning, message } in limited(problems(&file)) {
             let line = line.map(|line| format!(": line {line}")).unwrap_or_default();
             let message = format!("{path:?}{line}: {message}");
             let (pointer, key) =
@@ -147,6 +150,16 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
             found.0.push(Found { pointer, key, warning: is_warning, message });
         }
     }
+}
+
+/// The first problems, and how many more there are.
+fn limited(mut problems: Vec<Problem>) -> Vec<Problem> {
+    let more = problems.split_off(problems.len().min(MOST));
+    if !more.is_empty() {
+        let is_warning = more.iter().all(|problem| problem.is_warning);
+        problems.push(Problem { line: None, is_warning, message: format!("has {} more faults", more.len()) });
+    }
+    problems
 }
 
 /// Whether a pointer leads to a key whose values are files.

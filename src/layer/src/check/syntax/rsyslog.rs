@@ -34,6 +34,8 @@ struct Reader {
     blocks: Vec<usize>,
     /// An object and its line.
     object: Option<(String, usize)>,
+    /// Whether the object has the parameter `load`.
+    has_load: bool,
     is_comment: bool,
     quote: Option<char>,
 }
@@ -91,7 +93,12 @@ impl Reader {
                 self.is_comment = true;
                 return Ok(&rest[1..]);
             }
+            (None, ')') if self.lacks_load() => return Err("module() needs load=\"NAME\"".to_owned()),
             (None, ')') if self.object.is_some() => self.object = None,
+            (None, 'l' | 'L') if self.object.is_some() => {
+                let word = text.split(['=', ' ', '\t']).next().unwrap_or_default();
+                self.has_load |= word.eq_ignore_ascii_case("load");
+            }
             (None, _) if self.object.is_some() => {}
             (None, '{') => self.blocks.push(number),
             (None, '}') if self.blocks.pop().is_none() => return Err("unexpected `}`".to_owned()),
@@ -99,6 +106,11 @@ impl Reader {
             _ => {}
         }
         Ok(rest)
+    }
+
+    /// Whether the parameters of a module do not say which one.
+    fn lacks_load(&self) -> bool {
+        self.object.as_ref().is_some_and(|(name, _)| name == "module") && !self.has_load
     }
 
     /// A word, which may begin an object.
@@ -109,6 +121,7 @@ impl Reader {
         let name = word.to_ascii_lowercase();
         if OBJECTS.contains(&name.as_str()) {
             self.object = Some((name, number));
+            self.has_load = false;
             return Ok(inside);
         }
         // Others may be functions of an expression.

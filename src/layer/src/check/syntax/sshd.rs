@@ -8,7 +8,7 @@ mod values;
 
 use vmbake_common::spelling::near;
 
-use super::Problem;
+use super::{MOST, Problem};
 use keywords::{GLOBAL, MATCH};
 
 /// Blanks at the ends of a line.
@@ -38,10 +38,10 @@ pub struct SshdLine {
 pub fn sshd_lines(text: &str) -> Vec<SshdLine> {
     let mut is_matched = false;
     let lines = lines(text).filter_map(|(line, text)| {
-        let (written, rest) = split(text);
+        let (written, rest) = split(text)?;
         let keyword = written.to_ascii_lowercase();
         is_matched |= keyword == "match";
-        Some(SshdLine { line, written: written.to_owned(), keyword, arguments: arguments(rest)?, is_matched })
+        Some(SshdLine { line, written, keyword, arguments: arguments(rest)?, is_matched })
     });
     lines.collect()
 }
@@ -57,10 +57,17 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 pub(super) fn check(text: &str) -> Vec<Problem> {
     let (mut found, mut is_matching, mut commands) = (Vec::new(), false, Vec::new());
     for (number, line) in lines(text) {
-        let (written, rest) = split(line);
+        let Some((written, rest)) = split(line) else {
+            let message = "is ignored by sshd: expected a closing quote after the keyword";
+            found.push(Problem::error(number, message.to_owned()).warning());
+            continue;
+        };
         let keyword = written.to_ascii_lowercase();
         let arguments = arguments(rest);
-        let reason = fault(written, &keyword, arguments.as_deref(), is_matching);
+        let reason = match is_known(&keyword) {
+            true => fault(&written, &keyword, arguments.as_deref(), is_matching),
+            false => Some(unknown(&written, &keyword, found.len())),
+        };
         found.extend(reason.map(|reason| Problem::error(number, format!("keeps sshd from starting: {reason}"))));
         if COMMANDS.as_flattened().contains(&keyword.as_str()) {
             commands.push((number, keyword.clone(), !rest.eq_ignore_ascii_case("none")));
@@ -79,15 +86,21 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
     found
 }
 
-/// What is wrong with a line; `arguments` is `None` if a quote is not closed.
+fn is_known(keyword: &str) -> bool {
+    GLOBAL.contains(&keyword) || MATCH.contains(&keyword)
+}
+
+/// What is wrong with an unknown keyword. A similar one is only searched for the first faults, as that takes long.
+fn unknown(written: &str, keyword: &str, faults: usize) -> String {
+    let known = GLOBAL.into_iter().chain(MATCH).filter(|_| faults < MOST);
+    let near = near(keyword, known);
+    let hint = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!("unknown keyword {written:?}{hint}")
+}
+
+/// What is wrong with a line of a known keyword; `arguments` is `None` if a quote is not closed.
 fn fault(written: &str, keyword: &str, arguments: Option<&[String]>, is_matching: bool) -> Option<String> {
-    let is_global = GLOBAL.contains(&keyword);
-    if !is_global && !MATCH.contains(&keyword) {
-        let near = near(keyword, GLOBAL.into_iter().chain(MATCH));
-        let hint = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return Some(format!("unknown keyword {written:?}{hint}"));
-    }
-    if is_global && is_matching {
+    if GLOBAL.contains(&keyword) && is_matching {
         return Some(format!("{written} is not allowed within a `Match` block"));
     }
     let reason = match (arguments, keyword) {
@@ -100,14 +113,16 @@ fn fault(written: &str, keyword: &str, arguments: Option<&[String]>, is_matching
     reason.map(|reason| format!("{written}: {reason}"))
 }
 
-/// The keyword, which may be quoted, and the text of its arguments after blanks or `=`.
-fn split(line: &str) -> (&str, &str) {
-    let (keyword, rest) = match line.strip_prefix('"').and_then(|line| line.split_once('"')) {
-        Some(parts) => parts,
-        None => line.split_at(line.find([' ', '\t', '=', '"']).unwrap_or(line.len())),
+/// The keyword, of which a part may be quoted, and the text of its arguments after blanks or `=`. `None` if the quote is not closed: sshd
+/// then ignores the line.
+fn split(line: &str) -> Option<(String, &str)> {
+    let (begin, rest) = line.split_at(line.find([' ', '\t', '=', '"']).unwrap_or(line.len()));
+    let (quoted, rest) = match rest.strip_prefix('"') {
+        Some(rest) => rest.split_once('"')?,
+        None => ("", rest),
     };
     let rest = rest.trim_start_matches([' ', '\t']);
-    (keyword, rest.strip_prefix('=').unwrap_or(rest).trim_start_matches([' ', '\t']))
+    Some((format!("{begin}{quoted}"), rest.strip_prefix('=').unwrap_or(rest).trim_start_matches([' ', '\t'])))
 }
 
 /// Words between blanks, with quotes and escapes, up to a comment. `None` if a quote is not closed.

@@ -54,7 +54,8 @@ fn services() {
     assert_eq!(missed.collect::<Vec<_>>(), [""; 0]);
 }
 
-/// Settings of which `systemd-analyze verify` of systemd 257 accepts or ignores the value. It says nothing of unknown capabilities.
+/// Settings of which `systemd-analyze verify` of systemd 257 accepts or ignores the value. It says nothing of unknown capabilities and bits,
+/// of regular expressions, and of numbers that only the kernel refuses.
 #[test]
 fn values_of_units() {
     let of = |line: &str| {
@@ -223,6 +224,25 @@ fn files_that_are_not_read() {
         ("/etc/logrotate.d/x.conf", "x", "1"),
     ] {
         assert_eq!(found(path, text), expected, "{path}");
+    }
+}
+
+/// Faults of a file after the first 20 are counted.
+#[test]
+fn many_faults() {
+    for (path, line) in [
+        ("/etc/ssh/sshd_config", "PermitRootLogins no\n"),
+        ("/etc/logrotate.d/x", "a\\\n"),
+        ("/etc/systemd/system/x.service", "[Service]\nUsre=x\n"),
+        ("/etc/systemd/journald.conf", "[Journal]\nStorag=x\n"),
+    ] {
+        let text = line.repeat(10_000);
+        let access = Ownership { mode: 0o644, owner: "root".to_owned(), group: "root".to_owned() };
+        let file = super::File { path, bytes: text.as_bytes(), text: &text, access, has_drop_ins: false };
+        let found = super::limited(problems(&file));
+        assert_eq!(found.len(), 21, "{path}");
+        assert_eq!(found[20].message, "has 9980 more faults", "{path}");
+        assert!(!found[20].is_warning && found[20].line.is_none(), "{path}");
     }
 }
 

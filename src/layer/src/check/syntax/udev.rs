@@ -13,13 +13,16 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
     let (mut found, mut jumps) = (Vec::new(), Vec::<(usize, String)>::new());
     let ignored = |line, reason: &str| Problem::error(line, format!("is ignored by udevd: {reason}"));
     for (line, rule) in rules(text) {
-        let pairs = match pairs(&rule) {
-            Ok(pairs) => pairs,
-            Err(reason) => {
-                found.push(ignored(line, &reason));
-                continue;
-            }
-        };
+        let (pairs, faults) = judged(&rule);
+        found.extend(faults.iter().map(|reason| ignored(line, reason)));
+        let substitutions = pairs.iter().filter_map(keys::substitution);
+        found.extend(substitutions.map(|(is_dropped, reason)| match is_dropped {
+            true => ignored(line, &reason),
+            false => Problem::error(line, format!("udevd keeps the text: {reason}")).warning(),
+        }));
+        if !faults.is_empty() {
+            continue;
+        }
         let named = |key: &str| pairs.iter().find(|pair| pair.key == key).map(|pair| pair.value.to_owned());
         // A jump goes to a later rule.
         if let Some(label) = named("LABEL") {
@@ -38,7 +41,7 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
 pub(super) fn accounts(text: &str) -> Vec<Named> {
     let mut found = Vec::new();
     for (line, rule) in rules(text) {
-        for pair in pairs(&rule).unwrap_or_default() {
+        for pair in pairs(&rule) {
             let what = match pair.key {
                 "OWNER" => "user",
                 "GROUP" => "group",
@@ -75,18 +78,29 @@ fn rules(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The pairs of a rule, or what is wrong with one.
-fn pairs(rule: &str) -> Result<Vec<Pair<'_>>, String> {
-    let (mut rest, mut found) = (rule, Vec::new());
-    loop {
-        rest = skip_separators(rest);
-        if rest.is_empty() {
-            return Ok(found);
+/// The pairs of a rule, or none if one is not valid.
+fn pairs(rule: &str) -> Vec<Pair<'_>> {
+    let (pairs, faults) = judged(rule);
+    if faults.is_empty() { pairs } else { Vec::new() }
+}
+
+/// The pairs of a rule up to one that cannot be read, and what is wrong with them.
+fn judged(rule: &str) -> (Vec<Pair<'_>>, Vec<String>) {
+    let (mut rest, mut found, mut faults) = (skip_separators(rule), Vec::new(), Vec::new());
+    while !rest.is_empty() {
+        match pair(rest) {
+            Ok((pair, next)) => {
+                faults.extend(keys::fault(&pair));
+                found.push(pair);
+                rest = skip_separators(next);
+            }
+            Err(reason) => {
+                faults.push(reason);
+                rest = "";
+            }
         }
-        let (pair, next) = pair(rest)?;
-        found.push(pair);
-        rest = next;
     }
+    (found, faults)
 }
 
 fn skip_separators(text: &str) -> &str {
@@ -117,8 +131,7 @@ fn pair(text: &str) -> Result<(Pair<'_>, &str), String> {
     let value = value.strip_prefix('"').ok_or_else(invalid)?;
     let rest = after_quote(value, is_escaped).ok_or_else(|| format!("expected a quote at the end of {value:?}"))?;
     let text = &value[..value.len() - rest.len() - 1];
-    let pair = Pair { key, attribute, operator, value: text, is_caseless };
-    keys::fault(&pair).map_or(Ok((pair, rest)), Err)
+    Ok((Pair { key, attribute, operator, value: text, is_caseless }, rest))
 }
 
 /// What follows the closing quote. A backslash before a quote makes it a part of the value; in escaped values it stands before any character.

@@ -5,12 +5,14 @@ pub(super) mod daemons;
 mod expected;
 mod merged;
 mod names;
+mod network;
 mod numbers;
 mod paths;
 mod resources;
 mod service;
 mod settings;
 mod socket;
+mod specifiers;
 mod values;
 mod words;
 
@@ -20,11 +22,11 @@ pub use merged::{UnitRefusal, UnitSetting, unit_refusal, unit_settings};
 pub use service::{UnitCommand, unit_commands, unit_words};
 pub use words::is_true;
 
-use super::{File, Problem, calendar};
+use super::{File, Problem};
 use crate::unit_install::{Statement, UnitForm, statements, unit_form};
 use crate::unit_place::{UnitPlace, UnitRole, unit_place};
 use service::Service;
-use settings::{UNITS, Verdict};
+use settings::{Specifiers, UNITS, Verdict};
 use socket::Socket;
 
 /// Kinds of units with a section of their own, the settings of it of which a unit needs one, and what systemd says without.
@@ -80,6 +82,7 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
     let is_known = |name: &str| COMMON.contains(&name) || own.is_some_and(|(_, own, _)| *own == name);
     // Drop-ins of a kind of units or of units with a prefix are read by templates too.
     let is_plain = unit_form(place.unit) == Some(UnitForm::Plain) && !place.unit.contains("-.");
+    let specifiers = if is_plain { Specifiers::Plain } else { Specifiers::Instance };
     let (mut found, mut section, mut keys) = (Vec::new(), None::<String>, Vec::new());
     let statements = match statements(file.bytes) {
         Ok(statements) => statements,
@@ -104,22 +107,25 @@ pub(super) fn check(file: &File) -> Vec<Problem> {
                 }
                 let section = section.as_deref().unwrap_or_default();
                 let verdict = match is_known(section) {
-                    true => UNITS.verdict(section, &key, &value, !is_plain),
+                    true => UNITS.verdict(section, &key, &value, specifiers),
                     false => Verdict::Valid,
                 };
                 let is_valid = matches!(verdict, Verdict::Valid);
-                found.extend(match verdict {
+                let problem = match verdict {
                     Verdict::Valid => {
                         setting(place.unit, section, &key, &value).map(|reason| Problem::error(line, reason))
                     }
                     Verdict::Obsolete(reason) => Some(warning(line, reason)),
                     Verdict::Ignored(reason) => Some(Problem::error(line, reason)),
-                });
+                    Verdict::Unknown => Some(Problem::error(line, UNITS.unknown(section, &key, found.len()))),
+                };
+                found.extend(problem);
                 // What is ignored does not replace an earlier value.
                 if is_valid && section == "Service" && kind == "service" {
                     found.extend(service.add(line, &key, &value));
                 }
                 if is_valid && section == "Socket" {
+                    found.extend(service::command_problem(line, &key, &value));
                     socket.add(line, &key, &value);
                 }
                 if key == "SuccessAction" {
@@ -171,11 +177,6 @@ fn warning(line: usize, message: String) -> Problem {
 /// What is wrong with a setting.
 fn setting(unit: &str, section: &str, key: &str, value: &str) -> Option<String> {
     match (section, key) {
-        ("Timer", "OnCalendar") => {
-            let is_valid = value.is_empty() || value.contains('%') || calendar::is_valid(value);
-            (!is_valid)
-                .then(|| format!("systemd ignores OnCalendar={value}: not a valid time, such as `Mon *-*-* 03:00`"))
-        }
         ("Mount" | "Automount", "Where") | ("Swap", "What") => {
             let (stem, kind) = unit.rsplit_once('.')?;
             let expected = escape_path(value);

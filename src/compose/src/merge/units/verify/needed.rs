@@ -49,11 +49,18 @@ impl Image<'_> {
             || self.is_of_generator(unit)
     }
 
-    /// Whether a generator (systemd.generator(7)), which may be a compiled program, has the name of a unit.
+    /// Whether a generator (systemd.generator(7)) has the name of a unit, or of its template.
     fn is_of_generator(&self, unit: &str) -> bool {
-        let files = GENERATORS.iter().flat_map(|dir| files_in(self.target, dir, &[""]));
-        let mut texts = files.filter_map(|path| self.target.bytes(&path).ok());
-        texts.any(|text| text.windows(unit.len()).any(|part| part == unit.as_bytes()))
+        let name = unit.split_once('@').map_or(unit, |(prefix, _)| &unit[..=prefix.len()]);
+        let stem = unit.rsplit_once('.').map_or(unit, |(stem, _)| stem).split('@').next().unwrap_or_default();
+        let mut paths = GENERATORS.iter().flat_map(|dir| files_in(self.target, dir, &[""]));
+        paths.any(|path| {
+            let bytes = self.target.bytes(&path).unwrap_or_default();
+            // A compiler may split a name. Generators of systemd have many names that they do not make.
+            let is_split = bytes.starts_with(b"\x7fELF") && !path.contains("/systemd-");
+            let part = if is_split { stem } else { name };
+            !part.is_empty() && bytes.windows(part.len()).any(|text| text == part.as_bytes())
+        })
     }
 
     pub(super) fn unmet_units(&self, unit: &Loaded) -> Vec<Fault> {

@@ -71,7 +71,9 @@ fn details(kind: &str, words: &[String]) -> Result<(), String> {
         if !kind.starts_with('u') {
             return Err(format!("type {kind} has no {what}, found {text:?}"));
         }
-        if text.contains(':') || is_path && !text.starts_with(['/', '%']) {
+        let has_parent = text.split('/').any(|name| name == "..");
+        let is_wrong_path = is_path && (!text.starts_with(['/', '%']) || has_parent);
+        if text.contains(':') || text.contains(char::is_control) || is_wrong_path {
             return Err(format!("{text:?} is not a valid {what}"));
         }
     }

@@ -150,6 +150,13 @@ fn lines_of_systemd() {
         "u x 65535",
     ];
     are_found("/etc/sysusers.d/x.conf", &ignored.map(|text| (text, "1")));
+    let details = [
+        ("u x - \"a\tb\"\n", "1"),
+        ("u x - \"a b\" \"/a b\"\n", ""),
+        ("u x - a /home/../x\n", "1"),
+        ("u x\t-\ta /x \"/a\tb\"\n", "1"),
+    ];
+    are_found("/etc/sysusers.d/x.conf", &details);
     assert_eq!(found_in("/etc/sysusers.d/x.conf", b"# \xff\nu x - \"\xff\"\n"), "2");
     assert_eq!(found_in("/etc/tmpfiles.d/x.conf", b"# \xff\nd /run/x\xff\n"), "");
     assert_eq!(found_in("/etc/ssh/sshd_config.d/x.conf", b"# \xff\nBanner /x\xff\n"), "");
@@ -194,4 +201,30 @@ fn rules_of_udev() {
     let missed = missed.filter(|line| found("/etc/udev/rules.d/x.rules", &unescaped(line)).is_empty());
     assert_eq!(missed.collect::<Vec<_>>(), [""; 0]);
     are_found("/etc/udev/rules.d/x.rules", &[("# c\nKERNEL==\"a\", \\\n  FOO=\"b\"\nFOO=\"b\"\n", "2 4")]);
+    are_found("/etc/udev/rules.d/x.rules", &[("FOO=\"b\", KERNEL==\"a\", BAR=\"c\"\n", "1 1")]);
+}
+
+/// `udevadm verify` of systemd 257. udevd keeps a substitution that it does not know, and drops one without its attribute.
+#[test]
+fn substitutions_of_udev() {
+    for (rule, expected) in [
+        (
+            r#"RUN+="/x $devnode %N $attr{a} %s{a} $env{A} %E{A} $result{1} %c{2+} $$HOME 50%%", SYMLINK+="%k $kernel_%n""#,
+            "",
+        ),
+        (r#"ENV{A}=="%z", KERNEL=="$nosuch", LABEL="%z""#, ""),
+        (r#"SYMLINK+="x%z""#, "~1"),
+        (r#"RUN+="/bin/sh -c 'echo $HOME'""#, "~1"),
+        (r#"ATTR{%z}=="1""#, "~1"),
+        (r#"TEST=="/sys/$nosuch""#, "~1"),
+        (r#"IMPORT{program}=="x %q""#, "~1"),
+        (r#"NAME="a%""#, "~1"),
+        (r#"SYMLINK+="%s""#, "1"),
+        (r#"SYMLINK+="$env""#, "1"),
+        (r#"SYMLINK+="%E{}""#, "1"),
+        (r#"SYMLINK+="$attr{a""#, "1"),
+        (r#"SYMLINK+="%c{x}""#, "1"),
+    ] {
+        assert_eq!(found("/etc/udev/rules.d/x.rules", &format!("{rule}\n")), expected, "{rule}");
+    }
 }

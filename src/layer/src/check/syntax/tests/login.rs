@@ -98,7 +98,7 @@ fn limits_of_logins() {
 
 /// `nft -c -f` of nftables 1.1.
 #[test]
-fn braces_of_nftables() {
+fn statements_of_nftables() {
     are_found(
         "/etc/nftables.conf",
         &[
@@ -106,6 +106,22 @@ fn braces_of_nftables() {
                 "#!/usr/sbin/nft -f\nflush ruleset\ntable inet f {\n chain i {\n  type filter hook input priority 0;\n }\n}\n",
                 "",
             ),
+            (
+                "add table inet f\nadd chain inet f c { type filter hook input priority 0; policy accept; }\nadd rule inet f c \\\n tcp dport { 22,\n 80 } accept\n",
+                "",
+            ),
+            (
+                "table ip t {\n set s {\n type ipv4_addr\n flags interval\n elements = { 10.0.0.0/8,\n 1.1.1.1 }\n }\n chain c {\n type nat hook input priority mangle + 5; comment \"type x\";\n policy drop\n tcp dport { 1,\n 2 } accept; ip saddr @s \\\n drop\n }\n map m { type ipv4_addr : verdict; }\n ct helper h { type \"ftp\" protocol tcp; }\n}; table ip u { flags dormant; }\n",
+                "",
+            ),
+            ("tables input accept\nlist ruleset\ndelete table ip t # x\n", ""),
+            ("fluh ruleset\nflush rulset\ntabl inet f {\n}\n", "1 2 3"),
+            ("table inet f {\n chian c {\n }\n ip saddr 1.1.1.1 accept\n}\n", "2 4"),
+            ("table inet f {\n chain c {\n type filtr hook input priority 0;\n }\n}\n", "3"),
+            ("table inet f {\n chain c {\n type filter hook inptu priority 0;\n }\n}\n", "3"),
+            ("table inet f {\n chain c {\n type filter hook input;\n }\n}\n", "3"),
+            ("table inet f {\n chain c {\n type filter hook input priority 0 policy drop;\n }\n}\n", "3"),
+            ("table inet f {\n chain c { type filter hook input priority 0; policy reject; }\n}\n", "2"),
             ("define x = { 80, 443 }\ntable inet f { comment \"a\n } b\" ; }\n", ""),
             ("table inet f { # } c\n}\n", ""),
             ("table inet f {\n", "1"),
@@ -120,6 +136,7 @@ fn braces_of_nftables() {
 fn objects_of_rsyslog() {
     let taken = [
         "module(load=\"imuxsock\")\n*.* /var/log/x\n",
+        "module( LOAD = \"imuxsock\" )\nmodule(\n  load=\"imudp\"\n)\n",
         "if $msg contains \"x\" then /var/log/x\n& stop\n",
         "*.* action(type=\"omfile\"\n  file=\"/x\" # ) {\n)\n",
         "template(name=\"x\" type=\"string\" string=\"%msg%} \\\" (\\n\")\n",
@@ -129,6 +146,8 @@ fn objects_of_rsyslog() {
         "/* { ( */\nif prifilt(\"*.info\") or\n re_match($msg, \"(\") then stop\n",
     ];
     let refused = [
+        ("module()\n", "1"),
+        ("module(loads=\"imudp\")\n", "1"),
         ("modulx(load=\"imuxsock\")\n", "1"),
         ("*.* /a\nmodule(load=\"imuxsock\"\n*.* /var/log/x\n", "2"),
         ("if $msg contains \"x\" then {\n *.* /var/log/x\n", "1"),

@@ -18,6 +18,12 @@ fn lines_of_fstab() {
             ("x /a b ext4 defaults 0 0\n", "1"),
             ("x /a ext4 d # c\n", "1"),
             ("x /a ext4 d 0 x\n", "1"),
+            ("x /a/../b ext4 d\n", "1"),
+            ("x /../b//./c/ ext4 d\n", ""),
+            ("x /a ext4 d,x-systemd.device-timeout=5min,x-systemd.mount-timeout=infinity\n", ""),
+            ("x /a ext4 d,x-systemd.device-timeout=abc\n", "1"),
+            ("x /a ext4 x-systemd.automount,x-systemd.idle-timeout=-1\n", "1"),
+            ("x none swap x-systemd.device-timeout=\n", "1"),
         ],
     );
 }

@@ -127,6 +127,70 @@ pub(super) fn fault(pair: &Pair) -> Option<String> {
     self::value(pair, is_compared)
 }
 
+/// Letters after `%`, and words after `$`, that stand for a property of the device.
+const LETTERS: &str = "NsEknDdpbMmcPLrS%";
+const WORDS: [&str; 18] = [
+    "devnode", "tempnode", "attr", "sysfs", "env", "kernel", "number", "driver", "devpath", "id", "major", "minor",
+    "result", "parent", "name", "links", "root", "sys",
+];
+
+/// Keys whose values udevd replaces substitutions in, also if they are compared.
+const REPLACED: [&str; 3] = ["TEST", "PROGRAM", "IMPORT"];
+
+/// What is wrong with the substitutions of a value or an attribute, and whether udevd drops the text because of it.
+pub(super) fn substitution(pair: &Pair) -> Option<(bool, String)> {
+    let is_compared = ["==", "!="].contains(&pair.operator);
+    let is_free = ["OPTIONS", "LABEL", "GOTO"].contains(&pair.key);
+    let attribute = pair.attribute.filter(|_| ["ATTR", "ATTRS", "SYSCTL"].contains(&pair.key));
+    let value = Some(pair.value).filter(|_| !is_free && (!is_compared || REPLACED.contains(&pair.key)));
+    attribute.into_iter().chain(value).find_map(unknown_substitution)
+}
+
+/// A substitution that udevd does not know, and whether it drops the text.
+fn unknown_substitution(text: &str) -> Option<(bool, String)> {
+    let mut rest = text;
+    while let Some(at) = rest.find(['$', '%']) {
+        let (sign, after) = rest[at..].split_at(1);
+        let word = match sign {
+            "$" if after.starts_with('$') => Some(1),
+            "$" => WORDS.iter().find(|word| after.starts_with(**word)).map(|word| word.len()),
+            _ => after.starts_with(|letter| LETTERS.contains(letter)).then_some(1),
+        };
+        let Some(length) = word else {
+            let end = after.find(|next: char| !next.is_ascii_alphanumeric()).unwrap_or(after.len());
+            let end = if sign == "%" { after.chars().next().map_or(0, char::len_utf8) } else { end };
+            let found = &after[..end];
+            return Some((false, format!("{sign}{found} is not a substitution; write {sign}{sign} for {sign}")));
+        };
+        let (word, next) = after.split_at(length);
+        rest = next;
+        if word == sign {
+            continue;
+        }
+        let name = match next.strip_prefix('{') {
+            None => "",
+            Some(inside) => match inside.split_once('}').filter(|(name, _)| !name.is_empty()) {
+                Some((name, after)) => {
+                    rest = after;
+                    name
+                }
+                None => return Some((true, format!("expected a name in braces after {sign}{word}"))),
+            },
+        };
+        let is_number = name.strip_suffix('+').unwrap_or(name).parse::<u32>().is_ok();
+        match word {
+            "attr" | "sysfs" | "env" | "s" | "E" if name.is_empty() => {
+                return Some((true, format!("expected a name in braces after {sign}{word}")));
+            }
+            "result" | "c" if !name.is_empty() && !is_number => {
+                return Some((true, format!("expected the number of a word in {sign}{word}{{{name}}}")));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// What is wrong with a value.
 fn value(pair: &Pair, is_compared: bool) -> Option<String> {
     let Pair { key, attribute, value, .. } = pair;

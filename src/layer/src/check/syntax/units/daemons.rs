@@ -3,7 +3,7 @@
 use vmbake_common::spelling::near;
 
 use super::super::{File, Problem};
-use super::settings::{Table, Verdict};
+use super::settings::{Specifiers, Table, Verdict};
 use crate::unit_install::{Statement, statements};
 
 /// Tables of settings as in [`Table`], each after a line with the end of the names of its files in braces. Printed by
@@ -37,11 +37,15 @@ pub(in super::super) fn check(file: &File) -> Vec<Problem> {
                 None => {
                     found.push(Problem::error(line, format!("systemd ignores {key}=, which is not in a section")));
                 }
-                Some(section) if is_known(section) => found.extend(match table.verdict(section, &key, &value, true) {
-                    Verdict::Valid => None,
-                    Verdict::Obsolete(reason) => Some(Problem::error(line, reason).warning()),
-                    Verdict::Ignored(reason) => Some(Problem::error(line, reason)),
-                }),
+                Some(section) if is_known(section) => {
+                    let problem = match table.verdict(section, &key, &value, Specifiers::No) {
+                        Verdict::Valid => None,
+                        Verdict::Obsolete(reason) => Some(Problem::error(line, reason).warning()),
+                        Verdict::Ignored(reason) => Some(Problem::error(line, reason)),
+                        Verdict::Unknown => Some(Problem::error(line, table.unknown(section, &key, found.len()))),
+                    };
+                    found.extend(problem);
+                }
                 Some(_) => {}
             },
             Statement::Other(text) => {

@@ -1,6 +1,6 @@
 //! Numbers in values of settings: integers, percentages, sizes, limits and signals.
 
-use super::super::directories::microseconds;
+use super::super::directories::{is_time, microseconds};
 use super::names::is_in;
 
 /// A decimal number, or one with a prefix of its base.
@@ -23,8 +23,14 @@ pub(super) fn integer(value: &str) -> Option<i64> {
     i64::from_str_radix(digits, base).ok().filter(|_| is_plain).map(|number| sign * number)
 }
 
+/// A number from zero, of 64 bits.
+pub(super) fn natural(value: &str) -> Option<u64> {
+    let large = || value.strip_prefix('+').unwrap_or(value).parse::<u64>().ok().filter(|_| !value.starts_with('0'));
+    integer(value).and_then(|number| u64::try_from(number).ok()).or_else(large)
+}
+
 /// A percentage in units of 0.01 %, with two decimals at most.
-fn permyriad(value: &str) -> Option<u64> {
+pub(super) fn permyriad(value: &str) -> Option<u64> {
     let (number, scale, decimals) = [("%", 100, 2), ("‰", 10, 1), ("‱", 1, 0)]
         .into_iter()
         .find_map(|(sign, scale, decimals)| Some((value.strip_suffix(sign)?, scale, decimals)))?;
@@ -51,10 +57,14 @@ pub(super) fn is_quota(value: &str) -> bool {
 }
 
 /// Bytes of numbers with units of 1024 bytes, such as `1G 500M`.
-fn size(value: &str) -> Option<f64> {
+pub(super) fn size(value: &str) -> Option<f64> {
     let is_digit = |next: char| next.is_ascii_digit() || next == '.';
-    let (mut rest, mut sum) = (value.trim(), 0.0);
+    let (mut rest, mut sum, mut last) = (value.trim(), 0.0, 8);
+    if rest.is_empty() {
+        return None;
+    }
     while !rest.is_empty() {
+        rest = rest.strip_prefix('+').unwrap_or(rest);
         let (number, after) = rest.split_at(rest.find(|next| !is_digit(next)).unwrap_or(rest.len()));
         let after = after.trim_start();
         if number.starts_with('.') {
@@ -64,9 +74,14 @@ fn size(value: &str) -> Option<f64> {
         let unit = after.chars().next();
         let power = match unit {
             None => 0,
-            Some(unit) => "BKMGTPE".chars().position(|known| known == unit)?,
+            Some(unit) => "BKMGTPE".chars().position(|known| known == unit)? + 1,
         };
-        sum += number * 1024_f64.powi(i32::try_from(power).ok()?);
+        // Units go down.
+        if power >= last {
+            return None;
+        }
+        last = power;
+        sum += number * 1024_f64.powi(i32::try_from(power.saturating_sub(1)).ok()?);
         rest = after.get(usize::from(unit.is_some())..)?.trim_start();
     }
     Some(sum).filter(|sum| *sum < 2_f64.powi(64))
@@ -98,18 +113,12 @@ pub(super) fn is_size(value: &str) -> bool {
 pub(super) fn is_limit(unit: &str, value: &str) -> bool {
     let (soft, hard) = value.split_once(':').unwrap_or((value, value));
     let limit = |part: &str| match unit {
-        _ if part == "infinity" => Some(f64::INFINITY),
+        _ if part == "infinity" && unit != "nice" => Some(f64::INFINITY),
         "bytes" => size(part).filter(|_| !part.is_empty()),
         "nice" => niceness(part),
         "time" => microseconds(part, "s").map(|time| (time / 1e6).ceil()),
         "microseconds" => microseconds(part, "us"),
-        _ => part
-            .strip_prefix('+')
-            .unwrap_or(part)
-            .parse::<u64>()
-            .ok()
-            .or_else(|| u64::try_from(integer(part)?).ok())
-            .map(as_float),
+        _ => natural(part).map(as_float),
     };
     limit(soft).zip(limit(hard)).is_some_and(|(soft, hard)| soft <= hard)
 }
@@ -128,6 +137,17 @@ fn niceness(value: &str) -> Option<f64> {
     u32::try_from(limit).ok().filter(|limit| *limit <= 40).map(f64::from)
 }
 
+/// A time that may be shorter than a microsecond.
+pub(super) fn is_nanoseconds(value: &str) -> bool {
+    let count = ["nsec", "ns"].iter().find_map(|unit| value.strip_suffix(unit));
+    is_time(value) || count.is_some_and(|count| natural(count.trim_end()).is_some())
+}
+
+/// The bits of a mode in octal digits.
+pub(super) fn is_mode(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_digit()) && u32::from_str_radix(value, 8).is_ok_and(|mode| mode <= 0o7777)
+}
+
 pub(super) fn is_signal(value: &str) -> bool {
     let name = value.strip_prefix("SIG").unwrap_or(value);
     let offset = |offset: &str| offset.parse::<u8>().is_ok_and(|offset| offset <= 30);
@@ -138,5 +158,5 @@ pub(super) fn is_signal(value: &str) -> bool {
     is_in("signals", name)
         || real("RTMIN", '+')
         || real("RTMAX", '-')
-        || value.parse::<u8>().is_ok_and(|number| (1..=64).contains(&number))
+        || integer(value).is_some_and(|number| (1..=64).contains(&number))
 }

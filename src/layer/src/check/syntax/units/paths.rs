@@ -1,15 +1,50 @@
 //! Values of settings with paths: files that are mounted, opened or linked.
 
+use super::words::is_label;
+
 pub(super) fn is_path(value: &str) -> bool {
     value.starts_with('/') && is_normal(value)
 }
 
 pub(super) fn is_normal(path: &str) -> bool {
-    path.split('/').all(|name| name != "..")
+    let mut names = path.split('/').filter(|name| !["", "."].contains(name)).peekable();
+    // Those at the start of an absolute path have no effect.
+    while path.starts_with('/') && names.next_if_eq(&"..").is_some() {}
+    names.all(|name| name != "..")
 }
 
-pub(super) fn is_relative(path: &str) -> bool {
+fn is_relative(path: &str) -> bool {
     !path.starts_with('/') && path != "." && is_normal(path)
+}
+
+/// A path, after `-` if it may be missing and `+` if it is below the root directory of the unit.
+pub(super) fn is_prefixed(word: &str) -> bool {
+    let word = word.strip_prefix('-').unwrap_or(word);
+    is_path(word.strip_prefix('+').unwrap_or(word))
+}
+
+/// Whether the kernel has its own file system at a path.
+pub(super) fn is_of_kernel(path: &str) -> bool {
+    let first = path.split('/').find(|name| !["", "."].contains(name));
+    first.is_some_and(|name| ["dev", "proc", "sys"].contains(&name))
+}
+
+/// `NAME[:LINK[:ro]]` of a directory of a service, or only the name if `is_plain`.
+pub(super) fn is_directory(word: &str, is_plain: bool) -> bool {
+    let parts: Vec<&str> = word.split(':').collect();
+    let (name, link) = (parts[0], parts.get(1).copied().unwrap_or_default());
+    let is_private = name == "private" || name.starts_with("private/");
+    let is_link = link.is_empty() || !is_plain && is_relative(link);
+    let is_flag = parts.get(2).is_none_or(|flag| ["", "ro"].contains(flag));
+    word.contains('\\') || !name.is_empty() && is_relative(name) && !is_private && is_link && is_flag
+}
+
+/// `[PARTITION:]OPTIONS`.
+pub(super) fn is_option(word: &str, partitions: &[&str]) -> bool {
+    word.split_once(':').is_none_or(|(partition, options)| {
+        let partition = if options.is_empty() { "root" } else { partition };
+        (partition.is_empty() || partitions.contains(&partition)) && !options.contains(':')
+    })
 }
 
 /// A path whose absence may be ignored.
@@ -46,12 +81,21 @@ pub(super) fn is_open_file(value: &str) -> bool {
     let exclusive = |flag: &&str| ["read-only", "append", "truncate"].contains(flag);
     let is_flag = |flag: &str| ["", "graceful"].contains(&flag) || exclusive(&flag);
     let count = flags.split(',').filter(exclusive).count();
-    value.contains('\\') || value.starts_with('/') && parts.len() <= 3 && flags.split(',').all(is_flag) && count <= 1
+    // Without a name, that of the file is used.
+    let has_name = parts.get(1).is_some_and(|name| !name.is_empty()) || !value.trim_matches('/').is_empty();
+    let is_name = parts.get(1).is_none_or(|name| name.is_empty() || is_label(name));
+    value.contains('\\')
+        || value.starts_with('/')
+            && has_name
+            && is_name
+            && parts.len() <= 3
+            && flags.split(',').all(is_flag)
+            && count <= 1
 }
 
 /// Absolute paths between colons.
 pub(super) fn is_search(value: &str) -> bool {
-    value.split(':').all(|path| path.starts_with(['/', '%']))
+    value.split(':').all(is_path)
 }
 
 /// An address of documentation (systemd.unit(5)).

@@ -3,7 +3,7 @@
 use super::super::directories::is_time;
 use super::names::is_in;
 use super::numbers::{integer, is_rate, is_signal};
-use super::service::{unknown_specifier, words};
+use super::service::words;
 
 /// Exit statuses and signals between blanks. systemd does not remove quotes here.
 pub(super) fn are_statuses(value: &str) -> bool {
@@ -12,14 +12,11 @@ pub(super) fn are_statuses(value: &str) -> bool {
     })
 }
 
-/// A device node or class, which may be quoted, and what is allowed. Nodes with escapes and specifiers are left to the machine.
+/// A device node or class, which may be quoted, and what is allowed. Nodes with escapes are left to the machine.
 pub(super) fn is_device(value: &str) -> bool {
     let Some((node, rights)) = first_word(value) else { return false };
     let is_class = node.starts_with("block-") || node.starts_with("char-");
-    let is_known = match node.contains(['%', '\\']) {
-        true => unknown_specifier(&node).is_none(),
-        false => is_class || is_node(&node),
-    };
+    let is_known = node.contains('\\') || is_class || is_node(&node);
     is_known && rights.chars().all(|right| "rwm".contains(right))
 }
 
@@ -49,10 +46,11 @@ fn is_node(path: &str) -> bool {
 }
 
 /// A path, and a rate, weight or time for the device that has it.
-pub(super) fn is_of_device(what: &str, value: &str) -> bool {
+pub(super) fn is_of_device(what: &str, limits: &[&str], value: &str) -> bool {
+    let limit = |at: usize| limits.get(at).and_then(|limit| limit.parse::<i64>().ok()).unwrap_or_default();
     first_word(value).is_some_and(|(path, rest)| {
         let is_value = match what {
-            "weight" => integer(rest).is_some_and(|weight| (1..=10_000).contains(&weight)),
+            "weight" => integer(rest).is_some_and(|weight| (limit(0)..=limit(1)).contains(&weight)),
             "time" => rest == "infinity" || is_time(rest),
             _ => is_rate(rest),
         };
@@ -79,7 +77,7 @@ pub(super) fn are_ports(value: &str) -> bool {
     parts.next().is_some_and(is_last) && parts.next().is_none()
 }
 
-fn is_range(range: &str, max: i64) -> bool {
+pub(super) fn is_range(range: &str, max: i64) -> bool {
     let number = |text: &str| integer(text).filter(|number| (0..=max).contains(number));
     match range.split_once('-') {
         None => number(range).is_some(),
@@ -93,6 +91,7 @@ pub(super) fn is_interface(name: &str, max: usize) -> bool {
     (1..=max).contains(&name.len())
         && name.bytes().all(is_char)
         && !name.bytes().all(|byte| byte.is_ascii_digit())
+        && !integer(name).is_some_and(|number| (1..=i64::from(i32::MAX)).contains(&number))
         && ![".", "..", "all", "default"].contains(&name)
 }
 
@@ -105,7 +104,7 @@ pub(super) fn is_netlink(value: &str, families: &[&str]) -> bool {
 }
 
 /// `SOURCE:FAMILY:TABLE:SET` of nftables.
-pub(super) fn is_set(word: &str) -> bool {
+pub(super) fn is_set(word: &str, sources: &[&str]) -> bool {
     let is_name = |name: &str| {
         let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b"/\\_.".contains(&byte);
         name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.len() <= 31 && name.bytes().all(is_char)
@@ -113,7 +112,7 @@ pub(super) fn is_set(word: &str) -> bool {
     let parts: Vec<&str> = word.split(':').collect();
     match parts[..] {
         [source, family, table, set] => {
-            let is_known = ["cgroup", "user", "group"].contains(&source);
+            let is_known = sources.contains(&source);
             let is_family = ["arp", "bridge", "inet", "ip", "ip6", "netdev"].contains(&family);
             word.contains('%') || is_known && is_family && is_name(table) && is_name(set)
         }

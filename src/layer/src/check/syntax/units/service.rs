@@ -4,8 +4,16 @@ use super::super::Problem;
 use super::words::{bad_escape, is_true};
 
 /// Settings with commands.
-const COMMANDS: [&str; 7] =
-    ["ExecCondition", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost"];
+const COMMANDS: [&str; 8] = [
+    "ExecCondition",
+    "ExecStart",
+    "ExecStartPre",
+    "ExecStartPost",
+    "ExecReload",
+    "ExecStop",
+    "ExecStopPre",
+    "ExecStopPost",
+];
 
 /// Characters after `%` (systemd.unit(5)). Other letters and digits are not specifiers.
 const SPECIFIERS: &str = "abcdfghijlmnopqrstuvwyABCDEGHIJLMNPRSTUVWY";
@@ -19,18 +27,12 @@ pub(super) struct Service {
 impl Service {
     /// Adds an assignment of `[Service]`, and returns what is wrong with it alone.
     pub(super) fn add(&mut self, line: usize, key: &str, value: &str) -> Option<Problem> {
-        let is_command = COMMANDS.contains(&key) && !value.is_empty();
-        let reason = is_command.then(|| commands(value).err()).flatten();
-        let reason = reason.map(|reason| format!("systemd does not run {key}={value}: {reason}"));
+        let problem = command_problem(line, key, value);
         // What is ignored does not replace an earlier value.
-        if reason.is_none() {
+        if problem.as_ref().is_none_or(|problem| problem.is_warning) {
             self.assignments.push((line, key.to_owned(), value.to_owned()));
         }
-        let escape = if is_command { bad_command_escape(value) } else { None };
-        let kept = escape.map(|escape| {
-            format!("systemd does not know the escape sequence {escape}, and keeps the backslash; write \\\\ for a backslash")
-        });
-        reason.map(|reason| Problem::error(line, reason)).or(kept.map(|kept| Problem::error(line, kept).warning()))
+        problem
     }
 
     /// What is wrong with the settings together, unless drop-ins change them.
@@ -102,6 +104,20 @@ impl Service {
         }
         lines
     }
+}
+
+/// What is wrong with a setting of commands.
+pub(super) fn command_problem(line: usize, key: &str, value: &str) -> Option<Problem> {
+    if !COMMANDS.contains(&key) || value.is_empty() {
+        return None;
+    }
+    let reason = commands(value).err().map(|reason| format!("systemd does not run {key}={value}: {reason}"));
+    let kept = bad_command_escape(value).map(|escape| {
+        format!(
+            "systemd does not know the escape sequence {escape}, and keeps the backslash; write \\\\ for a backslash"
+        )
+    });
+    reason.map(|reason| Problem::error(line, reason)).or(kept.map(|kept| Problem::error(line, kept).warning()))
 }
 
 /// A command of a service.

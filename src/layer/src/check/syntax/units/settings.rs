@@ -2,6 +2,7 @@
 
 use vmbake_common::spelling;
 
+use super::super::MOST;
 use super::values;
 
 /// Sections, each with its keys and the kinds of their values. `?` after a kind allows an empty value. Printed by `tools/unit_settings.py`.
@@ -14,29 +15,39 @@ pub(super) const UNITS: Table = Table(include_str!("settings.txt"));
 /// Settings that systemd knows but no longer applies.
 const IGNORED: &str = "ignored";
 
+/// What `%` stands for in values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Specifiers {
+    /// Itself.
+    No,
+    /// Specifiers, of which those of an instance are empty.
+    Plain,
+    /// Specifiers of a unit that may have an instance.
+    Instance,
+}
+
 /// What systemd does with an assignment.
 pub(super) enum Verdict {
     Valid,
     /// systemd does not apply it any more.
     Obsolete(String),
     Ignored(String),
+    /// systemd does not know the setting.
+    Unknown,
 }
 
 impl Table {
-    /// Judges an assignment in a section that systemd knows, of a unit that may have an instance.
-    pub(super) fn verdict(self, section: &str, key: &str, value: &str, has_instance: bool) -> Verdict {
+    /// Judges an assignment in a section that systemd knows.
+    pub(super) fn verdict(self, section: &str, key: &str, value: &str, specifiers: Specifiers) -> Verdict {
         if key.starts_with("X-") {
             return Verdict::Valid;
         }
         match self.keys(section).find(|(known, _)| *known == key) {
-            None => Verdict::Ignored(format!(
-                "systemd ignores the unknown setting {key}= in [{section}]{}",
-                self.hint(section, key)
-            )),
+            None => Verdict::Unknown,
             Some((_, IGNORED)) => Verdict::Obsolete(format!("systemd ignores {key}=, which is obsolete")),
-            Some((_, kind)) => match values::fault(kind, value) {
+            Some((_, kind)) => match values::fault(kind, value, specifiers != Specifiers::No) {
                 Some(expected) => Verdict::Ignored(format!("systemd ignores {key}={value}: expected {expected}")),
-                None => match values::fault_without_instance(kind, value).filter(|_| !has_instance) {
+                None => match values::fault_without_instance(kind, value).filter(|_| specifiers == Specifiers::Plain) {
                     Some(expected) => Verdict::Ignored(format!(
                         "systemd does not take {key}={value}: %i is empty in a unit without an instance: expected {expected}"
                     )),
@@ -44,6 +55,12 @@ impl Table {
                 },
             },
         }
+    }
+
+    /// What systemd does with an unknown setting, and what may be meant unless there are many faults, as that takes long.
+    pub(super) fn unknown(self, section: &str, key: &str, faults: usize) -> String {
+        let hint = if faults < MOST { self.hint(section, key) } else { String::new() };
+        format!("systemd ignores the unknown setting {key}= in [{section}]{hint}")
     }
 
     /// Another section with the key, or a similar key.

@@ -1,7 +1,7 @@
 //! Texts of sockets, daemons and networks with the line of each problem, as systemd 257 finds them; warnings have `~` before the line.
 
 use super::super::{File, Problem, calendar_zone, problems};
-use super::{UnitCommand, unit_commands};
+use super::{UnitCommand, unit_commands, values};
 use crate::Ownership;
 
 fn found(path: &str, text: &str) -> String {
@@ -71,12 +71,16 @@ fn settings_of_daemons() {
         ("/etc/systemd/journald.conf", "[Journal]\nStorage=persistent\nSystemMaxUse=1G\n#x\n", ""),
         ("/etc/systemd/journald.conf.d/a.conf", "[Journal]\nStorag=persistent\nSystemMaxUse=1X\nSeal=maybe\n", "2 3 4"),
         ("/etc/systemd/journald.conf.d/a.conf", "[Journald]\nStorage=volatile\n", "1"),
-        ("/etc/systemd/journald.conf.d/a.conf", "Storage=volatile\n[Journal]\nStorage=disk\nSyncIntervalSec=\n", "1 3"),
+        (
+            "/etc/systemd/journald.conf.d/a.conf",
+            "Storage=volatile\n[Journal]\nStorage=disk\nSyncIntervalSec=\nLineMax=\n",
+            "1 3 4",
+        ),
         ("/etc/systemd/journald.conf.d/a.conf", "[Journal]\nRateLimitBurst=-1\nnothing\n", "2 3"),
         ("/etc/systemd/journald.conf.d/a.conf", "[Journal\n", "1"),
         ("/etc/systemd/journald.conf.d/.a.conf", "[Journal\n", ""),
         ("/usr/lib/systemd/logind.conf.d/a.conf", "[Login]\nHandleLidSwitch=ignore\nKillUserProcesses=no\n", ""),
-        ("/usr/lib/systemd/logind.conf.d/a.conf", "[Login]\nHandleLidSwitch=nothing\nUserTasksMax=1\n", "2"),
+        ("/usr/lib/systemd/logind.conf.d/a.conf", "[Login]\nHandleLidSwitch=nothing\nUserTasksMax=1\n", "2 ~3"),
         (
             "/etc/systemd/system.conf",
             "[Manager]\nDefaultLimitNOFILE=10:5\nDefaultTimeoutStopSec=5x\nDumpCore=no\n",
@@ -97,11 +101,66 @@ fn settings_of_daemons() {
         ("/etc/systemd/network/a.network", "[SR-IOV]\nVirtualFunction=1\nTrustt=yes\n", "3"),
         ("/etc/systemd/network/a.netdev", "[NetDev]\nName=br0\nKind=bridge\n[Bridge]\nSTP=maybe\n", "5"),
         ("/etc/systemd/network/a.link", "[Match]\nDriver=x\n[Link]\nNamePolicy=keep\nMACPolicy=none\n", "5"),
+        ("/etc/systemd/journald.conf", "[Journal]\nTTYPath=/dev/%z\nMaxLevelStore=9\nMaxLevelSyslog=info\n", "3"),
+        ("/etc/systemd/journald.conf", "[Journal]\nLineMax=x\nCompress=maybe\nCompress=1K\nTTYPath=x\n", "2 3 5"),
+        (
+            "/etc/systemd/logind.conf",
+            "[Login]\nNAutoVTs=16\nSleepOperation=suspend nap\nRuntimeDirectorySize=infinity\n",
+            "2 3 4",
+        ),
+        (
+            "/etc/systemd/system.conf",
+            "[Manager]\nCPUAffinity=x\nShowStatus=maybe\nLogLevel=console:x\nLogTarget=x\n",
+            "2 3 4 5",
+        ),
+        ("/etc/systemd/networkd.conf", "[DHCPv4]\nDUIDType=x\n[Network]\nRouteTable=x\nRouteTable=x:5\n", "2 4"),
         ("/etc/systemd/foo.conf", "[X]\nY=1\n", ""),
         ("/usr/lib/systemd/portable/profile/a/journald.conf", "[X]\nY=1\n", ""),
     ] {
         assert_eq!(found(path, text), expected, "{path}: {text}");
     }
+}
+
+/// Settings of which systemd-networkd takes or ignores the value.
+#[test]
+fn values_of_networks() {
+    let of = |line: &str| {
+        let (kind, setting) = line.split_once(' ').unwrap();
+        let (section, setting) = setting.split_once('.').unwrap();
+        found(&format!("/etc/systemd/network/x.{kind}"), &format!("[{section}]\n{setting}\n"))
+    };
+    let wrong = |lines: &'static str, expected: &str| -> Vec<&str> {
+        lines.lines().filter(|line| of(line) != expected).collect()
+    };
+    assert_eq!(wrong(include_str!("networks-valid.txt"), ""), [""; 0]);
+    assert_eq!(wrong(include_str!("networks-ignored.txt"), "2"), [""; 0]);
+}
+
+/// A kind without a check would accept any value.
+#[test]
+fn each_setting_has_a_check() {
+    let tables = [include_str!("settings.txt"), include_str!("daemons.txt")];
+    let settings = tables.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with(['#', '[', '{']));
+    for line in settings {
+        let (_, kind) = line.split_once(' ').unwrap();
+        let mut words = kind.split(' ');
+        let name = words.next().unwrap().split('|').next().unwrap().trim_end_matches('?');
+        let is_known = values::is_valid(name, &words.collect::<Vec<_>>(), "x").is_some();
+        assert!(is_known || name == "ignored", "{line}");
+    }
+}
+
+/// `systemd-analyze verify`.
+#[test]
+fn commands_of_sockets() {
+    are_found(
+        "/etc/systemd/system/x.socket",
+        &[
+            ("[Socket]\nListenStream=80\nExecStartPre=/bin/true %%\n", ""),
+            ("[Socket]\nListenStream=80\nExecStartPre=a/b\n", "3"),
+            ("[Socket]\nListenStream=80\nExecStopPre=/bin/true %z\n", "3"),
+        ],
+    );
 }
 
 #[test]

@@ -1,26 +1,32 @@
-//! Values of settings of units, by the kinds that `settings.txt` has. Values with a specifier are only known on the machine.
+//! Values of settings of units and daemons, by the kinds that `settings.txt` and `daemons.txt` have.
 
-use super::super::directories::is_time;
+use super::super::calendar;
+use super::super::directories::{is_time, microseconds};
 use super::addresses::{is_address, is_network};
 use super::expected::expected;
 use super::names::is_in;
-use super::{numbers, paths, resources, service, words};
+use super::{network, numbers, paths, resources, service, specifiers, words};
+use crate::unit_install::{UnitForm, unit_form};
 use paths::is_path;
 
 /// Kinds whose values may have specifiers.
-const EXPANDED: [&str; 31] = [
+const EXPANDED: [&str; 39] = [
     "text",
     "path",
+    "node",
     "condition",
     "file",
     "directory",
     "paths",
+    "mounts",
     "names",
     "address",
     "account",
     "accounts",
     "unit",
     "units",
+    "started",
+    "device",
     "variables",
     "documentation",
     "pidfile",
@@ -30,6 +36,7 @@ const EXPANDED: [&str; 31] = [
     "binds",
     "images",
     "extensions",
+    "options",
     "names_of_variables",
     "unset",
     "fields",
@@ -37,52 +44,89 @@ const EXPANDED: [&str; 31] = [
     "imported",
     "input",
     "namespace",
-    "group",
     "affinity",
     "processors",
+    "search",
+    "absolute",
+    "parameter",
+    "calendar",
 ];
 
 /// Kinds whose values may have escape sequences, of which systemd ignores the value if it does not know one.
 const ESCAPED: [&str; 4] = ["variables", "unset", "fields", "input"];
 
-/// Kinds of which systemd ignores a value that is empty, or no valid name, after its specifiers are replaced.
-const NAMES: [&str; 5] = ["account", "accounts", "namespace", "bus", "names_of_variables"];
+/// Kinds of which an empty value is valid if its specifiers are.
+const EMPTY: [&str; 8] = ["text", "parameter", "affinity", "processors", "input", "label", "documentation", "pidfile"];
+
+/// Kinds that are not judged here: of texts, and of settings that are judged together with others.
+const FREE: [&str; 5] = ["any", "text", "input", "commands", "install"];
 
 /// What systemd expects instead of a value in a unit without an instance, where `%i` and `%I` are empty.
 pub(super) fn fault_without_instance(kind: &str, value: &str) -> Option<String> {
-    let name = kind.trim_end_matches('?');
-    let replaced = value.replace("%i", "").replace("%I", "");
-    let is_judged = NAMES.contains(&name) && !value.contains("%%") && replaced != value;
-    fault(name, &replaced).filter(|_| is_judged)
+    let is_judged = ["%i", "%I"].iter().any(|specifier| value.contains(specifier));
+    fault_of(kind, value, true, false).filter(|_| is_judged)
 }
 
 /// What systemd expects instead of a value.
-pub(super) fn fault(kind: &str, value: &str) -> Option<String> {
+pub(super) fn fault(kind: &str, value: &str, has_specifiers: bool) -> Option<String> {
+    fault_of(kind, value, has_specifiers, true)
+}
+
+fn fault_of(kind: &str, value: &str, has_specifiers: bool, has_instance: bool) -> Option<String> {
     let mut words = kind.split(' ');
     let name = words.next().unwrap_or_default();
     let arguments: Vec<&str> = words.collect();
+    let mut alternatives = name.split('|');
+    let name = alternatives.next().unwrap_or_default();
+    let alternatives: Vec<&str> = alternatives.collect();
     let (name, is_optional) = name.strip_suffix('?').map_or((name, false), |name| (name, true));
+    if alternatives.iter().any(|word| words::is_word(word, value)) {
+        return None;
+    }
+    let expected = || expected(name, &arguments, &alternatives);
     if value.is_empty() {
-        return (!is_optional && name != "any").then(|| format!("{}, found nothing", expected(name, &arguments)));
+        return (!is_optional && !FREE.contains(&name)).then(|| format!("{}, found nothing", expected()));
     }
     if let Some(unknown) = words::bad_escape(value).filter(|_| ESCAPED.contains(&name)) {
         return Some(format!("\\\\ for a backslash, {unknown} is not an escape sequence"));
     }
-    if EXPANDED.contains(&name) && value.contains('%') {
-        let unknown = service::unknown_specifier(value);
-        return unknown.map(|unknown| format!("%% for a percent sign, %{unknown} is not a specifier"));
+    if !has_specifiers || !EXPANDED.contains(&name) || !value.contains('%') {
+        return (!is_valid(name, &arguments, value).unwrap_or(true)).then(expected);
     }
-    (!is_valid(name, &arguments, value)).then(|| expected(name, &arguments))
+    if let Some(unknown) = service::unknown_specifier(value) {
+        return Some(format!("%% for a percent sign, %{unknown} is not a specifier"));
+    }
+    let is_any_valid = specifiers::samples(value, has_instance).iter().any(|sample| match sample.is_empty() {
+        true => EMPTY.contains(&name),
+        false => is_valid(name, &arguments, sample).unwrap_or(true),
+    });
+    (!is_any_valid).then(expected)
+}
+
+/// Whether a value fits its kind; `None` if there is no such kind.
+pub(super) fn is_valid(name: &str, arguments: &[&str], value: &str) -> Option<bool> {
+    let is_word = is_valid_word(name, arguments, value).or_else(|| is_valid_name(name, arguments, value));
+    is_word
+        .or_else(|| is_valid_resource(name, arguments, value))
+        .or_else(|| is_valid_list(name, arguments, value))
+        .or_else(|| network::is_valid(name, arguments, value))
+        .or_else(|| FREE.contains(&name).then_some(true))
 }
 
 /// Whether a value is a word, a number or a path.
-fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
-    match name {
+fn is_valid_word(name: &str, arguments: &[&str], value: &str) -> Option<bool> {
+    Some(match name {
         "words" => arguments.iter().any(|word| words::is_word(word, value)),
         "time" => is_time(value),
-        "duration" => is_time(value) && value != "infinity" && !value.bytes().all(|byte| byte == b'0'),
+        "nanoseconds" => numbers::is_nanoseconds(value),
+        "duration" => microseconds(value, "s").is_some_and(|time| time.is_finite() && time >= 1e6),
         "path" => is_path(value),
-        "absolute" => value.starts_with(['/', '%']),
+        "node" => is_path(value) && !paths::is_of_kernel(value),
+        "ascii" | "parameter" => is_ascii(arguments, value),
+        "policy" => words::is_policy(value, arguments),
+        "pattern" => words::is_pattern(value),
+        "calendar" => calendar::is_valid(value),
+        "absolute" => is_path(value),
         "condition" => {
             is_path(value.strip_prefix('|').unwrap_or(value).trim_start().trim_start_matches('!').trim_start())
         }
@@ -91,20 +135,34 @@ fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
             let path = value.strip_prefix('-').unwrap_or(value);
             path == "~" || is_path(path)
         }
-        "pidfile" => paths::is_normal(value),
+        "pidfile" => paths::is_normal(value) && !(value.starts_with('/') && paths::is_of_kernel(value)),
         "search" => paths::is_search(value),
         "opened" => paths::is_open_file(value),
-        "program" => value.split_once(':').is_some_and(|(_, path)| path.starts_with(['/', '%'])),
-        "mode" => u32::from_str_radix(value, 8).is_ok_and(|mode| mode <= 0o7777),
-        "address" => is_address(value),
+        "program" => value.split_once(':').is_some_and(|(kind, path)| arguments.contains(&kind) && is_path(path)),
+        "mode" => numbers::is_mode(value),
+        "address" => is_address(value, arguments.contains(&"unix")),
         "signal" => numbers::is_signal(value),
         "account" => words::is_account(value),
         "unit" => words::is_unit(value, arguments),
+        "started" => words::is_unit(value, arguments) && unit_form(value) != Some(UnitForm::Template),
         "tasks" => {
             value == "infinity"
                 || numbers::is_percentage(value)
                 || numbers::integer(value).is_some_and(|count| count > 0)
         }
+        _ => return None,
+    })
+}
+
+/// Whether a value has only characters of ASCII, up to a length.
+fn is_ascii(arguments: &[&str], value: &str) -> bool {
+    let most = arguments.first().and_then(|most| most.parse::<usize>().ok()).unwrap_or(usize::MAX);
+    value.is_ascii() && value.len() <= most
+}
+
+/// Whether a value is a number, a name or data.
+fn is_valid_name(name: &str, arguments: &[&str], value: &str) -> Option<bool> {
+    Some(match name {
         "integer" => {
             let limits: Vec<i64> = arguments.iter().filter_map(|limit| limit.parse().ok()).collect();
             let is_inside = |number| {
@@ -115,7 +173,7 @@ fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
         "limit" => numbers::is_limit(arguments.first().unwrap_or(&""), value),
         "size" => numbers::is_size(value),
         "bytes" => numbers::is_bytes(value),
-        "memory" => numbers::is_memory(value, true),
+        "memory" => numbers::is_memory(value, true) && !(value == "infinity" && arguments.contains(&"finite")),
         "percent" => numbers::is_percentage(value),
         "quota" => numbers::is_quota(value),
         "errno" => value == "kill" || words::is_errno(value),
@@ -127,59 +185,74 @@ fn is_valid(name: &str, arguments: &[&str], value: &str) -> bool {
         "signature" => value.starts_with('/') || value.strip_prefix("base64:").is_some_and(words::is_base64),
         "bus" => words::is_bus_name(value),
         "label" => words::is_label(value),
-        "namespace" => !value.contains(|next: char| next == '/' || next.is_whitespace()) && value != ".",
-        "group" => !value.contains('/') && !["cgroup.", "cpu."].iter().any(|begin| value.starts_with(begin)),
-        _ => is_valid_resource(name, arguments, value) && is_valid_list(name, arguments, value),
-    }
+        "safe" => words::is_safe(value) && (value.is_ascii() || !arguments.contains(&"ascii")),
+        "namespace" => words::is_namespace(value),
+        "group" => {
+            !value.contains('/')
+                && !value.starts_with(['_', '.'])
+                && !["cgroup.", "cpu."].iter().any(|begin| value.starts_with(begin))
+        }
+        _ => return None,
+    })
 }
 
 /// Whether a value names resources.
-fn is_valid_resource(name: &str, arguments: &[&str], value: &str) -> bool {
-    match name {
+fn is_valid_resource(name: &str, arguments: &[&str], value: &str) -> Option<bool> {
+    Some(match name {
         "statuses" => resources::are_statuses(value),
         "device" => resources::is_device(value),
         "ports" => resources::are_ports(value),
         "processors" => resources::are_processors(value),
         "affinity" => value == "numa" || resources::are_processors(value),
         "nodes" => value == "all" || resources::are_processors(value),
-        "rated" => resources::is_of_device("rate", value),
-        "weighted" => resources::is_of_device("weight", value),
-        "latency" => resources::is_of_device("time", value),
+        "rated" => resources::is_of_device("rate", arguments, value),
+        "weighted" => resources::is_of_device("weight", arguments, value),
+        "latency" => resources::is_of_device("time", arguments, value),
         "interface" => value == "*" || resources::is_interface(value, 15),
         "netlink" => resources::is_netlink(value, arguments),
-        _ => true,
-    }
+        _ => return None,
+    })
 }
 
 /// Whether the words of a value are valid.
-fn is_valid_list(name: &str, arguments: &[&str], value: &str) -> bool {
+fn is_valid_list(name: &str, arguments: &[&str], value: &str) -> Option<bool> {
     let each = |is_valid: &dyn Fn(&str) -> bool| {
         service::words(value).is_some_and(|words| words.iter().all(|word| is_valid(word)))
     };
     let plain = || value.trim_start_matches('~').split_whitespace();
-    match name {
-        "paths" => each(&|word| word.trim_start_matches(['-', '+']).starts_with('/')),
+    Some(match name {
+        "paths" => each(&paths::is_prefixed),
+        "mounts" => each(&|word| word.split(':').next().is_some_and(is_path)),
+        "options" => value.split_whitespace().all(|word| paths::is_option(word, arguments)),
         "links" => each(&is_path),
         "binds" => each(&paths::is_bind),
         "images" => each(&|word| paths::is_image(word, true, arguments)),
         "extensions" => each(&|word| paths::is_image(word, false, arguments)),
-        "names" => each(&|word| word.split(':').all(paths::is_relative)),
+        "names" => each(&|word| paths::is_directory(word, arguments.contains(&"plain"))),
         "documentation" => each(&paths::is_documentation),
         "accounts" => each(&words::is_account),
-        "networks" => each(&is_network),
+        "networks" => each(&|word| is_network(word, arguments)),
+        "strings" => each(&|_| true),
         "capabilities" => plain().all(words::is_capability),
-        "syscalls" => words::are_calls(value),
+        "syscalls" => words::are_calls(value, !arguments.contains(&"plain")),
         "list" => words::is_word("bool", value) || plain().all(|word| arguments.contains(&word)),
-        "each" => each(&|word| arguments.iter().any(|known| words::is_word(known, word))),
+        "each" => {
+            // A boolean stands alone.
+            let has_several = service::words(value).is_some_and(|words| words.len() > 1);
+            let known = || arguments.iter().filter(|word| !(has_several && **word == "bool"));
+            each(&|word| known().any(|known| words::is_word(known, word)))
+        }
         "units" => value.split_whitespace().all(|word| words::is_unit(word, arguments)),
         "variables" => each(&words::is_variable),
         "names_of_variables" => each(&words::is_variable_name),
         "unset" => each(&|word| words::is_variable(word) || words::is_variable_name(word)),
         "fields" => each(&words::is_field),
         "families" => each(&words::is_family),
-        "filesystems" => plain().all(|word| !word.starts_with('@') || is_in("filesystems", word)),
-        "interfaces" => plain().all(|word| word.contains('%') || resources::is_interface(word, 127)),
-        "sets" => each(&resources::is_set),
-        _ => true,
-    }
+        "filesystems" => {
+            service::words(value).is_some() && plain().all(|word| !word.starts_with('@') || is_in("filesystems", word))
+        }
+        "interfaces" => plain().all(|word| resources::is_interface(word, 127)),
+        "sets" => each(&|word| resources::is_set(word, arguments)),
+        _ => return None,
+    })
 }

@@ -12,14 +12,20 @@ pub fn is_true(value: &str) -> bool {
     BOOLEANS[..6].iter().any(|word| word.eq_ignore_ascii_case(value))
 }
 
-/// Booleans may be in upper case. Words that end with `:` or `/` are the begin of a value.
+/// Booleans may be in upper case, `..7` is a number up to 7. Words that end with `:` or `/` are the begin of a value.
 pub(super) fn is_word(word: &str, value: &str) -> bool {
     match word {
         "bool" => BOOLEANS.iter().any(|word| word.eq_ignore_ascii_case(value)),
-        "number" => integer(value).is_some(),
         "weight" => integer(value).is_some_and(|weight| (1..=10_000).contains(&weight)),
         "hexadecimal" => u64::from_str_radix(value.trim_start_matches("0x"), 16).is_ok(),
-        _ if word.ends_with([':', '/']) => value.starts_with(word),
+        _ if word.contains("..") => {
+            let (least, most) = word.split_once("..").unwrap_or_default();
+            let limit = |text: &str, other: i64| text.parse::<i64>().unwrap_or(other);
+            integer(value).is_some_and(|number| (limit(least, 0)..=limit(most, i64::MAX)).contains(&number))
+        }
+        // A path follows `file:/`, and the name of a descriptor `fd:`.
+        _ if word.ends_with('/') => value.starts_with(word) && is_path(&value[word.len() - 1..]),
+        _ if word.ends_with(':') => value.strip_prefix(word).is_some_and(|name| name.is_empty() || is_label(name)),
         _ => word == value,
     }
 }
@@ -28,8 +34,18 @@ pub(super) fn is_word(word: &str, value: &str) -> bool {
 pub(super) fn is_account(value: &str) -> bool {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     match is_number {
-        true => value.parse::<u32>().is_ok() && (value == "0" || !value.starts_with('0')),
-        false => !value.starts_with('-') && ![".", ".."].contains(&value) && !value.contains(['/', ':']),
+        true => {
+            let is_id = value.parse::<u32>().is_ok_and(|id| id != u32::MAX && id != 65_535);
+            is_id && (value == "0" || !value.starts_with('0'))
+        }
+        false => {
+            let is_negative =
+                value.strip_prefix('-').is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+            !is_negative
+                && ![".", ".."].contains(&value)
+                && !value.contains(['/', ':'])
+                && !value.contains(char::is_control)
+        }
     }
 }
 
@@ -47,12 +63,13 @@ pub(super) fn is_capability(word: &str) -> bool {
 }
 
 /// System calls and groups of them, those that are denied with an error or `kill`.
-pub(super) fn are_calls(value: &str) -> bool {
+pub(super) fn are_calls(value: &str, has_errors: bool) -> bool {
     let is_denied = value.starts_with('~');
     value.strip_prefix('~').unwrap_or(value).split_whitespace().all(|word| {
         let (name, error) = word.split_once(':').map_or((word, None), |(name, error)| (name, Some(error)));
         let is_known = is_in("groups", name) || is_in("calls", name);
-        is_known && error.is_none_or(|error| is_denied && (error == "kill" || error == "0" || is_errno(error)))
+        is_known
+            && error.is_none_or(|error| has_errors && is_denied && (error == "kill" || error == "0" || is_errno(error)))
     })
 }
 
@@ -85,6 +102,11 @@ pub(super) fn is_field(word: &str) -> bool {
     })
 }
 
+/// A text without quotes, backslashes and control characters.
+pub(super) fn is_safe(text: &str) -> bool {
+    !text.contains(|next: char| "\"'\\".contains(next) || next.is_control())
+}
+
 /// A name of a file of printable ASCII without colons, such as that of a credential or a file descriptor.
 pub(super) fn is_label(name: &str) -> bool {
     let is_char = |byte: u8| (32..127).contains(&byte) && byte != b':';
@@ -98,7 +120,8 @@ fn is_credential(name: &str) -> bool {
 /// `NAME[:SOURCE]`.
 pub(super) fn is_loaded(value: &str) -> bool {
     let (name, source) = value.split_once(':').unwrap_or((value, ""));
-    is_credential(name) && (source.is_empty() || is_path(source) || is_credential(source))
+    let is_file = source.starts_with('/') && source.split('/').all(|name| name != "..");
+    is_credential(name) && (source.is_empty() || is_file || is_credential(source))
 }
 
 /// `NAME:VALUE`, with an encrypted value in base64.
@@ -121,7 +144,7 @@ pub(super) fn is_imported(value: &str) -> bool {
 pub(super) fn is_base64(value: &str) -> bool {
     let text: String = value.split_whitespace().collect();
     let data = text.trim_end_matches('=');
-    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
     text.len().is_multiple_of(4) && text.len() - data.len() <= 2 && data.bytes().all(is_char)
 }
 
@@ -130,6 +153,73 @@ pub(super) fn is_hash(value: &str) -> bool {
     let is_hash =
         value.len() >= 32 && value.len().is_multiple_of(2) && value.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hash || value.starts_with('/')
+}
+
+/// The name of a namespace of the journal, which is an instance of a unit and a part of the name of a directory.
+pub(super) fn is_namespace(value: &str) -> bool {
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
+    (1..=222).contains(&value.len()) && value.bytes().all(is_char) && ![".", ".."].contains(&value)
+}
+
+/// What a partition of an image needs (systemd.image-policy(7)).
+const POLICIES: [&str; 12] = [
+    "verity",
+    "signed",
+    "encrypted",
+    "unprotected",
+    "unused",
+    "absent",
+    "open",
+    "ignore",
+    "read-only-on",
+    "read-only-off",
+    "growfs-on",
+    "growfs-off",
+];
+
+/// `PARTITION=POLICY+POLICY` between colons, or a policy for all.
+pub(super) fn is_policy(value: &str, partitions: &[&str]) -> bool {
+    let mut seen = Vec::new();
+    let is_rule = |rule: &str| {
+        let Some((partition, flags)) = rule.split_once('=') else { return false };
+        let (partition, flags) = (partition.trim(), flags.trim());
+        let is_known = partition.is_empty() || partitions.contains(&partition);
+        let is_new = !seen.contains(&partition.to_owned());
+        seen.push(partition.to_owned());
+        let are_flags = ["", "-"].contains(&flags) || flags.split('+').all(|flag| POLICIES.contains(&flag.trim()));
+        is_known && is_new && are_flags
+    };
+    ["-", "*", "~"].contains(&value) || value.split(':').all(is_rule)
+}
+
+/// Whether the brackets of a regular expression match, and its repetitions have something to repeat. Others are left to the machine.
+pub(super) fn is_pattern(value: &str) -> bool {
+    let pattern = value.strip_prefix('~').unwrap_or(value);
+    if pattern.contains("\\Q") || pattern.contains("(?#") || pattern.contains("(*") {
+        return true;
+    }
+    let (mut depth, mut in_class, mut before) = (0_usize, 0_usize, None);
+    let mut chars = pattern.chars();
+    while let Some(next) = chars.next() {
+        // The first character of a class may be its end, or negate it.
+        in_class = if in_class > 0 { in_class + 1 } else { 0 };
+        match next {
+            '\\' if chars.next().is_none() => return false,
+            '\\' => {}
+            ']' if in_class > 2 => in_class = 0,
+            '^' if in_class == 2 => in_class = 1,
+            _ if in_class > 0 => {}
+            '[' => in_class = 1,
+            '(' => depth += 1,
+            ')' if depth == 0 => return false,
+            ')' => depth -= 1,
+            '*' | '+' | '?' if matches!(before, None | Some('|')) => return false,
+            '*' | '+' if before == Some('(') => return false,
+            _ => {}
+        }
+        before = Some(if next == '\\' { 'x' } else { next });
+    }
+    depth == 0 && in_class == 0 && !pattern.is_empty()
 }
 
 /// A name on D-Bus.
