@@ -50,10 +50,10 @@ class Apt:
         self.indexes = [paths[0] for paths in found if paths]
 
     def install(self, names, status, *options):
-        """Packages to install, or why not."""
+        """Packages to install, or why not: only packages with a `-` behind their names may be removed."""
         command = ["apt-get", "install", "-s", "-y", "-o", f"Dir::State::status={status}", *options, *names]
         ran = subprocess.run(command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        removed = REMOVE.findall(ran.stdout)
+        removed = [name for name in REMOVE.findall(ran.stdout) if f"{name}-" not in names]
         if ran.returncode or removed:
             return None, f"removes {' '.join(removed)}" if removed else ran.stdout[-600:]
         return dict(INSTALL.findall(ran.stdout)), ""
@@ -180,3 +180,12 @@ def test_closure_with_recommended(closure, apt, bases):
 
 def test_closure_on_an_older_base(closure, apt, bases):
     compare(closure, apt, bases[1], ONE[::2])
+
+
+def test_closure_with_removals(closure, apt, bases):
+    """Every package of the base, removed alone; and packages that take the place of others."""
+    names = re.findall(r"^Package: (\S+)$", bases[0].read_text(), re.M)
+    assert len(names) > 100, names
+    compare(closure, apt, bases[0], [[f"{name}-"] for name in names])
+    compare(closure, apt, bases[0], [[new, "systemd-timesyncd-"] for new in ("chrony", "ntpsec", "openntpd", "nginx", "postfix")])
+    compare(closure, apt, bases[0], [[name, "less-", "nano-"] for name in LIST[::10]])

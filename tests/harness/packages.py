@@ -209,13 +209,13 @@ class Bench:
         ran = subprocess.run([self.vmbake, *args], cwd=folder, capture_output=True, text=True)
         return ran.returncode, ran.stdout, ran.stderr
 
-    def bake(self, folder, name):
-        """Bakes an image of one package; gives an error, or nothing, and the seconds of the bake."""
+    def bake(self, folder, name, **keys):
+        """Bakes an image of one package, or of a layer with these keys; gives an error, or nothing, and the seconds of the bake."""
         # The prefix keeps it apart from the built-in layers, of which some have the name of a package.
         kind = "only-" + re.sub(r"[^a-z0-9-]", "-", name)
         layer = folder / "layers" / kind
         layer.mkdir(parents=True)
-        (layer / "layer.json").write_text(json.dumps({"name": kind, "version": "1", "description": name, "os": ["debian-13"], "packages": [name], **self.layer}))
+        (layer / "layer.json").write_text(json.dumps({"name": kind, "version": "1", "description": name, "os": ["debian-13"], **(keys or {"packages": [name]}), **self.layer}))
         for args in (["update", kind, "--image", self.base, "--store", self.store], ["fetch", kind, "--store", self.store]):
             status, _, said = self.run(folder, *args, *self.options)
             if status:
@@ -236,30 +236,35 @@ class Bench:
                 names.append(name)
         return names
 
-    def judge(self, name):
-        """Bakes and compares one package. Returns a result: state, notes and numbers."""
+    def judge(self, name, removed=(), **keys):
+        """Bakes and compares one package, or a layer with these keys that removes packages. Returns a result: state, notes and numbers."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.work))
-        kind, said, seconds = self.bake(folder, name)
+        if removed:
+            keys["remove_packages"] = list(removed)
+        kind, said, seconds = self.bake(folder, name, **keys)
         if said:
             lines = [line for line in said.splitlines() if not line.startswith(("  fetched", "   pinned"))]
             start = next((at for at, line in enumerate(lines) if line.startswith("error")), max(len(lines) - 3, 0))
             shutil.rmtree(folder)
             return {"package": name, "state": "refused", "said": lines[start:start + 12]}
         try:
-            return {"package": name, "seconds": round(seconds, 2), **self.against_dpkg(folder, kind)}
+            return {"package": name, "seconds": round(seconds, 2), **self.against_dpkg(folder, kind, removed)}
         finally:
             shutil.rmtree(folder)
 
-    def against_dpkg(self, folder, kind):
+    def against_dpkg(self, folder, kind, removed=()):
         dist = folder / "dist"
         image, origin = next(dist.glob("*.raw")), json.loads(next(dist.glob("*.origin.json")).read_text())
         real = folder / "real"
         (real / "upper").mkdir(parents=True)
         names = self.debs(folder, kind, real / "upper/debs")
-        if not names:
+        if not names and not removed:
             return {"state": "ok", "said": ["the base has it"]}
         install = "dpkg --force-unsafe-io --force-confold -i"
-        status, out = chroot(self.root, real, f"{install} /debs/*.deb")
+        # As apt calls dpkg for both.
+        steps = ["dpkg --force-unsafe-io --force-depends --no-triggers --purge " + " ".join(removed)] if removed else []
+        steps.append(f"{install} /debs/*.deb" if names else "dpkg --configure --pending")
+        status, out = chroot(self.root, real, " && ".join(steps))
         if left := re.findall(r"^ (/debs/\S+)$", out, re.MULTILINE):
             # What others of the same call have to be configured before; apt makes it a second call.
             status, out = chroot(self.root, real, f"{install} {' '.join(left)} && dpkg --configure --pending")

@@ -10,6 +10,7 @@ use vmbake_common::address;
 use vmbake_layer::effects::{Effect, EffectKind, SPECIAL_BITS, effects};
 use vmbake_layer::real_path::{is_below, real};
 use vmbake_layer::{Account, BootConfig, BootEffect, KEYS, Key, Layer, Schema};
+use vmbake_manifest::package_request::PackageRequest;
 
 impl BundleContents {
     /// Fails if anything is wrong with it; `path` is for messages.
@@ -128,7 +129,7 @@ fn names(bundle: &BundleContents, layer: &Layer, say: &mut impl FnMut(String)) {
 /// Keys that a bundle may not have.
 fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
     let is_set = |key: &Key| match key.name {
-        "packages" => !schema.request().is_empty(),
+        "packages" => !PackageRequest { remove_packages: Vec::new(), ..schema.request() }.is_empty(),
         _ => key.is_set(schema),
     };
     for key in KEYS.iter().filter(|key| is_set(key)) {

@@ -43,6 +43,7 @@ mod privileged;
 mod programs;
 mod regenerate;
 mod relations;
+mod removal;
 mod status;
 mod swap;
 mod sysusers;
@@ -54,13 +55,13 @@ mod units;
 mod upgrade;
 
 pub use debconf::{DebconfFault, PresetFault, TemplateFault};
-pub use error::{MergeError, OtherVersion, TakenAway};
+pub use error::{MergeError, OtherVersion, RemovalFault, TakenAway};
 pub use fault::{
     AlternativeFault, ConffileFault, ContentFault, DatabaseFault, LibraryFault, ListedFault, TriggerFault, UnitFault,
     WordFault,
 };
 pub use logins::Login;
-pub use maintainer::{Makes, ScriptFault};
+pub use maintainer::{Makes, Occasion, ScriptFault};
 pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
 pub use regenerate::is_processed;
@@ -76,6 +77,7 @@ use crate::stage::{FIRSTBOOT, Member, Staged, StagedArtifact, StagedContent};
 use cleaned::Brought;
 use grants::Step;
 use place::Target;
+use removal::Removals;
 use unit_grants::BundleLayers;
 use vmbake_fetch::images::Layout;
 pub use vmbake_layer::{GENERATED, HYGIENE, Layer, LayerFile, default_mode};
@@ -142,10 +144,12 @@ pub fn merge(
     let bundles = BundleLayers::of(&manifest.content().bundles);
     target.bundles.clone_from(&bundles);
     let mut packages = database::Database::read(&target, arch)?;
-    let kept = packages.satisfied(&mut artifacts, &layers)?;
+    let mut removals = Removals::of(&target, &packages, &layers)?;
+    let kept = packages.satisfied(&mut artifacts, &layers, &removals)?;
     let mut is_new = false;
     let installs = artifacts.iter().find(|artifact| matches!(artifact.content, StagedContent::Deb(_)));
-    if let Some(layer) = installs.and_then(|artifact| layers.get(artifact.layer))
+    let installs = installs.map(|artifact| artifact.layer).or_else(|| removals.first_layer());
+    if let Some(layer) = installs.and_then(|layer| layers.get(layer))
         && !admin_directory::is_current(&target)?
     {
         target.enter(Origin { layer: layer.schema.name.clone(), ..Origin::default() });
@@ -154,6 +158,7 @@ pub fn merge(
     }
     packages.ids.pin(manifest.content().accounts.as_ref());
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
+    removal::from_base(&mut target, &mut packages, &mut removals, &layers, &audited)?;
     let archives = cleaned::archives(&artifacts);
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
     let mut given = given::Given::default();
@@ -187,6 +192,8 @@ pub fn merge(
             StagedContent::Deb(deb) => Some(deb),
             _ => None,
         });
+        let removed = removals.remove_from_layers(&mut target, &mut packages, index, &audited)?;
+        deferred.retain(|waits: &DeferredPackage| !removed.contains(&waits.package));
         debconf::select(&mut packages.debconf, &target, &layer.schema, mine)?;
         let mut unpacked = Vec::new();
         for artifact in debs {
@@ -246,6 +253,7 @@ pub fn merge(
     unit_grants::check(&target, &layers, &bundles)?;
     boot_grants::check(&target, &layers, &bundles)?;
     maintainer::check_deferred(&target, &deferred, arch)?;
+    warnings.extend(removals.warning(&target, &packages)?);
     warnings.extend(missing::warnings(&target, &layers)?);
     warnings.extend(finished::check(&target, &layers)?);
     ldcache::update(&mut target, arch, packages.is_linked)?;

@@ -44,6 +44,7 @@ pub fn check(layer: &Layer) -> Vec<Found> {
     download::check_images(&mut found, schema);
     packages(&mut found, schema);
     upgrades(&mut found, schema);
+    removals(&mut found, schema);
     scripts(&mut found, schema);
     answers(&mut found, schema);
     accounts(&mut found, schema);
@@ -161,14 +162,35 @@ fn upgrades(found: &mut Findings, schema: &Schema) {
     }
 }
 
+fn removals(found: &mut Findings, schema: &Schema) {
+    found.list("/remove_packages", &schema.remove_packages, validate::package);
+    for (index, name) in schema.remove_packages.iter().enumerate() {
+        let pointer = format!("/remove_packages/{index}");
+        let is_artifact = matches!(schema.install(name), Some(Install::Deb));
+        found.value(pointer.clone(), is_artifact.then(|| format!("{name:?} is an artifact of the layer")));
+        for (key, has_it) in [
+            ("packages", schema.packages.iter().any(|wanted| wanted.name == *name)),
+            ("hold", schema.hold.contains(name)),
+            ("upgrade", schema.upgrade.names().contains(name)),
+        ] {
+            found.value(pointer.clone(), has_it.then(|| format!("{name:?} is also in `{key}`")));
+        }
+    }
+}
+
 fn scripts(found: &mut Findings, schema: &Schema) {
     for (index, script) in schema.scripts.iter().enumerate() {
         let pointer = format!("/scripts/{index}");
         found.value(format!("{pointer}/package"), validate::name(&script.package));
         let unknown = match script.script.as_str() {
+            "preinst" | "postinst" if script.remove => {
+                Some(format!("script {:?} does not run when a package is removed", script.script))
+            }
             "preinst" | "postinst" => None,
-            "prerm" | "postrm" if script.upgrade => None,
-            "prerm" | "postrm" => Some(format!("script {:?} requires `\"upgrade\": true`", script.script)),
+            "prerm" | "postrm" if script.upgrade || script.remove => None,
+            "prerm" | "postrm" => {
+                Some(format!("script {:?} requires `\"upgrade\": true` or `\"remove\": true`", script.script))
+            }
             _ => Some(format!("invalid script {:?}: expected preinst or postinst", script.script)),
         };
         found.value(format!("{pointer}/script"), unknown);

@@ -48,6 +48,7 @@ fn contradictions(layers: &[Layer]) -> Result<(), LayerError> {
             }
         }
     }
+    removals(layers)?;
     let held = |name: &String| layers.iter().find(|layer| layer.schema.hold.contains(name));
     let upgraded = layers.iter().flat_map(|layer| layer.schema.upgrade.names().iter().map(move |name| (layer, name)));
     match upgraded.filter_map(|(layer, name)| Some((held(name)?, layer, name))).next() {
@@ -57,4 +58,22 @@ fn contradictions(layers: &[Layer]) -> Result<(), LayerError> {
         }
         None => Ok(()),
     }
+}
+
+/// A layer that removes what another one installs, holds or upgrades.
+fn removals(layers: &[Layer]) -> Result<(), LayerError> {
+    let removed = layers.iter().flat_map(|layer| layer.schema.remove_packages.iter().map(move |name| (layer, name)));
+    for (first, name) in removed {
+        let installs = |layer: &&Layer| layer.schema.packages.iter().any(|wanted| wanted.name == *name);
+        if let Some(second) = layers.iter().find(installs) {
+            let (package, first, second) = (name.clone(), first.schema.name.clone(), second.schema.name.clone());
+            return Err(LayerError::Removes { package, first, second });
+        }
+        let changes = |layer: &&Layer| layer.schema.hold.contains(name) || layer.schema.upgrade.names().contains(name);
+        if let Some(second) = layers.iter().find(changes) {
+            let (entry, first, second) = (name.clone(), first.schema.name.clone(), second.schema.name.clone());
+            return Err(LayerError::Contradiction { key: "remove_packages", entry, first, second });
+        }
+    }
+    Ok(())
 }

@@ -203,6 +203,7 @@ fn script(found: &mut Collected, script: &AuditedScript) {
         script: _,
         sha256: _,
         upgrade: _,
+        remove: _,
         defer: _,
         skip: _,
         triggers: _,

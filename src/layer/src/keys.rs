@@ -133,6 +133,7 @@ keys! {
     hold: Key::harmless(Manifest),
     without: Key::harmless(Manifest),
     upgrade: Key::harmless(Manifest),
+    remove_packages: Key::refused(Manifest, IN_IMAGE),
     scripts: Key::with_effects(NewImage, effects::scripts),
     debconf: Key::refused(NewImage, DEPENDS),
     groups: Key::with_effects(NewImage, effects::groups),

@@ -130,6 +130,8 @@ pub enum LayerError {
     DownloadTwice { name: String, first: String, second: String },
     #[error("{entry}: conflicting values in `{key}` of the layers {first} and {second}")]
     Contradiction { key: &'static str, entry: String, first: String, second: String },
+    #[error("layer {first} removes package {package}, but layer {second} installs it")]
+    Removes { package: String, first: String, second: String },
     #[error("layer {layer}: download {name} has no `{key}` for {arch}")]
     NoArch { layer: String, name: String, key: &'static str, arch: String },
     #[error("layer {layer} has container images, but no layer of {kind} sets their directory with `images`")]
@@ -160,6 +162,11 @@ impl Hint for LayerError {
             Self::BuiltIn { .. } => "choose another name: `vmbake layer list` lists the built-in ones",
             Self::NoArch { .. } => "add the key to the layer, or use --arch to choose other architectures",
             Self::Contradiction { .. } => "remove the entry from one of the layers",
+            Self::Removes { first, second, .. } => {
+                return Some(format!(
+                    "take the package out of `packages` of layer {second}, or out of `remove_packages` of layer {first}"
+                ));
+            }
             Self::DownloadTwice { .. } => "rename one of the downloads in its layer",
             Self::NoImages { .. } => {
                 "require the layer container-images, which imports them into containerd, or add \"images\": \

@@ -105,6 +105,10 @@ pub struct Schema {
     /// Packages of the base that a newer version may replace, or `true` for all. Applies to artifacts of type `deb` and to Debian packages.
     #[serde(default)]
     pub upgrade: Choice,
+    /// Packages of the base, or of layers that this one requires, to remove with their configuration, as by `apt-get purge`. Packages that
+    /// depend on them are never removed with them: list them too.
+    #[serde(default)]
+    pub remove_packages: Vec<String>,
     /// Maintainer scripts to replace, and their effects.
     #[serde(default)]
     pub scripts: Vec<AuditedScript>,
@@ -266,6 +270,7 @@ impl Schema {
             hold: self.hold.clone(),
             without: self.without.clone(),
             upgrade,
+            remove_packages: self.remove_packages.clone(),
         }
     }
 }
@@ -352,13 +357,17 @@ pub enum ExtractOption {
 pub struct AuditedScript {
     /// Name of the package.
     pub package: String,
-    /// Name of the script: `preinst` or `postinst`; with `upgrade` also `prerm` or `postrm` of the replaced version.
+    /// Name of the script: `preinst` or `postinst`; with `upgrade` also `prerm` or `postrm` of the replaced version, with `remove` of the
+    /// removed package.
     pub script: String,
     /// SHA-256 of the script, in hexadecimal.
     pub sha256: String,
     /// Whether the entry also applies to an upgrade of the package.
     #[serde(default)]
     pub upgrade: bool,
+    /// Whether the entry applies to the removal of the package, in place of all calls of its `prerm` or `postrm`.
+    #[serde(default)]
+    pub remove: bool,
     /// Runs the script on the first boot: the bake installs the package without configuring it. Only for a `postinst`.
     #[serde(default)]
     pub defer: bool,

@@ -113,7 +113,7 @@ pub(super) fn path(path: &str) -> Option<String> {
 }
 
 /// The manifest in an image.
-pub const MANIFEST: &str = "/opt/podplane/share/vmconfig-installed.json";
+pub const MANIFEST: &str = vmbake_manifest::INSTALLED;
 
 /// The record of origins in an image.
 pub const ORIGINS: &str = "/opt/podplane/share/vmbake-origin.json";

@@ -185,6 +185,12 @@ impl Content {
         })
     }
 
+    /// The packages that layers remove.
+    pub fn removed_packages(&self) -> impl Iterator<Item = &str> {
+        let requests = self.closure.iter().flat_map(|closure| closure.layers.values());
+        requests.flat_map(|request| &request.remove_packages).map(String::as_str)
+    }
+
     /// The layer that requests an artifact as a download, and its source.
     pub fn download(&self, name: &str) -> Option<(&str, &Upstream)> {
         self.requests.iter().find_map(|(layer, asked)| Some((layer.as_str(), asked.downloads.get(name)?)))

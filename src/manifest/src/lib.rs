@@ -32,6 +32,9 @@ mod proof;
 /// Maximum size of a manifest in bytes: the largest known ones have 20 KB.
 const MAX_LEN: u64 = 4 << 20;
 
+/// Where an image has its manifest.
+pub const INSTALLED: &str = "/opt/podplane/share/vmconfig-installed.json";
+
 /// Name of the entry of the base image.
 pub const OS_IMAGE: &str = "os.image";
 

@@ -34,6 +34,9 @@ pub struct PackageRequest {
     /// Packages of the base to upgrade.
     #[serde(skip_serializing_if = "Choice::is_none")]
     pub upgrade: Choice,
+    /// Packages to remove, with their configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remove_packages: Vec<String>,
 }
 
 /// A Debian package: `name`, or `name=VERSION`, in which `*` matches any characters.

@@ -4,6 +4,7 @@
 //! the reason for each (`Solver`), or why there is no solution ([`Refusal`]). `solve` follows the rules of apt.
 
 mod base;
+mod removal;
 mod system;
 mod error;
 mod explain;
@@ -11,7 +12,7 @@ mod refusal;
 mod solve;
 mod world;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use jiff::Timestamp;
@@ -22,6 +23,7 @@ pub use refusal::{ARROW, Refusal};
 
 use crate::resolve::{ManifestContext, Offer, Resolver};
 use crate::sources::{Sources, VersionSource};
+use removal::Removals;
 use solve::Solver;
 use vmbake_common::digest::Digest;
 use vmbake_common::message::Message;
@@ -41,6 +43,8 @@ pub type Requests = Vec<(String, PackageRequest)>;
 pub struct Inputs {
     offers: Vec<(String, Offer)>,
     base: PackageIndex,
+    /// Packages that the base had before.
+    left_base: BTreeSet<String>,
     given: BTreeMap<String, String>,
     /// The requests, with the packages of a system.
     requests: Requests,
@@ -57,6 +61,8 @@ pub struct Closure {
     pub kept: Vec<(String, String)>,
     /// Packages of the base without a usable upgrade, though a layer requests upgrades of all, with the reasons.
     pub left: Vec<(String, Refusal)>,
+    /// Packages that layers remove: name, version and layer.
+    pub removed: Vec<(String, String, String)>,
 }
 
 impl Inputs {
@@ -68,7 +74,7 @@ impl Inputs {
         requests: &Requests,
     ) -> Result<Self, ClosureError> {
         let is_without_base = requests.iter().any(|(_, request)| request.system.is_some());
-        let base = if is_without_base { PackageIndex::default() } else { base::installed(resolver, content)? };
+        let (base, left_base) = if is_without_base { Default::default() } else { base::installed(resolver, content)? };
         let mut offers = Vec::new();
         for name in archives(resolver.sources, place, requests)? {
             let offer = resolver.offer(place, &name)?;
@@ -76,7 +82,7 @@ impl Inputs {
         }
         let indexes: Vec<_> = offers.iter().map(|(name, offer)| (name.as_str(), offer.package_index())).collect();
         let requests = system::complete(requests, resolver.sources, place, &indexes)?;
-        Ok(Self { offers, base, given: given(resolver.sources, content), requests })
+        Ok(Self { offers, base, left_base, given: given(resolver.sources, content), requests })
     }
 
     /// Resolves the dependencies.
@@ -103,7 +109,9 @@ impl Inputs {
         }
         let kept = solver.kept.iter().map(|node| (node.name.clone(), node.version.to_string())).collect();
         let left = solver.left.iter().map(|left| (left.name.clone(), left.refusal.clone())).collect();
-        Ok(Closure { packages, evidence, kept, left })
+        let removed =
+            solver.removed().map(|(layer, node)| (node.name.clone(), node.version.to_string(), layer.to_owned()));
+        Ok(Closure { packages, evidence, kept, left, removed: removed.collect() })
     }
 
     /// Explains why a package is chosen.
@@ -128,7 +136,8 @@ impl Inputs {
     fn solve<'a>(&'a self, resolver: &Resolver<'_>, place: ManifestContext<'_>) -> Result<Solver<'a>, ClosureError> {
         let archives = self.offers.iter().map(|(name, offer)| (name.as_str(), offer.package_index())).collect();
         let unknown = |world: &World<'_>, name: Name<'_>| self.unknown(resolver, place, world, name);
-        solve(archives, &self.base, &self.given, &self.requests, &unknown)
+        let removals = Removals::of(&self.requests, &self.left_base);
+        solve(archives, &self.base, &self.given, &self.requests, removals, &unknown)
     }
 
     /// The error for an unknown package name.
@@ -182,9 +191,11 @@ fn solve<'a>(
     base: &'a PackageIndex,
     given: &'a BTreeMap<String, String>,
     requests: &'a Requests,
+    mut removals: Removals<'a>,
     unknown: &dyn Fn(&World<'_>, Name<'_>) -> ClosureError,
 ) -> Result<Solver<'a>, ClosureError> {
-    let world = World::new(archives, base, given, requests.iter().flat_map(|(_, request)| &request.packages));
+    let mut world = World::new(archives, base, given, requests.iter().flat_map(|(_, request)| &request.packages));
+    removals.take_from_base(&mut world, given)?;
     let mut roots = Vec::new();
     for (layer, request) in requests {
         for (key, package) in named(request) {
@@ -195,10 +206,12 @@ fn solve<'a>(
         let of_layer = request.packages.iter().map(|wanted| root(&world, layer, wanted, unknown));
         roots.push(of_layer.collect::<Result<Vec<_>, _>>()?);
     }
-    let mut solver = Solver::new(world, requests, given);
+    let mut solver = Solver::new(world, requests, given, removals);
     for (number, roots) in roots.into_iter().enumerate() {
+        solver.remove(number)?;
         solver.layer(number, roots)?;
     }
+    solver.check_removed()?;
     Ok(solver)
 }
 
@@ -247,7 +260,9 @@ pub fn rehearse(
 ) -> Result<BTreeMap<String, String>, ClosureError> {
     with_stack(|| {
         let given = BTreeMap::new();
-        let solver = solve(archives.to_vec(), base, &given, requests, &unknown)?;
+        let left_base = BTreeSet::new();
+        let removals = Removals::of(requests, &left_base);
+        let solver = solve(archives.to_vec(), base, &given, requests, removals, &unknown)?;
         Ok(solver.picks().map(|pick| (pick.node.name.clone(), pick.node.version.to_string())).collect())
     })
 }
@@ -276,7 +291,7 @@ fn archives(sources: &Sources, place: ManifestContext<'_>, requests: &Requests) 
             names.extend(sources.archives_for(archive).map(str::to_owned));
         }
     }
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     Ok(names)
 }

@@ -1,5 +1,5 @@
 //! `closure [--recommends] ARCH STATUS PACKAGES...`: which packages would be chosen for each line of stdin, in addition to those of
-//! a status file, from unsigned indexes. Prints one JSON object per line: `packages` with their versions, or `error`.
+//! a status file, from unsigned indexes. As with apt-get, a package whose name ends in `-` is removed. Prints one JSON object per line: `packages` with their versions, or `error`.
 
 use std::io::BufRead;
 use std::process::ExitCode;
@@ -34,8 +34,15 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let archives: Vec<(&str, &PackageIndex)> =
         package_indexes.iter().map(|(name, package_index)| (*name, package_index)).collect();
     for line in std::io::stdin().lock().lines() {
-        let packages = line?.split_whitespace().map(|name| name.to_owned().into()).collect();
-        let request = PackageRequest { packages, recommends: recommends.clone(), ..PackageRequest::default() };
+        let (mut packages, mut remove_packages) = (Vec::new(), Vec::new());
+        for word in line?.split_whitespace() {
+            match word.strip_suffix('-') {
+                Some(name) => remove_packages.push(name.to_owned()),
+                None => packages.push(word.to_owned().into()),
+            }
+        }
+        let recommends = recommends.clone();
+        let request = PackageRequest { packages, recommends, remove_packages, ..PackageRequest::default() };
         let requests = vec![("asked".to_owned(), request)];
         let answer = match rehearse(&archives, &base, &requests) {
             Ok(packages) => serde_json::json!({ "packages": packages }),

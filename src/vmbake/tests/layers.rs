@@ -85,7 +85,17 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""upgrade": [¦"libc6"], "hold": ["libc6"]"#, "\"libc6\" is also in `hold`"),
     (
         r#""scripts": [{"package": "p", "script": ¦"prerm", "sha256": "00"}]"#,
-        "script \"prerm\" requires `\"upgrade\": true`",
+        "script \"prerm\" requires `\"upgrade\": true` or `\"remove\": true`",
+    ),
+    (r#""remove_packages": [¦"Nano"]"#, "\"Nano\" is not a valid package name"),
+    (r#""remove_packages": ["nano", ¦"nano"]"#, "duplicate \"nano\""),
+    (r#""remove_packages": [¦"nano"], "packages": ["nano"]"#, "\"nano\" is also in `packages`"),
+    (r#""remove_packages": [¦"nano"], "hold": ["nano"]"#, "\"nano\" is also in `hold`"),
+    (r#""remove_packages": [¦"nano"], "upgrade": ["nano"]"#, "\"nano\" is also in `upgrade`"),
+    (r#""artifacts": {"nano": {"type": "deb"}}, "remove_packages": [¦"nano"]"#, "\"nano\" is an artifact of the layer"),
+    (
+        r#""scripts": [{"package": "p", "script": ¦"postinst", "sha256": "00", "remove": true}]"#,
+        "script \"postinst\" does not run when a package is removed",
     ),
     (
         r#""scripts": [{"package": "p", "script": ¦"config", "sha256": "00"}]"#,

@@ -16,7 +16,7 @@ use super::upgrades::{Versions, versions};
 use crate::tools::have;
 
 /// Files that dpkg writes in addition to the state of packages: locks, its log, and older versions of its files.
-const OWN: [&str; 8] = [
+pub(super) const OWN: [&str; 8] = [
     "/var/lib/dpkg/lock",
     "/var/lib/dpkg/lock-frontend",
     "/var/lib/dpkg/status-old",
@@ -202,7 +202,7 @@ pub(super) fn as_root(dir: &Path) -> Option<Vec<&'static str>> {
 }
 
 /// Lets dpkg install packages into `root`; where it would ask, what is there stays.
-fn dpkg(prefix: &[&str], root: &Path, name: &str, bytes: &[u8]) {
+pub(super) fn dpkg(prefix: &[&str], root: &Path, name: &str, bytes: &[u8]) {
     let path = root.with_extension(format!("{name}.deb"));
     fs::write(&path, bytes).unwrap();
     let words: Vec<&str> = prefix.iter().copied().chain(["dpkg"]).collect();
@@ -236,7 +236,7 @@ fn lived_with(root: &Path) {
 }
 
 /// The tree below a directory; the current user counts as root.
-fn tree_of(root: &Path) -> Tree {
+pub(super) fn tree_of(root: &Path) -> Tree {
     let mut tree = Tree::new(
         Metadata::root(0o755, Timestamp::default()),
         Origin { layer: "base".to_owned(), ..Origin::default() },
@@ -315,7 +315,7 @@ fn dpkg_upgrades_in_the_same_way() {
     assert!(same_file("/usr/share/files/first", "/usr/share/files/second"), "one inode, two names");
 }
 
-fn assert_same(expected: &BTreeMap<String, Node>, found: &BTreeMap<String, Node>) {
+pub(super) fn assert_same(expected: &BTreeMap<String, Node>, found: &BTreeMap<String, Node>) {
     let different = expected.iter().filter(|(path, node)| found.get(*path) != Some(node));
     let different: Vec<_> = different.map(|(path, node)| (path, node, found.get(path))).collect();
     assert!(different.is_empty(), "path, dpkg's, ours: {different:#?}");

@@ -25,6 +25,8 @@ mod upgrades;
 mod hygiene;
 mod host_keys;
 mod judge;
+mod removal;
+mod removal_judge;
 mod regenerated;
 mod unpacked;
 mod mutations;

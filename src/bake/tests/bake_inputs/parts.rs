@@ -86,7 +86,12 @@ pub fn warnings(base: Tree, parts: &[Part], keys: &str) -> Vec<String> {
 
 /// The hint for the error that stops a bake of the parts.
 pub fn hint(parts: &[Part], keys: &str) -> Option<String> {
-    let error = run(base(), &[("k", keys, parts)]).map(|_| ()).unwrap_err();
+    hint_on(base(), parts, keys)
+}
+
+/// The same on another base.
+pub fn hint_on(base: Tree, parts: &[Part], keys: &str) -> Option<String> {
+    let error = run(base, &[("k", keys, parts)]).map(|_| ()).unwrap_err();
     error.downcast::<MergeError>().unwrap().hint()
 }
 
@@ -119,13 +124,19 @@ fn merged(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Merged, Box<dy
         }
     }
     let top = layers.last().map_or("hygiene", |(name, ..)| name);
+    let layers = Layers::load(&Catalog::only(dir.path().join("layers")))?.resolve(top, "o")?;
+    let requests = layers.iter().map(|layer| (&layer.schema.name, layer.schema.request()));
+    let requests: BTreeMap<_, _> = requests.filter(|(_, request)| !request.is_empty()).collect();
+    let closure = match requests.is_empty() {
+        true => String::new(),
+        false => format!(r#", "closure": {{"layers": {}}}"#, serde_json::to_string(&requests)?),
+    };
     let manifest = format!(
         r#"{{"vmconfig": {{"version": "dev", "kind": "{top}", "os": {{"name": "o", "arch": "amd64"}},
-        "dependencies": {{{}}}}}}}"#,
+        "dependencies": {{{}}}{closure}}}}}"#,
         dependencies.join(", ")
     );
     let manifest = Manifest::parse(Path::new("manifest"), manifest.into_bytes())?;
-    let layers = Layers::load(&Catalog::only(dir.path().join("layers")))?.resolve(top, "o")?;
     let (sources, threads) = (Sources::load(&Catalog::built_in())?, NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true))?;

@@ -125,6 +125,8 @@ pub enum Event {
         /// The packages that lead to it.
         reason: String,
     },
+    /// A package that a layer removes from the image.
+    RemovesPackage { manifest: String, name: String, version: String, layer: String },
     /// A package of the base stays at its version, though a layer requests upgrades of all.
     NotUpgraded { manifest: String, name: String, reason: String },
     /// A container image was pinned.

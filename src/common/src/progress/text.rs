@@ -55,6 +55,9 @@ pub(super) fn lines(event: &Event) -> String {
         Event::Upgrades { manifest, name, found, version, reason } => {
             ("upgrades", format!("{manifest} {name} {found} of the base to {version}: {reason}"))
         }
+        Event::RemovesPackage { manifest, name, version, layer } => {
+            ("removes", format!("{manifest} {name} {version}: layer {layer}"))
+        }
         Event::NotUpgraded { manifest, name, reason } => ("left", format!("{manifest} {name} not upgraded: {reason}")),
         Event::PinnedImage { manifest, name, image, digest } => {
             ("pinned", format!("{manifest} {name} {image}, {digest}"))
@@ -267,6 +270,11 @@ mod tests {
                 },
                 " upgrades  m l 1 of the base to 2: a → l",
                 r#"{"event":"upgrades","manifest":"m","name":"l","found":"1","version":"2","reason":"a → l"}"#,
+            ),
+            (
+                Event::RemovesPackage { manifest: text("m"), name: text("l"), version: text("1"), layer: text("a") },
+                "  removes  m l 1: layer a",
+                r#"{"event":"removes-package","manifest":"m","name":"l","version":"1","layer":"a"}"#,
             ),
             (
                 Event::NotUpgraded { manifest: text("m"), name: text("l"), reason: text("held") },

@@ -1,6 +1,6 @@
 //! Hints for merge errors.
 
-use super::{Makes, MergeError, PresetFault, ScriptFault, UnitFault};
+use super::{Makes, MergeError, Occasion, PresetFault, ScriptFault, UnitFault};
 use vmbake_common::hint::Hint;
 use vmbake_common::spelling::did_you_mean;
 
@@ -18,10 +18,14 @@ impl Hint for MergeError {
 
 fn of_merge(error: &MergeError) -> Option<String> {
     match error {
-        MergeError::Script { package, script, sha256, upgrade, makes, fault } => {
+        MergeError::Script { package, script, sha256, occasion, makes, fault } => {
             let entry = format!("\"package\": \"{package}\", \"script\": \"{script}\", \"sha256\": \"{sha256}\"");
-            let entry = if *upgrade { format!("{entry}, \"upgrade\": true") } else { entry };
-            Some(of_script(package, script, &entry, makes, fault))
+            let (entry, place) = match occasion {
+                Occasion::Install => (entry, format!("installs {package}")),
+                Occasion::Upgrade => (format!("{entry}, \"upgrade\": true"), format!("installs {package}")),
+                Occasion::Removal => (format!("{entry}, \"remove\": true"), format!("removes {package}")),
+            };
+            Some(of_script(&place, script, &entry, makes, fault))
         }
         MergeError::NotGranted { .. } => Some(
             "the path may lead there through a symbolic link of the image: `asks` must list the resolved path; report this to the publisher \
@@ -127,6 +131,15 @@ fn of_merge(error: &MergeError) -> Option<String> {
         MergeError::Hold { package, .. } => {
             Some(format!("to allow the upgrade, run `apt-mark unhold {package}` in the base"))
         }
+        MergeError::Conflicts { of_base: Some(package), .. } => Some(format!(
+            "to remove {package} from the image, add to the layer: \"remove_packages\": [\"{package}\"]"
+        )),
+        MergeError::StillNeeded { by, layer, .. } => Some(format!(
+            "add {by} to `remove_packages` of layer {layer} too, or install another package that satisfies the dependency"
+        )),
+        MergeError::Removes { package, layer, .. } => {
+            Some(format!("take {package} out of `remove_packages` of layer {layer}"))
+        }
         MergeError::Loses { package, .. } => Some(format!(
             "{}; or upgrade neither package",
             by_artifact(package, "the layer that upgrades the other package")
@@ -166,8 +179,8 @@ fn of_merge(error: &MergeError) -> Option<String> {
 }
 
 /// How a layer can replace a script, and what it then has to do itself.
-fn of_script(package: &str, script: &str, entry: &str, makes: &Makes, fault: &ScriptFault) -> String {
-    let place = format!("add to `scripts` of the layer that installs {package}");
+fn of_script(place: &str, script: &str, entry: &str, makes: &Makes, fault: &ScriptFault) -> String {
+    let place = format!("add to `scripts` of the layer that {place}");
     let created = makes.listed();
     if script == "postinst" && !matches!(fault, ScriptFault::Failed { .. }) {
         let before =

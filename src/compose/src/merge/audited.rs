@@ -2,6 +2,7 @@
 
 use vmbake_disk::tree::Metadata;
 
+use super::maintainer::Occasion;
 use super::place::Target;
 use super::sysusers::id;
 use super::{MergeError, UnitFault, alternatives, units};
@@ -14,12 +15,15 @@ pub(super) fn find<'a>(
     package: &str,
     script: &str,
     source: &[u8],
-    upgrade: bool,
+    occasion: Occasion,
 ) -> Option<&'a AuditedScript> {
-    let mut known = audited
-        .iter()
-        .filter(|entry| entry.package == package && entry.script == script && (entry.upgrade || !upgrade))
-        .peekable();
+    let applies = |entry: &AuditedScript| match occasion {
+        Occasion::Install => true,
+        Occasion::Upgrade => entry.upgrade,
+        Occasion::Removal => entry.remove,
+    };
+    let mut known =
+        audited.iter().filter(|entry| entry.package == package && entry.script == script && applies(entry)).peekable();
     known.peek()?;
     let sha256 = Digest::of(source).hex();
     known.find(|entry| entry.sha256 == sha256)

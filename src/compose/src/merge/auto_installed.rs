@@ -1,6 +1,8 @@
 //! apt's record of the packages that it installed only as dependencies of others, `extended_states`: `apt-get autoremove` removes them when
 //! nothing needs them any more.
 
+use std::collections::BTreeSet;
+
 use vmbake_layer::Layer;
 use vmbake_manifest::{Content, PackageReason};
 
@@ -40,6 +42,24 @@ pub(super) fn record(target: &mut Target, layer: &Layer, content: &Content, arch
         true => Ok(()),
         false => target.set_text(STATES, &text),
     }
+}
+
+/// Forgets packages that are removed.
+pub(super) fn forget(target: &mut Target, removed: &BTreeSet<String>) -> Result<(), MergeError> {
+    let old = target.text_or_empty(STATES)?;
+    let stays = |stanza: &&str| value(stanza, "Package").is_none_or(|name| !removed.contains(name));
+    let text: String = old.split_inclusive("\n\n").filter(stays).collect();
+    match text == old {
+        true => Ok(()),
+        false => target.set_text(STATES, &text),
+    }
+}
+
+/// The packages that apt installed for others.
+pub(super) fn read(target: &Target) -> Result<BTreeSet<String>, MergeError> {
+    let text = target.text_or_empty(STATES)?;
+    let stanzas = text.split("\n\n").filter(|stanza| value(stanza, "Auto-Installed") == Some("1"));
+    Ok(stanzas.filter_map(|stanza| value(stanza, "Package")).map(str::to_owned).collect())
 }
 
 fn value<'a>(stanza: &'a str, field: &str) -> Option<&'a str> {

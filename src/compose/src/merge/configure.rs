@@ -38,7 +38,7 @@ impl Database {
         call: &Call<'_>,
         audited: &[AuditedScript],
     ) -> Result<Option<String>, MergeError> {
-        match audited::find(audited, call.package, call.script, call.source, call.is_upgrade()) {
+        match audited::find(audited, call.package, call.script, call.source, call.occasion()) {
             Some(entry) if entry.defer && call.script != "postinst" => Err(call.error(ScriptFault::NotPostinst)),
             Some(entry) if entry.defer => Ok(Some(format!("deferred by layer {}", target.origin().layer))),
             Some(entry) => audited::apply(target, entry).map(|()| None),

@@ -7,6 +7,7 @@ use super::debconf::Debconf;
 use super::overrides::Overrides;
 use super::owners::Owners;
 use super::place::Target;
+use super::removal::Removals;
 use super::status::{STATUS, Status};
 use super::{DatabaseFault, MergeError, SatisfiedPackage, deferred, present, relations};
 use crate::stage::StagedArtifact;
@@ -95,9 +96,11 @@ impl Database {
         &self,
         artifacts: &mut Vec<StagedArtifact>,
         layers: &[Layer],
+        removals: &Removals,
     ) -> Result<Vec<SatisfiedPackage>, MergeError> {
+        removals.check_artifacts(artifacts, layers)?;
         let kept = present::satisfied(&self.status, artifacts, layers)?;
-        relations::check(&self.status, artifacts)?;
+        relations::check(&self.status, artifacts, removals)?;
         Ok(kept)
     }
 

@@ -27,6 +27,8 @@ impl Database {
         source: SourceId,
         audited: &[AuditedScript],
     ) -> Result<Unpacked, MergeError> {
+        // dpkg forgets the triggers that a package has to process when it unpacks another version.
+        self.pending.remove(&deb.info_stem());
         let old = present::replaced(&self.status, deb).map(|control| Old::read(target, control)).transpose()?;
         let before = old.as_ref().map_or("", |old| old.version.as_str()).to_owned();
         if let Some(old) = &old {

@@ -6,7 +6,7 @@ use vmbake_disk::tree::TreeError;
 
 use super::debconf::PresetFault;
 use super::fault::{ContentFault, UnitFault};
-use super::maintainer::{Makes, ScriptFault};
+use super::maintainer::{Makes, Occasion, ScriptFault};
 use vmbake_common::escape;
 use vmbake_image::elf::ElfError;
 use vmbake_layer::first_boot::PlanFault;
@@ -132,6 +132,18 @@ pub enum MergeError {
         what: &'static str,
         name: String,
     },
+    #[error("{package}: conflicts with {relation}, found {found}")]
+    Conflicts {
+        package: String,
+        relation: String,
+        found: String,
+        /// The package of the base that would have to go.
+        of_base: Option<String>,
+    },
+    #[error("{package}: layer {layer} removes it, but {by} depends on {relation}")]
+    StillNeeded { package: String, layer: String, by: String, relation: String },
+    #[error("{package}: layer {layer} removes it, but {fault}")]
+    Removes { package: String, layer: String, fault: RemovalFault },
     #[error("{package}: depends on {relation}, satisfied only by the version being replaced")]
     Loses { package: String, relation: String },
     #[error(transparent)]
@@ -149,7 +161,7 @@ pub enum MergeError {
         package: String,
         script: &'static str,
         sha256: String,
-        upgrade: bool,
+        occasion: Occasion,
         makes: Box<Makes>,
         fault: Box<ScriptFault>,
     },
@@ -230,6 +242,19 @@ pub enum MergeError {
     Baked { source: vmbake_firstboot::error::Error },
     #[error(transparent)]
     Message(#[from] Message),
+}
+
+/// Why a package cannot be removed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RemovalFault {
+    #[error("it is neither in the base nor installed by an earlier layer")]
+    Missing,
+    #[error("it has `{field}: yes`, which forbids that")]
+    Unremovable { field: &'static str },
+    #[error("the base holds it")]
+    Held,
+    #[error("layer {layer} installs it")]
+    Installed { layer: String },
 }
 
 impl MergeError {

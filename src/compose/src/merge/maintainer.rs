@@ -51,6 +51,15 @@ pub(super) struct Call<'a> {
     pub(super) control: Option<&'a BTreeMap<String, Vec<u8>>>,
 }
 
+/// What a script is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// Also for a trigger.
+    Install,
+    Upgrade,
+    Removal,
+}
+
 /// How a script ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ran {
@@ -67,15 +76,19 @@ impl Call<'_> {
             package: self.package.to_owned(),
             script: self.script,
             sha256: Digest::of(self.source).hex(),
-            upgrade: self.is_upgrade(),
+            occasion: self.occasion(),
             makes: Box::new(Makes::of(self.source)),
             fault: Box::new(fault),
         }
     }
 
-    /// Whether another version was there before.
-    pub(super) fn is_upgrade(&self) -> bool {
-        self.args.get(1).is_some_and(|version| self.args.first() != Some(&"triggered") && !version.is_empty())
+    /// What the script is called for: it is an upgrade if another version was there before.
+    pub(super) fn occasion(&self) -> Occasion {
+        match self.args {
+            ["remove" | "purge", ..] => Occasion::Removal,
+            ["triggered", ..] | [_, "", ..] | [_] | [] => Occasion::Install,
+            _ => Occasion::Upgrade,
+        }
     }
 
     fn settings(&self) -> Settings {

@@ -4,6 +4,7 @@ use debversion::Version;
 use vmbake_common::message;
 
 use super::MergeError;
+use super::removal::Removals;
 use super::status::Status;
 use crate::stage::{Control, StagedArtifact, StagedContent};
 use vmbake_manifest::relation::{self, Operator, Relation};
@@ -18,36 +19,64 @@ struct Present<'a> {
 }
 
 /// Checks `Depends`, `Pre-Depends`, `Conflicts` and `Breaks` of all packages to be installed against those of the base
-/// and each other, and of the base's against them. What they take the place of does not count.
-pub(super) fn check(status: &Status, artifacts: &[StagedArtifact]) -> Result<(), MergeError> {
-    let new: Vec<&Control> = artifacts
-        .iter()
-        .filter_map(|artifact| match &artifact.content {
-            StagedContent::Deb(deb) => Some(&deb.control),
-            _ => None,
-        })
-        .collect();
-    if new.is_empty() {
+/// and each other, and of the base's against them. What they take the place of does not count, nor what is removed.
+pub(super) fn check(status: &Status, artifacts: &[StagedArtifact], removals: &Removals) -> Result<(), MergeError> {
+    let debs = artifacts.iter().filter_map(|artifact| match &artifact.content {
+        StagedContent::Deb(deb) => Some(&deb.control),
+        _ => None,
+    });
+    let (passing, new): (Vec<&Control>, Vec<&Control>) = debs.partition(|control| removals.has(name(control)));
+    if new.is_empty() && removals.is_empty() {
         return Ok(());
     }
-    let stays = |old: &&Control| !new.iter().any(|control| name(control) == name(old));
+    let stays = |old: &&Control| !removals.has(name(old)) && !new.iter().any(|control| name(control) == name(old));
     let old: Vec<&Control> = status.installed().filter(stays).collect();
     let there: Vec<&Control> = status.unpacked().filter(stays).collect();
     let all = presents(old.iter().chain(&new).copied())?;
     let fresh = presents(new.iter().copied())?;
     let met = presents(there.iter().chain(&new).copied())?;
+    let removed = presents(status.unpacked().filter(|old| removals.has(name(old))).chain(passing.iter().copied()))?;
+    let is_base = |control: &Control| there.iter().any(|old| std::ptr::eq(*old, control));
     for control in &new {
         if let Some(relation) = unmet(control, &all)?.into_iter().next() {
+            needs_removed(control, &relation, &removed, removals)?;
             return Err(depends(control, relation, &old));
         }
-        avoids(control, &met)?;
+        avoids(control, &met, &is_base)?;
         parse(control, "Replaces")?;
     }
-    there.iter().try_for_each(|control| avoids(control, &fresh))?;
+    there.iter().try_for_each(|control| avoids(control, &fresh, &is_base))?;
+    // Packages that an earlier layer installs and a later one removes.
+    let meanwhile = presents(old.iter().chain(&new).chain(&passing).copied())?;
+    for control in &passing {
+        if let Some(relation) = unmet(control, &meanwhile)?.into_iter().next() {
+            return Err(depends(control, relation, &old));
+        }
+    }
     match status.installed().count() == old.len() {
         true => Ok(()),
-        false => keeps(&old, &presents(status.installed())?, &all),
+        false => keeps(&old, &presents(status.installed())?, &all, &removed, removals),
     }
+}
+
+/// Fails if a removed package satisfies a dependency that nothing else does.
+fn needs_removed(by: &Control, relation: &str, removed: &[Present<'_>], removals: &Removals) -> Result<(), MergeError> {
+    let named: Vec<Relation> = relation::groups(relation).into_iter().flatten().flatten().collect();
+    let found = removed.iter().find(|found| named.iter().any(|relation| found.is(relation)));
+    let Some(package) = found.map(|found| name(found.owner).to_owned()) else { return Ok(()) };
+    let (layer, by) = (removals.layer_of(&package).to_owned(), name(by).to_owned());
+    Err(MergeError::StillNeeded { package, layer, by, relation: relation.to_owned() })
+}
+
+/// Whether a package depends on another one.
+pub(super) fn needs(by: &Control, of: &Control) -> Result<bool, MergeError> {
+    let presents = presents(std::iter::once(of))?;
+    let mut found = false;
+    for field in ["Pre-Depends", "Depends"] {
+        let groups = parse(by, field)?;
+        found |= groups.iter().flatten().any(|relation| presents.iter().any(|present| present.is(relation)));
+    }
+    Ok(found)
 }
 
 /// The error about a dependency that is not met: the base may have the package in another version.
@@ -63,11 +92,18 @@ fn depends(control: &Control, relation: String, old: &[&Control]) -> MergeError 
 
 /// Fails where a package of the base needs what only an earlier version of an upgraded package was. What it did not have
 /// before either is nothing that a bake took away.
-fn keeps(old: &[&Control], before: &[Present<'_>], after: &[Present<'_>]) -> Result<(), MergeError> {
+fn keeps(
+    old: &[&Control],
+    before: &[Present<'_>],
+    after: &[Present<'_>],
+    removed: &[Present<'_>],
+    removals: &Removals,
+) -> Result<(), MergeError> {
     for control in old {
         let lost = unmet(control, after)?;
         let lacked = if lost.is_empty() { Vec::new() } else { unmet(control, before)? };
         if let Some(relation) = lost.into_iter().find(|relation| !lacked.contains(relation)) {
+            needs_removed(control, &relation, removed, removals)?;
             return Err(MergeError::Loses { package: name(control).to_owned(), relation });
         }
     }
@@ -133,15 +169,19 @@ fn unmet(control: &Control, present: &[Present<'_>]) -> Result<Vec<String>, Merg
     Ok(unmet)
 }
 
-fn avoids(control: &Control, present: &[Present<'_>]) -> Result<(), MergeError> {
+fn avoids(control: &Control, present: &[Present<'_>], is_base: &dyn Fn(&Control) -> bool) -> Result<(), MergeError> {
     for field in ["Conflicts", "Breaks"] {
         for relation in parse(control, field)?.iter().flatten() {
             // A package never conflicts with itself, nor with what it provides itself.
             let others = present.iter().filter(|found| name(found.owner) != name(control));
             if let Some(found) = others.into_iter().find(|found| found.is(relation)) {
-                let found = found.owner.get("Version").unwrap_or_default().to_owned();
-                let (package, relation) = (name(control).to_owned(), relation.text.clone());
-                return Err(MergeError::Message(message!("{package}: conflicts with {relation}, found {found}")));
+                let of_base = [control, found.owner].into_iter().find(|control| is_base(control)).map(name);
+                return Err(MergeError::Conflicts {
+                    package: name(control).to_owned(),
+                    relation: relation.text.clone(),
+                    found: found.owner.get("Version").unwrap_or_default().to_owned(),
+                    of_base: of_base.map(str::to_owned),
+                });
             }
         }
     }

@@ -138,6 +138,21 @@ impl Status {
         Ok(!found.is_empty())
     }
 
+    /// Sets the whole field `Status` of a package.
+    pub(super) fn set_status(&mut self, stem: &str, status: &str) -> Result<(), MergeError> {
+        let Some(control) = self.package(stem) else { return Ok(()) };
+        let mut fields = control.fields().to_vec();
+        for (_, value) in fields.iter_mut().filter(|(name, _)| name == "Status") {
+            status.clone_into(value);
+        }
+        self.set(fields)
+    }
+
+    /// Forgets a package.
+    pub(super) fn remove(&mut self, control: &Control) {
+        self.changed |= self.stanzas.remove(&key(control)).is_some();
+    }
+
     /// The postinst of a package has run.
     pub(super) fn configured(&mut self, stem: &str) -> Result<(), MergeError> {
         let Some(control) = self.package(stem) else { return Ok(()) };

@@ -103,8 +103,30 @@ pub(super) fn activate(
     deb: &Deb,
     paths: &[Vec<u8>],
 ) -> Result<(), MergeError> {
-    let text = control_file(deb)?;
-    let named = directives(deb.name(), &text)?;
+    set_off(target, database, (deb.name(), &deb.info_stem()), &control_file(deb)?, paths)
+}
+
+/// Notes what a package sets off that is removed, by its paths and by name.
+pub(super) fn activate_removed(
+    target: &Target,
+    database: &mut Database,
+    old: &Old,
+    paths: &[Vec<u8>],
+) -> Result<(), MergeError> {
+    let package = old.control.get("Package").unwrap_or_default();
+    let text = String::from_utf8(old.triggers.clone()).map_err(|_| damaged(package, ContentFault::NotUtf8))?;
+    set_off(target, database, (package, &old.stem), &text, paths)
+}
+
+/// `text` is the `triggers` control file of the package with that name and stem.
+fn set_off(
+    target: &Target,
+    database: &mut Database,
+    (package, stem): (&str, &str),
+    text: &str,
+    paths: &[Vec<u8>],
+) -> Result<(), MergeError> {
+    let named = directives(package, text)?;
     let named: Vec<&str> = named.iter().filter(|directive| !directive.interest).map(|found| found.name).collect();
     let by_path = named.iter().filter(|name| name.starts_with('/')).map(|name| name.as_bytes());
     let files = target.text_or_empty(&format!("{TRIGGERS}/File"))?;
@@ -114,10 +136,10 @@ pub(super) fn activate(
         set_off.extend(files.iter().filter(|(trigger, _)| is_below(path, trigger.as_bytes())).copied());
     }
     for (trigger, line) in set_off {
-        note(database, &deb.info_stem(), trigger, line);
+        note(database, stem, trigger, line);
     }
     for name in named.iter().filter(|name| !name.starts_with('/')) {
-        activate_name(target, database, &deb.info_stem(), name)?;
+        activate_name(target, database, stem, name)?;
     }
     Ok(())
 }

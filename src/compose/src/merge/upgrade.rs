@@ -24,9 +24,9 @@ pub(super) struct Old {
     /// Text of its `triggers` control file.
     pub(super) triggers: Vec<u8>,
     /// The lines of its list, in their order.
-    list: Vec<Vec<u8>>,
+    pub(super) list: Vec<Vec<u8>>,
     /// Its conffiles with the digests that they had when it was installed.
-    conffiles: BTreeMap<String, String>,
+    pub(super) conffiles: BTreeMap<String, String>,
 }
 
 /// What an upgrade left behind.
@@ -139,15 +139,20 @@ impl Old {
         Ok(left)
     }
 
-    /// Removes its files below `info`.
-    pub(super) fn forget(&self, target: &mut Target) -> Result<(), MergeError> {
-        let info = target.wrap(target.tree.find(INFO.as_bytes()))?;
-        let Some(Kind::Directory(names)) = info.map(|id| &target.tree.inode(id).kind) else { return Ok(()) };
+    /// The names of its files below `info`.
+    pub(super) fn info(&self, tree: &Tree) -> Vec<Vec<u8>> {
+        let info = tree.find(INFO.as_bytes()).ok().flatten();
+        let Some(Kind::Directory(names)) = info.map(|id| &tree.inode(id).kind) else { return Vec::new() };
         let own = |name: &&Vec<u8>| {
             let kind = name.strip_prefix(self.stem.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
             kind.is_some_and(|kind| !kind.contains(&b'.'))
         };
-        for name in names.keys().filter(own).cloned().collect::<Vec<_>>() {
+        names.keys().filter(own).cloned().collect()
+    }
+
+    /// Removes its files below `info`.
+    pub(super) fn forget(&self, target: &mut Target) -> Result<(), MergeError> {
+        for name in self.info(&target.tree) {
             let removed = target.tree.remove(&[INFO.as_bytes(), b"/", &name].concat());
             target.wrap(removed)?;
         }

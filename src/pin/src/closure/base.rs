@@ -1,17 +1,18 @@
 //! The installed packages of a manifest's base image.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use vmbake_common::message;
 use vmbake_disk::ext4::{Depth, Want};
-use vmbake_disk::tree::TreeError;
+use vmbake_disk::tree::{Tree, TreeError};
 
 use super::ClosureError;
 use crate::prove::LOCAL;
 use crate::resolve::{Resolver, WantedBase};
 use crate::root_base;
 use vmbake_image::inspect::open_some;
-use vmbake_manifest::Content;
+use vmbake_manifest::{Content, INSTALLED, Manifest};
 use vmbake_proof::apt::PackageIndex;
 
 const STATUS: &str = "/var/lib/dpkg/status";
@@ -19,13 +20,17 @@ const STATUS: &str = "/var/lib/dpkg/status";
 /// Maximum size of dpkg's status file in bytes: those of images have 1 to 10 MB.
 const MAX_STATUS: u64 = 64 << 20;
 
-/// Reads the status file of the base image that a manifest pins.
-pub(super) fn installed(resolver: &Resolver<'_>, content: &Content) -> Result<PackageIndex, ClosureError> {
+/// Reads the status file of the base that a manifest pins. Also gives packages that it had: those that its layers removed if vmbake baked it, and
+/// those of which only the configuration is left.
+pub(super) fn installed(
+    resolver: &Resolver<'_>,
+    content: &Content,
+) -> Result<(PackageIndex, BTreeSet<String>), ClosureError> {
     let (path, tree) = match root_base::read(resolver.store, Some(resolver.client), content)? {
         Some(base) => (base.path, base.tree),
         None => {
             let (path, partition) = image(resolver, content)?;
-            let wants = [Want { path: STATUS.as_bytes(), depth: Depth::Node }];
+            let wants = [STATUS, INSTALLED].map(|path| Want { path: path.as_bytes(), depth: Depth::Node });
             let tree = open_some(&path, partition, &wants).map_err(|source| {
                 ClosureError::Message(message!("{}: cannot read the base image", path.display()).by(source))
             })?;
@@ -33,12 +38,32 @@ pub(super) fn installed(resolver: &Resolver<'_>, content: &Content) -> Result<Pa
         }
     };
     match tree.read(STATUS.as_bytes(), MAX_STATUS) {
-        Ok(text) => Ok(PackageIndex::installed(&String::from_utf8_lossy(&text))),
+        Ok(text) => {
+            let text = String::from_utf8_lossy(&text);
+            let mut left = removed(&tree);
+            left.extend(configured_once(&text));
+            Ok((PackageIndex::installed(&text), left))
+        }
         Err(TreeError::NotFound { .. }) => Err(ClosureError::NoStatus { path }),
         Err(source) => {
             Err(ClosureError::Message(message!("{}: cannot read dpkg's status file", path.display()).by(source)))
         }
     }
+}
+
+/// The packages that the layers of an image removed, as its own manifest says.
+fn removed(tree: &Tree) -> BTreeSet<String> {
+    let text = tree.read(INSTALLED.as_bytes(), MAX_STATUS).ok();
+    let manifest = text.and_then(|text| Manifest::parse(Path::new(INSTALLED), text).ok());
+    manifest.map(|manifest| manifest.content().removed_packages().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// The packages of which only the configuration is left.
+fn configured_once(status: &str) -> impl Iterator<Item = String> {
+    let is_left =
+        |stanza: &&str| stanza.lines().any(|line| line.starts_with("Status: ") && line.ends_with(" config-files"));
+    let name = |stanza: &str| stanza.lines().find_map(|line| line.strip_prefix("Package: ")).map(str::to_owned);
+    status.split("\n\n").filter(is_left).filter_map(name)
 }
 
 /// The path of the image, downloaded if necessary, and the number of its root partition if it was given.

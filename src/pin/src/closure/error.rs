@@ -22,6 +22,21 @@ pub enum ClosureError {
         /// Similar names.
         near: Vec<String>,
     },
+    #[error(
+        "layer {layer}: remove_packages: package {package} is neither in the base nor installed by an earlier layer"
+    )]
+    NotInstalled {
+        layer: String,
+        package: String,
+        /// Similar names of installed packages.
+        near: Vec<String>,
+    },
+    #[error("layer {layer}: remove_packages: package {package} has `{field}: yes`, which forbids removing it")]
+    Unremovable { layer: String, package: String, field: &'static str },
+    #[error("layer {layer}: remove_packages: the base holds package {package}")]
+    RemovesHeld { layer: String, package: String },
+    #[error("layer {layer}: remove_packages: the manifest has package {package} as an artifact")]
+    RemovesGiven { layer: String, package: String },
     #[error("package {package} not found")]
     NoPackage {
         package: String,
@@ -72,7 +87,15 @@ pub enum ClosureError {
 impl Hint for ClosureError {
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Unknown { near, .. } | Self::NoPackage { near, .. } if !near.is_empty() => did_you_mean(near),
+            Self::Unknown { near, .. } | Self::NoPackage { near, .. } | Self::NotInstalled { near, .. }
+                if !near.is_empty() =>
+            {
+                did_you_mean(near)
+            }
+            Self::NotInstalled { .. } => "remove the entry: there is nothing to remove".to_owned(),
+            Self::Unremovable { .. } => "remove the entry: Debian systems cannot work without the package".to_owned(),
+            Self::RemovesHeld { .. } => "use a base that does not hold it, or remove the entry".to_owned(),
+            Self::RemovesGiven { .. } => "remove the artifact from its layer, or the entry".to_owned(),
             Self::Unknown { .. } => "use `archive` of the layer to name another archive".to_owned(),
             Self::OtherArch { found, .. } => {
                 format!("use --arch {found} to create the manifest for that architecture only")

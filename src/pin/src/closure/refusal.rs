@@ -53,6 +53,22 @@ pub enum Refusal {
     },
     #[error("{package}: refusing to downgrade from version {found} of the base to {}", wanted.join(" and "))]
     Later { package: String, found: String, wanted: Vec<String> },
+    #[error("{}: {package} is removed by layer {layer}", chain.join(ARROW))]
+    Removed {
+        /// The chain of dependencies to it, from the requested package.
+        chain: Vec<String>,
+        package: String,
+        layer: String,
+    },
+    #[error("{package}: layer {layer} removes it, but {} depends on {relation}", chain.join(ARROW))]
+    StillNeeded {
+        package: String,
+        layer: String,
+        /// The chain of dependencies to the package that needs it.
+        chain: Vec<String>,
+        /// The relation as written.
+        relation: String,
+    },
     #[error("{}: {package} is excluded by `without`", chain.join(ARROW))]
     Without {
         /// The chain of dependencies to it, from the requested package.
@@ -70,7 +86,7 @@ pub enum Refusal {
 }
 
 /// The hint for conflicts.
-const NEVER_REMOVED: &str = "packages are never removed: request another one";
+const REMOVED_BY_NAME: &str = "packages are removed only if a layer lists them in `remove_packages`";
 
 /// The description of the second of two conflicting packages.
 fn other(package: &str, version: &str, chain: &[String]) -> String {
@@ -89,14 +105,30 @@ impl Hint for Refusal {
             }
             Self::Held { package, by_layer: true, .. } => format!("remove {package} from `hold`, or request less"),
             Self::Held { .. } => "use a base that does not hold it, or request less".to_owned(),
+            Self::Removed { package, layer, .. } => {
+                format!("take {package} out of `remove_packages` of layer {layer}, or request less")
+            }
+            Self::StillNeeded { chain, layer, .. } => format!(
+                "add {} to `remove_packages` of layer {layer} too, or install another package that satisfies the dependency",
+                chain.last().map_or("it", String::as_str)
+            ),
             Self::Without { package, .. } => format!("remove {package} from `without`, or request less"),
             Self::Given { package, .. } => {
                 format!("use `vmbake update KIND --only {package}` to pin the newest version of the artifact")
             }
             // `without` is for dependencies, not for requested packages.
-            Self::Conflict { chain, second, .. } if chain.len() < 2 && second.len() < 2 => NEVER_REMOVED.to_owned(),
-            Self::Loses { chain, .. } if chain.len() < 2 => NEVER_REMOVED.to_owned(),
-            Self::Conflict { .. } | Self::Loses { .. } => format!("{NEVER_REMOVED}, or exclude one with `without`"),
+            Self::Conflict { chain, second, package, .. } if second.is_empty() => {
+                let remedy = format!("to remove {package} from the image, add to the layer: \"remove_packages\": [\"{package}\"]");
+                if chain.len() < 2 { remedy } else { format!("{remedy}; or exclude one with `without`") }
+            }
+            Self::Conflict { chain, second, .. } if chain.len() < 2 && second.len() < 2 => {
+                "request only one of them".to_owned()
+            }
+            Self::Conflict { .. } => "request only one of them, or exclude one with `without`".to_owned(),
+            Self::Loses { chain, package, .. } => {
+                let remedy = format!("{REMOVED_BY_NAME}: add {package}, or request another package");
+                if chain.len() < 2 { remedy } else { format!("{remedy}; or exclude one with `without`") }
+            }
             Self::Unmet { .. } => "use `archive` to name another archive".to_owned(),
             Self::Later { .. } => "request the version of the base, or none".to_owned(),
             Self::TooDeep { .. } => return None,

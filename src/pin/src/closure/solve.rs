@@ -10,7 +10,9 @@ mod upgrades;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
+use super::ClosureError;
 use super::refusal::Refusal;
+use super::removal::Removals;
 use super::world::{Node, Source, World};
 use vmbake_manifest::package_request::PackageRequest;
 use vmbake_manifest::relation::{self, Relation};
@@ -49,6 +51,7 @@ pub(super) struct Solver<'a> {
     layers: &'a [(String, PackageRequest)],
     hold: BTreeSet<&'a str>,
     without: BTreeSet<&'a str>,
+    removals: Removals<'a>,
     /// Artifacts of the manifest, by package name.
     given: &'a BTreeMap<String, String>,
     picks: HashMap<String, Pick<'a>>,
@@ -87,6 +90,7 @@ impl<'a> Solver<'a> {
         world: World<'a>,
         layers: &'a [(String, PackageRequest)],
         given: &'a BTreeMap<String, String>,
+        removals: Removals<'a>,
     ) -> Self {
         let all = |of: fn(&PackageRequest) -> &Vec<String>| {
             layers.iter().flat_map(move |(_, request)| of(request)).map(String::as_str).collect()
@@ -98,6 +102,7 @@ impl<'a> Solver<'a> {
             layers,
             hold,
             without,
+            removals,
             given,
             picks: HashMap::new(),
             order: Vec::new(),
@@ -115,6 +120,34 @@ impl<'a> Solver<'a> {
             }
         }
         solver
+    }
+
+    /// Removes the packages that a layer removes from those of earlier layers.
+    pub(super) fn remove(&mut self, layer: usize) -> Result<(), ClosureError> {
+        self.removals.take_from_layers(layer, &self.world, |name| self.picks.get(name).map(|pick| pick.node.clone()))
+    }
+
+    /// The packages that layers remove, with the layers.
+    pub(super) fn removed(&self) -> impl Iterator<Item = (&str, &Rc<Node<'a>>)> {
+        self.removals.removed()
+    }
+
+    /// Fails where a package that stays needs what is removed.
+    pub(super) fn check_removed(&self) -> Result<(), Refusal> {
+        let chosen = self.picks().map(|pick| pick.node.clone());
+        let all = self.world.base().into_iter().chain(chosen).filter(|node| self.is_current(node));
+        for node in all {
+            for group in node.needs.iter().filter(|group| !self.is_satisfied(group, &node)) {
+                let met =
+                    |(_, old): &(&str, &Rc<Node<'a>>)| group.iter().any(|relation| old.satisfies(relation, &node));
+                if let Some((layer, old)) = self.removed().find(met) {
+                    let (package, layer) = (old.name.clone(), layer.to_owned());
+                    let (chain, relation) = (self.chain(&node.name), relation::text(group));
+                    return Err(Refusal::StillNeeded { package, layer, chain, relation });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Chooses all packages that a layer requests, and their dependencies.
@@ -171,6 +204,9 @@ impl<'a> Solver<'a> {
 
     /// The chosen version, otherwise that of the base.
     fn current(&self, name: &str) -> Option<&Rc<Node<'a>>> {
+        if self.removals.is_removed(name) {
+            return None;
+        }
         self.picks.get(name).map(|pick| &pick.node).or_else(|| self.world.installed(name))
     }
 
@@ -219,6 +255,10 @@ impl<'a> Solver<'a> {
         let chain = || self.chain_to(&node.name, why.as_ref());
         if at.depth > MAX_DEPTH {
             return Err(Refusal::TooDeep { package: node.name.clone(), limit: MAX_DEPTH });
+        }
+        if let Some(layer) = self.removals.forbids(&node.name, at.layer) {
+            let (package, layer) = (node.name.clone(), layer.to_owned());
+            return Err(Refusal::Removed { chain: chain(), package, layer });
         }
         self.may_choose(node, &chain)?;
         for group in &node.needs {

@@ -48,6 +48,8 @@ pub(super) type Archive<'a> = (&'a str, &'a PackageIndex);
 pub(super) struct World<'a> {
     archives: Vec<Archive<'a>>,
     base: HashMap<String, Rc<Node<'a>>>,
+    /// Packages that layers remove from the base.
+    removed: HashMap<String, Rc<Node<'a>>>,
     /// Packages of the base that dpkg holds.
     held: HashSet<String>,
     /// Versions requested by layers, by name.
@@ -75,6 +77,7 @@ impl<'a> World<'a> {
         let mut world = Self {
             archives,
             base: installed.collect(),
+            removed: HashMap::new(),
             held,
             wanted: of,
             candidates: RefCell::default(),
@@ -137,6 +140,16 @@ impl<'a> World<'a> {
     /// The version in the base.
     pub(super) fn installed(&self, name: &str) -> Option<&Rc<Node<'a>>> {
         self.base.get(name)
+    }
+
+    /// Takes a package out of the base.
+    pub(super) fn remove(&mut self, name: &str) {
+        self.removed.extend(self.base.remove_entry(name));
+    }
+
+    /// The version that was taken out of the base.
+    pub(super) fn removed(&self, name: &str) -> Option<&Rc<Node<'a>>> {
+        self.removed.get(name)
     }
 
     /// Whether dpkg holds a package of the base.
@@ -268,7 +281,8 @@ impl<'a> Node<'a> {
             arch: field("Architecture"),
             multi_arch: field("Multi-Arch"),
             essential: is("Essential"),
-            important: is("Important"),
+            // apt treats both fields in the same way.
+            important: is("Important") || is("Protected"),
             priority: PRIORITIES.iter().position(|known| *known == priority).unwrap_or(PRIORITIES.len()),
         })
     }
@@ -290,6 +304,15 @@ impl<'a> Node<'a> {
             essential: false,
             important: false,
             priority: PRIORITIES.len(),
+        }
+    }
+
+    /// The field that forbids removing it.
+    pub(super) fn unremovable(&self) -> Option<&'static str> {
+        match (self.essential, self.important) {
+            (true, _) => Some("Essential"),
+            (false, true) => Some("Protected"),
+            (false, false) => None,
         }
     }
 

@@ -199,6 +199,12 @@ fn events(manifest: &str, closure: &Closure) -> Vec<Event> {
         let (found, reason) = (found.clone(), reason.clone());
         events.push(Event::Upgrades { manifest: manifest(), name, found, version, reason });
     }
+    events.extend(closure.removed.iter().cloned().map(|(name, version, layer)| Event::RemovesPackage {
+        manifest: manifest(),
+        name,
+        version,
+        layer,
+    }));
     let left = closure.left.iter();
     events.extend(left.map(|(name, refusal)| Event::NotUpgraded {
         manifest: manifest(),

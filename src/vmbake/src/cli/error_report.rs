@@ -44,7 +44,7 @@ mod tests {
 
     use vmbake_bake::BakeError;
     use vmbake_common::atomic_file::PublishError;
-    use vmbake_compose::merge::MergeError;
+    use vmbake_compose::merge::{MergeError, Occasion};
     use vmbake_embedded::MissingProgram;
     use vmbake_fetch::FetchError;
     use vmbake_store::http::HttpError;
@@ -79,19 +79,21 @@ mod tests {
         };
         let passed: Box<dyn Hint> = Box::new(BakeError::from(surprise));
         assert!(hint(&*passed).is_some_and(|hint| hint.ends_with("add to layer l: \"setuid\": [\"/usr/bin/x\"]")));
-        let script = |upgrade| MergeError::Script {
+        let script = |occasion| MergeError::Script {
             package: "p".into(),
             script: "postinst",
             sha256: "0".into(),
-            upgrade,
+            occasion,
             makes: Box::default(),
             fault: Box::new(vmbake_compose::merge::ScriptFault::NotPostinst),
         };
         assert!(
-            hint(&script(true))
+            hint(&script(Occasion::Upgrade))
                 .is_some_and(|hint| hint.contains("\"sha256\": \"0\", \"upgrade\": true, \"defer\": true}"))
         );
-        assert!(hint(&script(false)).is_some_and(|hint| hint.contains("\"sha256\": \"0\", \"defer\": true}")));
+        assert!(
+            hint(&script(Occasion::Install)).is_some_and(|hint| hint.contains("\"sha256\": \"0\", \"defer\": true}"))
+        );
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }

@@ -6,6 +6,7 @@ mod flat;
 mod hold;
 mod local;
 mod refusals;
+mod removal;
 mod rules;
 mod snapshot;
 mod swap;

@@ -20,7 +20,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         r#""packages": ["app=1.2", "clash"]"#,
         "clash → clash-lib: conflicts with app → tool (1): Conflicts tool",
-        "packages are never removed",
+        "request only one of them, or exclude one with `without`",
     ),
     (
         r#""packages": ["newer-libc"], "hold": ["libc6"]"#,

@@ -12,7 +12,7 @@ use vmbake_proof::apt::PackageIndex;
 use crate::tools::have;
 
 /// The stanzas of an index: `name version`, then lines of fields.
-fn index(packages: &str) -> String {
+pub(super) fn index(packages: &str) -> String {
     let stanza = |text: &str| {
         let mut lines = text.lines();
         let (name, version) = lines.next().unwrap().split_once(' ').unwrap();
@@ -32,24 +32,30 @@ fn index(packages: &str) -> String {
 }
 
 /// The record of a base with such packages.
-fn status(packages: &str) -> String {
+pub(super) fn status(packages: &str) -> String {
     let installed = index(packages).replace("\nVersion: ", "\nStatus: install ok installed\nVersion: ");
     let is_kept = |line: &&str| !["Filename:", "Size:", "SHA256:"].iter().any(|start| line.starts_with(start));
     installed.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
 }
 
-fn choose(archive: &str, base: &str, request: PackageRequest) -> Result<BTreeMap<String, String>, String> {
+pub(super) fn choose(archive: &str, base: &str, request: PackageRequest) -> Result<BTreeMap<String, String>, String> {
     let (archive, base) = (PackageIndex::unsigned(&index(archive), "amd64"), PackageIndex::installed(&status(base)));
     let requests = vec![("web".to_owned(), request)];
     rehearse(&[("main", &archive)], &base, &requests).map_err(|error| vmbake_common::escape::chain(&error))
 }
 
-fn request(json: &str) -> PackageRequest {
+pub(super) fn request(json: &str) -> PackageRequest {
     serde_json::from_str(json).unwrap()
 }
 
-/// What apt would install; nothing where it would remove a package, or finds no way.
-fn apt(archive: &str, base: &str, packages: &[&str], recommends: bool) -> Option<BTreeMap<String, String>> {
+/// What apt would install; nothing where it would remove another package than the named ones, or finds no way.
+pub(super) fn apt(
+    archive: &str,
+    base: &str,
+    packages: &[&str],
+    removed: &[&str],
+    recommends: bool,
+) -> Option<BTreeMap<String, String>> {
     let dir = tempfile::tempdir().unwrap();
     for folder in ["lists/partial", "cache/archives/partial", "etc/preferences.d", "repo"] {
         fs::create_dir_all(dir.path().join(folder)).unwrap();
@@ -80,9 +86,12 @@ fn apt(archive: &str, base: &str, packages: &[&str], recommends: bool) -> Option
     };
     let updated = apt(&["update"]);
     assert!(updated.status.success(), "{}", String::from_utf8_lossy(&updated.stderr));
-    let output = apt(&[&["install", "-s", "-y"], packages].concat());
+    let minus: Vec<String> = removed.iter().map(|name| format!("{name}-")).collect();
+    let minus: Vec<&str> = minus.iter().map(String::as_str).collect();
+    let output = apt(&[&["install", "-s", "-y"], packages, &minus].concat());
     let text = String::from_utf8(output.stdout).unwrap();
-    if !output.status.success() || text.lines().any(|line| line.starts_with("Remv ")) {
+    let mut goes = text.lines().filter_map(|line| line.strip_prefix("Remv ")?.split(' ').next());
+    if !output.status.success() || goes.any(|name| !removed.contains(&name)) {
         return None;
     }
     let install = |line: &str| {
@@ -94,7 +103,7 @@ fn apt(archive: &str, base: &str, packages: &[&str], recommends: bool) -> Option
 }
 
 /// Whether apt upgrades packages of the same source together, as it does since 2.5.2.
-fn is_recent() -> bool {
+pub(super) fn is_recent() -> bool {
     let output = Command::new("apt-get").arg("--version").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let version = text.split_whitespace().nth(1).unwrap_or_default();
@@ -204,7 +213,7 @@ const CASES: &[(&str, &str, &str, &[&str], &str)] = &[
     ),
 ];
 
-fn words(packages: &BTreeMap<String, String>) -> String {
+pub(super) fn words(packages: &BTreeMap<String, String>) -> String {
     packages.iter().map(|(name, version)| format!("{name}={version}")).collect::<Vec<_>>().join(" ")
 }
 
@@ -218,7 +227,7 @@ fn apt_chooses_the_same() {
         let found = choose(archive, base, asked);
         assert_eq!(found.as_ref().map_or("-".to_owned(), words), *expected, "{what}: {found:?}");
         if has_apt {
-            let found = apt(archive, base, packages, recommends);
+            let found = apt(archive, base, packages, &[], recommends);
             assert_eq!(found.as_ref().map_or("-".to_owned(), words), *expected, "{what}: apt");
         }
     }

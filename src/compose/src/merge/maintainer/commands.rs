@@ -6,6 +6,7 @@ mod options;
 mod accounts;
 mod alternatives;
 mod apache;
+mod byte_code;
 mod capabilities;
 mod catalogs;
 mod debconf;
@@ -95,6 +96,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
     accounts::find(name)
         .or_else(|| alternatives::find(name))
         .or_else(|| apache::find(name))
+        .or_else(|| byte_code::find(name))
         .or_else(|| capabilities::find(name))
         .or_else(|| catalogs::find(name, call))
         .or_else(|| debconf::find(name))

@@ -9,7 +9,7 @@ use crate::merge::triggers;
 pub(super) fn find(name: &str) -> Option<Command> {
     Some(match name {
         // They make caches of byte-code, which Python does without; images have none.
-        "py3compile" | "py3clean" | "pycompile" | "pyclean" | "pypy3compile" | "pypy3clean" => nothing,
+        "py3compile" | "pycompile" | "pyclean" | "pypy3compile" | "pypy3clean" => nothing,
         // Menus of window managers, labels of SELinux and the log are matters of a system that runs.
         "update-menus" | "restorecon" | "logger" => nothing,
         // apparmor.service loads the profiles on every boot.
