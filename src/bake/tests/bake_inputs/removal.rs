@@ -68,7 +68,7 @@ fn scripts_run_in_the_order_of_dpkg() {
     let (prerm, postrm) = (script("prerm"), script("postrm"));
     let base = base("", &[("prerm", &prerm), ("postrm", &postrm)], "", &[("/var/log/other", "")]);
     let tree = bake_onto(base, &[], REMOVE).unwrap();
-    let expected = "prerm remove: x p.conf p.prerm\npostrm remove: p.conf p.prerm\npostrm purge:\n";
+    let expected = "prerm remove: x p.conf pp.prerm\npostrm remove: p.conf pp.prerm\npostrm purge:\n";
     assert_eq!(text(&tree, "/var/log/p"), expected);
     assert!(!has(&tree, "/var/lib/dpkg/info/pp.postrm"));
 }
