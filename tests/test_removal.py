@@ -17,7 +17,7 @@ OF_BASE = [
     (["nano"], []),
     (["less"], []),
     (["curl"], []),
-    (["dosfstools", "gdisk", "fdisk"], []),
+    (["dosfstools", "gdisk"], []),
     (["apparmor"], []),
     (["unattended-upgrades"], []),
     (["iputils-ping"], []),

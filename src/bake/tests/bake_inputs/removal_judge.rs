@@ -40,12 +40,10 @@ fn packages() -> Vec<(&'static str, Vec<u8>)> {
         file(&at("elsewhere/x"), "1\n"),
         file(&at("missing"), "1\n"),
         file(&at("diverted"), "files\n"),
-        dir("./lib/"),
-        file("./lib/alias", "1\n"),
         dir("./opt/"),
         dir("./opt/files/"),
     ];
-    let shared = [dir(&at("")), dir(&at("shared/")), dir("./lib/")];
+    let shared = [dir(&at("")), dir(&at("shared/"))];
     vec![
         part("conf", "", &[("conffiles", &conffiles)], &conf(&names)),
         part("files", "", &[("triggers", "activate named\n")], &files),
