@@ -93,3 +93,6 @@ fn replace(files: &mut dyn Files, path: &[u8], content: Vec<u8>, mode: u16) -> R
     files.make_way(path)?;
     files.write(path, content, mode)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use vmbake_disk::tree::{Kind, Metadata, Origin, Timestamp, Tree};
-use vmbake_shell::{Call, Outcome, Variables};
+use vmbake_shell::{Call, Files, Outcome, Variables};
 
 use super::super::System;
 use crate::merge::database::Database;
@@ -204,7 +204,9 @@ fn the_super_catalog_is_left_to_the_trigger() {
 fn versions_are_identified_by_their_digests() {
     let (mut target, mut database) = new_target();
     for (name, _, _) in super::PROGRAMS {
-        target.set_text(&format!("/usr/sbin/{name}"), "#!/usr/bin/perl\n").unwrap();
+        let program = format!("/usr/sbin/{name}");
+        target.set_text(&program, "#!/usr/bin/perl\n").unwrap();
+        target.files().set_mode(program.as_bytes(), 0o755).unwrap();
         let source = format!("#!/bin/sh\n{name} --update-super\n");
         let (source, args) = (source.as_bytes(), &["configure", ""][..]);
         let call =

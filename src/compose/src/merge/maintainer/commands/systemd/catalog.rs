@@ -96,7 +96,7 @@ fn read(items: &mut Items, default: &[u8], content: &[u8]) -> Result<(), String>
             Some(b'#' | b';') => continue,
             Some(_) => {}
         }
-        if is_after_empty && let Some((id, rest)) = heading(line) {
+        if is_after_empty && let Some(Heading { id, rest }) = Heading::of(line) {
             if let Some(id) = id {
                 items.finish(item.take(), &mut text).map_err(|what| format!(":{number}: {what}"))?;
                 let language = named(rest, default).map_err(|what| format!(":{number}: {what}"))?;
@@ -120,27 +120,32 @@ fn read(items: &mut Items, default: &[u8], content: &[u8]) -> Result<(), String>
     items.finish(item, &mut text).map_err(|what| format!(":{number}: {what}"))
 }
 
-/// The id of an item if it is valid, and what follows.
-type Heading<'a> = (Option<[u8; 16]>, Option<&'a [u8]>);
+/// A line that begins like the first of an item: `-- ID`, perhaps with more behind a space.
+struct Heading<'a> {
+    /// Unless it has other characters than digits.
+    id: Option<[u8; 16]>,
+    rest: Option<&'a [u8]>,
+}
 
-/// `-- ID`, perhaps with more behind a space.
-fn heading(line: &[u8]) -> Option<Heading<'_>> {
-    let text = line.strip_prefix(b"-- ")?;
-    let (id, rest) = text.split_at_checked(ID)?;
-    let rest = match rest.split_first() {
-        None => None,
-        Some((b' ', rest)) => Some(rest),
-        Some(_) => return None,
-    };
-    let mut bytes = [0; 16];
-    for (byte, pair) in bytes.iter_mut().zip(id.chunks_exact(2)) {
-        let Some(value) = pair.iter().try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))
-        else {
-            return Some((None, rest));
-        };
-        *byte = u8::try_from(value).unwrap_or_default();
+impl<'a> Heading<'a> {
+    fn of(line: &'a [u8]) -> Option<Self> {
+        let (id, rest) = line.strip_prefix(b"-- ")?.split_at_checked(ID)?;
+        match rest.split_first() {
+            None => Some(Self { id: number(id), rest: None }),
+            Some((b' ', rest)) => Some(Self { id: number(id), rest: Some(rest) }),
+            Some(_) => None,
+        }
     }
-    Some((Some(bytes), rest))
+}
+
+/// The bytes of hexadecimal digits.
+fn number(digits: &[u8]) -> Option<[u8; 16]> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut bytes = [0; 16];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = pair.iter().try_fold(0, |value, byte| Some(value << 4 | digit(byte)?))?;
+    }
+    Some(bytes)
 }
 
 /// The language of an item: that of its heading, or that of the file.

@@ -11,7 +11,7 @@ const CHILD: u64 = 16;
 const VALUE: u64 = 32;
 
 /// Most bytes that are looked at to insert all properties, each under every pattern of its record: Debian's database takes 14 million.
-const MAX_WORK: usize = 1 << 29;
+const MAX_WORK: usize = 1 << 27;
 
 /// Most nodes and values: Debian's database has 300,000.
 const MAX_ENTRIES: usize = 1 << 21;
