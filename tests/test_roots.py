@@ -246,8 +246,8 @@ def test_packages_are_added_to_a_container_image(lab, reference):
 
 
 @pytest.mark.parametrize(("change", "expected"), [
-    (lambda tree: (tree / "usr/lib/os-release").write_text("ID=fedora\nVERSION_ID=42\n"), "image of fedora 42, expected debian-13"),
-    (lambda tree: (tree / "usr/lib/os-release").unlink(), "not a root file system of Debian: /etc/os-release does not exist"),
+    (lambda tree: (tree / "etc/os-release").write_text("ID=fedora\nVERSION_ID=42\n"), "image of fedora 42, expected debian-13"),
+    (lambda tree: [(tree / path / "os-release").unlink() for path in ("etc", "usr/lib")], "not a root file system of Debian: /etc/os-release does not exist"),
     (lambda tree: (tree / "var/lib/dpkg/status").unlink(), "not a root file system of Debian: /var/lib/dpkg/status does not exist"),
     (lambda tree: (tree / "var/lib/dpkg/status").write_text("Package: dpkg\nArchitecture: arm64\n"), "image for arm64, expected amd64"),
 ])

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use vmbake_common::message;
 use vmbake_disk::source::{FileSource, ReadAt};
 
-pub use vmbake_unpack::archive::{self, ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind};
 pub use control::{Control, ControlFault};
 pub use deb::{Deb, DebError};
 pub use error::StageError;
+pub use vmbake_unpack::archive::{self, ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind};
 
 use vmbake_common::content_id::identified;
 use vmbake_embedded::program;
@@ -215,7 +215,8 @@ fn stage_one(
             (artifact.file().try_clone().map_err(read)?, "file", content)
         }
         Install::Tar { path, strip, members, absent, extract } => {
-            let (plain, entries) = archive::open_kept(artifact.file(), digest, store, &ArchiveLimits::ARTIFACT).map_err(archive)?;
+            let (plain, entries) =
+                archive::open_kept(artifact.file(), digest, store, &ArchiveLimits::ARTIFACT).map_err(archive)?;
             let select = if extract.is_some() { archive::extract } else { archive::select };
             let members = select(entries, path, *strip, members).map_err(archive)?;
             archive::require_absent(&members, absent).map_err(archive)?;

@@ -14,8 +14,8 @@ use vmbake_common::message;
 use vmbake_common::message::Message;
 use vmbake_disk::image::{Image, ImageError};
 
-use crate::local;
 use crate::images::{self, ImagesError, VerifiedImage};
+use crate::local;
 use crate::{Fetched, FetchedArtifact, FetchedBase};
 use vmbake_common::digest::Digest;
 use vmbake_common::escape;

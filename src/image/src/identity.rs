@@ -92,7 +92,8 @@ pub fn check(path: &Path, tree: &Tree, wanted: BaseIdentity<'_>) -> Result<(), I
 /// As [`check`], for a root file system without a disk: what identifies it must exist.
 pub fn check_root(path: &Path, tree: &Tree, wanted: BaseIdentity<'_>) -> Result<(), IdentityError> {
     let incomplete = |missing| Err(IdentityError::Incomplete { path: path.to_owned(), missing });
-    let is_file = |path: &str| tree.resolve(path.as_bytes()).is_ok_and(|id| matches!(tree.inode(id).kind, Kind::File(_)));
+    let is_file =
+        |path: &str| tree.resolve(path.as_bytes()).is_ok_and(|id| matches!(tree.inode(id).kind, Kind::File(_)));
     if !is_file("/etc/os-release") && !is_file("/usr/lib/os-release") {
         return incomplete("/etc/os-release does not exist");
     }

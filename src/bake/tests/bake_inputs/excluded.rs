@@ -43,7 +43,8 @@ fn dpkg_leaves_out_the_same() {
         return crate::tools::skip::skip("needs root and dpkg");
     }
     for options in [
-        &["path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright", "path-exclude=/usr/share/man/*"][..],
+        &["path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright", "path-exclude=/usr/share/man/*"]
+            [..],
         &["path-exclude=/usr/share/doc/*/[a-m]*", "path-exclude=*/man?/*"],
         &["path-exclude=/*", "path-include=/usr/share/?e*"],
         &["path-include=/usr/share/doc/known/*", "path-exclude=/usr/share/doc/known/*"],

@@ -8,12 +8,12 @@ use vmbake_disk::tree::Kind;
 
 use super::configure::Unpacked;
 use super::database::Database;
+use super::filters::{self, Filters};
 use super::maintainer::Call;
 use super::owners::{Claim, INFO};
 use super::place::Target;
 use super::placed::Placed;
 use super::upgrade::{Left, Old};
-use super::filters::{self, Filters};
 use super::{ListedFault, MergeError, conffiles, present, triggers};
 use crate::stage::{Deb, MemberKind};
 use vmbake_layer::AuditedScript;

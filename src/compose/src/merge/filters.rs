@@ -85,22 +85,17 @@ impl Filters {
     }
 
     /// Marks what dpkg leaves out. Fails where it would stop or record something else.
-    pub(super) fn apply(
-        &self,
-        target: &Target,
-        placed: &mut [Placed],
-        conffiles: &[String],
-    ) -> Result<(), MergeError> {
+    pub(super) fn apply(&self, target: &Target, placed: &mut [Placed], conffiles: &[String]) -> Result<(), MergeError> {
         for one in placed.iter_mut() {
             one.left_out = self.leaves_out(path(&one.listed), &one.entry.kind);
         }
-        let refused = |one: &Placed, what: &str| message!("{}: `path-exclude` of dpkg's configuration {what}", one.listed);
+        let refused =
+            |one: &Placed, what: &str| message!("{}: `path-exclude` of dpkg's configuration {what}", one.listed);
         let mut left_out = placed.iter().filter(|one| one.left_out);
         if let Some(one) = left_out.find(|one| conffiles.contains(&one.listed)) {
             return Err(refused(one, "excludes a conffile, which is not supported").into());
         }
-        let folders: BTreeSet<&str> =
-            placed.iter().filter(|one| one.left_out).map(|one| one.listed.as_str()).collect();
+        let folders: BTreeSet<&str> = placed.iter().filter(|one| one.left_out).map(|one| one.listed.as_str()).collect();
         let is_stuck = |one: &&Placed| {
             let folder = one.listed.rsplit_once('/').map_or("", |(folder, _)| folder);
             !one.left_out && folders.contains(folder) && target.tree.resolve(folder.as_bytes()).is_err()

@@ -52,9 +52,8 @@ pub enum UpdateError {
 impl UpdateError {
     /// The error for `failures` among `total` entries.
     pub(super) fn incomplete(failures: &[Entry<'_>], total: usize, resolver: &Resolver<'_>) -> Self {
-        let is_given = |entry: &Entry<'_>| {
-            matches!((entry, &resolver.base), (Entry::OsImage, Some(WantedBase::Disk { .. })))
-        };
+        let is_given =
+            |entry: &Entry<'_>| matches!((entry, &resolver.base), (Entry::OsImage, Some(WantedBase::Disk { .. })));
         Self::Incomplete { failed: failures.len(), total, only_image: failures.iter().all(is_given) }
     }
 }

@@ -5,7 +5,9 @@ use crate::store::Store;
 use vmbake_common::digest::Digest;
 use vmbake_common::message;
 use vmbake_manifest::{ContainerImage, Proof};
-use vmbake_oci::{Descriptor, Image, MAX_DOCUMENT, MediaType, OciError, Platform, Reference, RemoteName, read_document};
+use vmbake_oci::{
+    Descriptor, Image, MAX_DOCUMENT, MediaType, OciError, Platform, Reference, RemoteName, read_document,
+};
 
 use super::credentials::Credentials;
 use super::error::RegistryError;

@@ -153,7 +153,11 @@ mod tests {
             ("/*/copyright", "/doc/x/copyright", true),
             ("/[a-]", "/-", true),
         ] {
-            assert_eq!(Pattern::parse(pattern.as_bytes()).unwrap().matches(text.as_bytes()), expected, "{pattern} {text}");
+            assert_eq!(
+                Pattern::parse(pattern.as_bytes()).unwrap().matches(text.as_bytes()),
+                expected,
+                "{pattern} {text}"
+            );
         }
         assert_eq!(Pattern::parse(b"/usr/share/doc//*/x").unwrap().fixed(), b"/usr/share/doc");
         assert!(Pattern::parse(b"/[[:alpha:]]").is_err() && Pattern::parse(b"/[a-").is_err());
