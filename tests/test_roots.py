@@ -159,7 +159,7 @@ def layout(lab, archive):
 @pytest.fixture(scope="module")
 def reference(lab, registry, layout):
     address = f"{registry.address}/test/debian"
-    must("skopeo", "copy", "--all", "--dest-tls-verify=false", f"oci:{layout[0]}:1", f"docker://{address}:1")
+    must("skopeo", "copy", "--all", "--preserve-digests", "--dest-tls-verify=false", f"oci:{layout[0]}:1", f"docker://{address}:1")
     return f"oci://{address}:1"
 
 
@@ -196,7 +196,7 @@ def test_archive_stays_as_it_is(lab, archive, work):
     moved = archive.rename(work / "moved")
     assert lab.baked("plain", "--force", "--no-cache", "--base", moved) == baked
     moved.rename(archive)
-    for wanted in (["--format", "raw"], ["--size", "8G"]):
+    for wanted in (["--format", "raw"], ["--size", "8G", "--force"]):
         done = lab.bake("plain", *wanted)
         assert done.returncode == 1 and "its base is an archive" in done.stderr, done.stderr
 
