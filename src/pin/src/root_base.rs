@@ -20,13 +20,13 @@ pub enum RootBaseError {
     #[error("the manifest pins {url} as the base, which is a local file, and it is not in the store")]
     Local { url: String },
     #[error("{url}: the base is not in the store")]
-    Missing { url: String, source: RootError },
+    Missing { url: String, source: Box<RootError> },
     #[error("{url}: cannot pull the base")]
-    Pull { url: String, source: RegistryError },
+    Pull { url: String, source: Box<RegistryError> },
     #[error("{path}: the base has {found}, expected {expected} according to the manifest")]
     Differs { path: PathBuf, found: String, expected: String },
     #[error(transparent)]
-    Root(#[from] RootError),
+    Root(#[from] Box<RootError>),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -61,10 +61,11 @@ pub fn read(store: &Store, client: Option<&Client>, content: &Content) -> Result
     let (path, layers, form) = match content.base_container() {
         Some(image) => {
             if let Some(client) = client {
-                pull_pinned(client, store, &image).map_err(|source| RootBaseError::Pull { url: url(), source })?;
+                pull_pinned(client, store, &image)
+                    .map_err(|source| RootBaseError::Pull { url: url(), source: source.into() })?;
             }
             let layers = root::container(store, digest, &image.platform);
-            let layers = layers.map_err(|source| RootBaseError::Missing { url: url(), source })?;
+            let layers = layers.map_err(|source| RootBaseError::Missing { url: url(), source: source.into() })?;
             (PathBuf::from(url()), layers, RootForm::Container)
         }
         None => {
@@ -81,7 +82,7 @@ pub fn read(store: &Store, client: Option<&Client>, content: &Content) -> Result
             (PathBuf::from(&name), vec![RootLayer { name, digest, file }], RootForm::Archive)
         }
     };
-    let tree = root::read(&layers, form, store)?;
+    let tree = root::read(&layers, form, store).map_err(Box::new)?;
     Ok(Some(RootBase { path, digest, tree }))
 }
 
