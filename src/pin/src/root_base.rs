@@ -26,7 +26,7 @@ pub enum RootBaseError {
     #[error("{path}: the base has {found}, expected {expected} according to the manifest")]
     Differs { path: PathBuf, found: String, expected: String },
     #[error(transparent)]
-    Root(Box<RootError>),
+    Root(#[from] Box<RootError>),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -62,10 +62,10 @@ pub fn read(store: &Store, client: Option<&Client>, content: &Content) -> Result
         Some(image) => {
             if let Some(client) = client {
                 pull_pinned(client, store, &image)
-                    .map_err(|source| RootBaseError::Pull { url: url(), source: Box::new(source) })?;
+                    .map_err(|source| RootBaseError::Pull { url: url(), source: source.into() })?;
             }
             let layers = root::container(store, digest, &image.platform);
-            let layers = layers.map_err(|source| RootBaseError::Missing { url: url(), source: Box::new(source) })?;
+            let layers = layers.map_err(|source| RootBaseError::Missing { url: url(), source: source.into() })?;
             (PathBuf::from(url()), layers, RootForm::Container)
         }
         None => {
@@ -82,7 +82,7 @@ pub fn read(store: &Store, client: Option<&Client>, content: &Content) -> Result
             (PathBuf::from(&name), vec![RootLayer { name, digest, file }], RootForm::Archive)
         }
     };
-    let tree = root::read(&layers, form, store).map_err(|error| RootBaseError::Root(Box::new(error)))?;
+    let tree = root::read(&layers, form, store).map_err(Box::new)?;
     Ok(Some(RootBase { path, digest, tree }))
 }
 

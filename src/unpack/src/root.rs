@@ -23,9 +23,9 @@ use layer::Applied;
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
     #[error("{name}: not a usable archive of a root file system")]
-    Archive { name: String, source: ArchiveError },
+    Archive { name: String, source: Box<ArchiveError> },
     #[error("{name}: cannot unpack {path:?}")]
-    Tree { name: String, path: String, source: TreeError },
+    Tree { name: String, path: String, source: Box<TreeError> },
     #[error("{name}: member {path:?}: {fault}")]
     Member { name: String, path: String, fault: String },
     #[error("{name}: cannot read")]
@@ -81,7 +81,8 @@ pub fn read(layers: &[RootLayer], form: RootForm, store: &Store) -> Result<Tree,
     let mut tree: Option<Tree> = None;
     for RootLayer { name, digest, file } in layers {
         let opened = archive::open_kept(file, digest, store, &ArchiveLimits::BASE);
-        let (plain, members) = opened.map_err(|source| RootError::Archive { name: name.clone(), source })?;
+        let (plain, members) =
+            opened.map_err(|source| RootError::Archive { name: name.clone(), source: source.into() })?;
         let source = FileSource::new(plain).map_err(|source| RootError::Read { name: name.clone(), source })?;
         let newest = members.iter().map(|member| member.meta.mtime).max().unwrap_or_default();
         let tree = tree.get_or_insert_with(|| empty(newest));

@@ -157,7 +157,7 @@ impl<'a> Applied<'a> {
     fn wrap<T>(&self, member: &Member, result: Result<T, TreeError>) -> Result<T, RootError> {
         result.map_err(|source| {
             let (name, path) = (self.name.to_owned(), vmbake_common::escape::name(&member.path));
-            RootError::Tree { name, path, source }
+            RootError::Tree { name, path, source: source.into() }
         })
     }
 

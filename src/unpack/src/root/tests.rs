@@ -100,7 +100,7 @@ fn layers_replace_and_hide_what_is_below() {
     ];
     for (upper, expected) in [
         (&[(FILE, "d/.wh.a", ""), (FILE, "d/.wh.sub", "")][..], &["/d/", "/d/b=1", "/file=1", "/way>d"][..]),
-        // Of its own layer, an opaque directory hides nothing, wherever the whiteout is.
+        // An opaque directory hides nothing of the same layer, wherever the whiteout is.
         (
             &[(FILE, "d/new", "2"), (FILE, "d/.wh..wh..opq", ""), (FILE, "d/sub/y", "2")],
             &["/d/", "/d/new=2", "/d/sub/", "/d/sub/y=2", "/file=1", "/way>d"],
