@@ -11,10 +11,10 @@ import tarfile
 import tempfile
 
 import pytest
+from test_system import entries
 
 from harness.registry import Registry
 from harness.run import ENVIRONMENT, must, run
-from test_system import entries
 
 TARGET = "debian-13.amd64"
 EPOCH = {**ENVIRONMENT, "SOURCE_DATE_EPOCH": "1757635200"}

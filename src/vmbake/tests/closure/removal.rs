@@ -24,8 +24,8 @@ const CASES: &[Case] = &[
     ),
     ("a replacement that is needed", "new 1", "old 1\n\nuser 1\nDepends: old | new", &["new"], &["old"], "new=1"),
     ("another provider", "z 1", "old 1\nProvides: v\n\nuser 1\nDepends: v\n\nother 1\nProvides: v", &[], &["old"], ""),
-    ("a dependant that stays", "z 1", "old 1\n\nuser 1\nDepends: old", &[], &["old"], "-"),
-    ("a dependant that goes too", "z 1", "old 1\n\nuser 1\nDepends: old", &[], &["old", "user"], ""),
+    ("a dependent that stays", "z 1", "old 1\n\nuser 1\nDepends: old", &[], &["old"], "-"),
+    ("a dependent that goes too", "z 1", "old 1\n\nuser 1\nDepends: old", &[], &["old", "user"], ""),
     ("what a new package needs", "a 1\nDepends: old\n\nold 1", "old 1", &["a"], &["old"], "-"),
     ("another alternative", "a 1\nDepends: old | y\n\nold 1\n\ny 1", "old 1", &["a"], &["old"], "a=1 y=1"),
     (
