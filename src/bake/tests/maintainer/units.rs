@@ -209,15 +209,3 @@ fn what_is_not_known_of_units_stops_the_bake() {
         "{error}"
     );
 }
-
-/// Only the machine knows these: the package waits for its first boot.
-#[test]
-fn what_the_machine_knows_waits() {
-    for command in ["systemd-machine-id-setup", "/usr/bin/systemd-machine-id-setup"] {
-        let tree = run(system(&UNITS), command).unwrap();
-        assert!(
-            text(&tree, "/var/lib/dpkg/status").contains("Package: own\nStatus: install ok unpacked\n"),
-            "{command}"
-        );
-    }
-}

@@ -64,10 +64,10 @@ fn apt_chooses_the_same() {
 /// Requests of the layers `web` and `more`, the error, and the hint.
 const REFUSED: &[(&str, &str, &str, &str)] = &[
     (
-        r#"{"remove_packages": ["lbi"]}"#,
+        r#"{"remove_packages": ["usr"]}"#,
         "{}",
-        "layer web: remove_packages: package lbi is neither in the base nor installed by an earlier layer",
-        "did you mean `lib`?",
+        "layer web: remove_packages: package usr is neither in the base nor installed by an earlier layer",
+        "did you mean `user`?",
     ),
     (
         r#"{"remove_packages": ["boss"]}"#,

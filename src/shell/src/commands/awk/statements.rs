@@ -172,7 +172,8 @@ impl Machine<'_, '_> {
         }
         let keys: Vec<_> = self.arrays[array].keys().cloned().collect();
         self.shell.spend(keys.len().saturating_mul(16))?;
-        if keys.len() > 1 {
+        // Scripts such as ucf unset the variables that they do not know, one after the other.
+        if keys.len() > 1 && array != ENVIRON {
             let effects = Effects::of(body);
             if effects.depend() {
                 return self

@@ -56,10 +56,10 @@ impl Image<'_> {
         let mut paths = GENERATORS.iter().flat_map(|dir| files_in(self.target, dir, &[""]));
         paths.any(|path| {
             let bytes = self.target.bytes(&path).unwrap_or_default();
-            // A compiler may split a name. Generators of systemd have many names that they do not make.
+            // A compiler may split a name behind its dot. Generators of systemd have many names that they do not make.
             let is_split = bytes.starts_with(b"\x7fELF") && !path.contains("/systemd-");
-            let part = if is_split { stem } else { name };
-            !part.is_empty() && bytes.windows(part.len()).any(|text| text == part.as_bytes())
+            let part = if is_split { format!("/{stem}.") } else { name.to_owned() };
+            !stem.is_empty() && bytes.windows(part.len()).any(|text| text == part.as_bytes())
         })
     }
 
