@@ -279,7 +279,7 @@ impl BakeRequest {
             ("--size", self.size.is_some()),
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-            return Err(message!("{option}: {name} has no base image: {system}").into());
+            return Err(message!("{name}: {option} needs a disk image as the base, but {system}").into());
         }
         match self.formats.iter().find(|format| format.disk().is_some()) {
             Some(format) => Err(BakeError::NoDisk { name, format: *format, system }),

@@ -37,7 +37,7 @@ pub enum BakeError {
     Partitions { path: PathBuf, error: Box<AssembleError> },
     #[error("{path}: cannot read the base's partitions")]
     Disk { path: PathBuf, source: AssembleError },
-    #[error("{name}: no {format} image without a base image: {system}, without a boot loader")]
+    #[error("{name}: cannot bake a {format} image, which needs a base with a boot loader: {system}")]
     NoDisk { name: String, format: OutputFormat, system: &'static str },
     #[error(
         "{name}: package {package} waits for the first boot, but there is no systemd to configure it then: {reason}"

@@ -105,7 +105,7 @@ pub struct Schema {
     /// Packages of the base that a newer version may replace, or `true` for all. Applies to artifacts of type `deb` and to Debian packages.
     #[serde(default)]
     pub upgrade: Choice,
-    /// Packages of the base, or of layers that this one requires, to remove with their configuration, as by `apt-get purge`. Packages that
+    /// Packages of the base, or of layers that are applied before this one, to remove with their configuration, as by `apt-get purge`. Packages that
     /// depend on them are never removed with them: list them too.
     #[serde(default)]
     pub remove_packages: Vec<String>,

@@ -19,7 +19,7 @@ use crate::prove::LOCAL;
 pub enum RootBaseError {
     #[error("the manifest pins {url} as the base, which is a local file, and it is not in the store")]
     Local { url: String },
-    #[error("{url}: the base is not in the store")]
+    #[error("{url}: cannot read the base from the store")]
     Missing { url: String, source: Box<RootError> },
     #[error("{url}: cannot pull the base")]
     Pull { url: String, source: Box<RegistryError> },
@@ -35,7 +35,7 @@ impl Hint for RootBaseError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Local { .. } => "use --base to name the file",
-            Self::Missing { .. } => "download it with `vmbake fetch` or a bake without --offline",
+            Self::Missing { .. } => "download what is missing with `vmbake fetch` or a bake without --offline",
             _ => return None,
         };
         Some(text.to_owned())

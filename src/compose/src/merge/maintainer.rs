@@ -160,7 +160,7 @@ fn interpret(target: &mut Target, database: &mut Database, call: &Call<'_>) -> R
         return Err(error);
     }
     match files.reads_id() {
-        true => Ok(Ran::Waits("it reads /etc/machine-id, which only a machine has".to_owned())),
+        true => Ok(Ran::Waits("it reads /etc/machine-id, which the first boot generates".to_owned())),
         false => ran,
     }
 }

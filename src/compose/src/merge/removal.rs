@@ -54,7 +54,7 @@ impl Removals {
         Ok(Self { of, left_base, removed: BTreeSet::new(), unneeded })
     }
 
-    /// Whether no layer removes a package.
+    /// Whether `remove_packages` is empty in every layer.
     pub(super) fn is_empty(&self) -> bool {
         self.of.is_empty()
     }
@@ -87,7 +87,7 @@ impl Removals {
         Ok(())
     }
 
-    /// Removes what earlier layers have installed and the layer `index` removes; gives its names.
+    /// Removes the packages of earlier layers that the layer `index` lists; returns their names.
     pub(super) fn remove_from_layers(
         &mut self,
         target: &mut Target,

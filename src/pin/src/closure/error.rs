@@ -93,9 +93,11 @@ impl Hint for ClosureError {
                 did_you_mean(near)
             }
             Self::NotInstalled { .. } => "remove the entry: there is nothing to remove".to_owned(),
-            Self::Unremovable { .. } => "remove the entry: Debian systems cannot work without the package".to_owned(),
+            Self::Unremovable { .. } => "remove the entry: dpkg refuses to remove such a package".to_owned(),
             Self::RemovesHeld { .. } => "use a base that does not hold it, or remove the entry".to_owned(),
-            Self::RemovesGiven { .. } => "remove the artifact from its layer, or the entry".to_owned(),
+            Self::RemovesGiven { .. } => {
+                "remove the artifact from its layer, or the package from `remove_packages`".to_owned()
+            }
             Self::Unknown { .. } => "use `archive` of the layer to name another archive".to_owned(),
             Self::OtherArch { found, .. } => {
                 format!("use --arch {found} to create the manifest for that architecture only")

@@ -13,7 +13,7 @@ use super::release::IndexFile;
 use vmbake_manifest::relation;
 
 /// The fields to keep. Relations come first, in the order in which apt reads them.
-const KEPT: [&str; 19] = [
+const KEPT: [&str; 20] = [
     "Pre-Depends",
     "Depends",
     "Conflicts",
@@ -30,6 +30,7 @@ const KEPT: [&str; 19] = [
     "Multi-Arch",
     "Essential",
     "Important",
+    "Protected",
     "Priority",
     "Status",
     "Filename",

@@ -123,7 +123,7 @@ fn what_must_stay_is_refused() {
     let (archive, base) = (PackageIndex::unsigned(&archive, "amd64"), PackageIndex::installed(&base));
     for (web, more, expected, hint) in REFUSED {
         let requests = vec![("web".to_owned(), request(web)), ("more".to_owned(), request(more))];
-        let error = rehearse(&[("main", &archive)], &base, &requests).unwrap_err();
+        let error = rehearse(&[("main", &archive)], &base, &requests).expect_err(&format!("{web} {more}"));
         assert_eq!(vmbake_common::escape::chain(&error), *expected, "{web} {more}");
         let found = vmbake::cli::error_report::hint(&error).unwrap();
         assert!(found.starts_with(hint), "{web} {more}: {found}");

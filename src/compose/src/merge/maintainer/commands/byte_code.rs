@@ -1,4 +1,4 @@
-//! py3clean(1): the byte-code that a base has of a package of Python goes with the package.
+//! py3clean(1): removes the byte-code of a Python package that is removed from the base.
 
 use vmbake_disk::tree::Kind;
 use vmbake_shell::{Call, Outcome};

@@ -3,7 +3,7 @@
 /// What stands for the instance of a template, or for the name of a unit or of the machine, which only the machine knows.
 const UNKNOWN: [&str; 5] = ["x", "1", "10.0.0.1", "/x", "daily"];
 
-/// Values that one with specifiers may have on machines. A value is valid if one of them is.
+/// Possible expansions of a value with specifiers. The value is valid if any of them is.
 pub(super) fn samples(value: &str, has_instance: bool) -> Vec<String> {
     UNKNOWN.iter().map(|unknown| expand(value, unknown, has_instance)).collect()
 }

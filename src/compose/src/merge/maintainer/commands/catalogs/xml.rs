@@ -164,7 +164,7 @@ fn add(call: &mut Call<'_>, options: &Options, change: &Change, entries: &mut En
     }
 }
 
-/// Whether an entry was there, which is gone then.
+/// Removes an entry; returns whether it existed.
 fn remove(call: &mut Call<'_>, key: &str, state: &str, entries: &mut Entries, say: &mut Vec<String>) -> bool {
     let found = entries.remove(key.as_bytes()).is_some();
     match found {
