@@ -24,7 +24,6 @@ OF_BASE = [
     (["systemd-timesyncd"], []),
     (["systemd-timesyncd"], ["chrony"]),
     (["systemd-timesyncd"], ["ntpsec"]),
-    (["cloud-initramfs-growroot", "cloud-guest-utils"], []),
 ]
 # Packages of an image that was baked with them: daemons, alternatives, diversions, debconf questions, accounts, ucf, triggers.
 MORE = ["cron", "man-db", "vim-tiny", "rsyslog", "logrotate", "exim4-daemon-light", "nginx", "bash-completion", "mawk", "gawk", "tzdata", "locales"]
