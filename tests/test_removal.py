@@ -17,7 +17,7 @@ OF_BASE = [
     (["nano"], []),
     (["less"], []),
     (["curl"], []),
-    (["dosfstools", "gdisk"], []),
+    (["dosfstools"], []),
     (["apparmor"], []),
     (["unattended-upgrades"], []),
     (["iputils-ping"], []),
