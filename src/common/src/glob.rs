@@ -1,17 +1,27 @@
 //! Patterns in which only `*` is special.
 
-/// Whether a text matches a pattern: each `*` matches any bytes. Only the last star is reconsidered, so the time is
-/// bounded by the product of both lengths.
+/// Whether a text matches a pattern: each `*` matches any bytes.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    matches_pieces(pattern, text, |piece| *piece == b'*', |piece, byte| *piece == byte)
+}
+
+/// Whether a text matches the pieces of a pattern, each of which is a star, which matches any bytes, or takes one byte. Only the last star
+/// is reconsidered, so the time is bounded by the product of both lengths.
+pub fn matches_pieces<P>(
+    pattern: &[P],
+    text: &[u8],
+    is_star: impl Fn(&P) -> bool,
+    takes: impl Fn(&P, u8) -> bool,
+) -> bool {
     // The last star, and where the text continues if the star matches one more byte.
     let (mut at, mut from, mut star) = (0, 0, None);
     while from < text.len() {
         match pattern.get(at) {
-            Some(b'*') => {
+            Some(piece) if is_star(piece) => {
                 star = Some((at, from));
                 at += 1;
             }
-            Some(byte) if *byte == text[from] => {
+            Some(piece) if takes(piece, text[from]) => {
                 at += 1;
                 from += 1;
             }
@@ -23,7 +33,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
             }
         }
     }
-    pattern[at..].iter().all(|byte| *byte == b'*')
+    pattern[at..].iter().all(is_star)
 }
 
 #[cfg(test)]

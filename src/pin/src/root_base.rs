@@ -36,6 +36,9 @@ impl Hint for RootBaseError {
         let text = match self {
             Self::Local { .. } => "use --base to name the file",
             Self::Missing { .. } => "download what is missing with `vmbake fetch` or a bake without --offline",
+            Self::Differs { .. } => {
+                "delete this file of the store, then run `vmbake update KIND --base FILE` to store it again"
+            }
             _ => return None,
         };
         Some(text.to_owned())

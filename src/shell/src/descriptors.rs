@@ -183,6 +183,7 @@ impl Shell<'_> {
             _ if self.files.was_linked(id) => return self.unsupported(b"writing to a file that has lost a name"),
             _ => return Ok(()),
         }
+        self.note_written(id, bytes.len())?;
         let limit = self.budget.limits.file_bytes;
         let mut content = self.files.read(&path, limit).map_err(|error| self.too_large(&path, error))?;
         let at = if append { content.len() } else { at };
@@ -438,7 +439,11 @@ impl Shell<'_> {
 
     /// What an input has by now, and the place in it.
     fn loaded(&mut self, input: &Rc<RefCell<Input>>) -> Run<(Rc<Vec<u8>>, usize)> {
-        self.reads.extend(input.borrow().file.as_ref().map(|file| file.id));
+        let id = input.borrow().file.as_ref().map(|file| file.id);
+        if let Some(id) = id {
+            self.reads.insert(id);
+            self.note_read(id)?;
+        }
         let stale = input.borrow_mut().file.as_mut().and_then(|file| {
             let last = self.files.last_write(file.id);
             let is_stale = file.seen.is_none_or(|seen| seen < last);

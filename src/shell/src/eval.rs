@@ -1,7 +1,9 @@
 //! Runs commands. The rules of `set -e` are those of dash: a flag states whether the failure of a tree is tested by its parent, and only
 //! simple commands, subshells and pipelines end the shell.
 
+mod pipeline;
 mod simple;
+mod text;
 mod bash;
 mod loops;
 mod redirect;
@@ -12,19 +14,15 @@ mod shebang;
 
 pub use program::foreign;
 
+use pipeline::always_succeeds;
 pub(crate) use redirect::descriptor_of;
 pub(crate) use shebang::Interpreter;
 
 use std::rc::Rc;
 
-use crate::descriptors::Handle;
-use crate::error::{ErrorKind, ShellError};
+use crate::error::ShellError;
 use crate::shell::Shell;
-use crate::syntax::reader::Reader;
-use crate::syntax::{Commands, Descriptor, Node, Parser, Simple, SyntaxError, script};
-
-/// What a pipe takes before its writer waits, in bytes: pipe(7), "Pipe capacity".
-const PIPE_CAPACITY: usize = 64 << 10;
+use crate::syntax::Node;
 
 /// Why commands stop before their end.
 #[derive(Debug)]
@@ -265,249 +263,8 @@ impl Shell<'_> {
         }
     }
 
-    /// Stages run one after the other, each in a subshell: what one writes is there when the next one reads. With `pipefail` a writer
-    /// fails if its reader ends early, unless the pipe takes all that it writes.
-    fn pipe(&mut self, stages: &[Node], tested: bool) -> Run<u8> {
-        let (mut reads, piped) = (self.reads.clone(), self.piped_reads.clone());
-        let result = self.stages(stages, tested);
-        reads.append(&mut self.reads);
-        reads.append(&mut self.piped_reads);
-        (self.reads, self.piped_reads) = (reads, piped);
-        let statuses = result?;
-        let last = statuses.last().copied().unwrap_or_default();
-        let failed = statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
-        self.state.bash.pipestatus = Rc::new(statuses);
-        if let Some(Node::Simple(last)) = stages.last() {
-            self.state.line = last.line;
-        }
-        Ok(if self.state.flags.pipefail { failed } else { last })
-    }
-
-    /// The statuses of the stages.
-    fn stages(&mut self, stages: &[Node], tested: bool) -> Run<Vec<u8>> {
-        let mut input = self.descriptor(0);
-        let mut statuses = Vec::new();
-        self.reads.clear();
-        for (at, stage) in stages.iter().enumerate() {
-            let reads = std::mem::take(&mut self.reads);
-            self.piped_reads.extend(reads);
-            if let Node::Simple(simple) = stage {
-                self.note_line(simple.number);
-            }
-            self.narrow_output = self.narrow_stage(stage, stages.get(at + 1));
-            let (handle, collected) = Handle::output();
-            if at + 1 == stages.len() {
-                statuses.push(self.last_stage(stage, input.take(), tested)?);
-                break;
-            }
-            let has_trap = self.state.traps.contains_key(&crate::builtins::EXIT);
-            statuses.push(self.subshell(|shell| {
-                shell.set_descriptor(0, input.take());
-                shell.set_descriptor(1, Some(handle));
-                shell.forked_stage(stage, tested, has_trap)
-            })?);
-            let written = collected.take();
-            if self.state.flags.pipefail && written.len() > PIPE_CAPACITY {
-                return self.unsupported(b"more than 64 KiB in a pipe, with pipefail");
-            }
-            let unordered = self.take_mark(&collected);
-            input = Some(Handle::pipe(written, unordered));
-        }
-        Ok(statuses)
-    }
-
-    /// The subshell in which a stage `ls` writes only for a command that looks at some columns.
-    fn narrow_stage(&self, stage: &Node, next: Option<&Node>) -> Option<u32> {
-        let (Node::Simple(stage), Some(Node::Simple(next))) = (stage, next) else { return None };
-        let name = |simple: &Simple| simple.words.first().and_then(|word| word.literal()).map(<[u8]>::to_vec);
-        let reader = name(next).filter(|name| !self.state.functions.contains_key(name));
-        let is_narrow = name(stage).is_some_and(|name| name == b"ls")
-            && reader.is_some()
-            && stage.redirects.iter().all(|redirect| redirect.fd == Descriptor::Number(2))
-            && crate::commands::is_narrow_reader(next);
-        is_narrow.then_some(self.state.bash.subshells + 1)
-    }
-
-    /// The last stage, which `shopt -s lastpipe` runs in the shell itself.
-    fn last_stage(&mut self, stage: &Node, input: Option<Handle>, tested: bool) -> Run<u8> {
-        // A subshell at the end of a pipeline of bash begins in the shell itself, which looks at its failure.
-        let is_subshell = match stage {
-            Node::Redirected(inner, ..) => matches!(**inner, Node::Subshell(..)),
-            stage => matches!(stage, Node::Subshell(..)),
-        };
-        if !(self.state.bash.shopt("lastpipe") || is_subshell && self.state.language.is_bash()) {
-            let has_trap = self.state.traps.contains_key(&crate::builtins::EXIT);
-            return self.subshell(|shell| {
-                shell.set_descriptor(0, input);
-                shell.forked_stage(stage, tested, has_trap)
-            });
-        }
-        let outer = self.descriptor(0);
-        self.set_descriptor(0, input);
-        let result = self.eval(stage, tested);
-        self.set_descriptor(0, outer);
-        result
-    }
-
-    /// A stage of a pipeline. bash looks only at the status of the whole pipeline.
-    fn stage(&mut self, stage: &Node, tested: bool) -> Run<u8> {
-        match stage {
-            Node::Simple(simple) if self.state.language.is_bash() => {
-                let status = self.simple(simple, tested)?;
-                self.state.status = status;
-                Ok(status)
-            }
-            stage => self.eval(stage, tested),
-        }
-    }
-
-    /// A stage in a subshell, which performs the trap of its end unless it is a compound command without braces around it.
-    fn forked_stage(&mut self, stage: &Node, tested: bool, has_trap: bool) -> Run<u8> {
-        let result = self.stage(stage, tested);
-        if has_trap && self.state.language.is_bash() && matches!(stage, Node::Simple(_)) && self.is_discarded(&result) {
-            return self.unsupported(b"an error of an expansion in a pipeline, with a trap for EXIT");
-        }
-        if self.state.language.is_bash() && may_be_bare(stage) && self.state.traps.contains_key(&crate::builtins::EXIT)
-        {
-            return self.unsupported(b"a trap for EXIT in a compound command of a pipeline");
-        }
-        result
-    }
-
-    /// Whether a command ended with an error of the shell.
-    fn is_discarded(&self, result: &Run<u8>) -> bool {
-        match result {
-            Err(Stop::Discard | Stop::DiscardAll) => true,
-            Err(Stop::Exit) => self.state.bash.forced,
-            _ => false,
-        }
-    }
-
     /// `&`: whether it ends before the script goes on is not known, and so neither is what it does.
     fn background(&mut self, _body: &Node) -> Run<u8> {
         self.unsupported(b"a command in the background")
     }
-
-    /// Runs a text as commands: `eval`, `trap`.
-    pub(crate) fn eval_text(&mut self, text: &[u8], tested: bool) -> Run<u8> {
-        self.spend_size(text.len(), text.len())?;
-        let mut reader = Reader::new(text, self.state.line, 0, self.state.language);
-        reader.extglob = self.state.bash.shopt("extglob");
-        let mut status = 0;
-        loop {
-            match Parser::new(&mut reader).line() {
-                Ok(None) => return Ok(status),
-                Ok(Some(node)) => status = self.kept(false, |shell| shell.eval(&node, tested))?,
-                Err(SyntaxError::Unexpected { reason, .. }) if self.state.language.is_bash() && fails_alone(text) => {
-                    self.complain(&[b"syntax error: ", reason.as_bytes()].concat())?;
-                    self.state.status = 2;
-                    return Ok(2);
-                }
-                Err(error) => return Err(self.syntax_error(error)),
-            }
-        }
-    }
-
-    /// Runs what was read up to a line; what discards it ends here. Of a text inside of a script not all may end here, and in a subshell
-    /// nothing does.
-    fn kept(&mut self, is_script: bool, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
-        let loops = self.state.loops;
-        match run(self) {
-            Err(Stop::Discard) if is_script || self.state.bash.subshells == 0 => {}
-            Err(Stop::DiscardAll) if is_script => {}
-            other => return other,
-        }
-        self.state.loops = loops;
-        Ok(self.state.status)
-    }
-
-    /// Runs the commands of a script or sourced file.
-    pub(crate) fn eval_source(&mut self, source: &[u8]) -> Run<u8> {
-        self.spend_size(source.len(), source.len())?;
-        if self.state.language.is_bash() {
-            return self.eval_bash(source, true, false);
-        }
-        let mut reader = Reader::new(source, 1, 0, self.state.language);
-        let mut status = 0;
-        loop {
-            match Parser::new(&mut reader).line() {
-                Ok(None) => return Ok(status),
-                Ok(Some(node)) => status = self.kept(true, |shell| shell.eval(&node, false))?,
-                Err(error) => return Err(self.syntax_error(error)),
-            }
-        }
-    }
-
-    /// Runs a script or sourced file of bash, all of which is parsed first.
-    pub(crate) fn eval_bash(&mut self, source: &[u8], is_script: bool, tested: bool) -> Run<u8> {
-        let Commands { nodes, ends, whole } = match script(source, self.state.bash.shopt("extglob")) {
-            Ok(parsed) => parsed,
-            Err(error) => return Err(self.syntax_error(error)),
-        };
-        let mut status = 0;
-        // Blank lines and comments may follow the last command.
-        let last_line = source.strip_suffix(b"\n").unwrap_or(source).split(|byte| *byte == b'\n').count();
-        for (node, end) in nodes.iter().zip(ends) {
-            if self.state.flags.stdin
-                && self.state.bash.sourcing == 0
-                && is_script
-                && whole
-                && usize::try_from(end) == Ok(last_line)
-            {
-                self.release_script();
-            }
-            let mut discarded = false;
-            status = self.kept(is_script, |shell| {
-                let result = shell.eval(node, tested);
-                discarded = matches!(result, Err(Stop::Discard | Stop::DiscardAll));
-                result
-            })?;
-            self.state.bash.lines_lost |= discarded && self.state.command_line != end;
-        }
-        if !whole {
-            return self.unsupported(b"an exit that does not end the script");
-        }
-        Ok(status)
-    }
-
-    /// A script that dash could not parse either would end with status 2. That its author meant that is less likely than another
-    /// shell's syntax, so it is given up.
-    pub(crate) fn syntax_error(&mut self, error: SyntaxError) -> Stop {
-        self.command = Rc::default();
-        let (line, kind) = match error {
-            SyntaxError::Unexpected { line, reason } => (line, ErrorKind::Syntax { reason }),
-            SyntaxError::Unsupported { line, what } => (line, ErrorKind::Unsupported { what }),
-            SyntaxError::TooDeep { line } => {
-                let limit = crate::syntax::MAX_DEPTH.into();
-                (line, ErrorKind::Limit { what: "levels of syntax", limit })
-            }
-        };
-        self.state.line = line;
-        self.fatal(kind)
-    }
-}
-
-/// Whether an error of syntax in a text that is evaluated ends nothing but the text. Some errors in parentheses end the shell of bash, that of
-/// a wrong name in a loop has another status, and after an open quote or `[[` bash misreads the next command.
-fn fails_alone(text: &[u8]) -> bool {
-    const ELSEWHERE: [&[u8]; 9] = [b"(", b"`", b"for", b"<<", b"function", b"'", b"\"", b"${", b"[["];
-    let has = |wanted: &[u8]| text.windows(wanted.len()).any(|window| window == wanted);
-    !ELSEWHERE.iter().any(|wanted| has(wanted))
-}
-
-/// Whether a stage of a pipeline may have no braces around it.
-fn may_be_bare(stage: &Node) -> bool {
-    match stage {
-        Node::Redirected(inner, ..) => may_be_bare(inner),
-        Node::If(..) | Node::Loop { .. } | Node::For { .. } | Node::ForArithmetic { .. } | Node::Case { .. } => true,
-        _ => false,
-    }
-}
-
-/// `true` or `:`, which end a list such as `COMMAND || true` with status 0.
-fn always_succeeds(node: &Node) -> bool {
-    let Node::Simple(simple) = node else { return false };
-    simple.assignments.is_empty()
-        && simple.redirects.is_empty()
-        && matches!(&simple.words[..], [name] if matches!(name.literal(), Some(b"true" | b":")))
 }

@@ -41,7 +41,7 @@ pub enum ArchiveError {
     Read { offset: u64, source: io::Error },
     #[error("cannot write a temporary file in {dir}")]
     Spool { dir: PathBuf, source: io::Error },
-    #[error("is a {found}, which the `type` in `install` does not support")]
+    #[error("is a {found}, which is not supported here")]
     Foreign { found: &'static str },
     #[error("cannot read the zip file")]
     Zip {

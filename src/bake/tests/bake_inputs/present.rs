@@ -85,7 +85,7 @@ fn what_the_base_has_otherwise_is_refused() {
             upgrade,
             "p: the base has version 0.9 for all, but the manifest pins the package for",
         ),
-        ("hold ok installed", "amd64", "0.9", upgrade, "p: the base holds version 0.9"),
+        ("hold ok installed", "amd64", "0.9", upgrade, "p: the base has version 0.9 on hold"),
         (
             "install ok unpacked",
             "amd64",

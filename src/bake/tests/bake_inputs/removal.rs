@@ -117,7 +117,7 @@ fn what_must_stay_is_refused() {
     }
     let status = text(&held(""), "/var/lib/dpkg/status").replace("pp\nStatus: install", "pp\nStatus: hold");
     let error = bake_onto(base("", &[], "", &[("/var/lib/dpkg/status", &status)]), &[], REMOVE).unwrap_err();
-    assert_eq!(error, "pp: layer k removes it, but the base holds it");
+    assert_eq!(error, "pp: layer k removes it, but the base has it on hold");
     // A provider that stays, or comes, is enough.
     let needs = installed("qq", "Depends: v\n");
     let other = installed("r", "Provides: v\n");

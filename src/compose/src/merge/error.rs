@@ -154,7 +154,7 @@ pub enum MergeError {
     Downgrade { package: String, found: String, wanted: String },
     #[error("{package}: the base has version {version} for {found}, but the manifest pins the package for {wanted}")]
     Architecture { package: String, found: String, version: String, wanted: String },
-    #[error("{package}: the base holds version {found}")]
+    #[error("{package}: the base has version {found} on hold")]
     Hold { package: String, found: String },
     #[error("{package}: its {script} (sha256 {sha256}): {fault}")]
     Script {
@@ -251,7 +251,7 @@ pub enum RemovalFault {
     Missing,
     #[error("it has `{field}: yes`, which forbids that")]
     Unremovable { field: &'static str },
-    #[error("the base holds it")]
+    #[error("the base has it on hold")]
     Held,
     #[error("layer {layer} installs it")]
     Installed { layer: String },

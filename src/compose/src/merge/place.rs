@@ -4,9 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vmbake_common::glob::matches;
 use vmbake_common::message;
-use vmbake_common::paths::is_below;
 use vmbake_disk::source::{Map, ReadAt, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
 
@@ -15,12 +13,12 @@ use vmbake_shell::TreeFiles;
 use super::extracted::BaseAccounts;
 use super::unit_grants::BundleLayers;
 use super::{ContentFault, MAX_TEXT, MergeError};
-use crate::stage::{Member, MemberKind};
 use limits::{CAPABILITY, Limits, landing};
-pub use vmbake_layer::{FILES_BELOW, hidden_by, system_directory};
 use vmbake_manifest::LayerGrants;
 
 pub(super) mod limits;
+mod members;
+mod removed;
 
 /// Table of file systems that are mounted at boot.
 pub(super) const FSTAB: &str = "/etc/fstab";
@@ -318,84 +316,6 @@ impl Target {
         }
     }
 
-    /// Places the members of an archive. A directory that exists keeps its owner and mode, as with dpkg and tar;
-    /// `is_archive` has the checks for archives, which packages do not need.
-    pub(super) fn entries(&mut self, entries: &[Member], source: SourceId, is_archive: bool) -> Result<(), MergeError> {
-        let mut placed: BTreeMap<&[u8], InodeId> = BTreeMap::new();
-        for entry in entries {
-            let path = &entry.path;
-            let meta = entry.meta.clone();
-            if is_archive {
-                self.check_case(path)?;
-                self.check_visible(path)?;
-            }
-            let kind = match &entry.kind {
-                MemberKind::Directory => {
-                    self.check_privileges(path, &meta, &Kind::directory())?;
-                    self.shared_directory(path, meta)?;
-                    continue;
-                }
-                MemberKind::HardLink(to) => {
-                    self.claim(path, "hard link")?;
-                    if let Some(id) = placed.get(to.as_slice()).copied() {
-                        let Inode { meta, kind, .. } = self.tree.inode(id);
-                        self.check_privileges(path, meta, kind)?;
-                        self.hard_link(path, id)?;
-                        placed.insert(path, id);
-                    }
-                    continue;
-                }
-                MemberKind::File { offset, len } => Kind::File(Map::whole(source, *offset, *len)),
-                MemberKind::Symlink(to) => Kind::Symlink(to.clone()),
-                MemberKind::CharDevice(major, minor) => Kind::CharDevice { major: *major, minor: *minor },
-                MemberKind::BlockDevice(major, minor) => Kind::BlockDevice { major: *major, minor: *minor },
-                MemberKind::Fifo => Kind::Fifo,
-            };
-            self.claim(path, kind.name())?;
-            self.check_privileges(path, &meta, &kind)?;
-            let id = self.place(path, meta, kind)?;
-            self.written.insert(id, self.origin().artifact.clone().unwrap_or_default());
-            placed.insert(path, id);
-        }
-        Ok(())
-    }
-
-    /// Fails if a path is, or leads through links, where machines mount another file system.
-    pub(super) fn check_visible(&self, path: &[u8]) -> Result<(), MergeError> {
-        let path = [b"/", path.strip_prefix(b"/").unwrap_or(path)].concat();
-        for path in [self.wrap(landing(&self.tree, &path))?, path] {
-            let path = vmbake_common::escape::name(&path);
-            let mount = self.mounts.iter().map(|mount| &mount.point);
-            let mount = mount.filter(|point| *point != ROOT).find(|point| is_below(&path, point));
-            let mount = hidden_by(&path).map(str::to_owned).or_else(|| mount.cloned());
-            if let Some(mount) = mount {
-                return Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), mount });
-            }
-        }
-        Ok(())
-    }
-
-    fn hard_link(&mut self, path: &[u8], id: InodeId) -> Result<(), MergeError> {
-        self.parents(path)?;
-        let located = self.wrap(self.tree.locate(path))?;
-        let Some((dir, name)) = located else { return Ok(()) };
-        let linked = self.tree.link(dir, name, id);
-        self.wrap(linked)
-    }
-
-    fn shared_directory(&mut self, path: &[u8], meta: Metadata) -> Result<(), MergeError> {
-        match self.tree.resolve(path).map(|id| &self.tree.inode(id).kind) {
-            Ok(Kind::Directory(_)) => Ok(()),
-            Ok(found) => Err(MergeError::Occupied {
-                path: vmbake_common::escape::name(path),
-                artifact: self.origin().artifact.clone().unwrap_or_default(),
-                found: found.name(),
-                wanted: "directory",
-            }),
-            Err(_) => self.place(path, meta, Kind::directory()).map(|_| ()),
-        }
-    }
-
     /// The text of a file of the tree.
     pub(super) fn text(&self, path: &str) -> Result<String, MergeError> {
         String::from_utf8(self.bytes(path)?).map_err(|_| MergeError::content(path, ContentFault::NotUtf8))
@@ -419,101 +339,5 @@ impl Target {
         let mut meta = found.map_or_else(|| self.meta(0o644), |id| self.tree.inode(id).meta.clone());
         meta.mtime = self.epoch;
         self.file(path, meta, text.as_bytes().to_vec())
-    }
-
-    /// Fails if a directory or a link to one is at `path`. Other links become empty files.
-    pub(super) fn require_no_directory(&self, path: &str) -> Result<(), MergeError> {
-        match self.tree.resolve(path.as_bytes()).map(|id| &self.tree.inode(id).kind) {
-            Ok(Kind::Directory(_)) => Err(MergeError::content(
-                path,
-                ContentFault::NotEmptied { found: "directory or a link to one", key: "empty" },
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Fails if something else than a regular file is at `path`, such as a link.
-    pub(super) fn require_file(&self, path: &str) -> Result<(), MergeError> {
-        let key = "truncate";
-        let found = self.wrap(self.tree.find(path.as_bytes()))?;
-        match found.map(|id| &self.tree.inode(id).kind) {
-            None | Some(Kind::File(_)) => Ok(()),
-            Some(found) => Err(MergeError::content(path, ContentFault::NotEmptied { found: found.name(), key })),
-        }
-    }
-
-    /// Makes a file empty that exists, and keeps owner and mode.
-    pub(super) fn truncate(&mut self, path: &str) -> Result<(), MergeError> {
-        self.check_way(path.as_bytes())?;
-        let found = self.wrap(self.tree.find(path.as_bytes()))?;
-        match found.map(|id| &self.tree.inode(id).kind) {
-            Some(Kind::File(_)) => self.empty(path),
-            _ => Ok(()),
-        }
-    }
-
-    /// Makes a file empty, or creates it.
-    pub(super) fn empty(&mut self, path: &str) -> Result<(), MergeError> {
-        self.set_text(path, "")
-    }
-
-    /// Deletes a directory with all that is in it, or what else is there.
-    pub(super) fn remove_below(&mut self, path: &str) -> Result<(), MergeError> {
-        self.check_way(path.as_bytes())?;
-        let removed = self.tree.remove(path.as_bytes());
-        self.wrap(removed).map(|_| ())
-    }
-
-    /// Gives something another path.
-    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), MergeError> {
-        self.parents(to.as_bytes())?;
-        let renamed = self.tree.rename(from.as_bytes(), to.as_bytes());
-        self.wrap(renamed)
-    }
-
-    /// Deletes what a path, or a pattern with `*` in its last component, names; `**` deletes regular files only.
-    pub(super) fn remove(&mut self, pattern: &str) -> Result<(), MergeError> {
-        self.check_way(pattern.as_bytes())?;
-        let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
-        if !last.contains('*') {
-            let found = self.wrap(self.tree.real_path(pattern.as_bytes(), false))?;
-            let Some((path, _)) = found else { return Ok(()) };
-            self.check_system(pattern, &path)?;
-            return self.remove_unkept(&path);
-        }
-        // The directory may be a link, as others on the way to it.
-        let found = self.wrap(self.tree.real_path(dir.as_bytes(), true))?;
-        let Some((dir, id)) = found else { return Ok(()) };
-        self.check_system(pattern, &[dir.as_slice(), b"/", last.as_bytes()].concat())?;
-        let names: Vec<Vec<u8>> = if last == FILES_BELOW {
-            let files = self.tree.walk_from(id).filter(|(.., inode)| matches!(inode.kind, Kind::File(_)));
-            files.map(|(inner, ..)| inner).filter(|inner| !inner.is_empty()).collect()
-        } else {
-            let Kind::Directory(entries) = &self.tree.inode(id).kind else { return Ok(()) };
-            let names = entries.keys().filter(|name| matches(last.as_bytes(), name));
-            names.map(|name| [b"/", name.as_slice()].concat()).collect()
-        };
-        names.iter().try_for_each(|name| self.remove_unkept(&[dir.as_slice(), name].concat()))
-    }
-
-    /// Fails if an entry of `remove` leads through links to a directory of the system: `real` is the entry without links.
-    fn check_system(&self, entry: &str, real: &[u8]) -> Result<(), MergeError> {
-        let Some(directory) = system_directory(&String::from_utf8_lossy(real)) else { return Ok(()) };
-        let (layer, entry) = (self.origin().layer.clone(), entry.to_owned());
-        Err(MergeError::SystemDirectory { layer, entry, directory })
-    }
-
-    /// Deletes what is at `path`, which leads through no link, and below it, but for what is kept and the directories above that.
-    fn remove_unkept(&mut self, path: &[u8]) -> Result<(), MergeError> {
-        let is_above = |kept: &Vec<u8>| kept.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
-        if !self.kept.iter().any(is_above) {
-            let removed = self.tree.remove(path);
-            return self.wrap(removed).map(|_| ());
-        }
-        let names: Vec<Vec<u8>> = match self.tree.lookup(path).map(|id| &self.tree.inode(id).kind) {
-            Some(Kind::Directory(entries)) => entries.keys().cloned().collect(),
-            _ => Vec::new(),
-        };
-        names.iter().try_for_each(|name| self.remove_unkept(&[path, b"/", name].concat()))
     }
 }

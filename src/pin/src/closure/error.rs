@@ -33,7 +33,7 @@ pub enum ClosureError {
     },
     #[error("layer {layer}: remove_packages: package {package} has `{field}: yes`, which forbids removing it")]
     Unremovable { layer: String, package: String, field: &'static str },
-    #[error("layer {layer}: remove_packages: the base holds package {package}")]
+    #[error("layer {layer}: remove_packages: the base has package {package} on hold")]
     RemovesHeld { layer: String, package: String },
     #[error("layer {layer}: remove_packages: the manifest has package {package} as an artifact")]
     RemovesGiven { layer: String, package: String },
@@ -94,7 +94,7 @@ impl Hint for ClosureError {
             }
             Self::NotInstalled { .. } => "remove the entry: there is nothing to remove".to_owned(),
             Self::Unremovable { .. } => "remove the entry: dpkg refuses to remove such a package".to_owned(),
-            Self::RemovesHeld { .. } => "use a base that does not hold it, or remove the entry".to_owned(),
+            Self::RemovesHeld { .. } => "use a base that does not have it on hold, or remove the entry".to_owned(),
             Self::RemovesGiven { .. } => {
                 "remove the artifact from its layer, or the package from `remove_packages`".to_owned()
             }

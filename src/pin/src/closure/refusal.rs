@@ -33,7 +33,7 @@ pub enum Refusal {
         /// The relation as written.
         relation: String,
     },
-    #[error("{}: depends on {package} {wanted}, but {} at version {found}", chain.join(ARROW), if *.by_layer { "a layer holds it" } else { "the base holds it" })]
+    #[error("{}: depends on {package} {wanted}, but {} at version {found}", chain.join(ARROW), if *.by_layer { "a layer has it on hold" } else { "the base has it on hold" })]
     Held {
         /// The chain of dependencies to it, from the requested package.
         chain: Vec<String>,

@@ -20,7 +20,10 @@ impl Resolver<'_> {
         let platform = format!("linux/{}", place.target.arch);
         let Descriptor { digest, size, .. } = pull_name(self.client, self.store, name, &platform)?;
         Ok(Dependency {
-            version: name.tag.clone().unwrap_or_else(|| "latest".to_owned()),
+            version: name
+                .tag
+                .clone()
+                .unwrap_or_else(|| name.digest.map_or_else(|| "latest".to_owned(), |digest| digest.to_string())),
             url: format!("{OCI}{name}"),
             kind: ArtifactType::Oci,
             digest,

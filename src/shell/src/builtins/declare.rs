@@ -265,7 +265,7 @@ fn apply(
         return shell.unsupported(b"the value of an array in quotes");
     }
     // `export` and `readonly` look at these options where they assign.
-    if (declares || assigns) && !kind_of_array(shell, options, &name, operand.subscript.is_some())? {
+    if (declares || assigns) && !kind_of_array(shell, (kind, options), &name, operand.subscript.is_some())? {
         return if entries.is_some() { Err(shell.assignment_failed()) } else { Ok(false) };
     }
     change_attributes(shell, options, &name)?;
@@ -295,16 +295,23 @@ fn assigned(shell: &mut Shell<'_>, operand: &Operand<'_>, name: &[u8], entries: 
 }
 
 /// Makes an array of a variable where options or the subscript want that.
-fn kind_of_array(shell: &mut Shell<'_>, options: &Options, name: &[u8], subscript: bool) -> Run<bool> {
+fn kind_of_array(shell: &mut Shell<'_>, (kind, options): (Kind, &Options), name: &[u8], subscript: bool) -> Run<bool> {
+    let becomes_readonly = kind == Kind::Readonly || options.has(b'r');
     if options.unset.iter().any(|letter| matches!(letter, b'a' | b'A')) {
         shell.complain(&[name, b": cannot destroy array variables in this way"].concat())?;
         return Ok(false);
     }
     if options.has(b'A') && !shell.make_associative(name)? {
+        if becomes_readonly {
+            return shell.unsupported(b"an array of another type that becomes read-only");
+        }
         shell.complain(&[name, b": cannot convert indexed to associative array"].concat())?;
         return Ok(false);
     }
     if options.has(b'a') && !options.has(b'A') && shell.is_associative(name) {
+        if becomes_readonly {
+            return shell.unsupported(b"an array of another type that becomes read-only");
+        }
         shell.complain(&[name, b": cannot convert associative to indexed array"].concat())?;
         return Ok(false);
     }

@@ -50,6 +50,10 @@ pub(super) fn exit(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
 /// `return`
 pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     let status = status(shell, "return", args)?;
+    if shell.state.functions_running == 0 && shell.state.bash.end_runs {
+        // It depends on whether a sourced file has ended.
+        return shell.unsupported(b"in a trap for EXIT, outside of functions");
+    }
     if shell.state.functions_running == 0 && shell.state.bash.sourcing == 0 {
         shell.complain_exactly(b"return: can only `return' from a function or sourced script")?;
         return Ok(2);

@@ -2,6 +2,7 @@
 
 use super::backups::{Backups, Control, backups};
 use super::options::{Accepted, parse};
+use super::paths::missing_path;
 use super::targets::{Created, occupant, same_entry, targets};
 use super::{complain, complain_exactly, quoted};
 use crate::eval::Run;
@@ -89,6 +90,10 @@ impl Linking {
             }
         }
         let path = shell.path(place);
+        if self.relative && !source.is_empty() && missing_path(shell, source).is_none() {
+            // coreutils does not come to an end.
+            return shell.unsupported(b"a relative link through links that lead to themselves");
+        }
         let text = if self.relative && !source.is_empty() { relative(shell, source, place) } else { source.to_vec() };
         shell.note(&path, &text);
         if text.is_empty() {
@@ -108,6 +113,7 @@ impl Linking {
         }
         let from = shell.path(source);
         let made = match (self.symbolic, self.logical) {
+            (false, _) if self.force && self.is_linked(shell, source, place) => Ok(()),
             (true, _) => shell.files.symlink(&text, &path),
             (false, true) => {
                 let from = super::real_path(shell, source).unwrap_or(from);
@@ -129,6 +135,13 @@ impl Linking {
             shell.out(&line)?;
         }
         Ok(Ok(()))
+    }
+
+    /// Whether both paths are names of one file.
+    fn is_linked(&self, shell: &Shell<'_>, source: &[u8], place: &[u8]) -> bool {
+        let follow = if self.logical { Follow::Yes } else { Follow::No };
+        let found = (shell.stat(source, follow), shell.stat(place, Follow::No));
+        matches!(found, (Ok(one), Ok(other)) if one.id == other.id)
     }
 
     /// Takes away what is there: gives the name of its backup, or the status if it stays.
@@ -160,6 +173,9 @@ impl Linking {
         let path = shell.path(place);
         let gone = if backs_up {
             self.backups.make(shell, place)?.map(Some)
+        } else if !self.symbolic && self.is_linked(shell, source, place) {
+            // Renaming one name of a file to another changes nothing.
+            Ok(None)
         } else if self.symbolic || shell.stat(source, follow).is_ok() {
             shell.files.make_way(&path).map(|()| None)
         } else {
@@ -181,7 +197,7 @@ fn relative(shell: &Shell<'_>, source: &[u8], place: &[u8]) -> Vec<u8> {
         let dir = super::real_path(shell, dir).unwrap_or(dir.to_vec());
         crate::builtins::normalize(&[&dir[..], name].concat())
     };
-    let to = super::paths::missing_path(shell, source).unwrap_or_else(|| full(source));
+    let to = missing_path(shell, source).unwrap_or_else(|| full(source));
     let from = full(place);
     let to: Vec<&[u8]> = to.split(|byte| *byte == b'/').skip(1).collect();
     let from: Vec<&[u8]> = from.split(|byte| *byte == b'/').skip(1).collect();

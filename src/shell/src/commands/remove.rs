@@ -38,10 +38,13 @@ fn remove(shell: &mut Shell<'_>, operand: &[u8], options: &Options) -> Run<u8> {
     let node = match shell.stat(operand, Follow::No) {
         Ok(node) => node,
         Err(Errno::Enoent | Errno::Enotdir) if options.has(b'f') => return Ok(0),
+        // unlink(2) of a link with a slash behind it is ENOTDIR, which `-f` ignores.
+        Err(Errno::Eloop) if options.has(b'f') && operand.ends_with(b"/") && is_link(shell, bare(operand)) => {
+            return Ok(0);
+        }
         Err(error) => return cannot(shell, "rm", "remove", operand, error),
     };
-    let is_link = shell.stat(bare(operand), Follow::No).is_ok_and(|node| node.is_symlink());
-    if recursive && operand.ends_with(b"/") && is_link {
+    if recursive && operand.ends_with(b"/") && is_link(shell, bare(operand)) {
         // GNU rm empties the directory and then fails.
         return shell.unsupported(operand);
     }
@@ -60,6 +63,10 @@ fn remove(shell: &mut Shell<'_>, operand: &[u8], options: &Options) -> Run<u8> {
         (false, true) => one(shell, operand, true, options),
         (false, false) => cannot(shell, "rm", "remove", operand, Errno::Eisdir),
     }
+}
+
+fn is_link(shell: &Shell<'_>, path: &[u8]) -> bool {
+    shell.stat(path, Follow::No).is_ok_and(|node| node.is_symlink())
 }
 
 fn one(shell: &mut Shell<'_>, path: &[u8], is_dir: bool, options: &Options) -> Run<u8> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::options::Options;
-use super::paths::last_name;
+use super::paths::{bare, last_name};
 use super::{Words, complain, join};
 use crate::eval::Run;
 use crate::files::{Errno, Follow, Node};
@@ -85,9 +85,15 @@ pub(super) fn entry(shell: &Shell<'_>, path: &[u8]) -> Option<Entry> {
     super::real_path(shell, &path[..start]).map(|dir| (dir, path[start..end].to_vec()))
 }
 
-/// Whether two paths are one entry of one directory.
+/// Whether two paths are one entry of one directory, as the `same_name` of gnulib sees it: a link to a directory is not that directory.
 pub(super) fn same_entry(shell: &Shell<'_>, one: &[u8], other: &[u8]) -> bool {
-    entry(shell, one).is_some_and(|found| Some(found) == entry(shell, other))
+    let parts = |path: &[u8]| {
+        let path = bare(path);
+        let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let above = if start == 0 { &b"."[..] } else { bare(&path[..start]) };
+        shell.stat(above, Follow::No).ok().map(|node| (node.id, path[start..].to_vec()))
+    };
+    parts(one).is_some_and(|found| Some(found) == parts(other))
 }
 
 /// What one run of a program has made already, which it does not replace.

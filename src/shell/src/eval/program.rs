@@ -46,7 +46,13 @@ impl Shell<'_> {
             let reader = crate::order::reader(known, args);
             let outer = std::mem::take(&mut self.lost_errors);
             let result = self.following_random(known, args, |shell, args| {
-                let result = shell.reading(reader, |shell| commands::find(known).map(|run| run(shell, args)))?;
+                let result = shell.reading(reader, |shell| {
+                    commands::find(known).map(|run| match known {
+                        // It keeps nothing back.
+                        b"tee" => run(shell, args),
+                        _ => shell.with_own_traffic(|shell| run(shell, args)),
+                    })
+                })?;
                 Ok(result.or_else(|| shell.builtin_program(known, args)))
             })?;
             let failure = commands::without_errors(known).filter(|_| self.lost_errors);

@@ -60,7 +60,11 @@ impl Shell<'_> {
                 self.redirected_subshell = is_subshell;
                 self.eval(inner, tested).map(Some)
             }
-            false => Ok(None),
+            false => {
+                // bash has then read on, also behind a single line.
+                self.state.bash.lines_lost |= is_subshell;
+                Ok(None)
+            }
         };
         if let Some(outer) = outer {
             (self.state.variables, self.state.variables_bytes) = (outer.variables, outer.variables_bytes);
@@ -255,8 +259,12 @@ impl Shell<'_> {
         match opened? {
             Ok(handle) => Ok(Some(handle)),
             Err(error) => {
-                if self.state.language.is_bash() && error == Errno::Enoent {
-                    self.complain_exactly(&[operand, b": No such file or directory"].concat())?;
+                if self.state.language.is_bash() {
+                    let text = match error {
+                        Errno::Eexist => "cannot overwrite existing file",
+                        other => other.text(),
+                    };
+                    self.complain_exactly(&[operand, b": ", text.as_bytes()].concat())?;
                     return Ok(None);
                 }
                 let text = match error {

@@ -226,6 +226,9 @@ impl Evaluator<'_, '_> {
     }
 
     fn binary(&mut self, operator: &[u8], left: i64, right: i64) -> Run<i64> {
+        if self.live && left == i64::MIN && right == -1 && matches!(operator, b"/" | b"%") {
+            return self.shell.unsupported(b"a division that overflows, which ends the shell by a signal");
+        }
         match calculated(operator, left, right) {
             Some(value) => Ok(value),
             None if !self.live => Ok(0),

@@ -65,6 +65,9 @@ impl Shell<'_> {
             return self.unsupported(b"an array before a command");
         };
         let Assignment { name, append, .. } = assignment;
+        if !self.may_change(name)? {
+            return Ok(());
+        }
         let own = self.state.variables.get(name).cloned();
         let hiding = self.hiding_variables();
         let value = self.value(word)?;

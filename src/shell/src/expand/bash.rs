@@ -61,6 +61,12 @@ impl Shell<'_> {
             _ => {}
         }
         let subject = self.subject(parameter)?;
+        let is_list = &subject.name[..] == b"@" || subject.index == Index::All { star: false };
+        let is_text = !mode.fields && !mode.quoted && !mode.assigns && !mode.document;
+        if is_list && is_text && self.state.ifs().iter().any(|byte| !b" \t\n".contains(byte)) {
+            // In `[[ ]]` it also splits what stands next to it.
+            return self.unsupported(b"$@ or an array as one text, with this IFS");
+        }
         // If it is not an array, its length is checked before the subscript.
         if self.state.flags.nounset
             && matches!((&parameter.operation, &subject.index), (Operation::Length, Index::One(_)))

@@ -124,6 +124,8 @@ pub(crate) struct Bash {
     pub(crate) is_alone: bool,
     /// Whether a missing parameter ended the shell.
     pub(crate) forced: bool,
+    /// Whether an error of an expansion ended the shell, by `set -e`.
+    pub(crate) reported: bool,
     /// Whether `exit` ends the shell.
     pub(crate) exiting: bool,
     /// Subshells around the running command.
@@ -164,6 +166,7 @@ impl Default for Bash {
             end_runs: false,
             is_alone: false,
             forced: false,
+            reported: false,
             exiting: false,
             subshells: 0,
             substitution: None,

@@ -26,7 +26,10 @@ impl Shell<'_> {
                 self.state.status = 1;
                 Stop::Discard
             }
-            Err(stop) => stop,
+            Err(stop) => {
+                self.state.bash.reported = matches!(stop, Stop::Exit);
+                stop
+            }
         }
     }
 

@@ -24,7 +24,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""packages": ["newer-libc"], "hold": ["libc6"]"#,
-        "newer-libc → libc6: depends on libc6 3.0, but a layer holds it at version 2.41-12",
+        "newer-libc → libc6: depends on libc6 3.0, but a layer has it on hold at version 2.41-12",
         "remove libc6 from `hold`",
     ),
     (

@@ -84,7 +84,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
     (
         r#"{"remove_packages": ["held"]}"#,
         "{}",
-        "layer web: remove_packages: the base holds package held",
+        "layer web: remove_packages: the base has package held on hold",
         "use a base that does not hold it",
     ),
     (

@@ -273,8 +273,11 @@ const REFUSED: &[(&str, &str)] = &[
         r#"{"packages": ["lost"]}"#,
         "lost → lost-too: depends on none (>= 1), which is neither in the base nor in an archive",
     ),
-    (r#"{"packages": ["newer"]}"#, "newer → held: depends on held 2, but the base holds it at version 1"),
-    (r#"{"packages": ["wants-x"], "hold": ["x"]}"#, "wants-x → x: depends on x 2, but a layer holds it at version 1"),
+    (r#"{"packages": ["newer"]}"#, "newer → held: depends on held 2, but the base has it on hold at version 1"),
+    (
+        r#"{"packages": ["wants-x"], "hold": ["x"]}"#,
+        "wants-x → x: depends on x 2, but a layer has it on hold at version 1",
+    ),
     (r#"{"packages": ["nginx", "hater"]}"#, "hater → hates: conflicts with nginx → common (1): Conflicts common"),
     (r#"{"packages": ["base-hater"]}"#, "base-hater: conflicts with new 3 of the base: Breaks new"),
     (r#"{"packages": ["stuck"]}"#, "stuck → x: replaces a dependency of package x-data of the base: x (= 1)"),

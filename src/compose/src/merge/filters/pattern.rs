@@ -1,5 +1,7 @@
 //! Patterns of fnmatch(3) without flags, over bytes: `*` and `?` match slashes too.
 
+use vmbake_common::glob::matches_pieces;
+
 /// A piece of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -57,28 +59,8 @@ impl Pattern {
         &self.fixed
     }
 
-    /// Whether a text matches. Only the last star is reconsidered, so the time is bounded by the product of both lengths.
     pub(super) fn matches(&self, text: &[u8]) -> bool {
-        let (mut at, mut from, mut star) = (0, 0, None);
-        while from < text.len() {
-            match self.pieces.get(at) {
-                Some(Piece::Star) => {
-                    star = Some((at, from));
-                    at += 1;
-                }
-                Some(piece) if piece.takes(text[from]) => {
-                    at += 1;
-                    from += 1;
-                }
-                _ => {
-                    let Some((back, taken)) = star else { return false };
-                    star = Some((back, taken + 1));
-                    at = back + 1;
-                    from = taken + 1;
-                }
-            }
-        }
-        !self.is_void && self.pieces[at..].iter().all(|piece| *piece == Piece::Star)
+        !self.is_void && matches_pieces(&self.pieces, text, |piece| *piece == Piece::Star, Piece::takes)
     }
 }
 

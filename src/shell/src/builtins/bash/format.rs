@@ -176,8 +176,8 @@ impl<'a> Printer<'a> {
             b'u' | b'o' | b'x' | b'X' => {
                 let operand = self.next();
                 let value = self.integer(shell, operand)?;
-                let value =
-                    u64::try_from(value).unwrap_or(if value < 0 { clamped(value).cast_unsigned() } else { u64::MAX });
+                let bits = u64::try_from(value.unsigned_abs());
+                let value = bits.map_or(u64::MAX, |bits| if value < 0 { bits.wrapping_neg() } else { bits });
                 let text = padded(conversion, digits(conversion, value.cast_signed()));
                 return self.push(shell, &text);
             }

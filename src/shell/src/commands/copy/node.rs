@@ -257,12 +257,17 @@ impl<'c, 'h> Copier<'c, 'h> {
             }
             NodeKind::File => {
                 self.shell.spend(256)?;
+                self.shell.note_read(node.id)?;
                 if (old.is_none() && !self.how.plain_mode) || self.how.mode {
                     self.shell.inspect(source, Follow::Yes, Aspect::Mode);
                 }
                 let mode = if self.how.plain_mode { 0o666 } else { node.mode & 0o777 };
                 let limit = self.shell.budget.limits.file_bytes;
-                self.shell.files.copy(&from, &to, mode & !self.shell.state.umask, limit)
+                let way = match old {
+                    None if self.how.force => self.shell.files.make_way(&to),
+                    _ => Ok(()),
+                };
+                way.and_then(|()| self.shell.files.copy(&from, &to, mode & !self.shell.state.umask, limit))
             }
             NodeKind::Symlink => {
                 let way = if self.how.force { self.shell.files.make_way(&to) } else { Ok(()) };
