@@ -13,7 +13,7 @@ use vmbake_shell::TreeFiles;
 use super::extracted::BaseAccounts;
 use super::unit_grants::BundleLayers;
 use super::{ContentFault, MAX_TEXT, MergeError};
-use limits::{CAPABILITY, Limits, landing};
+use limits::{CAPABILITY, Limits};
 use vmbake_manifest::LayerGrants;
 
 pub(super) mod limits;

@@ -261,7 +261,7 @@ pub struct FileRule {
 
 impl FileRule {
     /// A file of root with a mode and the other defaults.
-    pub(super) fn with_mode(mode: u16) -> Self {
+    pub(crate) fn with_mode(mode: u16) -> Self {
         Self { mode: Some(mode), owner: root(), group: root(), content: None }
     }
 
