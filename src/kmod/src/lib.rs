@@ -12,12 +12,16 @@ mod error;
 mod files;
 mod release;
 mod name;
-mod depmod;
+mod conf;
 mod module;
 mod index;
+mod depmod;
+mod query;
 
 pub use depmod::{Indexes, Settings, depmod};
 pub use error::{Fault, KmodError};
 pub use files::{Entry, EntryKind, Files};
 pub use index::Index;
+pub use module::{Field, Module, Names};
+pub use query::{Action, Modules, Softdep, Target};
 pub use release::Release;

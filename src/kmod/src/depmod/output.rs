@@ -116,11 +116,12 @@ impl Output<'_> {
         };
         let mut trie = Trie::default();
         for line in content.split_inclusive(|byte| *byte == b'\n') {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
             if !line[0].is_ascii_alphabetic() {
-                self.warnings.push(format!("ERROR: Invalid modules.builtin line: {}", shown(line)));
+                self.warnings.push(format!("ERROR: Invalid modules.builtin line: {}", shown(text)));
                 continue;
             }
-            let text = checked(line.strip_suffix(b"\n").unwrap_or(line), &path)?;
+            let text = checked(text, &path)?;
             let file_name = text.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             let module = file_name.strip_suffix(b".ko").filter(|stem| !stem.is_empty() && !stem.contains(&b'.'));
             let module = module.ok_or_else(|| unsupported(&path, format!("the line {}", shown(text))))?;

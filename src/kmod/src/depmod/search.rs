@@ -84,12 +84,7 @@ impl<F: Files> Walk<'_, F> {
 
     fn file(&mut self, path: String) -> Result<(), KmodError> {
         let file_name = path.rsplit('/').next().unwrap_or_default();
-        let Some(stem) = name::stem(file_name) else {
-            if file_name.ends_with(".ko.gz") {
-                self.warnings.push(format!("{path} is ignored: Debian's kmod does not read gzip"));
-            }
-            return Ok(());
-        };
+        let Some(stem) = name::stem(file_name) else { return Ok(()) };
         if stem.contains('.') || path.len() >= name::PATH_MAX || path.bytes().any(|byte| byte.is_ascii_whitespace()) {
             return Err(unsupported(&path, "module whose path is too long, or with a dot or white space in its name"));
         }

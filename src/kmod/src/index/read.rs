@@ -1,8 +1,8 @@
-//! Reads an index. Nodes may be in any order, but each is behind its parent or before it: a damaged index cannot make a search endless,
-//! because each step consumes a character of the key or of the pattern's index.
+//! Reads an index. Nodes may be in any order. Bounds stop a search in a damaged index whose nodes form a cycle.
 
 use super::{CHILDREN, HEADER_LEN, MAGIC, OFFSET, PREFIX, VALUES, VERSION};
 use crate::error::Fault;
+use crate::query::glob;
 
 /// Longest key: that of a line of kmod. Bounds the depth of a damaged index.
 const MAX_KEY: usize = crate::name::PATH_MAX;
@@ -47,27 +47,34 @@ impl<'a> Index<'a> {
         Ok(Vec::new())
     }
 
-    /// Calls `visit` for every key with its values, in the order of keys.
-    pub fn each(&self, mut visit: impl FnMut(&[u8], Vec<Value<'a>>)) -> Result<(), Fault> {
-        let mut stack = vec![(self.root, Vec::new())];
-        let mut visits = 0;
-        while let Some((location, mut key)) = stack.pop() {
-            let Some(node) = self.node(location)? else { continue };
-            visits += 1;
-            key.extend_from_slice(node.prefix);
-            if visits > MAX_VISITS || key.len() > MAX_KEY {
-                let offset = u64::from(location & OFFSET);
-                return Err(Fault::new(offset, "node", "an index without cycles", format!("{visits} nodes")));
+    /// The values of all keys that match a name as patterns, by priority, in kmod's order. A pattern that is not supported is an error.
+    pub fn matching(&self, name: &[u8]) -> Result<Vec<Value<'a>>, Fault> {
+        let mut search = Search { index: *self, name, key: Vec::new(), visits: 0, found: Vec::new() };
+        let (mut location, mut rest) = (self.root, name);
+        while let Some(node) = self.node(location)? {
+            let is_wild = |character: &u8| b"*?[".contains(character);
+            let literal = &node.prefix[..node.prefix.iter().position(is_wild).unwrap_or(node.prefix.len())];
+            let Some(after) = rest.strip_prefix(literal) else { break };
+            search.key.extend_from_slice(literal);
+            if literal.len() < node.prefix.len() {
+                search.below(location, literal.len())?;
+                break;
             }
-            if let Some((first, last)) = node.children {
-                for character in (first..=last).rev() {
-                    let child = [&key[..], &[character]].concat();
-                    stack.push((self.child(node, character)?, child));
-                }
+            for character in *b"*?[" {
+                let child = self.child(node, character)?;
+                search.key.push(character);
+                search.below(child, 0)?;
+                search.key.pop();
             }
-            visit(&key, self.values(node)?);
+            let Some((first, after)) = after.split_first() else {
+                search.add(node)?;
+                break;
+            };
+            location = self.child(node, *first)?;
+            search.key.push(*first);
+            rest = after;
         }
-        Ok(())
+        Ok(search.found)
     }
 
     /// The node at a location; `None` for location 0.
@@ -97,7 +104,7 @@ impl<'a> Index<'a> {
         Ok(Some(Node { prefix, children, start, values: (location & VALUES != 0).then_some(at) }))
     }
 
-    fn child(&self, node: Node<'a>, character: u8) -> Result<u32, Fault> {
+    fn child(&self, node: Node<'_>, character: u8) -> Result<u32, Fault> {
         match node.children {
             Some((first, last)) if (first..=last).contains(&character) => {
                 self.word(node.start + 4 * usize::from(character - first), "location of a child")
@@ -106,7 +113,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    fn values(&self, node: Node<'a>) -> Result<Vec<Value<'a>>, Fault> {
+    fn values(&self, node: Node<'_>) -> Result<Vec<Value<'a>>, Fault> {
         let Some(mut at) = node.values else { return Ok(Vec::new()) };
         let count = self.word(at, "number of values")?;
         at += 4;
@@ -145,4 +152,55 @@ struct Node<'a> {
     start: usize,
     /// Offset of the values.
     values: Option<usize>,
+}
+
+/// A search for patterns that match a name.
+struct Search<'a, 'b> {
+    index: Index<'a>,
+    name: &'b [u8],
+    /// The key of the current node.
+    key: Vec<u8>,
+    visits: usize,
+    found: Vec<Value<'a>>,
+}
+
+impl Search<'_, '_> {
+    /// Adds the matching keys from a node on, without the first `skipped` characters of its prefix. Children come first.
+    fn below(&mut self, location: u32, skipped: usize) -> Result<(), Fault> {
+        let Some(node) = self.index.node(location)? else { return Ok(()) };
+        self.visits += 1;
+        let key_len = self.key.len();
+        self.key.extend_from_slice(&node.prefix[skipped..]);
+        if self.visits > MAX_VISITS || self.key.len() > MAX_KEY {
+            let found = format!("{} nodes, and a key of {} bytes", self.visits, self.key.len());
+            return Err(Fault::new(u64::from(location & OFFSET), "node", "an index without cycles", found));
+        }
+        if let Some((first, last)) = node.children {
+            for character in first..=last {
+                let child = self.index.child(node, character)?;
+                self.key.push(character);
+                self.below(child, 0)?;
+                self.key.pop();
+            }
+        }
+        if node.values.is_some() {
+            let is_match = glob::matches(&self.key, self.name).ok_or_else(|| {
+                let offset = u64::from(location & OFFSET);
+                Fault::new(offset, "alias", "a pattern without character classes", self.key.escape_ascii())
+            })?;
+            if is_match {
+                self.add(node)?;
+            }
+        }
+        self.key.truncate(key_len);
+        Ok(())
+    }
+
+    fn add(&mut self, node: Node<'_>) -> Result<(), Fault> {
+        for (priority, value) in self.index.values(node)? {
+            let position = self.found.iter().position(|(other, _)| *other >= priority).unwrap_or(self.found.len());
+            self.found.insert(position, (priority, value));
+        }
+        Ok(())
+    }
 }
