@@ -117,6 +117,17 @@ def test_transcript(chroots):
     assert made == transcript
 
 
+def compare_requests(real, examples, version, target):
+    """Compares what modprobe prints for each module of the kernel, and for some of their aliases."""
+    modules = [path.name.split(".")[0] for path in sorted(target.rglob("*.ko*"))]
+    lines = [line.split()[1] for line in (target / "modules.alias").read_text().splitlines()[1:]]
+    requests = modules + [alias.replace("*", "7") for alias in lines if "[" not in alias][::20]
+    for options in [], ["--ignore-install"]:
+        expected = must("chroot", real, "modprobe", "--set-version", version, "--show-depends", "--all", *options, *requests)
+        found = must(examples / "modprobe", real, version, *options, input="\n".join(requests))
+        assert [line for line in found.splitlines() if line.startswith(("insmod ", "builtin "))] == expected.splitlines()
+
+
 def compare(chroots, examples, debs, work):
     """Compares the indexes of each kernel with those of each release of depmod."""
     for deb in debs:
@@ -140,6 +151,7 @@ def compare(chroots, examples, debs, work):
             assert found.keys() == expected.keys(), (deb, release)
             assert [name for name in expected if found[name] != expected[name]] == [], (deb, release)
             assert len(expected) == (11 if release == "34" else 10)
+            compare_requests(real, examples, version, target)
             shutil.rmtree(work / "ours")
         clear(real)
         shutil.rmtree(root)
