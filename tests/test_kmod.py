@@ -46,7 +46,7 @@ def recorded(lines):
 
 
 def clear(root):
-    for folder in "lib/modules", "etc/depmod.d", "usr/lib/depmod.d", "etc/modprobe.d", "usr/lib/modprobe.d", "opt":
+    for folder in "lib/modules", "etc/depmod.d", "usr/lib/depmod.d", "etc/modprobe.d", "usr/lib/modprobe.d", "boot", "opt":
         shutil.rmtree(root / folder, ignore_errors=True)
     (root / MODULES.lstrip("/")).mkdir(parents=True)
 
@@ -59,11 +59,11 @@ def write(root, word, name, given):
     path.write_bytes(contents[word]())
 
 
-def depmod(root, earlier):
+def depmod(root, earlier, *options):
     """What depmod printed and wrote, if it is not the same as the last time."""
     directory = root / MODULES.lstrip("/")
     before = {path: path.stat().st_ino for path in directory.glob("modules.*")}
-    done = run("chroot", root, "depmod", VERSION)
+    done = run("chroot", root, "depmod", *options, VERSION)
     text = f"status {done.returncode}\n"
     if done.returncode == 0:
         text += recorded(line for line in lines_of(done.stderr.replace("depmod: ", "")) if line)
@@ -99,6 +99,8 @@ def replay(chroots, transcript):
                 clear(root)
         elif word == "depmod":
             made += depmod(chroots[rest], earlier)
+        elif word == "errsyms":
+            made += depmod(chroots[rest], earlier, "-e", "-F", "/boot/System.map")
         elif word in ("modprobe", "resolve", "modinfo"):
             made += query(chroots[rest], word, given)
         elif word in ("put", "bare", "module", "fields"):

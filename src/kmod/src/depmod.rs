@@ -65,8 +65,9 @@ pub fn depmod(files: &impl Files, settings: &Settings<'_>) -> Result<Indexes, Km
 #[derive(Debug)]
 struct Kmod {
     name: String,
-    /// As indexes name it: relative to the directory of the kernel, absolute elsewhere.
     path: String,
+    /// As indexes name it: relative to the directory of the kernel, absolute elsewhere.
+    shown: String,
     content: Module,
 }
 
@@ -74,7 +75,7 @@ impl Kmod {
     fn read(files: &impl Files, found: Found) -> Result<Self, KmodError> {
         let mut content = Module::read(files, &found.path)?;
         content.fields.retain(|(key, _)| matches!(&key[..], b"alias" | b"softdep" | b"weakdep"));
-        Ok(Self { name: found.name, path: found.shown, content })
+        Ok(Self { name: found.name, path: found.path, shown: found.shown, content })
     }
 }
 

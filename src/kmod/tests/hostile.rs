@@ -18,7 +18,7 @@ fn truncated_modules_are_errors() {
     let module = whole();
     for len in 0..module.len() {
         let (tree, path) = tree(module[..len].to_vec());
-        let error = tree.depmod(Release::Kmod34, 1).unwrap_err().to_string();
+        let error = tree.depmod(Release::Kmod34, 1, None).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{path}: ")) && error.contains(" at byte "), "{len}: {error}");
     }
 }
@@ -31,7 +31,7 @@ fn damaged_modules_do_not_panic() {
             let mut damaged = module.clone();
             damaged[at] = value;
             let (tree, path) = tree(damaged);
-            let _ = tree.depmod(Release::Kmod34, 1);
+            let _ = tree.depmod(Release::Kmod34, 1, None);
             let _ = Module::read(&tree, &path);
         }
     }
@@ -63,22 +63,22 @@ fn compressed_modules_are_read_by_their_content() {
     let zst = zstd::stream::encode_all(&whole()[..], 0).unwrap();
     let mut xz = Vec::new();
     std::io::copy(&mut liblzma::read::XzEncoder::new(&whole()[..], 0), &mut xz).unwrap();
-    let expected = plain.depmod(Release::Kmod34, 1).unwrap();
+    let expected = plain.depmod(Release::Kmod34, 1, None).unwrap();
     for content in [zst, xz] {
         let (tree, _) = tree(content.clone());
-        assert_eq!(tree.depmod(Release::Kmod34, 1).unwrap(), expected);
+        assert_eq!(tree.depmod(Release::Kmod34, 1, None).unwrap(), expected);
         let truncated = Tree([(path.clone(), content[..content.len() - 9].to_vec())].into());
-        assert!(truncated.depmod(Release::Kmod34, 1).unwrap_err().to_string().contains("cannot read"));
+        assert!(truncated.depmod(Release::Kmod34, 1, None).unwrap_err().to_string().contains("cannot read"));
     }
     let (gzip, _) = tree(vec![0x1f, 0x8b, 8]);
-    assert!(gzip.depmod(Release::Kmod34, 1).unwrap_err().to_string().contains("gzip"));
+    assert!(gzip.depmod(Release::Kmod34, 1, None).unwrap_err().to_string().contains("gzip"));
 }
 
 #[test]
 fn damaged_indexes_do_not_panic() {
     let (tree, _) = tree(whole());
     for release in [Release::Kmod30, Release::Kmod34] {
-        let files = tree.depmod(release, 1).unwrap().files;
+        let files = tree.depmod(release, 1, None).unwrap().files;
         let whole = &files.iter().find(|(name, _)| *name == "modules.alias.bin").unwrap().1;
         assert_eq!(Index::new(whole).unwrap().matching(b"a_5x").unwrap(), [(0, &b"a"[..])]);
         for at in 0..whole.len() {

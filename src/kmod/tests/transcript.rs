@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
-use vmbake_kmod::{Action, Module, Modules, Release};
+use vmbake_kmod::{Action, Indexes, KmodError, Module, Modules, Release};
 
 use crate::tree::{MODULES, Tree, module};
 
@@ -49,9 +49,13 @@ fn replay(threads: usize) -> String {
                 drop(tree.0.insert(path, given.iter().flat_map(|line| [line, "\0"]).collect::<String>().into()))
             }
             "module" => drop(tree.0.insert(path, module(&given))),
-            "depmod" => depmod(&mut tree, rest, threads, &mut earlier, &mut made),
+            "depmod" | "errsyms" => {
+                let map = (word == "errsyms").then(|| tree.0["/boot/System.map"].clone());
+                let result = tree.depmod(Release::of_version(rest).unwrap(), threads, map.as_deref());
+                depmod(&mut tree, result, &mut earlier, &mut made);
+            }
             "refuse" => {
-                let error = tree.depmod(Release::of_version(rest).unwrap(), threads).unwrap_err().to_string();
+                let error = tree.depmod(Release::of_version(rest).unwrap(), threads, None).unwrap_err().to_string();
                 assert!(error.contains(given[0]), "{error}");
             }
             "modprobe" | "resolve" | "modinfo" => {
@@ -71,12 +75,11 @@ fn record(made: &mut String, lines: &[impl AsRef<str>]) {
 
 fn depmod(
     tree: &mut Tree,
-    release: &str,
-    threads: usize,
+    result: Result<Indexes, KmodError>,
     earlier: &mut BTreeMap<&'static str, Vec<u8>>,
     made: &mut String,
 ) {
-    let Ok(indexes) = tree.depmod(Release::of_version(release).unwrap(), threads) else {
+    let Ok(indexes) = result else {
         return writeln!(made, "status 1").unwrap();
     };
     writeln!(made, "status 0").unwrap();

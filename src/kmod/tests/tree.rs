@@ -33,9 +33,9 @@ impl Files for Tree {
 }
 
 impl Tree {
-    pub fn depmod(&self, release: Release, threads: usize) -> Result<Indexes, KmodError> {
+    pub fn depmod(&self, release: Release, threads: usize, system_map: Option<&[u8]>) -> Result<Indexes, KmodError> {
         let threads = NonZeroUsize::new(threads).unwrap();
-        depmod(self, &Settings { directory: MODULES, release, system_map: None, threads })
+        depmod(self, &Settings { directory: MODULES, release, system_map, threads })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Dependencies between modules, and the order in which they are listed.
 
+use std::collections::HashSet;
+
 use super::{Kmod, Symbols};
 use crate::error::{KmodError, unsupported};
 
@@ -47,7 +49,7 @@ impl Graph {
     /// All that a module depends on, users before what they use.
     pub fn dependencies(&self, number: usize) -> Vec<usize> {
         let (mut found, mut stack) = (Vec::new(), self.direct[number].clone());
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         while let Some(used) = stack.pop() {
             if seen.insert(used) {
                 found.push(used);
@@ -60,13 +62,9 @@ impl Graph {
 }
 
 fn unique(module: &Kmod, symbols: &Symbols<'_>) -> Vec<usize> {
-    let mut used = Vec::new();
-    for owner in module.content.needs.iter().filter_map(|needed| symbols.owner(needed)) {
-        if !used.contains(&owner) {
-            used.push(owner);
-        }
-    }
-    used
+    let mut seen = HashSet::new();
+    let owners = module.content.needs.iter().filter_map(|needed| symbols.owner(needed));
+    owners.filter(|owner| seen.insert(*owner)).collect()
 }
 
 /// A cycle among the modules without position. Each has a user without position, so a walk from user to user ends in a cycle.

@@ -50,10 +50,10 @@ impl Output<'_> {
     fn dependencies(&mut self, modules: &[Kmod], graph: &Graph) -> Result<(), KmodError> {
         let (mut text, mut trie) = (String::new(), Trie::default());
         for (number, module) in modules.iter().enumerate() {
-            let mut line = format!("{}:", module.path);
+            let mut line = format!("{}:", module.shown);
             for used in graph.dependencies(number) {
                 line.push(' ');
-                line.push_str(&modules[used].path);
+                line.push_str(&modules[used].shown);
             }
             trie.insert(module.name.as_bytes(), line.as_bytes(), priority(number));
             text.push_str(&line);

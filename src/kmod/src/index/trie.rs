@@ -51,7 +51,7 @@ impl Trie {
             }
         }
         let values = &mut self.nodes[number].values;
-        let position = values.iter().position(|(other, _)| *other >= priority).unwrap_or(values.len());
+        let position = values.partition_point(|(other, _)| *other < priority);
         values.insert(position, (priority, value.to_vec()));
     }
 
