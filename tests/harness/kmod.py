@@ -46,6 +46,15 @@ def chroot(folder, release):
     return root
 
 
+def linux_base(folder):
+    """Debian's `linux-version`, as a command."""
+    root = folder / "linux-base"
+    root.mkdir()
+    for deb in download(folder, "amd64", "trixie", "linux-base"):
+        unpack(deb, root)
+    return ["perl", "-I", root / "usr/share/perl5", root / "usr/bin/linux-version"]
+
+
 def module(lines):
     """A kernel module as ELF. Lines: `undefined`, `weak`, `crc`, `string`, `version` or `info` and a value; `machine`; `stripped`."""
     values = {}

@@ -17,6 +17,7 @@ mod module;
 mod index;
 mod depmod;
 mod query;
+pub mod linux_version;
 
 pub use depmod::{Indexes, Settings, depmod};
 pub use error::{Fault, KmodError};

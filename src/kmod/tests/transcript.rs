@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
-use vmbake_kmod::{Action, Indexes, KmodError, Module, Modules, Release};
+use vmbake_kmod::{Action, Indexes, KmodError, Module, Modules, Release, linux_version};
 
 use crate::tree::{MODULES, Tree, module};
 
@@ -35,7 +35,7 @@ fn replay(threads: usize) -> String {
             given.push(&line[1..]);
         }
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if matches!(word, "status" | "file") {
+        if matches!(word, "status" | "file" | "sorted") {
             continue;
         }
         writeln!(made, "{line}").unwrap();
@@ -57,6 +57,11 @@ fn replay(threads: usize) -> String {
             "refuse" => {
                 let error = tree.depmod(Release::of_version(rest).unwrap(), threads, None).unwrap_err().to_string();
                 assert!(error.contains(given[0]), "{error}");
+            }
+            "sort" => {
+                given.sort_by(|left, right| linux_version::compare(left.as_bytes(), right.as_bytes()));
+                writeln!(made, "sorted").unwrap();
+                record(&mut made, &given);
             }
             "modprobe" | "resolve" | "modinfo" => {
                 let (is_found, answer) = query(&tree, word, &given).unwrap();
