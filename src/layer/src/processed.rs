@@ -18,7 +18,7 @@ pub enum Work {
     Locales,
     /// The tables of a mail server must be there, or unused.
     Mail,
-    /// The index of kernel modules must list them.
+    /// The indexes of kernel modules, by depmod(8).
     Modules,
     /// The cache of the dynamic linker, which is made for every image.
     Libraries,

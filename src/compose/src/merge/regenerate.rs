@@ -53,6 +53,7 @@ impl Before {
     ) -> Result<Regenerated, MergeError> {
         let mut made = Regenerated::default();
         let mut work: Vec<(Work, String)> = Vec::new();
+        let mut modules = modules::New::default();
         for (path, layer) in brought.paths() {
             let shown = vmbake_common::escape::name(path);
             triggers::activate_path(target, packages, path)?;
@@ -79,7 +80,7 @@ impl Before {
                 Treatment::Done(Work::Locales) => locales::check_list(target, layer, &shown)?,
                 Treatment::Done(Work::Certificates) => certificates::check(target, &shown, layer)?,
                 Treatment::Done(Work::Mail) => mail::check(target, packages, &shown, layer)?,
-                Treatment::Done(Work::Modules) => modules::check(target, &shown, layer)?,
+                Treatment::Done(Work::Modules) => modules.add(target, &shown, layer),
                 _ => {}
             }
         }
@@ -97,6 +98,7 @@ impl Before {
             target.enter(Origin { layer: layer.clone(), ..Origin::default() });
             self.menu.update(target, &layer)?;
         }
+        modules.index(target, packages, &mut made.warnings)?;
         target.enter(own);
         Ok(made)
     }

@@ -85,7 +85,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         r#"{"remove_packages": ["held"]}"#,
         "{}",
         "layer web: remove_packages: the base has package held on hold",
-        "use a base that does not hold it",
+        "use a base that does not have it on hold",
     ),
     (
         r#"{"remove_packages": ["lib"]}"#,

@@ -1,22 +1,133 @@
-//! Kernel modules: modprobe(8) finds only modules that are listed in modules.dep(5).
+//! The indexes of kernel modules: modprobe(8) finds only modules that are in them. A module that a layer brings is indexed as the image's
+//! depmod(8) would do it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZeroUsize;
+
+use vmbake_disk::tree::{Kind, Origin, Tree};
+use vmbake_kmod::{Entry, EntryKind, Files, Module, Release, Settings, depmod};
 
 use crate::merge::MergeError;
+use crate::merge::database::Database;
 use crate::merge::place::Target;
 
-/// Fails if the index of a kernel does not list a module.
-pub(super) fn check(target: &Target, path: &str, layer: &str) -> Result<(), MergeError> {
-    let Some((kernel, module)) = path.strip_prefix("/usr/lib/modules/").and_then(|rest| rest.split_once('/')) else {
-        return Ok(());
-    };
-    // Without an index there is no kernel that could load it.
-    let Ok(index) = target.text(&format!("/usr/lib/modules/{kernel}/modules.dep")) else { return Ok(()) };
-    if index.lines().any(|line| line.split(':').next() == Some(module)) {
-        return Ok(());
+const MODULES: &str = "/usr/lib/modules";
+
+/// The largest module that is read, in bytes.
+const LARGEST: u64 = 512 << 20;
+
+/// Modules of layers that no index lists: by the kernel, paths and layers.
+#[derive(Default)]
+pub(super) struct New(BTreeMap<String, Vec<(String, String)>>);
+
+impl New {
+    /// Notes a file of a layer.
+    pub(super) fn add(&mut self, target: &Target, path: &str, layer: &str) {
+        let inner = path.strip_prefix(MODULES).and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
+        let Some((kernel, module)) = inner else { return };
+        // Without an index there is no kernel that could load it.
+        let Ok(index) = target.text(&format!("{MODULES}/{kernel}/modules.dep")) else { return };
+        if !index.lines().any(|line| line.split(':').next() == Some(module)) {
+            self.0.entry(kernel.to_owned()).or_default().push((path.to_owned(), layer.to_owned()));
+        }
     }
-    Err(MergeError::Unread {
-        path: path.to_owned(),
-        layer: layer.to_owned(),
-        what: "modprobe needs an index by `depmod`".to_owned(),
-        hint: "install it with a modules.dep that lists it, or put it into another directory and load it with insmod in a unit",
+
+    /// Writes the indexes of their kernels.
+    pub(super) fn index(
+        &self,
+        target: &mut Target,
+        packages: &Database,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), MergeError> {
+        for (kernel, modules) in &self.0 {
+            let Some((path, layer)) = modules.last() else { continue };
+            let release = release(target, packages, kernel, path, layer)?;
+            let directory = format!("{MODULES}/{kernel}");
+            let fault = |source| MergeError::Modules { layer: layer.clone(), source };
+            let files = TreeDirectories(&target.tree);
+            for (path, _) in modules {
+                let module = Module::read(&files, path).map_err(fault)?;
+                warnings.extend(other_kernel(&module, kernel).map(|found| format!("{path}: {found}")));
+            }
+            let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+            let settings = Settings { directory: &directory, release, system_map: None, threads };
+            let indexes = depmod(&files, &settings).map_err(fault)?;
+            warnings.extend(indexes.warnings.iter().map(|warning| format!("depmod: {warning}")));
+            let outer = target.origin().clone();
+            target.enter(Origin { layer: layer.clone(), ..Origin::default() });
+            for (name, content) in indexes.files {
+                let path = format!("{directory}/{name}");
+                target.check_landing(layer, path.as_bytes())?;
+                target.file(&path, target.meta(0o644), content)?;
+            }
+            target.enter(outer);
+        }
+        Ok(())
+    }
+}
+
+/// The depmod of the image.
+fn release(
+    target: &Target,
+    packages: &Database,
+    kernel: &str,
+    path: &str,
+    layer: &str,
+) -> Result<Release, MergeError> {
+    let unread = |what: String, hint| {
+        Err(MergeError::Unread { path: path.to_owned(), layer: layer.to_owned(), what, hint })
+    };
+    if target.is_file_of_layer(&format!("{MODULES}/{kernel}/modules.dep")) {
+        return unread(
+            "a layer brings modules.dep, which does not list it".to_owned(),
+            "remove the modules.* files from the layer: the bake then makes them",
+        );
+    }
+    let version = packages.status.package("kmod").and_then(|control| control.get("Version"));
+    match version.map(Release::of_version) {
+        Some(Some(release)) => Ok(release),
+        found => unread(
+            match (found, version) {
+                (Some(_), Some(version)) => format!("depmod of kmod {version} must index it, which vmbake does not know"),
+                _ => "depmod must index it, but the package kmod is not installed".to_owned(),
+            },
+            "install it with a modules.dep that lists it, or put it into another directory and load it with insmod in a unit",
+        ),
+    }
+}
+
+/// What the kernel says about a module that was built for another one.
+fn other_kernel(module: &Module, kernel: &str) -> Option<String> {
+    let magic = module.values("vermagic").next()?;
+    let built = String::from_utf8_lossy(magic.split(|byte| *byte == b' ').next()?).into_owned();
+    (built != kernel).then(|| {
+        format!("built for kernel {built}: {kernel} loads it only if all versions of its symbols are the same")
     })
+}
+
+/// The tree as depmod sees it.
+struct TreeDirectories<'a>(&'a Tree);
+
+impl Files for TreeDirectories<'_> {
+    fn list(&self, path: &str) -> io::Result<Option<Vec<Entry>>> {
+        let found = self.0.real_path(path.as_bytes(), true).map_err(io::Error::other)?;
+        let Some((real, id)) = found else { return Ok(None) };
+        let Kind::Directory(entries) = &self.0.inode(id).kind else {
+            return Err(io::Error::from(io::ErrorKind::NotADirectory));
+        };
+        let kind = |name: &[u8]| match self.0.resolve(&[&real[..], b"/", name].concat()).map(|id| &self.0.inode(id).kind) {
+            Ok(Kind::Directory(_)) => EntryKind::Directory,
+            Ok(Kind::File(_)) => EntryKind::File,
+            _ => EntryKind::Other,
+        };
+        Ok(Some(entries.keys().map(|name| Entry { name: name.clone(), kind: kind(name) }).collect()))
+    }
+
+    fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        match self.0.real_path(path.as_bytes(), true).map_err(io::Error::other)? {
+            Some((real, _)) => self.0.read(&real, LARGEST).map(Some).map_err(io::Error::other),
+            None => Ok(None),
+        }
+    }
 }
