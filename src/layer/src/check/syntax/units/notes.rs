@@ -11,7 +11,7 @@ pub(super) fn failure(section: &str, key: &str, value: &str) -> Option<String> {
         "Domains" if section.starts_with("IPv6") && value.contains("..") => {
             Some(format!("systemd-networkd cannot configure an interface with {key}={value}"))
         }
-        "CPUSchedulingPolicy" | "IOSchedulingClass" if integer(value).is_some_and(|number| number >= 0) => {
+        "CPUSchedulingPolicy" | "IOSchedulingClass" if is_read(key, value) => {
             Some(format!("a service with {key}={value} does not start, as the kernel refuses the number"))
         }
         "Endpoint" if has_no_port(value) => {
@@ -61,6 +61,12 @@ pub(super) fn warning(section: &str, key: &str, value: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!("systemd says of {key}={value}: {reason}"))
+}
+
+/// Whether systemd takes the number of a class or policy.
+fn is_read(key: &str, value: &str) -> bool {
+    let most = if key == "IOSchedulingClass" { 8 } else { i64::from(i32::MAX) };
+    integer(value).is_some_and(|number| (0..=most).contains(&number))
 }
 
 fn is_boolean(value: &str) -> bool {
