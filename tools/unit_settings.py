@@ -52,7 +52,7 @@ KINDS = {
     "syscall_filter": "syscalls?",
     "syscall_log": "syscalls? plain",
     "private_pids": "words bool",
-    "exec_cpu_sched_policy": "words? other batch idle fifo rr ..7",
+    "exec_cpu_sched_policy": "words? other batch idle fifo rr ..3 5 7",
     "exec_nice": "integer? -20 19",
     "exec_oom_score_adjust": "integer? -1000 1000",
     "exec_io_priority": "integer? 0 7",

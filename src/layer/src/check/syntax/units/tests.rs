@@ -154,6 +154,16 @@ fn values_with_which_machines_fail() {
         ),
         (
             "/etc/systemd/system/x.service.d/x.conf",
+            "[Service]\nCPUSchedulingPolicy=4\n",
+            "a service with CPUSchedulingPolicy=4 does not start",
+        ),
+        (
+            "/etc/systemd/system/x.service.d/x.conf",
+            "[Service]\nIOSchedulingClass=9\n",
+            "systemd ignores IOSchedulingClass=9",
+        ),
+        (
+            "/etc/systemd/system/x.service.d/x.conf",
             "[Service]\nIOSchedulingClass=4\n",
             "a service with IOSchedulingClass=4 does not start",
         ),
