@@ -24,6 +24,7 @@ KINDS = {
     "service_timeout": "time",
     "service_timeout_abort": "time?",
     "nsec": "nanoseconds",
+    "personality": "words? x86 x86-64 arm arm64",
     "timer": "time?",
     "unit_path_printf": "path?",
     "path_spec": "path?",
@@ -44,14 +45,14 @@ KINDS = {
     "in_addr_prefixes": "networks?",
     "long": "integer -9223372036854775807 9223372036854775807",
     "socket_bind": "words bool default both ipv6-only",
-    "socket_protocol": "words udplite sctp mptcp",
+    "socket_protocol": "caseless udplite sctp mptcp",
     "exec_mount_propagation_flag": "words? shared slave private",
     "restrict_namespaces": "list? bool cgroup ipc net mnt pid time user uts",
     "capability_set": "capabilities?",
     "syscall_filter": "syscalls?",
     "syscall_log": "syscalls? plain",
     "private_pids": "words bool",
-    "exec_cpu_sched_policy": "words? other batch idle fifo rr ..7",
+    "exec_cpu_sched_policy": "words? other batch idle fifo rr ..3 5 7",
     "exec_nice": "integer? -20 19",
     "exec_oom_score_adjust": "integer? -1000 1000",
     "exec_io_priority": "integer? 0 7",
@@ -63,7 +64,7 @@ KINDS = {
     "set_status": "statuses?",
     "device_allow": "device?",
     "cgroup_socket_bind": "ports?",
-    "exec_cpu_sched_prio": "integer? 0 99",
+    "exec_cpu_sched_prio": "integer 0 99",
     "rlimit": "limit",
     "memory_limit": "memory?",
     "iec_size": "amount",
@@ -141,6 +142,15 @@ KINDS = {
     "obsolete_unit_deps": "ignored",
 }
 
+# Keys that units of the other kinds do not support.
+SUPPORTED = {
+    **dict.fromkeys(("Delegate", "DelegateSubgroup"), {"Service", "Scope"}),
+    **dict.fromkeys(
+        ("ManagedOOMSwap", "ManagedOOMMemoryPressure", "ManagedOOMMemoryPressureLimit", "ManagedOOMMemoryPressureDurationSec"),
+        {"Service", "Scope", "Slice"},
+    ),
+}
+
 # Keys whose parser reads several kinds.
 KEYS = {
     "ListenSpecial": "path?",
@@ -177,10 +187,10 @@ KEYS = {
 }
 
 # Parsers of words whose table has another name.
-NAMES = {"log_facility": "log_facility_unshifted", "exec_io_class": "ioprio_class", "exec_cpu_sched_policy": "sched_policy", "personality": "architecture"}
+NAMES = {"log_facility": "log_facility_unshifted", "exec_io_class": "ioprio_class", "exec_cpu_sched_policy": "sched_policy"}
 
 # Parsers of words that take an empty value.
-OPTIONAL = {"kill_mode", "managed_oom_mode", "exec_io_class", "exec_cpu_sched_policy", "numa_policy", "ip_tos", "personality"}
+OPTIONAL = {"kill_mode", "managed_oom_mode", "exec_io_class", "exec_cpu_sched_policy", "numa_policy", "ip_tos"}
 
 # Largest numbers in place of words, as the source writes them.
 MAXIMA = {"LOG_DEBUG": 7, "LOG_FAC(~0)": 127, "IOPRIO_N_CLASSES": 3, "UINT8_MAX": 255, "255": 255, "0xff": 255, "INT_MAX": 2147483647}
@@ -246,7 +256,7 @@ DAEMON_KINDS = {
     "sleep_mode": "any",
     "numa_policy": "words? {mpol}",
     "syscall_archs": KINDS["syscall_archs"],
-    "multicast_router": "words no n false f off 0 query permanent temporary",
+    "multicast_router": "words negative query permanent temporary",
     "mdi": "words? mdi straight mdi-x mdix crossover auto",
     "wol": "each? off phy unicast multicast broadcast arp magic secureon",
     "advertise": "each? {ethtool_link_mode_bit}",
@@ -291,7 +301,8 @@ DAEMON_KINDS = {
     "oom_score_adjust": "integer? -1000 1000",
     "crash_chvt": "integer|bool -2147483648 2147483647",
     "int": "integer -2147483648 2147483647",
-    **dict.fromkeys(("uint8", "vxlan_ttl", "geneve_ttl"), "integer 0 255"),
+    **dict.fromkeys(("vxlan_ttl", "geneve_ttl"), "integer|inherit 0 255"),
+    "uint8": "integer 0 255",
     **dict.fromkeys(("uint16", "wireguard_keepalive"), "integer 0 65535"),
     **dict.fromkeys(("uint32", "unsigned", "iaid", "dhcp_route_metric", "route_priority", "prefix_metric"), f"integer 0 {U32}"),
     "wireguard_keepalive": "integer|off 0 65535",
@@ -328,12 +339,12 @@ DAEMON_KINDS = {
     "ipv6_address_label": "integer? 0 4294967294",
     "route_metric_hop_limit": "integer? 1 255",
     "tcp_window": "integer 1 1023",
-    "dhcp_max_attempts": "integer?|infinity 1 9223372036854775807",
+    "dhcp_max_attempts": "natural?|infinity 1",
     "dhcp_socket_priority": "integer? -2147483648 2147483647",
     "bridge_port_priority": "integer 0 63",
     **dict.fromkeys(("fdb_vlan_id", "mdb_vlan_id", "vlanid"), "integer 0 4094"),
     "default_port_vlanid": "integer|none 0 4094",
-    "bridge_vlan_id": "integer?|no|n|false|f|off 0 4094",
+    "bridge_vlan_id": "integer?|negative 0 4094",
     **dict.fromkeys(("fdb_vxlan_vni", "geneve_vni"), "integer 0 16777215"),
     "can_termination": "integer?|bool 0 65535",
     "cake_overhead": "integer? -64 256",
@@ -371,7 +382,9 @@ DAEMON_KINDS = {
     "tclass_parent": "class|root",
     "tclass_classid": "class?",
     # Sizes and shares.
-    **dict.fromkeys(("iec_uint64", "iec_size", "si_uint64", "badadv_bandwidth"), "amount"),
+    **dict.fromkeys(("iec_uint64", "iec_size"), "amount"),
+    "si_uint64": "rate",
+    "badadv_bandwidth": "rate 0 429496729599999",
     "iec_uint64_infinity": "amount|infinity",
     "tmpfs_size": "memory finite",
     "line_max": "amount?",
@@ -379,14 +392,15 @@ DAEMON_KINDS = {
     "permyriad": "percentage",
     "permille": "permille",
     "network_emulator_rate": "percentage?",
-    "can_bitrate": f"amount 1 {U32}",
+    "can_bitrate": f"rate 1 {U32}",
     **dict.fromkeys(("bfifo_size", "drr_size", "fair_queueing_size", "hierarchy_token_bucket_class_size"), f"amount? 0 {U32}"),
     "fair_queueing_controlled_delay_size": "amount? 0 4294967294",
     "route_metric_advmss": f"amount? 1 {U32}",
     "quick_fair_queueing_max_packet": "amount? 512 65536",
     "ets_quanta": f"amounts? 1 {U32}",
-    "fair_queueing_max_rate": "amount? 0 34359738367",
-    **dict.fromkeys(("cake_bandwidth", "hierarchy_token_bucket_class_rate", "token_bucket_filter_rate", "token_bucket_filter_size"), "amount?"),
+    "fair_queueing_max_rate": "rate? 0 34359738367",
+    **dict.fromkeys(("cake_bandwidth", "hierarchy_token_bucket_class_rate", "token_bucket_filter_rate"), "rate?"),
+    "token_bucket_filter_size": "amount?",
     # Times; limits are microseconds.
     **dict.fromkeys(("sec", "sec_fix_0"), "time"),
     "nsec": "nanoseconds",
@@ -401,7 +415,7 @@ DAEMON_KINDS = {
     ),
     "cake_rtt": f"span? 1 {U32}",
     "fair_queueing_usec": f"span? 0 {U32}",
-    "can_time_quanta": "nanoseconds",
+    "can_time_quanta": f"nanoseconds 1 {U32}",
     "can_restart_usec": "span|infinity 0 4294967295000",
     "route_metric_tcp_rto": "span? 1 4294967295000",
     "router_lifetime": "span? 0 9000000000",
@@ -426,18 +440,19 @@ DAEMON_KINDS = {
     "route_destination": "prefix 4 6",
     "preferred_src": "ip 4 6",
     "multipath_route": "hop?",
-    "dhcp6_pd_prefix_hint": "prefix 6",
-    "dhcp_server_address": "prefix? 4",
-    "dhcp_server_emit": "ips?|_server_address 4 some",
+    "dhcp6_pd_prefix_hint": "prefix 6 long",
+    "dhcp_server_address": "prefix? 4 public",
+    "dhcp_server_emit": "ips? 4 some _server_address",
     "dhcp_static_lease_address": "ip? 4 some",
     "fdb_destination": "ip 4 6",
     "mdb_group_address": "mac_or_ip 4 6",
-    "radv_dns": "ips?|_link_local 6 some",
-    **dict.fromkeys(("prefix", "route_prefix", "6rd_prefix"), "prefix 6"),
-    "pref64_prefix": "prefix 6 length",
+    "radv_dns": "ips? 6 some _link_local",
+    **dict.fromkeys(("prefix", "route_prefix"), "prefix 6"),
+    "6rd_prefix": "prefix 6 long",
+    "pref64_prefix": "prefix 6 length translated",
     **dict.fromkeys(("address_generation_type", "prefix_token"), "token?"),
     "tunnel_local_address": "ip?|any|ipv4_link_local|ipv6_link_local|dhcp4|dhcp6|slaac 4 6",
-    "l2tp_tunnel_local_address": "hop?|auto|static|dynamic",
+    "l2tp_tunnel_local_address": "hop?|auto|static|dynamic some",
     "tunnel_remote_address": "ip?|any 4 6",
     "l2tp_tunnel_remote_address": "ip? 4 6 some",
     "fou_tunnel_address": "ip 4 6",
@@ -462,15 +477,17 @@ DAEMON_KINDS = {
     "match_ifnames": "patterns?",
     "servers": "hosts?",
     "ntp": "hosts?",
-    **dict.fromkeys(("domains", "search_domains", "dnssec_negative_trust_anchors", "radv_search_domains"), "domains?"),
+    **dict.fromkeys(("domains", "search_domains"), "domains?"),
+    "dnssec_negative_trust_anchors": "domains? any",
+    "radv_search_domains": "suffixes?",
     "hostname": "hostname?",
     "dns_name": "host?",
     "timezone": "zone?",
-    "mud_url": "url?",
+    "mud_url": "url? http",
     # Tables of routes, and protocols, may have names of the machine.
     **dict.fromkeys(("route_table", "routing_policy_rule_table", "dhcp_or_ra_route_table"), "table"),
     **dict.fromkeys(("wireguard_route_table", "wireguard_peer_route_table"), "table?|0|no|n|false|f|off"),
-    "ip_protocol": "words? ip icmp igmp ipip tcp egp pup udp idp tp dccp ipv6 routing fragment rsvp gre esp ah icmpv6 none dstopts mtp beetph encap pim comp l2tp sctp mh udplite mpls ethernet raw mptcp ..255",
+    "ip_protocol": "protocol?",
     "route_table_names": "tables?",
     # Data.
     **dict.fromkeys(("network_duid_type", "duid_type", "manager_duid_type"), "duid"),
@@ -498,19 +515,20 @@ DAEMON_KINDS = {
     "forward_to_socket": "address?",
     "ifalias": "ascii? 255",
     **dict.fromkeys(("address_label", "dhcp_label"), "ascii? 15"),
-    "dhcp_server_relay_agent_suboption": "words? string:",
-    **dict.fromkeys(("strv", "match_strv", "dhcp_user_or_vendor_class"), "strings?"),
+    "dhcp_server_relay_agent_suboption": "circuit?",
+    **dict.fromkeys(("strv", "match_strv"), "strings?"),
+    "dhcp_user_or_vendor_class": "strings? escaped",
     # Any text, and conditions that are false for an unknown one.
     **dict.fromkeys(
         (
             "net_condition",
-            "ip_forward_deprecated",
             "wiphy",
             "wol_password",
         ),
         "any",
     ),
     **dict.fromkeys(("warn_compat", "compat_user_tasks_max"), "ignored"),
+    "ip_forward_deprecated": "ignored",
 }
 
 # Keys whose parser reads several kinds.
@@ -519,6 +537,9 @@ DAEMON_KEYS = {
     "MACsecTransmitAssociation.PacketNumber": f"integer 1 {U32}",
     "HierarchyTokenBucketClass.OverheadBytes": "amount? 0 65535",
     "VXLAN.Group": "ip? 4 6 multicast",
+    "VXLAN.Remote": "ip? 4 6 single",
+    "FooOverUDP.Protocol": "protocol? any",
+    **dict.fromkeys(("DHCPPrefixDelegation.UplinkInterface", "DHCPv6PrefixDelegation.UplinkInterface"), "link?|:self|:auto"),
     "Network.Gateway": "ip? 4 6",
     "Network.IPv6SendRA": "words bool",
     "DHCPv6.SendOption": "option? 65535",
@@ -654,6 +675,8 @@ def main() -> None:
             if not table:
                 sys.exit(f"{section}.{key}: the parser {parser} has no kind")
             kind = " ".join([name, *table, *ADDED.get(parser, [])])
+        if section not in SUPPORTED.get(key, {section}):
+            kind = "unsupported"
         print(key, re.sub(r"\{(\w+)\}", lambda table: " ".join(words[table[1]]), kind))
 
 

@@ -10,8 +10,9 @@ mod units;
 pub use executable::is_run_by_parts;
 pub use syntax::{
     AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitCommand, UnitRefusal,
-    UnitSetting, apt_sources, calendar_zone, is_skipped_by_logrotate, is_true, name_sources, named_accounts, pam_rules,
-    rotated_logs, sshd_lines, unit_commands, unit_refusal, unit_settings, unit_words,
+    UnitSetting, apt_sources, calendar_zone, is_skipped_by_logrotate, is_true, name_sources, named_accounts,
+    named_route_tables, pam_rules, rotated_logs, route_tables, sshd_lines, unit_commands, unit_refusal, unit_settings,
+    unit_words,
 };
 
 use std::collections::BTreeMap;

@@ -55,7 +55,8 @@ pub use capability::{ATTRIBUTE, attribute};
 pub use check::{
     AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitCommand, UnitRefusal,
     UnitSetting, apt_sources, calendar_zone, is_run_by_parts, is_skipped_by_logrotate, is_true, name_sources,
-    named_accounts, pam_rules, rotated_logs, sshd_lines, unit_commands, unit_refusal, unit_settings, unit_words,
+    named_accounts, named_route_tables, pam_rules, rotated_logs, route_tables, sshd_lines, unit_commands, unit_refusal,
+    unit_settings, unit_words,
 };
 pub use keys::swap::PAGE;
 pub use keys::{DevSync, KEYS, Key};

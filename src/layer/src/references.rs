@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::check::pointer;
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{BootConfig, BootEffect, Install, Layer, Ownership, Requirement, Schema, named_accounts, validate};
+use super::{
+    BootConfig, BootEffect, Install, Layer, Ownership, Requirement, Schema, named_accounts, named_route_tables,
+    route_tables, validate,
+};
 
 /// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
 /// than this program.
@@ -19,6 +22,7 @@ pub fn check(schema: &Schema, all: &BTreeMap<String, &Layer>, accounts: bool) ->
     if accounts {
         unknown_accounts(&mut found, schema, all);
         unknown_named_accounts(&mut found, schema, all);
+        unknown_route_tables(&mut found, schema, all);
     }
     found.0
 }
@@ -103,6 +107,25 @@ fn unknown_named_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<
             if !is_base(name) && !created.contains(name) && !closure.iter().any(is_made) {
                 let effect = named.effect.alone;
                 let message = format!("{path:?}: line {line}: {effect} if no package creates the {what} {name:?}");
+                found.0.push(Found { pointer: pointer(layer, path), key: true, warning: true, message });
+            }
+        }
+    }
+}
+
+/// Warns of tables of routes that no layer gives a number: the base or a package may do it.
+fn unknown_route_tables(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
+    let Some(layer) = all.get(&schema.name) else { return };
+    let closure = closure(schema, all);
+    let files = closure.iter().filter_map(|schema| all.get(&schema.name)).flat_map(|layer| &layer.files);
+    let names = files.flat_map(|(path, file)| named_route_tables(path, &String::from_utf8_lossy(&file.content)));
+    let names: BTreeSet<String> = names.collect();
+    for (path, file) in layer.files.iter().filter(|(path, _)| !schema.expand.contains(path)) {
+        for (line, name) in route_tables(path, &String::from_utf8_lossy(&file.content)) {
+            if !names.contains(&name) {
+                let message = format!(
+                    "{path:?}: line {line}: systemd-networkd ignores the table {name:?} if no RouteTable= of networkd.conf names it"
+                );
                 found.0.push(Found { pointer: pointer(layer, path), key: true, warning: true, message });
             }
         }

@@ -3,13 +3,14 @@
 
 use vmbake_disk::tree::{Arrival, Kind};
 
+use super::finished::files_in;
 use super::named_accounts::has_account;
 use super::place::Target;
 use super::units::loaded::Names;
 use super::{MergeError, SUDO, host_keys, units};
 use vmbake_common::paths::is_at_or_below;
-use vmbake_layer::named_accounts;
 pub use vmbake_layer::{Layer, hidden_by};
+use vmbake_layer::{named_accounts, named_route_tables, route_tables};
 
 /// Shells of accounts that do not log in.
 const NO_SHELLS: [&str; 2] = ["nologin", "false"];
@@ -49,12 +50,34 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Result<Vec<String>,
                 }
             }
         }
+        for (path, line, name) in unnamed_route_tables(target, layer) {
+            warn(format!(
+                "systemd-networkd ignores the table {name:?} of {path}: line {line}: no RouteTable= of networkd.conf names it"
+            ));
+        }
         let rules = layer.files.keys().find(|path| path.starts_with("/etc/sudoers.d/"));
         if let Some(path) = rules.filter(|_| target.tree.resolve(SUDO.as_bytes()).is_err()) {
             warn(format!("{path} has no effect: {SUDO} is not in the image; add \"sudo\" to `packages`"));
         }
     }
     Ok(warnings)
+}
+
+/// The tables of routes in files of a layer to which networkd.conf(5) gives no number.
+fn unnamed_route_tables<'l>(target: &Target, layer: &'l Layer) -> Vec<(&'l str, usize, String)> {
+    let dirs = ["/etc", "/usr/lib", "/usr/local/lib"].iter();
+    let paths = dirs.flat_map(|dir| {
+        let mut paths = files_in(target, &format!("{dir}/systemd/networkd.conf.d"), &[".conf"]);
+        paths.push(format!("{dir}/systemd/networkd.conf"));
+        paths
+    });
+    let names: Vec<String> =
+        paths.filter_map(|path| Some(named_route_tables(&path, &target.text(&path).ok()?))).flatten().collect();
+    let tables = layer.files.iter().flat_map(|(path, file)| {
+        let tables = route_tables(path, &String::from_utf8_lossy(&file.content)).into_iter();
+        tables.map(move |(line, name)| (path.as_str(), line, name))
+    });
+    tables.filter(|(.., name)| !names.contains(name)).collect()
 }
 
 /// Files that have no effect in the finished image, and why.

@@ -28,7 +28,8 @@ pub use names::{NameSource, name_sources};
 pub use pam::{PamRule, PamTarget, pam_rules};
 pub use sshd::{SshdLine, sshd_lines};
 pub use units::{
-    UnitCommand, UnitRefusal, UnitSetting, is_true, unit_commands, unit_refusal, unit_settings, unit_words,
+    UnitCommand, UnitRefusal, UnitSetting, is_true, named_route_tables, route_tables, unit_commands, unit_refusal,
+    unit_settings, unit_words,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Accounts that files name in places where a program ignores unknown ones: the path and text of a file in, the names out.
 
-use super::{File, Problem, TMPFILES, cron, directories, is_at, logrotate, udev};
+use super::{File, Problem, TMPFILES, cron, directories, is_at, logrotate, udev, units};
 
 /// An account that a file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) type Named = (usize, &'static str, String);
 /// Places, as in the table of checks, the names in such a file, and what happens.
 type Row = (&'static [&'static str], fn(&str, &str) -> Vec<Named>, AccountEffect);
 
-const TABLE: [Row; 4] = [
+const TABLE: [Row; 5] = [
     (
         &["/etc/crontab", "/etc/cron.d/*"],
         |path, text| cron::users(path, text).into_iter().map(|(line, name)| (line, "user", name)).collect(),
@@ -49,6 +49,11 @@ const TABLE: [Row; 4] = [
         &["udev/rules.d/*.rules"],
         |_, text| udev::accounts(text),
         AccountEffect { before_path: "udevd ignores an owner in", alone: "udevd ignores the owner" },
+    ),
+    (
+        &["systemd/network/*.network"],
+        |_, text| units::daemons::users(text),
+        AccountEffect { before_path: "systemd-networkd ignores a user in", alone: "systemd-networkd ignores the user" },
     ),
 ];
 

@@ -4,6 +4,7 @@ mod accounts;
 mod files;
 
 use super::accounts::{Named, is_id};
+use super::units::sequence;
 use super::{File, Problem};
 pub(super) use files::{is_time, microseconds};
 
@@ -44,17 +45,32 @@ pub(super) fn check_modules(text: &str) -> Vec<Problem> {
 
 /// Checks types, paths, modes, owners, ages and arguments.
 pub(super) fn check_tmpfiles(text: &str) -> Vec<Problem> {
-    each(text, "systemd-tmpfiles", &['#'], |line| words(line, 6).and_then(|words| files::check(&words)).err())
+    let split = |line: &str| words(line, 6, true);
+    let mut found =
+        each(text, "systemd-tmpfiles", &['#'], |line| split(line).and_then(|words| files::check(&words)).err());
+    let notes = lines(text, &['#']).filter_map(|(line, text)| Some((line, files::note(&split(text).ok()?)?)));
+    found.extend(notes.map(|(line, note)| Problem::error(line, note).warning()));
+    found.sort_by_key(|problem| problem.line);
+    found
 }
 
 /// Checks types, names, ids and the number of fields. Descriptions are UTF-8.
 pub(super) fn check_sysusers(file: &File) -> Vec<Problem> {
-    let rule = |line: &str| words(line, usize::MAX).and_then(|words| accounts::check(&words)).err();
+    let split = |line: &str| words(line, usize::MAX, false);
+    let rule = |line: &str| split(line).and_then(|words| accounts::check(&words)).err();
     let mut found = each(file.text, "systemd-sysusers", &['#'], rule);
+    let lines_with_words = lines(file.text, &['#']).filter_map(|(line, text)| Some((line, split(text).ok()?)));
+    let conflicts = accounts::conflicts(lines_with_words.filter(|(_, words)| accounts::check(words).is_ok()));
+    found.extend(
+        conflicts
+            .into_iter()
+            .map(|(line, reason)| Problem::error(line, format!("is ignored by systemd-sysusers: {reason}"))),
+    );
     let lines = (1..).zip(file.bytes.split(|byte| *byte == b'\n'));
     let wrong = lines.filter(|(_, line)| str::from_utf8(line).is_err() && !line.trim_ascii_start().starts_with(b"#"));
     let message = "is ignored by systemd-sysusers: expected UTF-8, found another byte";
     found.extend(wrong.map(|(number, _)| Problem::error(number, message.to_owned())));
+    found.sort_by_key(|problem| problem.line);
     found
 }
 
@@ -62,7 +78,7 @@ pub(super) fn check_sysusers(file: &File) -> Vec<Problem> {
 pub(super) fn tmpfiles_accounts(text: &str) -> Vec<Named> {
     let mut found = Vec::new();
     for (line, text) in lines(text, &['#']) {
-        let words = words(text, 6).unwrap_or_default();
+        let words = words(text, 6, true).unwrap_or_default();
         for (at, what) in [(3, "user"), (4, "group")] {
             // A colon is for what does not exist yet.
             let name = field(&words, at).map(|name| name.trim_start_matches(':').to_owned());
@@ -84,24 +100,25 @@ fn lines<'a>(text: &'a str, comments: &'a [char]) -> impl Iterator<Item = (usize
     lines.filter(move |(_, line)| !line.is_empty() && !line.starts_with(comments))
 }
 
-/// Words between blanks, which may be quoted. What follows the first `max` of them is one more word.
-fn words(line: &str, max: usize) -> Result<Vec<String>, String> {
+/// Words between blanks, which may be quoted. What follows the first `max` of them is one more word. A backslash stands for the character
+/// after it, or begins an escape sequence if `has_sequences`.
+fn words(line: &str, max: usize, has_sequences: bool) -> Result<Vec<String>, String> {
     let (mut words, mut rest) = (Vec::new(), line);
     while !rest.is_empty() && words.len() < max {
-        let (mut word, mut quote, mut end, mut is_escaped) = (String::new(), None, rest.len(), false);
-        for (at, next) in rest.char_indices() {
+        let (mut word, mut quote) = (String::new(), None);
+        while let Some(next) = rest.chars().next() {
+            if quote.is_none() && BLANKS.contains(&next) {
+                break;
+            }
+            rest = &rest[next.len_utf8()..];
             match (quote, next) {
-                _ if is_escaped => {
-                    is_escaped = false;
-                    word.push(next);
+                (_, '\\') => {
+                    let (character, after) = unescaped(rest, has_sequences)?;
+                    word.push(character);
+                    rest = after;
                 }
-                (_, '\\') => is_escaped = true,
                 (Some(open), _) if open == next => quote = None,
                 (None, '"' | '\'') => quote = Some(next),
-                (None, _) if BLANKS.contains(&next) => {
-                    end = at;
-                    break;
-                }
                 _ => word.push(next),
             }
         }
@@ -109,12 +126,21 @@ fn words(line: &str, max: usize) -> Result<Vec<String>, String> {
             return Err("expected a closing quote, found the end of the line".to_owned());
         }
         words.push(word);
-        rest = rest[end..].trim_start_matches(BLANKS);
+        rest = rest.trim_start_matches(BLANKS);
     }
     if !rest.is_empty() {
         words.push(rest.to_owned());
     }
     Ok(words)
+}
+
+/// The character for which a backslash and the text after it stand, and what follows.
+fn unescaped(text: &str, has_sequences: bool) -> Result<(char, &str), String> {
+    let next = text.chars().next().ok_or("expected a character after the backslash, found the end of the line")?;
+    match has_sequences {
+        true => sequence(text).ok_or_else(|| format!("\\{next} is not an escape sequence; write \\\\ for a backslash")),
+        false => Ok((next, &text[next.len_utf8()..])),
+    }
 }
 
 /// A field that is neither missing nor `-`.
@@ -135,7 +161,7 @@ fn unknown_specifier(text: &str, specifiers: &str) -> Result<(), String> {
 }
 
 /// An id without sign and leading zeros. Two of them are errors for programs that have ids of 32 or 16 bits.
-fn id(text: &str) -> Option<u32> {
+pub(super) fn id(text: &str) -> Option<u32> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|id| is_plain && *id != u32::MAX && *id != 0xffff)
 }

@@ -65,6 +65,9 @@ const IN_TABLE: [&str; 16] = [
 /// What can be flushed.
 const FLUSHED: [&str; 7] = ["chain", "flow", "map", "meter", "ruleset", "set", "table"];
 
+/// Characters that nft does not read.
+const JUNK: [char; 3] = ['\0', '\r', '\u{feff}'];
+
 const FAMILIES: [&str; 6] = ["arp", "bridge", "inet", "ip", "ip6", "netdev"];
 const TYPES: [&str; 3] = ["filter", "nat", "route"];
 const HOOKS: [&str; 7] = ["egress", "forward", "ingress", "input", "output", "postrouting", "prerouting"];
@@ -86,6 +89,8 @@ struct Reader {
     statement: String,
     /// The line of the statement.
     start: usize,
+    /// Whether a block ended, after which its line or a `;` must end the statement.
+    is_ended: bool,
     found: Vec<Problem>,
 }
 
@@ -93,9 +98,20 @@ struct Reader {
 pub(super) fn check(text: &str) -> Vec<Problem> {
     let (mut reader, mut is_quoted) = (Reader::default(), false);
     for (number, line) in (1..).zip(text.split('\n')) {
-        let line = line.strip_suffix('\r').unwrap_or(line);
+        if let Some(found) = line.chars().find(|next| JUNK.contains(next)) {
+            reader.fault(number, &format!("found {found:?}; use text with newlines only"));
+            return reader.found;
+        }
         let joined = line.strip_suffix('\\');
         for next in joined.unwrap_or(line).chars() {
+            let is_comment = next == '#' && !is_quoted;
+            if reader.is_ended && !next.is_ascii_whitespace() && !is_comment {
+                if next != ';' {
+                    reader.fault(number, &format!("expected a newline or `;` after `}}`, found {next:?}"));
+                    return reader.found;
+                }
+                reader.is_ended = false;
+            }
             match next {
                 '"' => is_quoted = !is_quoted,
                 _ if is_quoted => {}
@@ -120,11 +136,15 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
             }
             reader.push(number, next);
         }
+        reader.is_ended &= joined.is_some();
         match joined {
             Some(_) => reader.push(number, ' '),
             None if reader.block() == Block::Other => reader.push(number, ' '),
             None => reader.judge(),
         }
+    }
+    if is_quoted {
+        reader.fault(text.lines().count(), "expected a closing quote, found the end of the file");
     }
     if let Some((_, line)) = reader.open.last().copied() {
         reader.fault(line, "expected `}` for the block that starts here, found the end of the file");
@@ -169,8 +189,13 @@ impl Reader {
 
     fn end(&mut self) {
         match self.open.pop() {
-            Some((Block::Other, line)) => self.push(line, '}'),
+            Some((Block::Other, line)) => {
+                self.push(line, '}');
+                // Sets of rules and elements end within a statement, objects of tables end one.
+                self.is_ended = self.block() == Block::Table;
+            }
             ended => {
+                self.is_ended = true;
                 self.open.extend(ended);
                 self.judge();
                 self.open.pop();
@@ -206,7 +231,7 @@ fn unknown_command(first: &str, rest: &[&str]) -> Option<String> {
         return Some(format!("expected one of {} after `flush`, found {:?}", FLUSHED.join(", "), rest.join(" ")));
     }
     let hint = hint(first, &COMMANDS);
-    (!COMMANDS.contains(&first) && (follows || is_header) && !hint.is_empty())
+    (!COMMANDS.contains(&first) && !FAMILIES.contains(&first) && (follows || is_header && !hint.is_empty()))
         .then(|| format!("unknown statement {first:?}{hint}"))
 }
 
@@ -218,13 +243,13 @@ fn hook_fault(words: &[&str]) -> Option<String> {
     };
     let is = |at: usize, known: &[&str]| words.get(at).is_some_and(|word| known.contains(word));
     if !is(0, &TYPES) {
-        return expected("a type of", &TYPES, words.first());
+        return expected("one of the types", &TYPES, words.first());
     }
     if !is(1, &["hook"]) {
         return expected("the word", &["hook"], words.get(1));
     }
     if !is(2, &HOOKS) {
-        return expected("a hook of", &HOOKS, words.get(2));
+        return expected("one of the hooks", &HOOKS, words.get(2));
     }
     let rest = words.iter().skip_while(|word| **word != "priority").skip(1);
     let rest: Vec<&&str> = rest.collect();

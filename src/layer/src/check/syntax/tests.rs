@@ -71,6 +71,7 @@ fn values_of_units() {
     };
     assert_eq!(wrong(include_str!("units/values-valid.txt"), ""), [""; 0]);
     assert_eq!(wrong(include_str!("units/values-ignored.txt"), "2"), [""; 0]);
+    assert_eq!(wrong(include_str!("units/values-warned.txt"), "~2"), [""; 0]);
 }
 
 /// systemd keeps the backslash of a sequence that it does not know in a command, and says so.

@@ -3,7 +3,8 @@
 mod keys;
 
 use super::Problem;
-use super::accounts::{Named, is_id};
+use super::accounts::Named;
+use super::directories::id;
 use keys::Pair;
 
 const OPERATORS: [&str; 6] = ["==", "!=", "+=", "-=", ":=", "="];
@@ -20,10 +21,16 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
             true => ignored(line, &reason),
             false => Problem::error(line, format!("udevd keeps the text: {reason}")).warning(),
         }));
+        let notes = pairs.iter().filter_map(keys::note);
+        found.extend(notes.filter(|_| faults.is_empty()).map(|note| Problem::error(line, note).warning()));
         if !faults.is_empty() {
             continue;
         }
-        let named = |key: &str| pairs.iter().find(|pair| pair.key == key).map(|pair| pair.value.to_owned());
+        let labels = pairs.iter().filter(|pair| pair.key == "LABEL").count();
+        if labels > 1 {
+            found.push(ignored(line, "it has several LABEL keys, of which udevd takes the last one"));
+        }
+        let named = |key: &str| pairs.iter().rfind(|pair| pair.key == key).map(|pair| pair.value.to_owned());
         // A jump goes to a later rule.
         if let Some(label) = named("LABEL") {
             jumps.retain(|(_, goal)| *goal != label);
@@ -47,7 +54,7 @@ pub(super) fn accounts(text: &str) -> Vec<Named> {
                 "GROUP" => "group",
                 _ => continue,
             };
-            if !is_id(pair.value) && !pair.value.contains(['$', '%', '\\']) {
+            if id(pair.value).is_none() && !pair.value.is_empty() && !pair.value.contains(['$', '%']) {
                 found.push((line, what, pair.value.to_owned()));
             }
         }
@@ -104,13 +111,13 @@ fn judged(rule: &str) -> (Vec<Pair<'_>>, Vec<String>) {
 }
 
 fn skip_separators(text: &str) -> &str {
-    text.trim_start_matches(|next: char| next.is_whitespace() || next == ',')
+    text.trim_start_matches(|next: char| next.is_ascii_whitespace() || next == ',')
 }
 
 /// A pair of key and value, and what follows.
 fn pair(text: &str) -> Result<(Pair<'_>, &str), String> {
     let invalid = || format!("expected KEY==\"value\" or KEY=\"value\", found {text:?}");
-    let end = text.find(|next: char| next.is_whitespace() || "={+-!:".contains(next)).ok_or_else(invalid)?;
+    let end = text.find(|next: char| next.is_ascii_whitespace() || "={+-!:".contains(next)).ok_or_else(invalid)?;
     let (key, rest) = text.split_at(end);
     let (attribute, rest) = match rest.strip_prefix('{') {
         Some(inside) => {
@@ -131,7 +138,7 @@ fn pair(text: &str) -> Result<(Pair<'_>, &str), String> {
     let value = value.strip_prefix('"').ok_or_else(invalid)?;
     let rest = after_quote(value, is_escaped).ok_or_else(|| format!("expected a quote at the end of {value:?}"))?;
     let text = &value[..value.len() - rest.len() - 1];
-    Ok((Pair { key, attribute, operator, value: text, is_caseless }, rest))
+    Ok((Pair { key, attribute, operator, value: text, is_caseless, is_escaped }, rest))
 }
 
 /// What follows the closing quote. A backslash before a quote makes it a part of the value; in escaped values it stands before any character.

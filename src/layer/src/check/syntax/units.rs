@@ -3,9 +3,11 @@
 mod addresses;
 pub(super) mod daemons;
 mod expected;
+mod lexer;
 mod merged;
 mod names;
 mod network;
+mod notes;
 mod numbers;
 mod paths;
 mod resources;
@@ -18,9 +20,12 @@ mod words;
 
 use vmbake_common::spelling::near;
 
+pub use daemons::{named_route_tables, route_tables};
+pub(super) use lexer::sequence;
 pub use merged::{UnitRefusal, UnitSetting, unit_refusal, unit_settings};
 pub use service::{UnitCommand, unit_commands, unit_words};
 pub use words::is_true;
+pub(super) use words::{bad_escape, is_base64, is_credential};
 
 use super::{File, Problem};
 use crate::unit_install::{Statement, UnitForm, statements, unit_form};

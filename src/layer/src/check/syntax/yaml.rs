@@ -155,6 +155,8 @@ struct Anchors {
     names: BTreeSet<String>,
     /// Where the last event ended, in characters.
     end: usize,
+    /// A place of the text in characters and in bytes, from which later ones are found.
+    known: (usize, usize),
 }
 
 impl Anchors {
@@ -164,14 +166,22 @@ impl Anchors {
         let (Event::Scalar(_, _, 1.., _) | Event::SequenceStart(1.., _) | Event::MappingStart(1.., _)) = event else {
             return None;
         };
-        let rest: String = text.chars().skip(start).collect();
-        let lines = rest
+        let lines = text[self.byte_at(text, start)..]
             .lines()
             .map(|line| if line.starts_with('#') { "" } else { line.split(" #").next().unwrap_or_default() });
         let name = lines.into_iter().find_map(|line| line.split_once('&')).map(|(_, name)| name)?;
         let end = name.find(|next: char| next.is_whitespace() || ",[]{}".contains(next)).unwrap_or(name.len());
         let name = &name[..end];
         (!self.names.insert(name.to_owned())).then(|| name.to_owned())
+    }
+
+    /// The byte at which a character begins.
+    fn byte_at(&mut self, text: &str, character: usize) -> usize {
+        let (characters, bytes) = if self.known.0 <= character { self.known } else { (0, 0) };
+        let mut next = text[bytes..].char_indices().skip(character - characters);
+        let byte = next.next().map_or(text.len(), |(at, _)| bytes + at);
+        self.known = (character.min(characters + text[bytes..byte].chars().count()), byte);
+        byte
     }
 }
 

@@ -1,5 +1,7 @@
 //! Lines of sysusers.d(5).
 
+use std::collections::BTreeMap;
+
 use super::{field, id, unknown_specifier};
 
 /// Types of lines.
@@ -38,7 +40,11 @@ fn name(name: &str) -> Result<(), String> {
         && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     // Specifiers are replaced first.
-    if is_valid || name.contains('%') { Ok(()) } else { Err(format!("{name:?} is not the name of an account")) }
+    if is_valid || name.contains('%') && !name.contains("%%") {
+        Ok(())
+    } else {
+        Err(format!("{name:?} is not the name of an account"))
+    }
 }
 
 /// A range of ids, or a single one.
@@ -48,9 +54,37 @@ fn ids(range: &str) -> Result<(), String> {
     if is_range { Ok(()) } else { Err(format!("expected a range of ids, found {range:?}")) }
 }
 
+/// Specifiers that may stand for a path or a number.
+const EXPANDED: [&str; 7] = ["%A", "%B", "%M", "%T", "%V", "%W", "%w"];
+
+/// Lines for an account that an earlier line describes in another way.
+pub(super) fn conflicts(lines: impl Iterator<Item = (usize, Vec<String>)>) -> Vec<(usize, String)> {
+    let (mut earlier, mut found) = (BTreeMap::new(), Vec::new());
+    for (line, words) in lines {
+        let kind = words[0].trim_end_matches('!').to_owned();
+        if !["u", "g"].contains(&kind.as_str()) {
+            continue;
+        }
+        // Shells may be different paths of one program.
+        let fields: Vec<String> = (2..5).map(|at| simplified(field(&words, at).unwrap_or_default())).collect();
+        let (first, known) = earlier.entry((kind, words[1].clone())).or_insert_with(|| (line, fields.clone()));
+        if *known != fields {
+            found.push((line, format!("line {first} has other values for {:?}", words[1])));
+        }
+    }
+    found
+}
+
+/// A path without slashes that have no effect, or another text as it is.
+fn simplified(text: &str) -> String {
+    let names = text.split('/').filter(|name| !["", "."].contains(name));
+    if text.starts_with('/') { names.map(|name| format!("/{name}")).collect() } else { text.to_owned() }
+}
+
 /// An id, a path that has one, and for users a group after a colon.
 fn account(kind: &str, value: &str) -> Result<(), String> {
-    if value.starts_with(['/', '%']) {
+    let is_expanded = EXPANDED.iter().any(|specifier| value.starts_with(specifier));
+    if value.starts_with('/') || is_expanded {
         return Ok(());
     }
     let (uid, group) = value.split_once(':').map_or((value, None), |(uid, group)| (uid, Some(group)));

@@ -1,5 +1,6 @@
 //! Lines of tmpfiles.d(5).
 
+use super::super::units::{bad_escape, is_base64, is_credential};
 use super::{field, id, unknown_specifier};
 
 /// Types, and those of them that need an argument.
@@ -68,7 +69,16 @@ pub(super) fn check(words: &[String]) -> Result<(), String> {
     if let Some(age) = field(words, 5).filter(|age| !is_age(age)) {
         return Err(format!("invalid age {age:?}, expected a time such as 10d"));
     }
+    let is_written = "fFw".contains(kind);
     match field(words, 6) {
+        Some(argument) if is_written && modifiers.contains('^') => credential(argument),
+        None if is_written && modifiers.contains('^') => {
+            Err(format!("the modifier ^ needs the name of a credential in the seventh field, found {word:?}"))
+        }
+        _ if kind == "C" && modifiers.contains('~') => Err(format!("type C has no modifier ~, found {word:?}")),
+        Some(data) if is_written && modifiers.contains('~') && !is_base64(data) => {
+            Err(format!("expected base64 because of the modifier ~, found {data:?}"))
+        }
         _ if modifiers.contains('^') => Ok(()),
         None if WITH_ARGUMENT.contains(kind) => Err(format!("type {kind} needs an argument in the seventh field")),
         None => Ok(()),
@@ -76,9 +86,34 @@ pub(super) fn check(words: &[String]) -> Result<(), String> {
     }
 }
 
+/// Types without an argument.
+const WITHOUT_ARGUMENT: &str = "dDevqQpxXrRzZm";
+
+/// What systemd-tmpfiles does in another way than a line says.
+pub(super) fn note(words: &[String]) -> Option<String> {
+    let (kind, path) = (words.first()?.get(..1)?, words.get(1)?);
+    if let Some(argument) = words.get(6).filter(|argument| *argument != "-" && WITHOUT_ARGUMENT.contains(kind)) {
+        return Some(format!("systemd-tmpfiles ignores the argument {argument:?}: type {kind} has none"));
+    }
+    let is_legacy = path == "/var/run" || path.starts_with("/var/run/");
+    is_legacy.then(|| format!("systemd-tmpfiles takes {path:?} for a path below /run; write that path"))
+}
+
+/// The name of a credential. Those with specifiers or escape sequences are left to the machine.
+fn credential(name: &str) -> Result<(), String> {
+    if name.contains('%') {
+        return unknown_specifier(name, SPECIFIERS);
+    }
+    let is_valid = name.contains('\\') || is_credential(name);
+    if is_valid { Ok(()) } else { Err(format!("{name:?} is not the name of a credential")) }
+}
+
 fn argument(kind: &str, argument: &str) -> Result<(), String> {
     if EXPANDED.contains(kind) {
         unknown_specifier(argument, SPECIFIERS)?;
+        if let Some(unknown) = bad_escape(argument) {
+            return Err(format!("{unknown} in {argument:?} is not an escape sequence; write \\\\ for a backslash"));
+        }
     }
     let is_device = || {
         argument.split_once(':').is_some_and(|(major, minor)| {
@@ -89,7 +124,9 @@ fn argument(kind: &str, argument: &str) -> Result<(), String> {
     };
     match kind {
         "c" | "b" if !is_device() => Err(format!("expected the numbers of a device, MAJOR:MINOR, found {argument:?}")),
-        "C" if !argument.starts_with(['/', '%']) => Err(format!("source {argument:?} is not absolute")),
+        "C" if !argument.starts_with(['/', '%']) || argument == "%" || argument.starts_with("%%") => {
+            Err(format!("source {argument:?} is not absolute"))
+        }
         _ => Ok(()),
     }
 }

@@ -100,7 +100,9 @@ fn lines_of_systemd() {
     are_found("/usr/lib/user-tmpfiles.d/x.conf", &[("none", "")]);
     let taken = "u x\nu! x -\nu x - \"D\"\nu x 10:20\nu x 10:grp\nu x /path\nu x - - /h /s\nu x -:users\ng x 10\ng x -\nm x y\nr - 10-20\nr - 10\nu X\nu _x-1 10:grp\n\
                  u x - \"%\"\nu %b-x\nu x - G /x /bin/sh\nr - 0-10\ng x /p\n";
-    are_found("/etc/sysusers.d/x.conf", &[(taken, "")]);
+    for line in taken.lines() {
+        assert_eq!(found("/etc/sysusers.d/x.conf", line), "", "{line}");
+    }
     let ignored = [
         "u",
         "u 1x",
@@ -160,6 +162,48 @@ fn lines_of_systemd() {
     assert_eq!(found_in("/etc/sysusers.d/x.conf", b"# \xff\nu x - \"\xff\"\n"), "2");
     assert_eq!(found_in("/etc/tmpfiles.d/x.conf", b"# \xff\nd /run/x\xff\n"), "");
     assert_eq!(found_in("/etc/ssh/sshd_config.d/x.conf", b"# \xff\nBanner /x\xff\n"), "");
+}
+
+/// What systemd-tmpfiles and systemd-sysusers of systemd 257 ignore of a line, or of a file with others.
+#[test]
+fn details_of_lines_of_systemd() {
+    let path = "/etc/tmpfiles.d/x.conf";
+    are_found(
+        path,
+        &[
+            ("f~ /x - - - - aGk=\nf^ /x - - - - name\nf /x - - - - a\\nb\nd /a\\x20b\nr /x - - - - -\n", ""),
+            ("f~ /x - - - - x\nC~ /x - - - - /y\nw~ /x - - - - 1:2\n", "1 2 3"),
+            ("f^ /x\nf^ /x - - - - 1:2\nw^ /x - - - - /y\n", "1 2 3"),
+            ("d /a\\zb\nx /a\\\nf /x - - - - \\x\n", "1 2 3"),
+            ("C /x - - - - %%\n", "1"),
+            ("d /x - - - - y\nr /x - - - - \"\"\nd /var/run/x\nd /var/runx\n", "~1 ~2 ~3"),
+        ],
+    );
+    are_found(
+        "/usr/lib/sysusers.d/x.conf",
+        &[
+            ("u a 5\nu a 5 - -\nu a \"5\"\ng a 5\nm a b\nm a c\n", ""),
+            ("u a 5\nu a 6\ng b\ng b 7\nu! a 5\nu c - x /h\nu c - x /h/ /bin/sh\nu c - y /h\n", "2 4 8"),
+            ("u %% \ng a%%b\nu a %H\nu a\\\n", "1 2 3 4"),
+        ],
+    );
+}
+
+/// `udevadm verify` of systemd 257.
+#[test]
+fn values_and_operators_of_udev() {
+    are_found(
+        "/etc/udev/rules.d/x.rules",
+        &[
+            ("TAG==\"\"\nENV{A}=\"\"\nOPTIONS=\"log_level=debug\"\nOPTIONS=\"log_level=reset\"\n", ""),
+            ("TAG+=\"\"\nRUN+=\"\"\nMODE=\"\"\nOWNER=\"\"\nTEST==\"\"\nSECLABEL{x}=\"\"\n", "1 2 3 4 5 6"),
+            ("OPTIONS=\"log_level=x\"\nOPTIONS=\"log_level=9\"\n", "1 2"),
+            ("NAME+=\"x\"\nENV{A}:=\"x\"\nATTR{a}+=\"x\"\nMODE+=\"0600\"\nSECLABEL{x}:=\"y\"\n", "~1 ~2 ~3 ~4 ~5"),
+            ("ATTRS{device/x}==\"a\"\nATTRS{../x}==\"a\"\n", "~1 ~2"),
+            ("ENV{A}=e\"a\\nb\"\nENV{A}=e\"a\\zb\"\nLABEL=\"a\", LABEL=\"b\"\n", "2 3"),
+            ("KERNEL==\"x\",\u{a0}NAME=\"y\"\n", "1"),
+        ],
+    );
 }
 
 /// `udevadm verify` of systemd 257.

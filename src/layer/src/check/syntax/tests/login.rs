@@ -127,6 +127,16 @@ fn statements_of_nftables() {
             ("table inet f {\n", "1"),
             ("table inet f {\n}\n}\n", "3"),
             ("table inet f {\n chain c {\n tcp dport { 80 accept\n}\n}\n", "1"),
+            ("table inet f { chain c { tcp dport 22 accept } }\n", "1"),
+            ("table inet f { chain c { } chain d { }\n}\n", "1"),
+            ("table inet f { set s { type ipv4_addr; elements = { 1.1.1.1 } } }\n", "1"),
+            ("table inet f { counter c { packets 0 bytes 0 }; chain c { accept; drop }; }\n", ""),
+            ("table inet f {\n} # x\ntable inet g { chain c { tcp dport { 1, 2 } accept }\n}", ""),
+            ("table inet f {\r\n}\r\n", "1"),
+            ("\u{feff}table inet f {\n}\n", "1"),
+            ("table inet f {\n}\0\n", "2"),
+            ("define x = \"a\n", "1"),
+            ("tabel inet f {\n}\n", "1"),
         ],
     );
 }

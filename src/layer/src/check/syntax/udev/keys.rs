@@ -2,6 +2,8 @@
 
 use vmbake_common::spelling;
 
+use super::super::units::bad_escape;
+
 /// A pair such as `ATTR{size}=="1"`.
 pub(super) struct Pair<'a> {
     pub(super) key: &'a str,
@@ -10,6 +12,8 @@ pub(super) struct Pair<'a> {
     pub(super) value: &'a str,
     /// Whether it compares without regard to case, `i"..."`.
     pub(super) is_caseless: bool,
+    /// Whether the value may have escape sequences, `e"..."`.
+    pub(super) is_escaped: bool,
 }
 
 /// Whether a key has an attribute.
@@ -124,7 +128,41 @@ pub(super) fn fault(pair: &Pair) -> Option<String> {
     if pair.is_caseless && (!is_compared || ["TEST", "PROGRAM", "IMPORT"].contains(key)) {
         return Some(format!("{key}{operator} cannot ignore case, found i\"{value}\""));
     }
+    if let Some(unknown) = pair.is_escaped.then(|| bad_escape(value)).flatten() {
+        return Some(format!("{unknown} in e\"{value}\" is not an escape sequence"));
+    }
+    let is_needed = FILLED.contains(key) && !(is_compared && *key == "TAG");
+    if value.is_empty() && is_needed {
+        return Some(format!("{key} needs a value, found {key}{operator}\"\""));
+    }
     self::value(pair, is_compared)
+}
+
+/// Keys whose value cannot be empty. `TAG` can be compared with nothing.
+const FILLED: [&str; 9] = ["GROUP", "IMPORT", "MODE", "OWNER", "PROGRAM", "RUN", "SECLABEL", "TAG", "TEST"];
+
+/// Keys and operators that udevd takes for `=`.
+const ASSUMED: [(&[&str], &str); 2] = [
+    (&["ATTR", "GROUP", "MODE", "NAME", "OWNER", "SYSCTL"], "+="),
+    (&["ATTR", "ENV", "SECLABEL", "SYSCTL", "TAG"], ":="),
+];
+
+/// What udevd does with a pair in another way than it is written, or says about it.
+pub(super) fn note(pair: &Pair) -> Option<String> {
+    let Pair { key, attribute, operator, .. } = pair;
+    if ASSUMED.iter().any(|(keys, assumed)| keys.contains(key) && assumed == operator) {
+        return Some(format!("udevd takes {key}{operator} for {key}="));
+    }
+    let path = attribute.filter(|_| *key == "ATTRS")?;
+    let is_unsafe = path.starts_with("device/") || path.contains("../");
+    is_unsafe.then(|| format!("udevd says that {key}{{{path}}} may not work with later kernels"))
+}
+
+/// Words and the largest number of a level of the log.
+const LEVELS: [&str; 9] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug", "reset"];
+
+fn is_level(level: &str) -> bool {
+    LEVELS.contains(&level) || level.parse::<u8>().is_ok_and(|number| number <= 7)
 }
 
 /// Letters after `%`, and words after `$`, that stand for a property of the device.
@@ -206,6 +244,9 @@ fn value(pair: &Pair, is_compared: bool) -> Option<String> {
         }
         ("OPTIONS", _) if value.strip_prefix("link_priority=").is_some_and(|number| number.parse::<i32>().is_err()) => {
             Some(format!("expected a number in {value:?}"))
+        }
+        ("OPTIONS", _) if value.strip_prefix("log_level=").is_some_and(|level| !is_level(level)) => {
+            Some(format!("expected a level such as debug in {value:?}"))
         }
         ("OPTIONS", _) if !OPTIONS.contains(value) && !STARTS.iter().any(|start| value.starts_with(start)) => {
             Some(format!("unknown option {value:?}"))

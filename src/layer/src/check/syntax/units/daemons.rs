@@ -2,7 +2,12 @@
 
 use vmbake_common::spelling::near;
 
+use super::super::accounts::Named;
+use super::super::directories::id;
 use super::super::{File, Problem};
+use super::lexer;
+use super::network::named_table;
+use super::numbers::integer;
 use super::settings::{Specifiers, Table, Verdict};
 use crate::unit_install::{Statement, statements};
 
@@ -51,6 +56,60 @@ pub(in super::super) fn check(file: &File) -> Vec<Problem> {
             Statement::Other(text) => {
                 found.push(Problem::error(line, format!("systemd ignores {text:?}, which is not an assignment")));
             }
+        }
+    }
+    found
+}
+
+/// The users of rules for routes. Ids are taken without an account.
+pub(in super::super) fn users(text: &str) -> Vec<Named> {
+    let is_ids = |value: &str| value.split('-').all(|number| id(number).is_some());
+    let users = values(text, &[("RoutingPolicyRule", "User")]).into_iter();
+    users.filter(|(_, user)| !user.is_empty() && !is_ids(user)).map(|(line, user)| (line, "user", user)).collect()
+}
+
+/// Settings of networks that name a table of routes.
+const TABLES_OF_ROUTES: [(&str, &str); 8] = [
+    ("DHCP", "RouteTable"),
+    ("DHCPv4", "RouteTable"),
+    ("IPv6AcceptRA", "RouteTable"),
+    ("Route", "Table"),
+    ("RoutingPolicyRule", "Table"),
+    ("VRF", "Table"),
+    ("WireGuard", "RouteTable"),
+    ("WireGuardPeer", "RouteTable"),
+];
+
+/// Values of these settings that are no names: words of systemd.
+const NO_NAMES: [&str; 7] = ["", "default", "local", "main", "off", "no", "false"];
+
+/// The tables of routes that a file of a network names, with their lines. networkd.conf gives them their numbers.
+pub fn route_tables(path: &str, text: &str) -> Vec<(usize, String)> {
+    let is_network =
+        path.contains("/systemd/network/") && [".network", ".netdev", ".conf"].iter().any(|end| path.ends_with(end));
+    if !is_network {
+        return Vec::new();
+    }
+    let named = values(text, &TABLES_OF_ROUTES).into_iter();
+    named.filter(|(_, name)| integer(name).is_none() && !NO_NAMES.contains(&name.as_str())).collect()
+}
+
+/// The names of tables of routes that a file of networkd.conf(5) has.
+pub fn named_route_tables(path: &str, text: &str) -> Vec<String> {
+    let is_settings = path.ends_with("/systemd/networkd.conf") || path.contains("/systemd/networkd.conf.d/");
+    let values = if is_settings { values(text, &[("Network", "RouteTable")]) } else { Vec::new() };
+    let words = values.iter().filter_map(|(_, value)| lexer::plain(value)).flatten();
+    words.filter_map(|word| Some(named_table(&word)?.to_owned())).collect()
+}
+
+/// The values of settings, with their lines.
+fn values(text: &str, settings: &[(&str, &str)]) -> Vec<(usize, String)> {
+    let (mut found, mut section) = (Vec::new(), String::new());
+    for (line, statement) in statements(text.as_bytes()).unwrap_or_default() {
+        match statement {
+            Statement::Header(name) => section = name,
+            Statement::Assignment(key, value) if settings.contains(&(&section, &key)) => found.push((line, value)),
+            _ => {}
         }
     }
     found

@@ -5,6 +5,7 @@ pub(super) fn expected(name: &str, arguments: &[&str], alternatives: &[&str]) ->
     let kind = of_kind(name, arguments);
     match alternatives {
         [] => kind,
+        [word] => format!("{kind}, or {}", list(&[word])),
         words => format!("{kind}, or one of {}", list(words)),
     }
 }
@@ -13,6 +14,7 @@ pub(super) fn expected(name: &str, arguments: &[&str], alternatives: &[&str]) ->
 fn list(words: &[&str]) -> String {
     let words = words.iter().map(|word| match *word {
         "bool" => "yes, no".to_owned(),
+        "negative" => "no".to_owned(),
         "weight" => "a number from 1 to 10000".to_owned(),
         "hexadecimal" => "a hexadecimal number".to_owned(),
         word if word.contains("..") => match word.split_once("..") {
@@ -28,7 +30,7 @@ fn list(words: &[&str]) -> String {
 
 fn of_kind(name: &str, arguments: &[&str]) -> String {
     let text = match name {
-        "words" | "list" | "each" => return format!("one of {}", list(arguments)),
+        "words" | "list" | "each" | "caseless" => return format!("one of {}", list(arguments)),
         "ip" | "ips" => {
             return format!("{}, as in {}", if name == "ip" { "an address" } else { "addresses" }, example(arguments));
         }
@@ -41,21 +43,28 @@ fn of_kind(name: &str, arguments: &[&str]) -> String {
         }
         "range" => return format!("a number or a range of numbers from {}", arguments.join(" to ")),
         "integers" => return format!("numbers from {}", arguments.join(" to ")),
-        "amount" | "span" if arguments.len() > 1 => return limits(name, arguments),
+        "amount" | "rate" | "span" if arguments.len() > 1 => return limits(name, arguments),
+        "nanoseconds" if arguments.len() > 1 => {
+            return format!("a time from {}ns to {}ns", arguments[0], arguments[1]);
+        }
+        "natural" => "a number from 1",
         "amount" => "a size such as 10M",
+        "rate" => "a number or one with a unit, such as 10M",
         "span" => "a time such as 5min",
         "server" => "an address such as 10.0.0.1:53#dns.example.org",
         "servers" => "addresses such as 10.0.0.1:53#dns.example.org",
         "endpoint" => "HOST:PORT",
-        "host" => "the name of a host",
-        "hosts" => "names or addresses of hosts",
-        "domains" => "names of domains",
+        "host" => "a host name",
+        "hosts" => "host names or addresses",
+        "domains" | "suffixes" => "domain names",
+        "protocol" => "a protocol such as tcp, or its number",
+        "circuit" => "string: and a text",
         "mac" | "macs" => "an address such as 00:11:22:33:44:55",
         "ifname" => "the name of a network interface",
         "ifnames" | "patterns" => "names of network interfaces",
         "percentage" | "permille" => "a percentage such as 12.5%",
-        "hexadecimal" => return format!("a hexadecimal number of up to {} digits", arguments.join("")),
-        "class" => "MAJOR:MINOR in hexadecimal digits",
+        "hexadecimal" => return format!("a hexadecimal number of at most {} digits", arguments.join("")),
+        "class" => "MAJOR:MINOR in hexadecimal",
         "bytes_of" => "hexadecimal digits",
         "key" => "a key of 32 bytes in base64",
         "raw" => "bytes such as 00:1f:ff",
@@ -71,7 +80,7 @@ fn of_kind(name: &str, arguments: &[&str]) -> String {
         "token" => "an address, eui64 or prefixstable",
         "mac_or_ip" => "an address such as 239.0.0.1 or 01:00:5e:00:00:01",
         "link" => "the name or number of a network interface",
-        "hostname" => "the name of a host",
+        "hostname" => "a host name",
         "levels" => "a level such as info, or TARGET:LEVEL",
         "metrics" => "a number, or HIGH:MEDIUM:LOW",
         "users" => "the name or id of a user, or a range of ids",
@@ -87,12 +96,12 @@ fn of_kind(name: &str, arguments: &[&str]) -> String {
         "path" | "file" | "condition" => "an absolute path without ..",
         "node" => "an absolute path that is not below /dev, /proc or /sys",
         "paths" | "mounts" | "links" => "absolute paths without ..",
-        "ascii" | "parameter" => return format!("up to {} characters of ASCII", arguments.join("")),
+        "ascii" | "parameter" => return format!("at most {} characters of ASCII", arguments.join("")),
         "options" => "PARTITION:OPTIONS",
         "policy" => "PARTITION=POLICY between colons, such as root=verity+signed:usr=absent",
         "pattern" => "a regular expression",
         "calendar" => "a time such as Mon *-*-* 03:00",
-        "directory" => "an absolute path without .., or ~",
+        "directory" => "~ or an absolute path without ..",
         "names" => "relative paths",
         "mode" => "an octal mode such as 0755",
         "address" if arguments.contains(&"unix") => "an absolute path or @NAME",
@@ -107,7 +116,7 @@ fn of_kind(name: &str, arguments: &[&str]) -> String {
         "latency" => "a path and a time such as 25ms",
         "interface" => "the name of a network interface",
         "interfaces" => "names of network interfaces",
-        "netlink" => "a family of netlink such as route, and a number",
+        "netlink" => "a netlink family such as route, and a number if needed",
         "sets" => return format!("SOURCE:FAMILY:TABLE:SET with a source of {}", arguments.join(", ")),
         "binds" => "SOURCE:DESTINATION:rbind with absolute paths",
         "images" => "absolute paths of images, places where they are mounted and options",
@@ -118,7 +127,7 @@ fn of_kind(name: &str, arguments: &[&str]) -> String {
         "program" => return format!("TYPE:PATH with one of {}", list(arguments)),
         "pidfile" => "a path without ..",
         "safe" => "a text without quotes and backslashes",
-        "strings" => "words with closed quotes",
+        "strings" => "words, with a closing quote for each opening one",
         "documentation" => "addresses such as https://NAME or man:NAME(8)",
         "errno" => "an error such as EPERM or kill",
         "names_of_variables" => "names of variables",
@@ -136,7 +145,7 @@ fn of_kind(name: &str, arguments: &[&str]) -> String {
         "namespace" => "a name without slashes and blanks",
         "group" => "the name of a control group",
         "filesystems" => "types of file systems or groups of them such as @network",
-        "duration" => "a time from 1s",
+        "duration" => "a time of at least 1s",
         "quota" => "a percentage such as 150%",
         "device" => "a device below /dev, char-NAME or block-NAME, and rights such as rw",
         "ports" => "ports such as tcp:80 or ipv6:udp:1024-2048",
@@ -146,7 +155,7 @@ fn of_kind(name: &str, arguments: &[&str]) -> String {
         "networks" => "addresses such as 10.0.0.0/8, any or localhost",
         "accounts" => "names or ids of accounts",
         "account" => "the name or id of an account",
-        "limit" => "a limit, infinity or SOFT:HARD, of which the soft one is not higher",
+        "limit" => "a limit, infinity or SOFT:HARD with a soft limit that is not above the hard one",
         "memory" if arguments.contains(&"finite") => "a size such as 512M, or a percentage",
         "size" | "memory" => "a size such as 512M, a percentage or infinity",
         "bytes" => "a size such as 512M",
@@ -165,8 +174,13 @@ fn example(arguments: &[&str]) -> &'static str {
     if arguments.contains(&"4") { "10.0.0.1" } else { "2001:db8::1" }
 }
 
-/// The limits of sizes in bytes, and of times in microseconds.
+/// The limits of sizes in bytes, of rates, and of times in microseconds.
 fn limits(name: &str, arguments: &[&str]) -> String {
     let unit = if name == "span" { " microseconds" } else { "" };
-    format!("a {} from {}{unit} to {}{unit}", if name == "span" { "time" } else { "size" }, arguments[0], arguments[1])
+    let what = match name {
+        "span" => "time",
+        "rate" => "rate",
+        _ => "size",
+    };
+    format!("a {what} from {}{unit} to {}{unit}", arguments[0], arguments[1])
 }

@@ -1,6 +1,6 @@
 //! Numbers in values of settings: integers, percentages, sizes, limits and signals.
 
-use super::super::directories::{is_time, microseconds};
+use super::super::directories::microseconds;
 use super::names::is_in;
 
 /// A decimal number, or one with a prefix of its base.
@@ -58,6 +58,19 @@ pub(super) fn is_quota(value: &str) -> bool {
 
 /// Bytes of numbers with units of 1024 bytes, such as `1G 500M`.
 pub(super) fn size(value: &str) -> Option<f64> {
+    scaled(value, 1024.0)
+}
+
+/// A number of bits per second, with units of 1000.
+pub(super) fn rate(value: &str) -> Option<f64> {
+    scaled(value, 1000.0)
+}
+
+fn scaled(value: &str, base: f64) -> Option<f64> {
+    // The largest number has more digits than the sum below.
+    if let Ok(number) = value.parse::<u64>() {
+        return Some(as_float(number));
+    }
     let is_digit = |next: char| next.is_ascii_digit() || next == '.';
     let (mut rest, mut sum, mut last) = (value.trim(), 0.0, 8);
     if rest.is_empty() {
@@ -81,7 +94,7 @@ pub(super) fn size(value: &str) -> Option<f64> {
             return None;
         }
         last = power;
-        sum += number * 1024_f64.powi(i32::try_from(power.saturating_sub(1)).ok()?);
+        sum += number * base.powi(i32::try_from(power.saturating_sub(1)).ok()?);
         rest = after.get(usize::from(unit.is_some())..)?.trim_start();
     }
     Some(sum).filter(|sum| *sum < 2_f64.powi(64))
@@ -92,7 +105,8 @@ pub(super) fn is_memory(value: &str, is_positive: bool) -> bool {
     let is_enough = |is_zero: bool| !(is_positive && is_zero);
     value == "infinity"
         || permyriad(value).is_some_and(|share| share <= 10_000 && is_enough(share == 0))
-        || size(value).is_some_and(|bytes| is_enough(bytes < 1.0))
+        // The largest number stands for infinity.
+        || size(value).is_some_and(|bytes| is_enough(bytes < 1.0) && bytes < 2_f64.powi(64))
 }
 
 /// A number of bytes.
@@ -117,8 +131,9 @@ pub(super) fn is_limit(unit: &str, value: &str) -> bool {
         "bytes" => size(part).filter(|_| !part.is_empty()),
         "nice" => niceness(part),
         "time" => microseconds(part, "s").map(|time| (time / 1e6).ceil()),
-        "microseconds" => microseconds(part, "us"),
-        _ => natural(part).map(as_float),
+        "microseconds" => microseconds(part, "us").filter(|time| *time < 1.8e19),
+        // The largest number stands for infinity.
+        _ => natural(part).filter(|number| *number < u64::MAX).map(as_float),
     };
     limit(soft).zip(limit(hard)).is_some_and(|(soft, hard)| soft <= hard)
 }
@@ -137,10 +152,33 @@ fn niceness(value: &str) -> Option<f64> {
     u32::try_from(limit).ok().filter(|limit| *limit <= 40).map(f64::from)
 }
 
-/// A time that may be shorter than a microsecond.
-pub(super) fn is_nanoseconds(value: &str) -> bool {
-    let count = ["nsec", "ns"].iter().find_map(|unit| value.strip_suffix(unit));
-    is_time(value) || count.is_some_and(|count| natural(count.trim_end()).is_some())
+/// A time in nanoseconds, between two limits if there are any.
+pub(super) fn is_nanoseconds(limits: &[&str], value: &str) -> bool {
+    let limit = |at: usize| limits.get(at).and_then(|limit| limit.parse::<f64>().ok());
+    nanoseconds(value)
+        .is_some_and(|time| limit(0).is_none_or(|low| low <= time) && limit(1).is_none_or(|high| time <= high))
+}
+
+/// The nanoseconds of a sequence of times, of which those without a unit are nanoseconds.
+fn nanoseconds(value: &str) -> Option<f64> {
+    let (mut rest, mut sum) = (value.trim(), 0.0);
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let is_number = |next: char| next.is_ascii_digit() || "+. ".contains(next);
+        let unit_at = rest.find(|next| !is_number(next)).unwrap_or(rest.len());
+        let unit_len = rest[unit_at..].find(|next: char| !next.is_alphabetic()).unwrap_or(rest.len() - unit_at);
+        let (part, after) = rest.split_at(unit_at + unit_len);
+        let count = ["nsec", "ns"].iter().find_map(|unit| part.strip_suffix(unit)).map(str::trim_end);
+        let count = count.or_else(|| (unit_len == 0).then(|| part.trim_end()));
+        sum += match count {
+            Some(count) => microseconds(count, "us")?,
+            None => microseconds(part, "us")? * 1e3,
+        };
+        rest = after.trim_start();
+    }
+    Some(sum)
 }
 
 /// The bits of a mode in octal digits.

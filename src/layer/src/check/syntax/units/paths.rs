@@ -1,5 +1,6 @@
 //! Values of settings with paths: files that are mounted, opened or linked.
 
+use super::lexer;
 use super::words::is_label;
 
 pub(super) fn is_path(value: &str) -> bool {
@@ -31,19 +32,20 @@ pub(super) fn is_of_kernel(path: &str) -> bool {
 
 /// `NAME[:LINK[:ro]]` of a directory of a service, or only the name if `is_plain`.
 pub(super) fn is_directory(word: &str, is_plain: bool) -> bool {
-    let parts: Vec<&str> = word.split(':').collect();
-    let (name, link) = (parts[0], parts.get(1).copied().unwrap_or_default());
+    let Some(parts) = lexer::parts(word) else { return false };
+    let part = |at: usize| parts.get(at).map(String::as_str).unwrap_or_default();
+    let (name, link) = (part(0), part(1));
     let is_private = name == "private" || name.starts_with("private/");
     let is_link = link.is_empty() || !is_plain && is_relative(link);
-    let is_flag = parts.get(2).is_none_or(|flag| ["", "ro"].contains(flag));
-    word.contains('\\') || !name.is_empty() && is_relative(name) && !is_private && is_link && is_flag
+    !name.is_empty() && is_relative(name) && !is_private && is_link && ["", "ro"].contains(&part(2))
 }
 
 /// `[PARTITION:]OPTIONS`.
 pub(super) fn is_option(word: &str, partitions: &[&str]) -> bool {
-    word.split_once(':').is_none_or(|(partition, options)| {
-        let partition = if options.is_empty() { "root" } else { partition };
-        (partition.is_empty() || partitions.contains(&partition)) && !options.contains(':')
+    lexer::full_parts(word).is_some_and(|parts| match parts.as_slice() {
+        [] | [_] => true,
+        [partition, _] => partitions.contains(&partition.as_str()),
+        _ => false,
     })
 }
 
@@ -55,42 +57,40 @@ fn is_optional(path: &str) -> bool {
 /// `SOURCE[:DESTINATION[:OPTION]]`.
 pub(super) fn is_bind(word: &str) -> bool {
     let mut parts = word.splitn(3, ':');
-    word.contains('\\')
-        || parts.next().is_some_and(is_optional)
-            && parts.next().is_none_or(is_path)
-            && parts.next().is_none_or(|option| ["", "rbind", "norbind"].contains(&option))
+    parts.next().is_some_and(is_optional)
+        && parts.next().is_none_or(is_path)
+        && parts.next().is_none_or(|option| ["", "rbind", "norbind"].contains(&option))
 }
 
 /// An image, the place where it is mounted if it has one, and options of its partitions.
 pub(super) fn is_image(word: &str, has_place: bool, partitions: &[&str]) -> bool {
-    let parts: Vec<&str> = word.split(':').collect();
+    let Some(parts) = lexer::full_parts(word) else { return false };
     let (paths, options) = parts.split_at(parts.len().min(if has_place { 2 } else { 1 }));
-    let is_known = |partition: &[&str]| partition.len() < 2 || partitions.contains(&partition[0]);
+    let is_known = |partition: &[String]| partition.len() < 2 || partitions.contains(&partition[0].as_str());
     let are_paths = match paths {
         [source, place] => is_optional(source) && is_path(place),
-        [source] => is_optional(source) && !has_place,
+        [source] => is_optional(source) && !has_place && !is_of_kernel(source.strip_prefix('-').unwrap_or(source)),
         _ => false,
     };
-    word.contains('\\') || are_paths && options.chunks(2).all(is_known)
+    are_paths && options.chunks(2).all(is_known)
 }
 
 /// `PATH[:NAME[:OPTIONS]]`.
 pub(super) fn is_open_file(value: &str) -> bool {
-    let parts: Vec<&str> = value.split(':').collect();
-    let flags = parts.get(2).copied().unwrap_or_default();
+    let Some(parts) = lexer::sequenced_parts(value) else { return false };
+    let part = |at: usize| parts.get(at).map(String::as_str).unwrap_or_default();
+    let (path, name, flags) = (part(0), part(1), part(2));
     let exclusive = |flag: &&str| ["read-only", "append", "truncate"].contains(flag);
     let is_flag = |flag: &str| ["", "graceful"].contains(&flag) || exclusive(&flag);
     let count = flags.split(',').filter(exclusive).count();
     // Without a name, that of the file is used.
-    let has_name = parts.get(1).is_some_and(|name| !name.is_empty()) || !value.trim_matches('/').is_empty();
-    let is_name = parts.get(1).is_none_or(|name| name.is_empty() || is_label(name));
-    value.contains('\\')
-        || value.starts_with('/')
-            && has_name
-            && is_name
-            && parts.len() <= 3
-            && flags.split(',').all(is_flag)
-            && count <= 1
+    let has_name = !name.is_empty() || !path.trim_matches('/').is_empty();
+    path.starts_with('/')
+        && has_name
+        && (name.is_empty() || is_label(name))
+        && parts.len() <= 3
+        && flags.split(',').all(is_flag)
+        && count <= 1
 }
 
 /// Absolute paths between colons.

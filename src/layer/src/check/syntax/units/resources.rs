@@ -1,9 +1,10 @@
 //! Values of settings that name exit statuses, devices, ports, processors and other resources.
 
 use super::super::directories::is_time;
+use super::lexer;
 use super::names::is_in;
 use super::numbers::{integer, is_rate, is_signal};
-use super::service::words;
+use super::words::is_word;
 
 /// Exit statuses and signals between blanks. systemd does not remove quotes here.
 pub(super) fn are_statuses(value: &str) -> bool {
@@ -12,24 +13,20 @@ pub(super) fn are_statuses(value: &str) -> bool {
     })
 }
 
-/// A device node or class, which may be quoted, and what is allowed. Nodes with escapes are left to the machine.
+/// A device node or class, which may be quoted, and what is allowed.
 pub(super) fn is_device(value: &str) -> bool {
     let Some((node, rights)) = first_word(value) else { return false };
     let is_class = node.starts_with("block-") || node.starts_with("char-");
-    let is_known = node.contains('\\') || is_class || is_node(&node);
-    is_known && rights.chars().all(|right| "rwm".contains(right))
+    (is_class || is_node(&node)) && rights.chars().all(|right| "rwm".contains(right))
 }
 
-/// The first word, without its quotes, and the rest as it is.
+/// The first word, without its quotes and backslashes, and the rest as it is.
 fn first_word(value: &str) -> Option<(String, &str)> {
     let (mut word, mut quote) = (String::new(), None);
     let mut chars = value.char_indices();
     while let Some((at, next)) = chars.next() {
         match next {
-            '\\' => {
-                word.push(next);
-                word.extend(chars.next().map(|(_, next)| next));
-            }
+            '\\' => word.push(chars.next()?.1),
             _ if quote == Some(next) => quote = None,
             '"' | '\'' if quote.is_none() => quote = Some(next),
             _ if quote.is_none() && next.is_ascii_whitespace() => return Some((word, value[at..].trim())),
@@ -60,8 +57,7 @@ pub(super) fn is_of_device(what: &str, limits: &[&str], value: &str) -> bool {
 
 /// Numbers of processors or memory nodes, and ranges of them.
 pub(super) fn are_processors(value: &str) -> bool {
-    let of_word = |word: &String| word.split(',').filter(|part| !part.is_empty()).all(|part| is_range(part, 8191));
-    words(value).is_some_and(|words| words.iter().all(of_word))
+    lexer::listed(value).is_some_and(|words| words.iter().all(|word| is_range(word, 8191)))
 }
 
 /// `[FAMILY:][PROTOCOL:]PORTS`, of which the last part is any of the three.
@@ -99,7 +95,7 @@ pub(super) fn is_interface(name: &str, max: usize) -> bool {
 pub(super) fn is_netlink(value: &str, families: &[&str]) -> bool {
     let mut words = value.split_whitespace();
     let number = |word: &str| integer(word).is_some_and(|number| (0..=i64::from(u32::MAX)).contains(&number));
-    let is_family = |word: &str| families.contains(&word) || number(word);
+    let is_family = |word: &str| families.iter().any(|known| is_word(known, word));
     words.next().is_some_and(is_family) && words.next().is_none_or(number) && words.next().is_none()
 }
 

@@ -3,7 +3,7 @@
 use vmbake_common::spelling;
 
 use super::super::MOST;
-use super::values;
+use super::{notes, values};
 
 /// Sections, each with its keys and the kinds of their values. `?` after a kind allows an empty value. Printed by `tools/unit_settings.py`.
 #[derive(Clone, Copy)]
@@ -14,6 +14,9 @@ pub(super) const UNITS: Table = Table(include_str!("settings.txt"));
 
 /// Settings that systemd knows but no longer applies.
 const IGNORED: &str = "ignored";
+
+/// Settings that systemd applies to other kinds of units only.
+const UNSUPPORTED: &str = "unsupported";
 
 /// What `%` stands for in values.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub(super) enum Specifiers {
 /// What systemd does with an assignment.
 pub(super) enum Verdict {
     Valid,
-    /// systemd does not apply it any more.
+    /// systemd does not apply it any more, or says something about it.
     Obsolete(String),
     Ignored(String),
     /// systemd does not know the setting.
@@ -45,13 +48,20 @@ impl Table {
         match self.keys(section).find(|(known, _)| *known == key) {
             None => Verdict::Unknown,
             Some((_, IGNORED)) => Verdict::Obsolete(format!("systemd ignores {key}=, which is obsolete")),
+            Some((_, UNSUPPORTED)) => {
+                Verdict::Ignored(format!("systemd ignores {key}= in [{section}], where it has no effect"))
+            }
             Some((_, kind)) => match values::fault(kind, value, specifiers != Specifiers::No) {
-                Some(expected) => Verdict::Ignored(format!("systemd ignores {key}={value}: expected {expected}")),
+                Some(expected) => {
+                    let reason = notes::failure(section, key, value);
+                    let reason = reason.unwrap_or_else(|| format!("systemd ignores {key}={value}"));
+                    Verdict::Ignored(format!("{reason}: expected {expected}"))
+                }
                 None => match values::fault_without_instance(kind, value).filter(|_| specifiers == Specifiers::Plain) {
                     Some(expected) => Verdict::Ignored(format!(
                         "systemd does not take {key}={value}: %i is empty in a unit without an instance: expected {expected}"
                     )),
-                    None => Verdict::Valid,
+                    None => notes::warning(section, key, value).map_or(Verdict::Valid, Verdict::Obsolete),
                 },
             },
         }

@@ -1,7 +1,7 @@
 //! Texts of sockets, daemons and networks with the line of each problem, as systemd 257 finds them; warnings have `~` before the line.
 
 use super::super::{File, Problem, calendar_zone, problems};
-use super::{UnitCommand, unit_commands, values};
+use super::{UnitCommand, named_route_tables, route_tables, unit_commands, values};
 use crate::Ownership;
 
 fn found(path: &str, text: &str) -> String {
@@ -10,6 +10,12 @@ fn found(path: &str, text: &str) -> String {
     let line =
         |problem: Problem| format!("{}{}", if problem.is_warning { "~" } else { "" }, problem.line.unwrap_or_default());
     found.into_iter().map(line).collect::<Vec<_>>().join(" ")
+}
+
+fn messages(path: &str, text: &str) -> String {
+    let access = Ownership { mode: 0o644, owner: "root".to_owned(), group: "root".to_owned() };
+    let found = problems(&File { path, bytes: text.as_bytes(), text, access, has_drop_ins: false });
+    found.into_iter().map(|problem| problem.message).collect()
 }
 
 #[track_caller]
@@ -134,6 +140,61 @@ fn values_of_networks() {
     };
     assert_eq!(wrong(include_str!("networks-valid.txt"), ""), [""; 0]);
     assert_eq!(wrong(include_str!("networks-ignored.txt"), "2"), [""; 0]);
+    assert_eq!(wrong(include_str!("networks-warned.txt"), "~2"), [""; 0]);
+}
+
+/// systemd takes these values, and fails later.
+#[test]
+fn values_with_which_machines_fail() {
+    for (path, text, expected) in [
+        (
+            "/etc/systemd/system/x.service.d/x.conf",
+            "[Service]\nCPUSchedulingPolicy=9\n",
+            "a service with CPUSchedulingPolicy=9 does not start",
+        ),
+        (
+            "/etc/systemd/system/x.service.d/x.conf",
+            "[Service]\nCPUSchedulingPolicy=4\n",
+            "a service with CPUSchedulingPolicy=4 does not start",
+        ),
+        (
+            "/etc/systemd/system/x.service.d/x.conf",
+            "[Service]\nIOSchedulingClass=9\n",
+            "systemd ignores IOSchedulingClass=9",
+        ),
+        (
+            "/etc/systemd/system/x.service.d/x.conf",
+            "[Service]\nIOSchedulingClass=4\n",
+            "a service with IOSchedulingClass=4 does not start",
+        ),
+        (
+            "/etc/systemd/network/x.netdev",
+            "[WireGuardPeer]\nEndpoint=10.0.0.1\n",
+            "systemd takes Endpoint=10.0.0.1 with the port 0",
+        ),
+        (
+            "/etc/systemd/network/x.network",
+            "[IPv6SendRA]\nDomains=x..y\n",
+            "systemd-networkd cannot configure an interface with Domains=x..y",
+        ),
+        ("/etc/systemd/system/x.socket.d/x.conf", "[Socket]\nDelegate=yes\n", "systemd ignores Delegate= in [Socket]"),
+    ] {
+        let messages = messages(path, text);
+        assert!(messages.starts_with(expected), "{text}: {messages}");
+    }
+}
+
+/// `systemd-networkd` reads the names of networkd.conf(5).
+#[test]
+fn tables_of_routes() {
+    let network =
+        "[Route]\nTable=blue\n[Route]\nTable=main\nTable=5\n[VRF]\nTable=red\n[RoutingPolicyRule]\nTable=0x10\n";
+    let expected = [(2, "blue".to_owned()), (7, "red".to_owned())];
+    assert_eq!(route_tables("/etc/systemd/network/x.network", network), expected);
+    assert_eq!(route_tables("/etc/x.network", network), []);
+    let names = "[Network]\nRouteTable=blue:5 main:7 6:6 x\nRouteTable=red:0 green:0x9\n";
+    assert_eq!(named_route_tables("/etc/systemd/networkd.conf.d/x.conf", names), ["blue", "green"]);
+    assert_eq!(named_route_tables("/etc/systemd/resolved.conf", names), [""; 0]);
 }
 
 /// A kind without a check would accept any value.
@@ -146,7 +207,7 @@ fn each_setting_has_a_check() {
         let mut words = kind.split(' ');
         let name = words.next().unwrap().split('|').next().unwrap().trim_end_matches('?');
         let is_known = values::is_valid(name, &words.collect::<Vec<_>>(), "x").is_some();
-        assert!(is_known || name == "ignored", "{line}");
+        assert!(is_known || ["ignored", "unsupported"].contains(&name), "{line}");
     }
 }
 

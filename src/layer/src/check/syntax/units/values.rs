@@ -5,7 +5,7 @@ use super::super::directories::{is_time, microseconds};
 use super::addresses::{is_address, is_network};
 use super::expected::expected;
 use super::names::is_in;
-use super::{network, numbers, paths, resources, service, specifiers, words};
+use super::{lexer, network, numbers, paths, resources, service, specifiers, words};
 use crate::unit_install::{UnitForm, unit_form};
 use paths::is_path;
 
@@ -118,7 +118,9 @@ fn is_valid_word(name: &str, arguments: &[&str], value: &str) -> Option<bool> {
     Some(match name {
         "words" => arguments.iter().any(|word| words::is_word(word, value)),
         "time" => is_time(value),
-        "nanoseconds" => numbers::is_nanoseconds(value),
+        "nanoseconds" => numbers::is_nanoseconds(arguments, value),
+        "caseless" => arguments.iter().any(|word| word.eq_ignore_ascii_case(value)),
+        "natural" => numbers::natural(value).is_some_and(|number| number > 0),
         "duration" => microseconds(value, "s").is_some_and(|time| time.is_finite() && time >= 1e6),
         "path" => is_path(value),
         "node" => is_path(value) && !paths::is_of_kernel(value),
@@ -216,42 +218,46 @@ fn is_valid_resource(name: &str, arguments: &[&str], value: &str) -> Option<bool
 
 /// Whether the words of a value are valid.
 fn is_valid_list(name: &str, arguments: &[&str], value: &str) -> Option<bool> {
-    let each = |is_valid: &dyn Fn(&str) -> bool| {
-        service::words(value).is_some_and(|words| words.iter().all(|word| is_valid(word)))
+    let all = |words: Option<Vec<String>>, is_valid: &dyn Fn(&str) -> bool| {
+        words.is_some_and(|words| words.iter().all(|word| is_valid(word)))
     };
+    let each = |is_valid: &dyn Fn(&str) -> bool| all(lexer::quoted(value), is_valid);
+    let each_escaped = |is_valid: &dyn Fn(&str) -> bool| all(lexer::escaped(value), is_valid);
+    let each_tuple = |is_valid: &dyn Fn(&str) -> bool| all(lexer::tuples(value), is_valid);
     let plain = || value.trim_start_matches('~').split_whitespace();
     Some(match name {
         "paths" => each(&paths::is_prefixed),
         "mounts" => each(&|word| word.split(':').next().is_some_and(is_path)),
-        "options" => value.split_whitespace().all(|word| paths::is_option(word, arguments)),
+        "options" => each_tuple(&|word| paths::is_option(word, arguments)),
         "links" => each(&is_path),
         "binds" => each(&paths::is_bind),
-        "images" => each(&|word| paths::is_image(word, true, arguments)),
-        "extensions" => each(&|word| paths::is_image(word, false, arguments)),
-        "names" => each(&|word| paths::is_directory(word, arguments.contains(&"plain"))),
+        "images" => each_tuple(&|word| paths::is_image(word, true, arguments)),
+        "extensions" => each_tuple(&|word| paths::is_image(word, false, arguments)),
+        "names" => each_tuple(&|word| paths::is_directory(word, arguments.contains(&"plain"))),
         "documentation" => each(&paths::is_documentation),
         "accounts" => each(&words::is_account),
         "networks" => each(&|word| is_network(word, arguments)),
+        "strings" if arguments.contains(&"escaped") => each_escaped(&|_| true),
         "strings" => each(&|_| true),
         "capabilities" => plain().all(words::is_capability),
         "syscalls" => words::are_calls(value, !arguments.contains(&"plain")),
-        "list" => words::is_word("bool", value) || plain().all(|word| arguments.contains(&word)),
+        "list" => words::is_word("bool", value) || plain().all(|word| word != "bool" && arguments.contains(&word)),
         "each" => {
             // A boolean stands alone.
-            let has_several = service::words(value).is_some_and(|words| words.len() > 1);
+            let has_several = lexer::quoted(value).is_some_and(|words| words.len() > 1);
             let known = || arguments.iter().filter(|word| !(has_several && **word == "bool"));
             each(&|word| known().any(|known| words::is_word(known, word)))
         }
         "units" => value.split_whitespace().all(|word| words::is_unit(word, arguments)),
-        "variables" => each(&words::is_variable),
+        "variables" => each_escaped(&words::is_variable),
         "names_of_variables" => each(&words::is_variable_name),
-        "unset" => each(&|word| words::is_variable(word) || words::is_variable_name(word)),
-        "fields" => each(&words::is_field),
+        "unset" => each_escaped(&|word| words::is_variable(word) || words::is_variable_name(word)),
+        "fields" => each_escaped(&words::is_field),
         "families" => each(&words::is_family),
         "filesystems" => {
-            service::words(value).is_some() && plain().all(|word| !word.starts_with('@') || is_in("filesystems", word))
+            lexer::quoted(value).is_some() && plain().all(|word| !word.starts_with('@') || is_in("filesystems", word))
         }
-        "interfaces" => plain().all(|word| resources::is_interface(word, 127)),
+        "interfaces" => all(lexer::quoted(value.trim_start_matches('~')), &|word| resources::is_interface(word, 127)),
         "sets" => each(&|word| resources::is_set(word, arguments)),
         _ => return None,
     })

@@ -1,5 +1,6 @@
 //! Words in values of settings: names of accounts and credentials, variables, data and filters.
 
+use super::lexer;
 use super::names::is_in;
 use super::numbers::integer;
 use super::paths::is_path;
@@ -16,6 +17,7 @@ pub fn is_true(value: &str) -> bool {
 pub(super) fn is_word(word: &str, value: &str) -> bool {
     match word {
         "bool" => BOOLEANS.iter().any(|word| word.eq_ignore_ascii_case(value)),
+        "negative" => BOOLEANS[6..].iter().any(|word| word.eq_ignore_ascii_case(value)),
         "weight" => integer(value).is_some_and(|weight| (1..=10_000).contains(&weight)),
         "hexadecimal" => u64::from_str_radix(value.trim_start_matches("0x"), 16).is_ok(),
         _ if word.contains("..") => {
@@ -113,14 +115,16 @@ pub(super) fn is_label(name: &str) -> bool {
     (1..=255).contains(&name.len()) && name.bytes().all(is_char)
 }
 
-fn is_credential(name: &str) -> bool {
+pub(in super::super) fn is_credential(name: &str) -> bool {
     is_label(name) && !name.contains('/') && ![".", ".."].contains(&name)
 }
 
 /// `NAME[:SOURCE]`.
 pub(super) fn is_loaded(value: &str) -> bool {
     let (name, source) = value.split_once(':').unwrap_or((value, ""));
-    let is_file = source.starts_with('/') && source.split('/').all(|name| name != "..");
+    // systemd takes only paths as short as they can be.
+    let mut names = source.split('/').skip(1);
+    let is_file = source.starts_with('/') && names.all(|name| !["", ".", ".."].contains(&name));
     is_credential(name) && (source.is_empty() || is_file || is_credential(source))
 }
 
@@ -141,11 +145,22 @@ pub(super) fn is_imported(value: &str) -> bool {
 }
 
 /// Base64 with its padding, and with blanks anywhere.
-pub(super) fn is_base64(value: &str) -> bool {
+pub(in super::super) fn is_base64(value: &str) -> bool {
     let text: String = value.split_whitespace().collect();
     let data = text.trim_end_matches('=');
     let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
-    text.len().is_multiple_of(4) && text.len() - data.len() <= 2 && data.bytes().all(is_char)
+    let padding = text.len() - data.len();
+    text.len().is_multiple_of(4) && padding <= 2 && data.bytes().all(is_char) && has_zero_bits(data, padding)
+}
+
+/// Whether the bits of the last digit of base64 that are no data are zero.
+fn has_zero_bits(data: &str, padding: usize) -> bool {
+    let last = data.chars().last().unwrap_or('A');
+    match padding {
+        0 => true,
+        1 => "AEIMQUYcgkosw048".contains(last),
+        _ => "AQgw".contains(last),
+    }
 }
 
 /// A hash of 16 bytes or more in hexadecimal digits, or a path.
@@ -157,7 +172,7 @@ pub(super) fn is_hash(value: &str) -> bool {
 
 /// The name of a namespace of the journal, which is an instance of a unit and a part of the name of a directory.
 pub(super) fn is_namespace(value: &str) -> bool {
-    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.@".contains(&byte);
     (1..=222).contains(&value.len()) && value.bytes().all(is_char) && ![".", ".."].contains(&value)
 }
 
@@ -235,26 +250,14 @@ pub(super) fn is_bus_name(name: &str) -> bool {
 }
 
 /// A backslash with characters after it that are not an escape sequence.
-pub(super) fn bad_escape(text: &str) -> Option<String> {
+pub(in super::super) fn bad_escape(text: &str) -> Option<String> {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once('\\') {
         let next = after.chars().next()?;
-        let (skip, digits, base) = match next {
-            'x' => (1, 2, 16),
-            'u' => (1, 4, 16),
-            'U' => (1, 8, 16),
-            '0'..='7' => (0, 3, 8),
-            _ => (next.len_utf8(), 0, 10),
+        rest = match lexer::sequence(after) {
+            Some((_, rest)) => rest,
+            None => return Some(format!("\\{next}")),
         };
-        let code = after.get(skip..skip + digits).and_then(|code| u32::from_str_radix(code, base).ok());
-        let is_valid = match digits {
-            0 => "abfnrtvs\\\"'".contains(next),
-            _ => code.is_some_and(|code| code > 0 && (digits != 3 || code < 256)),
-        };
-        if !is_valid {
-            return Some(format!("\\{next}"));
-        }
-        rest = &after[skip + digits..];
     }
     None
 }

@@ -1,0 +1,74 @@
+//! Values that systemd takes, but not for what they say.
+
+use super::super::directories::microseconds;
+use super::network::{has_no_port, is_unmasked};
+use super::numbers::integer;
+use super::words::{BOOLEANS, is_true};
+
+/// What a machine does with a value that systemd does not ignore, but with which a unit or a network does not work.
+pub(super) fn failure(section: &str, key: &str, value: &str) -> Option<String> {
+    match key {
+        "Domains" if section.starts_with("IPv6") && value.contains("..") => {
+            Some(format!("systemd-networkd cannot configure an interface with {key}={value}"))
+        }
+        "CPUSchedulingPolicy" | "IOSchedulingClass" if is_read(key, value) => {
+            Some(format!("a service with {key}={value} does not start, as the kernel refuses the number"))
+        }
+        "Endpoint" if has_no_port(value) => {
+            Some(format!("systemd takes {key}={value} with the port 0, at which no peer can be reached"))
+        }
+        _ => None,
+    }
+}
+
+/// What systemd says about a value that it takes.
+pub(super) fn warning(section: &str, key: &str, value: &str) -> Option<String> {
+    let reason = match (section, key) {
+        (_, "StandardOutput" | "StandardError") if ["syslog", "syslog+console"].contains(&value) => {
+            format!("write {}", value.replace("syslog", "journal"))
+        }
+        (_, "KillMode") if value == "none" => "processes may remain when the unit stops".to_owned(),
+        (_, "CPUShares" | "StartupCPUShares") => "use CPUWeight=".to_owned(),
+        (_, "MemoryLimit") => "use MemoryMax=".to_owned(),
+        (_, key) if key.starts_with("BlockIO") || key.starts_with("StartupBlockIO") => {
+            "use settings such as IOWeight=".to_owned()
+        }
+        ("Network" | "Address", "Address" | "Peer") if !value.is_empty() && !value.contains('/') => {
+            format!(
+                "it stands for {value}/{}; write the length of the prefix",
+                if value.contains(':') { 128 } else { 32 }
+            )
+        }
+        ("Address", "DuplicateAddressDetection") if is_boolean(value) => match is_true(value) {
+            true => "it stands for none; write none".to_owned(),
+            false => "it stands for both; write both".to_owned(),
+        },
+        ("Network", "IPMasquerade") if is_true(value) => "it stands for ipv4; write ipv4 or both".to_owned(),
+        ("Network", "DHCP") => {
+            let words = [("both", "yes"), ("none", "no"), ("v4", "ipv4"), ("v6", "ipv6")];
+            let word = words.iter().find(|(old, _)| *old == value)?.1;
+            format!("it is deprecated; write {word}")
+        }
+        ("Network", "IPv4LL") if !value.is_empty() => "it is deprecated; use LinkLocalAddressing=".to_owned(),
+        ("WireGuardPeer", "AllowedIPs") if value.split([',', ' ']).any(is_unmasked) => {
+            "it drops the bits after the prefix".to_owned()
+        }
+        ("IPv6SendRA", "RouterLifetimeSec")
+            if microseconds(value, "s").is_some_and(|time| 0.0 < time && time < 4e6) =>
+        {
+            "it takes 4s, the shortest time".to_owned()
+        }
+        _ => return None,
+    };
+    Some(format!("systemd says of {key}={value}: {reason}"))
+}
+
+/// Whether systemd takes the number of a class or policy.
+fn is_read(key: &str, value: &str) -> bool {
+    let most = if key == "IOSchedulingClass" { 8 } else { i64::from(i32::MAX) };
+    integer(value).is_some_and(|number| (0..=most).contains(&number))
+}
+
+fn is_boolean(value: &str) -> bool {
+    BOOLEANS.iter().any(|word| word.eq_ignore_ascii_case(value))
+}
