@@ -104,7 +104,7 @@ impl Hint for Refusal {
                     .to_owned()
             }
             Self::Held { package, by_layer: true, .. } => format!("remove {package} from `hold`, or request less"),
-            Self::Held { .. } => "use a base that does not hold it, or request less".to_owned(),
+            Self::Held { .. } => "use a base that does not have it on hold, or request less".to_owned(),
             Self::Removed { package, layer, .. } => {
                 format!("take {package} out of `remove_packages` of layer {layer}, or request less")
             }
