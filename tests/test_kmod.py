@@ -1,5 +1,5 @@
 """The indexes of kernel modules that vmbake writes, compared with those of depmod of Debian 12 and 13: each byte for kernels of the archive, and a transcript
-of depmod and modprobe with modules written by hand, which the unit tests of `src/kmod` replay; `VMBAKE_RENEW=1` writes it anew. Needs root, for chroot,
+of depmod and modprobe with handmade modules, which the unit tests of `src/kmod` replay; `VMBAKE_RENEW=1` writes it anew. Needs root, for chroot,
 and the Debian archive. Slow: all kernels."""
 
 import hashlib
@@ -20,7 +20,7 @@ MODULES = f"/lib/modules/{VERSION}"
 KERNELS = [("amd64", "trixie", ["linux-image-amd64/", "linux-image-rt-amd64/"]), ("arm64", "trixie", ["linux-image-arm64/", "linux-image-cloud-arm64/"]),
            ("amd64", "bookworm", ["linux-image-amd64/", "linux-image-cloud-amd64/"]), ("arm64", "bookworm", ["linux-image-cloud-arm64/"]),
            ("amd64", "bookworm-backports", ["linux-image-cloud-amd64/"])]
-# What depmod reads, besides modules.
+# What depmod reads in addition to modules.
 INPUTS = {"modules.order", "modules.builtin", "modules.builtin.modinfo", "modules.builtin.ranges"}
 
 

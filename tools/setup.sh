@@ -12,7 +12,7 @@ declare -A package=(
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
     [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity [go]=golang-go [groff]=groff-base [mawk]=mawk [cloud-init]=cloud-init
     [openssl]=openssl [ssh]=openssh-client [rsync]=rsync [veritysetup]=cryptsetup-bin [unsquashfs]=squashfs-tools [zip]=zip [unzip]=unzip [bzip2]=bzip2 [bsdtar]=libarchive-tools
-    [tshark]=tshark [umoci]=umoci
+    [tshark]=tshark [umoci]=umoci [cpio]=cpio
 )
 missing=()
 export PATH=$PATH:/usr/sbin:/sbin

@@ -1,4 +1,4 @@
-"""Programs of Debian's kmod in a chroot, and kernel modules that are written by hand."""
+"""Programs of Debian's kmod in a chroot, and handmade kernel modules."""
 
 import os
 import struct

@@ -51,6 +51,7 @@ pub mod fat;
 pub mod ext4;
 pub mod squashfs;
 pub mod tar;
+pub mod cpio;
 pub mod signature;
 pub mod layout;
 pub mod disk;

@@ -3,6 +3,7 @@
 
 mod assemble_disks;
 mod common;
+mod cpio_author;
 mod ext4_author;
 mod ext4_dump;
 mod ext4_features;

@@ -6,7 +6,7 @@ pub const PATH_MAX: usize = 4096;
 /// Extensions of modules for which Debian builds kmod. It ignores `.ko.gz`.
 const EXTENSIONS: [&str; 3] = [".ko", ".ko.xz", ".ko.zst"];
 
-/// A file name without the extension of a module; `None` if it is no module.
+/// A file name without the extension of a module; `None` if it is not a module.
 pub fn stem(file_name: &str) -> Option<&str> {
     EXTENSIONS.iter().find_map(|extension| file_name.strip_suffix(extension)).filter(|stem| !stem.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Trees in memory, and modules that are written by hand as `tests/harness/kmod.py` does.
+//! Trees in memory, and handmade modules, as those of `tests/harness/kmod.py`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
