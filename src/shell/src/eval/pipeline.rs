@@ -1,4 +1,4 @@
-//! Pipelines: each stage but the last runs in a subshell of its own, one after the other, with its output kept for the next.
+//! Pipelines: each stage but the last runs in its own subshell, one after the other, with its output kept for the next.
 
 use std::rc::Rc;
 

@@ -136,7 +136,7 @@ fn statements_of_nftables() {
             ("\u{feff}table inet f {\n}\n", "1"),
             ("table inet f {\n}\0\n", "2"),
             ("define x = \"a\n", "1"),
-            ("tabel inet f {\n}\n", "1"),
+            ("tablet inet f {\n}\n", "1"),
         ],
     );
 }
