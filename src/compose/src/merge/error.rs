@@ -143,7 +143,7 @@ pub enum MergeError {
     #[error("{package}: layer {layer} removes it, but {by} depends on {relation}")]
     StillNeeded { package: String, layer: String, by: String, relation: String },
     #[error("layer {layer}: cannot index its kernel modules")]
-    Modules { layer: String, source: vmbake_kmod::KmodError },
+    Modules { layer: String, source: Box<vmbake_kmod::KmodError> },
     #[error("{package}: layer {layer} removes it, but {fault}")]
     Removes { package: String, layer: String, fault: RemovalFault },
     #[error("{package}: depends on {relation}, satisfied only by the version being replaced")]

@@ -44,7 +44,7 @@ impl New {
             let Some((path, layer)) = modules.last() else { continue };
             let release = release(target, packages, kernel, path, layer)?;
             let directory = format!("{MODULES}/{kernel}");
-            let fault = |source| MergeError::Modules { layer: layer.clone(), source };
+            let fault = |source| MergeError::Modules { layer: layer.clone(), source: Box::new(source) };
             let files = TreeDirectories(&target.tree);
             for (path, _) in modules {
                 let module = Module::read(&files, path).map_err(fault)?;
@@ -68,16 +68,9 @@ impl New {
 }
 
 /// The depmod of the image.
-fn release(
-    target: &Target,
-    packages: &Database,
-    kernel: &str,
-    path: &str,
-    layer: &str,
-) -> Result<Release, MergeError> {
-    let unread = |what: String, hint| {
-        Err(MergeError::Unread { path: path.to_owned(), layer: layer.to_owned(), what, hint })
-    };
+fn release(target: &Target, packages: &Database, kernel: &str, path: &str, layer: &str) -> Result<Release, MergeError> {
+    let unread =
+        |what: String, hint| Err(MergeError::Unread { path: path.to_owned(), layer: layer.to_owned(), what, hint });
     if target.is_file_of_layer(&format!("{MODULES}/{kernel}/modules.dep")) {
         return unread(
             "a layer brings modules.dep, which does not list it".to_owned(),
@@ -89,7 +82,9 @@ fn release(
         Some(Some(release)) => Ok(release),
         found => unread(
             match (found, version) {
-                (Some(_), Some(version)) => format!("depmod of kmod {version} must index it, which vmbake does not know"),
+                (Some(_), Some(version)) => {
+                    format!("depmod of kmod {version} must index it, which vmbake does not know")
+                }
                 _ => "depmod must index it, but the package kmod is not installed".to_owned(),
             },
             "install it with a modules.dep that lists it, or put it into another directory and load it with insmod in a unit",
@@ -116,11 +111,12 @@ impl Files for TreeDirectories<'_> {
         let Kind::Directory(entries) = &self.0.inode(id).kind else {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         };
-        let kind = |name: &[u8]| match self.0.resolve(&[&real[..], b"/", name].concat()).map(|id| &self.0.inode(id).kind) {
-            Ok(Kind::Directory(_)) => EntryKind::Directory,
-            Ok(Kind::File(_)) => EntryKind::File,
-            _ => EntryKind::Other,
-        };
+        let kind =
+            |name: &[u8]| match self.0.resolve(&[&real[..], b"/", name].concat()).map(|id| &self.0.inode(id).kind) {
+                Ok(Kind::Directory(_)) => EntryKind::Directory,
+                Ok(Kind::File(_)) => EntryKind::File,
+                _ => EntryKind::Other,
+            };
         Ok(Some(entries.keys().map(|name| Entry { name: name.clone(), kind: kind(name) }).collect()))
     }
 
