@@ -116,6 +116,16 @@ pub struct Merged {
     pub logins: BTreeMap<String, Login>,
 }
 
+/// How strictly accounts get the ids that a manifest pins for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pins {
+    /// A pinned id that belongs to another account is an error.
+    #[default]
+    Fixed,
+    /// The account gets another id, which is to be pinned.
+    Preferred,
+}
+
 /// A package that is not configured here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeferredPackage {
@@ -131,6 +141,7 @@ pub fn merge(
     staged: Staged,
     manifest: &Manifest,
     grants: &BTreeMap<String, LayerGrants>,
+    pins: Pins,
     epoch: Timestamp,
 ) -> Result<Merged, MergeError> {
     let Staged { layers, mut artifacts, images } = staged;
@@ -156,7 +167,7 @@ pub fn merge(
         is_new = admin_directory::prepare(&mut target)?;
         packages = database::Database::read(&target, arch)?;
     }
-    packages.ids.pin(manifest.content().accounts.as_ref());
+    packages.ids.pin(manifest.content().accounts.as_ref(), pins);
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     removal::from_base(&mut target, &mut packages, &mut removals, &layers, &audited)?;
     let archives = cleaned::archives(&artifacts);
