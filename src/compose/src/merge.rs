@@ -31,6 +31,7 @@ mod ldcache;
 mod locales;
 mod logins;
 mod maintainer;
+mod merged_usr;
 mod missing;
 mod named_accounts;
 mod os_release;
@@ -165,6 +166,9 @@ pub fn merge(
     {
         target.enter(Origin { layer: layer.schema.name.clone(), ..Origin::default() });
         is_new = admin_directory::prepare(&mut target)?;
+        if is_new {
+            merged_usr::link(&mut target, &artifacts, arch)?;
+        }
         packages = database::Database::read(&target, arch)?;
     }
     packages.ids.pin(manifest.content().accounts.as_ref(), pins);
