@@ -29,6 +29,7 @@ class System:
         self.name = f"tested.{os}.amd64"
         done = self.bake("out", "--format", "tar,oci", env=EPOCH)
         assert done.returncode == 0, done.stderr
+        self.said = done.stderr
         self.archive = folder / f"out/{self.name}.tar"
 
     def kind(self, name, **keys):
@@ -218,6 +219,16 @@ def test_dpkg_and_apt_find_no_fault(system, work):
 @pytest.mark.needs("root")
 def test_dpkg_and_apt_find_no_fault_in_a_cloud_system(cloud, work):
     check(cloud, work)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("os", CODENAMES)
+def test_nothing_waits_in_the_layer_for_clouds(vmbake, os):
+    for system in made(vmbake, os, requires=["debian-cloud"]):
+        assert "deferred" not in system.said
+        with tarfile.open(system.archive) as archive:
+            sources = archive.extractfile("etc/apt/sources.list.d/debian.sources").read().decode()
+        assert f"Suites: {CODENAMES[os]} {CODENAMES[os]}-updates {CODENAMES[os]}-backports\n" in sources
 
 
 def check(system, work):
