@@ -1,5 +1,6 @@
 //! Combines the inputs of an image: fetches, verifies and decodes what is pinned, and merges the layers onto the base.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::inputs::{DecodedBase, prepare};
 use super::{BakeError, BakeRequest};
 use vmbake_common::digest::Digest;
 use vmbake_common::progress::{Event, PackageVersion, Progress};
-use vmbake_compose::merge::{DeferredPackage, Merged, merge};
+use vmbake_compose::merge::{DeferredPackage, Merged, Pins, merge};
 use vmbake_compose::origin::{self, Ingredients};
 use vmbake_compose::stage::Plan;
 use vmbake_fetch::images::lay_out;
@@ -49,11 +50,25 @@ pub(super) struct BaseImage {
 }
 
 /// Evaluates the scripts of all packages and assigns IDs to the accounts that they create: those in the manifest,
-/// otherwise unused ones. Writes nothing.
+/// unless they belong to other accounts by now, otherwise unused ones. Writes nothing.
 pub fn plan_accounts(request: &BakeRequest, progress: &Progress) -> Result<PinnedAccounts, BakeError> {
     let manifest = Manifest::load_with(&request.manifest, &request.more)?;
     let layers = request.layers_of(&manifest, &Layers::load(&request.layers)?)?;
-    Ok(combine(request, &manifest, layers, progress)?.merged.accounts)
+    Ok(combine(request, &manifest, layers, Pins::Preferred, progress)?.merged.accounts)
+}
+
+/// Whether a layer gives an ID to one account that the manifest pins for another one.
+pub fn has_taken_accounts(request: &BakeRequest, manifest: &Manifest) -> Result<bool, BakeError> {
+    let Some(PinnedAccounts { users, groups }) = &manifest.content().accounts else { return Ok(false) };
+    let layers = request.layers_of(manifest, &Layers::load(&request.layers)?)?;
+    let takes = |pinned: &BTreeMap<String, u32>, name: &String, id: u32| {
+        pinned.iter().any(|(other, pinned)| *pinned == id && other != name)
+    };
+    Ok(layers.iter().map(|layer| &layer.schema).any(|schema| {
+        let mut of_users = schema.users.iter().map(|(name, user)| (name, user.id));
+        of_users.any(|(name, id)| takes(users, name, id) || takes(groups, name, id))
+            || schema.groups.iter().any(|(name, id)| takes(groups, name, *id))
+    }))
 }
 
 /// Combines what a manifest pins with `layers`.
@@ -61,6 +76,7 @@ pub(super) fn combine(
     request: &BakeRequest,
     manifest: &Manifest,
     layers: Vec<Layer>,
+    pins: Pins,
     progress: &Progress,
 ) -> Result<Combined, BakeError> {
     // Whether an artifact is used is known before any input is read.
@@ -107,7 +123,7 @@ pub(super) fn combine(
     progress.emit(Event::Layers { layers: names });
     let ingredients = Ingredients::note(manifest, &staged, &base_tree)?;
     let layers = staged.layers().to_vec();
-    let merged = merge(base_tree, staged, manifest, &request.more.granted, epoch)?;
+    let merged = merge(base_tree, staged, manifest, &request.more.granted, pins, epoch)?;
     report_merged(&merged, progress);
     if base.is_none() {
         check_deferred(&merged, manifest)?;

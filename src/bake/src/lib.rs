@@ -16,7 +16,7 @@ mod recipe;
 pub mod rebuild;
 
 pub use all::{bake, bake_all};
-pub use combine::plan_accounts;
+pub use combine::{has_taken_accounts, plan_accounts};
 pub use error::BakeError;
 pub use recipe::source_date_epoch;
 
@@ -46,6 +46,7 @@ use vmbake_common::digest::Digest;
 use vmbake_common::output_format::OutputFormat;
 use vmbake_common::progress::{Event, Progress};
 use vmbake_common::qcow2_compression::Qcow2Compression;
+use vmbake_compose::merge::Pins;
 use vmbake_compose::origin;
 use vmbake_fetch::{FetchError, local};
 use vmbake_layer::{Layer, Layers};
@@ -210,7 +211,7 @@ impl<'a> Begun<'a> {
         let pending = request.outputs(&targets)?;
 
         // 2 and 3. All inputs become one tree.
-        let combined = combine(request, &manifest, layers, progress)?;
+        let combined = combine(request, &manifest, layers, Pins::Fixed, progress)?;
         let Combined { layers, base, base_digest, epoch, ingredients, mut merged } = combined;
         let inputs = request.inputs(&manifest, &layers, program, base_digest);
         let origins = origin::record(&ingredients, &mut merged, epoch)?;

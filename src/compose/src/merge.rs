@@ -31,6 +31,7 @@ mod ldcache;
 mod locales;
 mod logins;
 mod maintainer;
+mod merged_usr;
 mod missing;
 mod named_accounts;
 mod os_release;
@@ -116,6 +117,16 @@ pub struct Merged {
     pub logins: BTreeMap<String, Login>,
 }
 
+/// How strictly accounts get the ids that a manifest pins for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pins {
+    /// A pinned id that belongs to another account is an error.
+    #[default]
+    Fixed,
+    /// The account gets another id, which is to be pinned.
+    Preferred,
+}
+
 /// A package that is not configured here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeferredPackage {
@@ -131,6 +142,7 @@ pub fn merge(
     staged: Staged,
     manifest: &Manifest,
     grants: &BTreeMap<String, LayerGrants>,
+    pins: Pins,
     epoch: Timestamp,
 ) -> Result<Merged, MergeError> {
     let Staged { layers, mut artifacts, images } = staged;
@@ -154,9 +166,12 @@ pub fn merge(
     {
         target.enter(Origin { layer: layer.schema.name.clone(), ..Origin::default() });
         is_new = admin_directory::prepare(&mut target)?;
+        if is_new {
+            merged_usr::link(&mut target, &artifacts, arch)?;
+        }
         packages = database::Database::read(&target, arch)?;
     }
-    packages.ids.pin(manifest.content().accounts.as_ref());
+    packages.ids.pin(manifest.content().accounts.as_ref(), pins);
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     removal::from_base(&mut target, &mut packages, &mut removals, &layers, &audited)?;
     let archives = cleaned::archives(&artifacts);

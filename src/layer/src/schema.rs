@@ -134,7 +134,7 @@ pub struct Schema {
     /// Files below `files/` with another mode or owner than the default, and files with inline content, by absolute path.
     #[serde(default)]
     pub files: BTreeMap<String, FileRule>,
-    /// Files below `files/` in which `@{kind}`, `@{version}`, `@{os}`, `@{arch}` and `@{image:NAME}` are replaced.
+    /// Files below `files/` in which `@{kind}`, `@{version}`, `@{os}`, `@{codename}`, `@{arch}` and `@{image:NAME}` are replaced.
     #[serde(default)]
     pub expand: Vec<String>,
     /// File capabilities in the format of setcap(8), such as `cap_net_bind_service+ep`, by absolute path.

@@ -178,9 +178,16 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let verify::Verified { artifacts, .. } = verify::check(fetched, None, &store, threads).unwrap();
     let plan = stage::Plan::new(layers, &manifest).unwrap();
     let (staged, _) = prepare(plan, artifacts, None, None, &store, threads).unwrap();
-    merge(base(), staged, &manifest, &std::collections::BTreeMap::new(), Timestamp { secs: 1, nanos: 0 })
-        .map(|merged| merged.tree)
-        .map_err(|error| error.to_string())
+    merge(
+        base(),
+        staged,
+        &manifest,
+        &std::collections::BTreeMap::new(),
+        vmbake_compose::merge::Pins::Fixed,
+        Timestamp { secs: 1, nanos: 0 },
+    )
+    .map(|merged| merged.tree)
+    .map_err(|error| error.to_string())
 }
 
 fn text(tree: &Tree, path: &str) -> String {

@@ -143,7 +143,14 @@ fn merged(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Merged, Box<dy
     let Verified { artifacts, .. } = check(fetched, None, &store, threads)?;
     let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, None, None, &store, threads)?;
     let epoch = Timestamp { secs: 1_700_000_000, nanos: 0 };
-    Ok(vmbake_compose::merge::merge(base, staged, &manifest, &BTreeMap::new(), epoch)?)
+    Ok(vmbake_compose::merge::merge(
+        base,
+        staged,
+        &manifest,
+        &BTreeMap::new(),
+        vmbake_compose::merge::Pins::Fixed,
+        epoch,
+    )?)
 }
 
 /// The text of a layer's description; `rest` are more keys, from the comma on.

@@ -73,6 +73,24 @@ fn scripts_run_in_the_order_of_dpkg() {
     assert!(!has(&tree, "/var/lib/dpkg/info/pp.postrm"));
 }
 
+/// A package for two architectures counts twice, and the tools of another package may be gone.
+#[test]
+fn scripts_see_what_is_there() {
+    let other = installed("pp", "Multi-Arch: same\n").replace("Architecture: amd64", "Architecture: i386");
+    let postrm = "#!/bin/sh\nset -e\necho $1 $DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT >>/var/log/p\n\
+        if [ $1 = purge ]; then deluser --system p || echo $? >>/var/log/p; fi\n";
+    let files = |more: &[(&'static str, &'static str)]| {
+        [&[("/var/log/p", ""), ("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\np:x:200:65534:p:/:/bin/sh\n")], more]
+            .concat()
+    };
+    let tree = bake_onto(base("", &[("postrm", postrm)], &other, &files(&[])), &[], REMOVE).unwrap();
+    assert_eq!(text(&tree, "/var/log/p"), "remove 2\npurge 2\n127\n");
+    let tree =
+        bake_onto(base("", &[("postrm", postrm)], "", &files(&[("/usr/sbin/deluser", "")])), &[], REMOVE).unwrap();
+    assert_eq!(text(&tree, "/var/log/p"), "remove 1\npurge 1\n");
+    assert!(!text(&tree, "/etc/passwd").contains("p:x:"));
+}
+
 #[test]
 fn what_must_stay_is_refused() {
     let needs = installed("qq", "Depends: pp\n");
@@ -97,6 +115,12 @@ fn what_must_stay_is_refused() {
             "pp: layer k removes it, but it has `Protected: yes`, which forbids that",
         ),
         ("needed", base("", &[], &needs, &[]), REMOVE, "pp: layer k removes it, but qq depends on pp"),
+        (
+            "needed by what is not configured yet",
+            base("", &[], &needs.replace("ok installed", "ok unpacked"), &[]),
+            REMOVE,
+            "pp: layer k removes it, but qq depends on pp",
+        ),
         (
             "needed as what it provides",
             base("Provides: v (= 2)\n", &[], &installed("qq", "Pre-Depends: v (>= 1)\n"), &[]),

@@ -22,7 +22,7 @@ fn packages() -> Vec<(&'static str, Vec<u8>)> {
         let files = names.iter().map(|name| file(&format!("./etc/conf/{name}"), "1\n"));
         [dir("./etc/conf/"), dir("./etc/conf/deep/"), dir("./etc/conf/deep/er/")].into_iter().chain(files).collect()
     };
-    let names = ["same", "edited", "deleted", "linked", "deep/x", "deep/er/y"];
+    let names = ["same", "edited", "deleted", "linked", "replaced", "deep/x", "deep/er/y"];
     let conffiles: String = names.iter().map(|name| format!("/etc/conf/{name}\n")).collect();
     let at = |name: &str| format!("./usr/share/files/{name}");
     let files = [
@@ -82,6 +82,8 @@ fn lived_with(root: &Path) {
     }
     fs::remove_file(at("etc/conf/deleted")).unwrap();
     fs::remove_file(at("etc/conf/linked")).unwrap();
+    fs::remove_file(at("etc/conf/replaced")).unwrap();
+    fs::create_dir(at("etc/conf/replaced")).unwrap();
     fs::create_dir_all(at("srv")).unwrap();
     fs::write(at("srv/linked"), "1\n").unwrap();
     fs::write(at("srv/linked.dpkg-old"), "1\n").unwrap();

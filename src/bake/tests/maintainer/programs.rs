@@ -45,6 +45,15 @@ fn programs_end_as_where_nothing_runs() {
     assert!(text(&tree, "/errors").starts_with("py3compile: not found\n"));
 }
 
+/// As perl 5.36 prints it, for ucf of Debian 12.
+#[test]
+fn perl_quotes_lines() {
+    let base = base_with(&[("/usr/bin/perl", "\x7fELF"), ("/in", "a/b.c-d_e\n\n9 x\n+"), ("/empty", "")]);
+    let commands = ["/in", "/empty"].map(|path| format!(r#"perl -nle 'print "\Q$_\E\n"' <{path}"#));
+    let (found, _) = said(base, &commands.each_ref().map(String::as_str));
+    assert_eq!(found, ["a\\/b\\.c\\-d_e\n\n\n\n9\\ x\n\n\\+\n\n", ""]);
+}
+
 #[test]
 fn what_only_a_machine_can_run_waits_for_the_first_boot() {
     const COMPILED: &str = "\x7fELF";

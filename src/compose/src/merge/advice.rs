@@ -160,7 +160,7 @@ fn of_merge(error: &MergeError) -> Option<String> {
             "use the target of {link} in the path, or remove the link: artifacts are written only through links of the base"
         )),
         MergeError::PinnedId { name, .. } => {
-            Some(format!("run `vmbake update` to pin another id for {name}, or set a fixed id in `users` of a layer"))
+            Some(format!("run `vmbake update` to pin another id for {name}, or set a fixed id in `users` or `groups` of a layer"))
         }
         MergeError::NoFreeId { name, .. } => Some(format!("set an id for {name} in `users` or `groups` of a layer")),
         MergeError::UnknownAccount { layer, .. } => {

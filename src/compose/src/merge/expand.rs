@@ -1,9 +1,13 @@
-//! Replaces placeholders in a layer's files: `@{kind}`, `@{version}`, `@{os}`, `@{arch}`, `@{image:NAME}`.
+//! Replaces placeholders in a layer's files: `@{kind}`, `@{version}`, `@{os}`, `@{codename}`, `@{arch}`,
+//! `@{image:NAME}`.
 //!
 //! Any other text between `@{` and `}` is an error, so that a misspelled placeholder does not reach an image.
 
 use super::{MergeError, WordFault};
 use vmbake_manifest::Content;
+
+/// Codenames of operating systems, which suites of archives are named after.
+const CODENAMES: [(&str, &str); 2] = [("debian-12", "bookworm"), ("debian-13", "trixie")];
 
 /// `text` with every word replaced; `path` is for messages.
 pub(super) fn expand(path: &str, text: &str, manifest: &Content) -> Result<String, MergeError> {
@@ -26,9 +30,15 @@ fn value<'a>(word: &str, manifest: &'a Content) -> Result<&'a str, WordFault> {
         None if word == "kind" => Ok(&manifest.kind),
         None if word == "version" => Ok(&manifest.version),
         None if word == "os" => Ok(&manifest.os.name),
+        None if word == "codename" => codename(&manifest.os.name),
         None if word == "arch" => Ok(&manifest.os.arch),
         _ => Err(WordFault::Unknown { word: word.to_owned() }),
     }
+}
+
+fn codename(os: &str) -> Result<&'static str, WordFault> {
+    let found = CODENAMES.iter().find(|(name, _)| *name == os);
+    found.map(|(_, codename)| *codename).ok_or_else(|| WordFault::Codename { os: os.to_owned() })
 }
 
 /// The only image of that name, with its tag.
@@ -68,6 +78,7 @@ mod tests {
             ("@{kin}", WordFault::Unknown { word: "kin".to_owned() }),
             ("@{image:r/pau}", image("r/pau")),
             ("@{kind", WordFault::Open),
+            ("@{codename}", WordFault::Codename { os: "o".to_owned() }),
             ("@{image:}", image("")),
         ] {
             let error = expand("/x", text, &manifest).unwrap_err();

@@ -159,6 +159,8 @@ pub enum WordFault {
     Open,
     #[error("has the unknown placeholder @{{{word}}}")]
     Unknown { word: String },
+    #[error("has the placeholder @{{codename}}, but the codename of {os} is not known")]
+    Codename { os: String },
     #[error("needs exactly one image {name} in the manifest, found {found}")]
     Image { name: String, found: usize },
     #[error("the architecture {arch} has no multiarch directory")]

@@ -25,6 +25,7 @@ pub use makes::Makes;
 use super::MergeError;
 use super::database::Database;
 use super::place::Target;
+use crate::stage::Control;
 use files::TargetFiles;
 use system::System;
 use vmbake_common::digest::Digest;
@@ -91,7 +92,10 @@ impl Call<'_> {
         }
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self, database: &Database) -> Settings {
+        let is_other = |control: &&Control| control.get("Architecture") != Some(self.arch);
+        let instances = database.status.named(self.package).filter(is_other).count() + 1;
+        let instances = instances.to_string();
         let set: [(&str, &str); 12] = [
             ("PATH", PATH),
             ("HOME", "/root"),
@@ -102,7 +106,7 @@ impl Call<'_> {
             // A bake is a call of dpkg with `--force-confold`; ucf looks for it here.
             ("DPKG_FORCE", "security-mac,downgrade,confold"),
             ("DPKG_MAINTSCRIPT_PACKAGE", self.package),
-            ("DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT", "1"),
+            ("DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT", &instances),
             ("DPKG_MAINTSCRIPT_ARCH", self.arch),
             ("DPKG_MAINTSCRIPT_NAME", self.script),
             ("DPKG_MAINTSCRIPT_DEBUG", "0"),
@@ -174,7 +178,8 @@ fn on_system(system: &mut System<'_, '_>, files: &mut dyn Files, call: &Call<'_>
     let name = format!("{}.{}", call.package, call.script);
     let args: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
     let script = Script { name: &name, source: call.source, args: &args };
-    let finished = vmbake_shell::run(&script, &mut Host { files, commands: system }, &call.settings());
+    let settings = call.settings(system.database);
+    let finished = vmbake_shell::run(&script, &mut Host { files, commands: system }, &settings);
     match finished {
         Ok(finished) if finished.status == 0 => Ok(Ran::Done),
         Ok(finished) => {

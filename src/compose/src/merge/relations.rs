@@ -53,6 +53,12 @@ pub(super) fn check(status: &Status, artifacts: &[StagedArtifact], removals: &Re
             return Err(depends(control, relation, &old));
         }
     }
+    // What is not configured yet needs the same when that happens.
+    let is_old = |control: &&&Control| old.iter().any(|old| std::ptr::eq(*old, **control));
+    let waiting: Vec<&Control> = there.iter().filter(|control| !is_old(control)).copied().collect();
+    if !waiting.is_empty() {
+        keeps(&waiting, &presents(status.unpacked())?, &met, &removed, removals)?;
+    }
     match status.installed().count() == old.len() {
         true => Ok(()),
         false => keeps(&old, &presents(status.installed())?, &all, &removed, removals),

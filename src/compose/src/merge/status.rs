@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use vmbake_common::message;
+use vmbake_disk::tree::Kind;
+
 use super::place::Target;
 use super::{DatabaseFault, MergeError};
 use crate::stage::{Control, Deb};
 
 pub(super) const STATUS: &str = "/var/lib/dpkg/status";
 const STATUS_OLD: &str = "/var/lib/dpkg/status-old";
+/// Directory of changes that dpkg has not written to the status file yet: files whose names are numbers.
+const UPDATES: &str = "/var/lib/dpkg/updates";
 
 /// The order in which dpkg writes the fields that it knows; all others follow in the order of the control file.
 const FIELDS: [&str; 28] = [
@@ -52,8 +57,13 @@ pub(super) struct Status {
 impl Status {
     /// Reads the status file of the tree.
     pub(super) fn read(target: &Target) -> Result<Self, MergeError> {
+        check_finished(target)?;
         let mut stanzas = BTreeMap::new();
-        for text in target.text_or_empty(STATUS)?.split("\n\n").filter(|text| !text.trim().is_empty()) {
+        let text = target.text_or_empty(STATUS)?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            return Err(MergeError::Message(message!("{STATUS}: ends inside a line, as dpkg never writes it")));
+        }
+        for text in text.split("\n\n").filter(|text| !text.trim().is_empty()) {
             let control = Control::parse(text).map_err(|fault| damaged(DatabaseFault::Control(fault)))?;
             let key = key(&control);
             if key.0.is_empty() {
@@ -232,6 +242,51 @@ fn key(control: &Control) -> (String, String) {
     (field("Package"), field("Architecture"))
 }
 
+/// Fails where dpkg was interrupted: its next call would take packages from files that nothing else reads.
+fn check_finished(target: &Target) -> Result<(), MergeError> {
+    let found = target.wrap(target.tree.find(UPDATES.as_bytes()))?;
+    let Some(Kind::Directory(entries)) = found.map(|id| &target.tree.inode(id).kind) else { return Ok(()) };
+    match entries.keys().find(|name| !name.is_empty() && name.iter().all(u8::is_ascii_digit)) {
+        Some(name) => Err(MergeError::Message(message!(
+            "{UPDATES}/{}: dpkg was interrupted before it changed {STATUS}: run `dpkg --configure --pending` in the base",
+            String::from_utf8_lossy(name)
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn damaged(fault: DatabaseFault) -> MergeError {
     MergeError::content(STATUS, fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
+
+    use super::*;
+
+    #[test]
+    fn what_dpkg_did_not_finish_is_refused() {
+        let cut = "Package: a\nStatus: install ok installed\nVersion: 1";
+        let whole = format!("{cut}\n");
+        let number = "/var/lib/dpkg/updates/0001";
+        for (files, expected) in [
+            (vec![(STATUS, whole.as_str()), ("/var/lib/dpkg/updates/tmp.i", "")], None),
+            (vec![(STATUS, "")], None),
+            (vec![(STATUS, cut)], Some("/var/lib/dpkg/status: ends inside a line, as dpkg never writes it")),
+            (
+                vec![(STATUS, whole.as_str()), (number, "")],
+                Some(
+                    "/var/lib/dpkg/updates/0001: dpkg was interrupted before it changed /var/lib/dpkg/status: run \
+                     `dpkg --configure --pending` in the base",
+                ),
+            ),
+        ] {
+            let root = Metadata::root(0o755, Timestamp::default());
+            let mut target = Target::new(Tree::new(root, Origin::default()), Timestamp::default());
+            files.iter().for_each(|(path, text)| target.set_text(path, text).unwrap());
+            let error = Status::read(&target).err().map(|error| error.to_string());
+            assert_eq!(error.as_deref(), expected, "{files:?}");
+        }
+    }
 }

@@ -127,7 +127,8 @@ impl SysusersEntries {
                 ids.record(AccountKind::Group, name, id);
                 Some(id)
             }
-            None => ids.choose(AccountKind::Group, name, tables, |_| {
+            None => ids.choose(AccountKind::Group, name, tables, |taken| {
+                let free = |id: &u32| free(id) && !taken.contains(id);
                 tables.passwd.id(name).filter(free).or_else(|| self.highest(free))
             })?,
         };
@@ -159,9 +160,10 @@ impl SysusersEntries {
                 ids.record(AccountKind::User, name, id);
                 Some(id)
             }
-            None => {
-                ids.choose(AccountKind::User, name, tables, |_| Some(gid).filter(free).or_else(|| self.highest(free)))?
-            }
+            None => ids.choose(AccountKind::User, name, tables, |taken| {
+                let free = |id: &u32| free(id) && !taken.contains(id);
+                Some(gid).filter(free).or_else(|| self.highest(free))
+            })?,
         };
         let uid = chosen.ok_or_else(|| full("user", name))?;
         let shell = user.shell.as_deref().unwrap_or(if uid == 0 { "/bin/sh" } else { NOLOGIN });

@@ -5,7 +5,7 @@ use super::super::{Layer, processed};
 use super::pointer;
 
 /// Words of `expand` without an argument.
-const WORDS: [&str; 4] = ["kind", "version", "os", "arch"];
+const WORDS: [&str; 5] = ["kind", "version", "os", "codename", "arch"];
 
 pub(super) fn check(found: &mut Findings, layer: &Layer) {
     for (path, file) in &layer.files {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::Failure;
 use vmbake_bake::release::provenance::BuilderId;
-use vmbake_bake::{BakeRequest, plan_accounts};
+use vmbake_bake::{BakeRequest, has_taken_accounts, plan_accounts};
 use vmbake_common::catalog::Catalog;
 use vmbake_common::input;
 use vmbake_common::progress::{Event, Progress};
@@ -29,7 +29,8 @@ impl AccountPlan<'_> {
         self.request.targets.iter().filter_map(text).collect()
     }
 
-    /// Pins the accounts of each image that installs packages by name, unless its manifest is unchanged and has them pinned.
+    /// Pins the accounts of each image that installs packages by name, unless its manifest is unchanged and has them pinned,
+    /// and no layer has taken their ids since.
     pub(super) fn pin(&self, before: &BTreeMap<Target, Vec<u8>>, progress: &Progress) -> Result<(), Failure> {
         for target in &self.request.targets {
             let asks = self.request.packages.get(target).is_some_and(|requests| !requests.is_empty());
@@ -39,7 +40,8 @@ impl AccountPlan<'_> {
             let bake = self.bake(target);
             let manifest = Manifest::load(&bake.manifest)?;
             let same = before.get(target).is_some_and(|text| text == manifest.text());
-            if same && manifest.content().accounts.is_some() && !self.request.refresh {
+            let is_pinned = manifest.content().accounts.is_some() && !has_taken_accounts(&bake, &manifest)?;
+            if same && is_pinned && !self.request.refresh {
                 continue;
             }
             let accounts = plan_accounts(&bake, progress)?;

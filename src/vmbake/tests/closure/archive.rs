@@ -38,7 +38,8 @@ pub struct Workshop {
     site: Site,
 }
 
-/// A package: its control file, and a file that it brings. A tool brings a program with privileges as well.
+/// A package: its control file, and a file that it brings. A tool brings a program with privileges as well, and a grouper
+/// creates a group.
 fn package(name: &str, version: &str, arch: &str, more: &str) -> (String, Vec<u8>) {
     let control = parts::control(name, more).replace("1.0-1", version).replace(": amd64", &format!(": {arch}"));
     let share = format!("./usr/share/{name}");
@@ -52,7 +53,9 @@ fn package(name: &str, version: &str, arch: &str, more: &str) -> (String, Vec<u8
     if name == "tool" {
         data.push(parts::with_mode(parts::file(&format!("{share}/helper"), "helper"), 0o4755));
     }
-    let deb = parts::deb(&control, &[], &data);
+    let postinst = ("postinst", "#!/bin/sh\nset -e\naddgroup --system groupers\n");
+    let info = if name == "grouper" { &[postinst][..] } else { &[] };
+    let deb = parts::deb(&control, info, &data);
     (control, deb)
 }
 
@@ -248,6 +251,7 @@ fn for_amd64() -> Vec<(String, Vec<u8>)> {
         package("clash-lib", "1", "amd64", "Conflicts: tool\n"),
         package("newer-libc", "1", "amd64", "Depends: libc6 (>= 3)\n"),
         package("libc6", "3.0", "amd64", ""),
+        package("grouper", "1", "amd64", ""),
         package("linux-image-amd64", "6.12", "amd64", ""),
     ]
 }

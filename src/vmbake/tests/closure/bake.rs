@@ -116,6 +116,30 @@ fn a_bake_wants_the_packages_that_its_layers_ask_for() {
     assert!(workshop.bake().status.success());
 }
 
+/// Where a layer takes an id that is pinned for an account of a package, `update` pins another one.
+#[test]
+fn a_taken_id_is_pinned_anew() {
+    let Some(workshop) = Workshop::new() else { return };
+    let asked = r#", "packages": ["grouper"]"#;
+    workshop.layer("web", asked);
+    assert!(workshop.update(&[]).status.success());
+    let pinned = || {
+        let json: Value = serde_json::from_str(&workshop.manifest()).unwrap();
+        json["vmconfig"]["accounts"]["groups"]["groupers"].as_u64().unwrap()
+    };
+    let first = pinned();
+    workshop.layer("web", &format!(r#"{asked}, "groups": {{"mine": {first}}}"#));
+    let text = said(&workshop.bake());
+    let expected = format!("the id {first} is pinned for the group groupers, but belongs to mine\n");
+    assert!(text.contains(&expected), "{text}");
+    assert!(text.contains("hint: run `vmbake update` to pin another id for groupers, or set a fixed id"), "{text}");
+    let updated = workshop.update(&[]);
+    assert!(updated.status.success(), "{}", said(&updated));
+    assert_ne!(pinned(), first);
+    let baked = workshop.bake();
+    assert!(baked.status.success(), "{}", said(&baked));
+}
+
 #[test]
 fn a_package_is_of_an_archive_that_may_have_it() {
     let Some(workshop) = Workshop::new() else { return };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tables::Tables;
-use crate::merge::MergeError;
+use crate::merge::{MergeError, Pins};
 use vmbake_manifest::PinnedAccounts;
 
 /// What has an id.
@@ -30,12 +30,14 @@ type AccountIds = BTreeMap<(AccountKind, String), u32>;
 #[derive(Clone, Debug, Default)]
 pub(in crate::merge) struct Ids {
     pinned: AccountIds,
+    pins: Pins,
     given: AccountIds,
 }
 
 impl Ids {
     /// From now on, these accounts get these ids.
-    pub(in crate::merge) fn pin(&mut self, pinned: Option<&PinnedAccounts>) {
+    pub(in crate::merge) fn pin(&mut self, pinned: Option<&PinnedAccounts>, pins: Pins) {
+        self.pins = pins;
         let Some(PinnedAccounts { users, groups }) = pinned else { return };
         let users = users.iter().map(|(name, id)| ((AccountKind::User, name.clone()), *id));
         let groups = groups.iter().map(|(name, id)| ((AccountKind::Group, name.clone()), *id));
@@ -51,7 +53,8 @@ impl Ids {
         PinnedAccounts { users: of(AccountKind::User), groups: of(AccountKind::Group) }
     }
 
-    /// The id for a new account: the pinned one, or what `free` chooses among those that are taken. `None` where all are.
+    /// The id for a new account: the pinned one, or what `free` chooses among those that are taken, to which the pinned ids
+    /// of other accounts belong. `None` where all are.
     pub(in crate::merge) fn choose(
         &mut self,
         kind: AccountKind,
@@ -63,15 +66,17 @@ impl Ids {
             AccountKind::User => &tables.passwd,
             AccountKind::Group => &tables.group,
         };
-        let id = match self.pinned.get(&(kind, name.to_owned())) {
-            Some(id) => {
-                if let Some(found) = table.name(*id) {
-                    let (what, name, found) = (kind.name(), name.to_owned(), found.to_owned());
-                    return Err(MergeError::PinnedId { what, name, id: *id, found });
-                }
-                Some(*id)
+        let pinned = self.pinned.get(&(kind, name.to_owned())).copied();
+        let id = match pinned.map(|id| (id, table.name(id))) {
+            Some((id, None)) => Some(id),
+            Some((id, Some(found))) if self.pins == Pins::Fixed => {
+                let (what, name, found) = (kind.name(), name.to_owned(), found.to_owned());
+                return Err(MergeError::PinnedId { what, name, id, found });
             }
-            None => free(&table.ids()),
+            _ => {
+                let others = self.pinned.iter().filter(|((_, other), _)| other != name).map(|(_, id)| *id);
+                free(&table.ids().into_iter().chain(others).collect())
+            }
         };
         if let Some(id) = id {
             self.record(kind, name, id);
@@ -118,26 +123,34 @@ mod tests {
     use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 
     use super::{AccountKind, Ids, above, below, highest, lowest};
+    use crate::merge::Pins;
     use crate::merge::accounts::Tables;
     use crate::merge::place::Target;
 
-    /// A pinned id wins, is remembered as any other, and must not belong to another account.
+    /// A pinned id wins, is remembered as any other, and is left to its account. One that belongs to another account by now
+    /// stops a bake, and is replaced by an update.
     #[test]
     fn a_pinned_id_wins() {
         let tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
         let mut tables = Tables::read(&Target::new(tree, Timestamp::default())).unwrap();
         tables.add_group("taken", 300, "!");
         let mut ids = Ids::default();
-        for (name, id) in [("pinned", 200), ("late", 300)] {
+        for (name, id) in [("pinned", 200), ("late", 300), ("later", 301)] {
             ids.pinned.insert((AccountKind::Group, name.to_owned()), id);
         }
-        let mut choose = |name| ids.choose(AccountKind::Group, name, &tables, |taken| lowest(taken, 300, 400));
-        assert_eq!(choose("pinned").unwrap(), Some(200));
-        assert_eq!(choose("other").unwrap(), Some(301));
-        let error = choose("late").unwrap_err().to_string();
-        assert_eq!(error, "the id 300 is pinned for the group late, but belongs to taken");
+        let choose = |ids: &mut Ids, name| {
+            ids.choose(AccountKind::Group, name, &tables, |taken| lowest(taken, 300, 400))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(choose(&mut ids, "pinned"), Ok(Some(200)));
+        assert_eq!(choose(&mut ids, "other"), Ok(Some(302)));
+        let error = "the id 300 is pinned for the group late, but belongs to taken";
+        assert_eq!(choose(&mut ids, "late"), Err(error.to_owned()));
+        assert_eq!(choose(&mut ids, "later"), Ok(Some(301)));
+        ids.pins = Pins::Preferred;
+        assert_eq!(choose(&mut ids, "late"), Ok(Some(302)));
         let given: Vec<_> = ids.given.iter().map(|((_, name), id)| (name.as_str(), *id)).collect();
-        assert_eq!(given, [("other", 301), ("pinned", 200)]);
+        assert_eq!(given, [("late", 302), ("later", 301), ("other", 302), ("pinned", 200)]);
     }
 
     /// The ids that useradd(8) and adduser(8) of Debian 13 choose among those.

@@ -37,6 +37,7 @@ pub(super) use accounts::created as created_account;
 pub(super) use debconf::HAS_FRONTEND;
 pub(in crate::merge) use systemd::has_catalog;
 
+use super::Occasion;
 use super::foreign::{check_command, check_sourced};
 use super::system::{Command, Done, System};
 
@@ -52,7 +53,8 @@ impl Commands for System<'_, '_> {
             return Some(self.end(Err(error)));
         }
         let command = find(call)?;
-        let done = command(self, call);
+        let is_lost = self.script.occasion() == Occasion::Removal && accounts::is_optional(call);
+        let done = if is_lost && !programs::is_present(call) { programs::not_found(call) } else { command(self, call) };
         Some(self.end(done))
     }
 

@@ -39,14 +39,14 @@ pub(super) fn remove_files(target: &mut Target, packages: &Database, old: &Old) 
     Ok((left, touched))
 }
 
-/// Removes directories of the list that are empty by now.
+/// Removes directories of the list that are empty by now, except for one in place of a conffile.
 pub(super) fn remove_directories(
     target: &mut Target,
     packages: &Database,
     old: &Old,
     left: &[Vec<u8>],
 ) -> Result<(), MergeError> {
-    for line in left {
+    for line in left.iter().filter(|line| !is_conffile(old, line)) {
         let path = used(packages, old, line);
         if leads_to_directory(&target.tree, &path) {
             remove_one(target, packages, old, line, &path)?;

@@ -46,6 +46,12 @@ pub(super) fn find(name: &str) -> Option<Command> {
     })
 }
 
+/// Whether the command is one of the package adduser, which a system need not have: a script that is called when its package
+/// is removed cannot rely on it (Debian Policy 7.2).
+pub(super) fn is_optional(call: &Call<'_>) -> bool {
+    [&b"adduser"[..], b"addgroup", b"deluser", b"delgroup"].contains(&call.base_name())
+}
+
 /// The account that a command creates, by its words, with all options that are known. Membership in a group is not an account.
 pub(in crate::merge::maintainer) fn created(name: &str, args: &[String]) -> Option<(AccountKind, String)> {
     let known = match name {

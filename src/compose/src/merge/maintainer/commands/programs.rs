@@ -106,9 +106,11 @@ pub(super) fn is_present(call: &Call<'_>) -> bool {
 
 /// Ends as the program does, unless the image lacks it.
 pub(super) fn ends(call: &mut Call<'_>, outcome: Outcome) -> Done {
-    if is_present(call) {
-        return Ok(outcome);
-    }
+    if is_present(call) { Ok(outcome) } else { not_found(call) }
+}
+
+/// Ends as the shell does if there is no such program.
+pub(super) fn not_found(call: &mut Call<'_>) -> Done {
     call.stderr.extend([call.name, &b": not found\n"[..]].concat());
     status(127)
 }
