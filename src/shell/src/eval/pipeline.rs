@@ -31,6 +31,10 @@ impl Shell<'_> {
 
     /// The statuses of the stages.
     fn stages(&mut self, stages: &[Node], tested: bool) -> Run<Vec<u8>> {
+        if self.descriptor(0).is_none() {
+            // The pipe takes its place, and what commands close and restore is then the pipe.
+            return self.unsupported(b"a pipe while standard input is closed");
+        }
         let mut input = self.descriptor(0);
         let mut statuses = Vec::new();
         self.reads.clear();
