@@ -242,8 +242,8 @@ fn what_no_bake_can_make_is_refused() {
     let base = || base_with(&[("/etc/postfix/main.cf", postfix), ("/usr/lib/modules/6.1/modules.dep", modules)]);
     for (path, expected) in [
         ("/etc/grub.d/50_mine", "it takes effect only when `grub-mkconfig` runs"),
-        ("/usr/lib/modules/6.1/extra/x.ko", "depmod must index it, but the package kmod is not installed"),
-        ("/lib/modules/6.1/extra/x.ko.xz", "/usr/lib/modules/6.1/extra/x.ko.xz, of layer k: depmod must index it"),
+        ("/usr/lib/modules/6.1/extra/x.ko", "cannot be indexed without the package kmod"),
+        ("/lib/modules/6.1/extra/x.ko.xz", "/usr/lib/modules/6.1/extra/x.ko.xz, of layer k: cannot be indexed"),
         ("/usr/share/pam-configs/mine", "it takes effect only when `pam-auth-update` runs"),
         ("/etc/aliases", "uses it as an indexed table"),
     ] {
