@@ -1,6 +1,6 @@
-"""The indexes of kernel modules that vmbake writes, compared with those of depmod of Debian 12 and 13: each byte for kernels of the archive, and a transcript
-of depmod and modprobe with handmade modules, which the unit tests of `src/kmod` replay; `VMBAKE_RENEW=1` writes it anew. Needs root, for chroot,
-and the Debian archive. Slow: all kernels."""
+"""Indexes of kernel modules that vmbake writes, compared with those of depmod of Debian 12 and 13: every byte for kernels of the archive, and a transcript
+of depmod and modprobe with handmade modules, which the tests of `src/kmod` replay; `VMBAKE_RENEW=1` writes it anew. Needs root, for chroot,
+and the Debian archive. Slow: all kernels but one."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ MODULES = f"/lib/modules/{VERSION}"
 KERNELS = [("amd64", "trixie", ["linux-image-amd64/", "linux-image-rt-amd64/"]), ("arm64", "trixie", ["linux-image-arm64/", "linux-image-cloud-arm64/"]),
            ("amd64", "bookworm", ["linux-image-amd64/", "linux-image-cloud-amd64/"]), ("arm64", "bookworm", ["linux-image-cloud-arm64/"]),
            ("amd64", "bookworm-backports", ["linux-image-cloud-amd64/"])]
-# What depmod reads in addition to modules.
+# Files of a kernel that depmod does not write.
 INPUTS = {"modules.order", "modules.builtin", "modules.builtin.modinfo", "modules.builtin.ranges"}
 
 
@@ -65,7 +65,7 @@ def write(root, word, name, given):
 
 
 def depmod(root, earlier, *options):
-    """What depmod printed and wrote, if it is not the same as the last time."""
+    """The output of depmod, and the files that it wrote with another content than the last time."""
     directory = root / MODULES.lstrip("/")
     before = {path: path.stat().st_ino for path in directory.glob("modules.*")}
     done = run("chroot", root, "depmod", *options, VERSION)
@@ -89,7 +89,7 @@ def query(root, word, arguments):
 
 
 def replay(chroots, linux_version, transcript):
-    """The transcript with what the programs of each release wrote now."""
+    """The transcript with the current results of the programs."""
     made, lines, earlier = "", lines_of(transcript), {}
     while lines:
         line, given = lines.pop(0), []
@@ -127,7 +127,7 @@ def test_transcript(chroots, linux_version):
 
 
 def compare_requests(real, examples, version, target):
-    """Compares what modprobe prints for each module of the kernel, and for some of their aliases."""
+    """Compares the output of modprobe for each module of the kernel, and for some of their aliases."""
     modules = [path.name.split(".")[0] for path in sorted(target.rglob("*.ko*"))]
     lines = [line.split()[1] for line in (target / "modules.alias").read_text().splitlines()[1:]]
     requests = modules + [alias.replace("*", "7") for alias in lines if "[" not in alias][::20]

@@ -1,4 +1,4 @@
-"""Kernel modules of layers in the indexes of the image, compared with what its own depmod writes."""
+"""Indexes of images whose layers add kernel modules, compared with those that the depmod of the image writes."""
 
 import pathlib
 import shutil
@@ -42,7 +42,7 @@ def tree(lab):
 
 
 def kind(lab, tree, name, path, content):
-    """A kind whose layer brings a module, on that system."""
+    """Bakes a kind whose layer adds a module to that system."""
     archive = lab.folder / "base.tar"
     if not archive.exists():
         must(*CREATE, "-C", tree, "-cf", archive, ".")
@@ -77,7 +77,7 @@ def test_modules_are_indexed_as_by_depmod(lab, tree):
     assert f"/{path.removeprefix('usr/')}" in shown
 
 
-def test_files_that_are_no_modules_stop_the_bake(lab, tree):
+def test_invalid_modules_stop_the_bake(lab, tree):
     done = kind(lab, tree, "broken", f"usr/lib/modules/{KERNEL}/extra/own.ko.xz", b"no module")
     assert done.returncode != 0
     assert "layer broken: cannot index its kernel modules" in done.stderr

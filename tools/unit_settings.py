@@ -142,7 +142,7 @@ KINDS = {
     "obsolete_unit_deps": "ignored",
 }
 
-# Keys that units of the other kinds do not support.
+# Keys that only units of these types support.
 SUPPORTED = {
     **dict.fromkeys(("Delegate", "DelegateSubgroup"), {"Service", "Scope"}),
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Programs of Debian's kmod in a chroot, and handmade kernel modules."""
+"""Debian's kmod in a chroot, and handmade kernel modules."""
 
 import os
 import struct
@@ -12,7 +12,7 @@ MACHINES = {"amd64": 62, "arm64": 183}
 
 
 def download(folder, arch, suite, *packages):
-    """Packages of the Debian archive, which are named, or on which those depend that are named `NAME/`."""
+    """Downloads packages of the Debian archive; of `NAME/`, the kernel package that NAME depends on."""
     conf = subprocess.check_output([BASE_IMAGE / "apt-root.sh", folder / f"apt-{arch}-{suite}", arch, suite], text=True).strip()
     env = {**os.environ, "APT_CONFIG": conf}
     names = []
@@ -34,7 +34,7 @@ def unpack(deb, root, *members):
 
 
 def chroot(folder, release):
-    """A root with a version of kmod."""
+    """A root directory with a release of kmod."""
     root = folder / f"kmod-{release}"
     for name in "bin", "sbin", "lib", "lib64":
         (root / "usr" / name).mkdir(parents=True)

@@ -5,8 +5,8 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     matches_pieces(pattern, text, |piece| *piece == b'*', |piece, byte| *piece == byte)
 }
 
-/// Whether a text matches the pieces of a pattern, each of which is a star, which matches any bytes, or takes one byte. Only the last star
-/// is reconsidered, so the time is bounded by the product of both lengths.
+/// Whether a text matches a pattern of pieces: a star matches any bytes, another piece one byte. Only the last star is reconsidered, so the
+/// time is bounded by the product of both lengths.
 pub fn matches_pieces<P>(
     pattern: &[P],
     text: &[u8],

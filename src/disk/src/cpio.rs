@@ -1,12 +1,12 @@
-//! Lays out files of a tree as a cpio archive, the format of an initramfs: `newc` (Linux, `early-userspace/buffer-format.rst`).
+//! Lays out files of a tree as a cpio archive in the format of an initramfs: `newc` (Linux, `early-userspace/buffer-format.rst`).
 //!
 //! The archive is a [`Disk`]: headers in memory, contents as references to the sources of the tree, padding as holes. Its bytes are those of
 //! GNU cpio 2.15, `cpio --reproducible --create --format=newc`: numbers of 8 hexadecimal digits; inodes are numbered from 0 in the order of the
 //! members, directories have 2 links, device numbers of the file system are 0. Headers with names, and contents, are padded to 4 bytes, the
-//! archive to 512. Names and targets of links lose `./` at their start. A file with several names is written where the last one is, its
-//! other names without content directly before.
+//! archive to 512. Names and link targets lose a leading `./`. The content of a file with several names follows the last one; its other names
+//! are written directly before that, without content. If not all names are members, they follow at the end.
 //!
-//! The format has no fractions of seconds and no extended attributes: as with cpio, they are left out. Sockets, and numbers that need more
+//! The format has neither fractions of seconds nor extended attributes: as in cpio, they are left out. Sockets, and numbers that need more
 //! digits, are refused.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ const MAGIC: &[u8] = b"070701";
 const TRAILER: &[u8] = b"TRAILER!!!";
 const ALIGNMENT: u64 = 4;
 const BLOCK: u64 = 512;
-/// Links of a directory, as cpio numbers them.
+/// Link count of a directory, as cpio writes it.
 const DIRECTORY_LINKS: u32 = 2;
 
 /// A name in the archive, and the inode of the tree.
@@ -94,7 +94,7 @@ pub fn author(tree: &Tree, members: &[Member<'_>]) -> Result<Disk, CpioError> {
     Ok(Disk::new(map, sources))
 }
 
-/// A name or the target of a link, without `./` at its start, as cpio writes both.
+/// A name or link target without a leading `./`, as cpio writes both.
 fn stripped(name: &[u8]) -> &[u8] {
     let mut rest = name;
     while let Some(after) = rest.strip_prefix(b"./").filter(|_| name != b"./") {
@@ -103,10 +103,10 @@ fn stripped(name: &[u8]) -> &[u8] {
     rest
 }
 
-/// The order in which members are written, and whether with content.
+/// The order in which members are written, and whether their content follows.
 fn order(tree: &Tree, members: &[Member<'_>], links: &HashMap<InodeId, u32>) -> Vec<(usize, bool)> {
     let mut order = Vec::with_capacity(members.len());
-    // Names that wait for the last one of their inode.
+    // Names whose inode has further names among the next members.
     let mut waiting: HashMap<InodeId, Vec<usize>> = HashMap::new();
     for (member, (_, id)) in members.iter().enumerate() {
         let count = links.get(id).copied().unwrap_or(1);
@@ -122,7 +122,7 @@ fn order(tree: &Tree, members: &[Member<'_>], links: &HashMap<InodeId, u32>) -> 
             others.push(member);
         }
     }
-    // Inodes that have further names elsewhere.
+    // Inodes with names that are not members, in reverse order; the first name has the content.
     let rest = waiting.values().flat_map(|others| others.iter().enumerate().map(|(place, other)| (*other, place == 0)));
     let mut rest: Vec<(usize, bool)> = rest.collect();
     rest.sort_by(|a, b| b.cmp(a));

@@ -1,4 +1,4 @@
-//! Archives of cpio, compared with those of GNU cpio of the same files, and what is refused.
+//! cpio archives, compared with those that GNU cpio writes of the same files, and refusals.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use vmbake_disk::source::{Map, ReadAt};
 use vmbake_disk::tar;
 use vmbake_disk::tree::{InodeId, Kind, Timestamp, Tree};
 
-/// The bytes of [`fixed_tree`].
+/// The digest of the archive of [`fixed_tree`].
 const GOLDEN: &str = "c933240f26c2d1e54526d62f9e0946c5a0c72e52a9a1a7d58b1d4938d77bc4f3";
 
 const HEADER: usize = 110;
@@ -67,7 +67,7 @@ fn author(tree: &Tree, names: &[String]) -> Vec<u8> {
     bytes_of(&cpio::author(tree, &members).unwrap())
 }
 
-/// What GNU cpio makes of these paths. Before version 2.14, directories had the links of the file system.
+/// The archives that GNU cpio writes of these paths. Before version 2.14, directories had the link counts of the file system.
 fn gnu(tree: &Tree, lists: &[&[String]]) -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().unwrap();
     let (archive, out) = (dir.path().join("archive.tar"), dir.path().join("out"));
@@ -155,8 +155,8 @@ proptest! {
     fn archives_of_random_trees_are_those_of_gnu_cpio(tree in any_tree()) {
         prop_assume!(can_judge());
         let mut tree = tree;
-        let sane: Vec<_> = tree.walk().map(|(path, id, inode)| (path, id, inode.kind == Kind::Socket)).collect();
-        for (path, id, is_socket) in sane {
+        let entries: Vec<_> = tree.walk().map(|(path, id, inode)| (path, id, inode.kind == Kind::Socket)).collect();
+        for (path, id, is_socket) in entries {
             let meta = tree.meta_mut(id);
             (meta.uid, meta.gid) = (meta.uid.min(u32::MAX - 1), meta.gid.min(u32::MAX - 1));
             meta.mtime.secs = meta.mtime.secs.rem_euclid(1 << 31);

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let system_map = rest.first().map(fs::read).transpose()?;
     let settings = Settings {
         directory: &format!("/lib/modules/{version}"),
-        release: Release::of_version(release).ok_or("unknown release")?,
+        release: Release::of_version(release).ok_or_else(|| format!("unsupported release {release}"))?,
         system_map: system_map.as_deref(),
         threads: std::thread::available_parallelism()?,
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::{KmodError, shown, unsupported};
 use crate::files::{EntryKind, Files, list};
 
-/// Directories of configuration files. Of files with the same name, the first one counts.
+/// Directories of configuration files, by precedence: of files with the same name, only the first is read.
 const DIRECTORIES: [&str; 5] = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"];
 
 const BLANKS: [char; 2] = ['\t', ' '];
@@ -20,7 +20,7 @@ pub fn find(files: &impl Files, name: &str, found: &mut BTreeMap<String, String>
                 continue;
             }
             let name = String::from_utf8(entry.name)
-                .map_err(|error| unsupported(&directory, format!("the file name {}", shown(error.as_bytes()))))?;
+                .map_err(|error| unsupported(&directory, format!("file name {}", shown(error.as_bytes()))))?;
             let path = format!("{directory}/{name}");
             found.entry(name).or_insert(path);
         }
@@ -41,7 +41,7 @@ impl Command {
         self.text.split(BLANKS).filter(|word| !word.is_empty()).collect()
     }
 
-    /// The text behind the first `count` words, and the blank after them.
+    /// The text after the first `count` words and one blank.
     pub fn after(&self, count: usize) -> &str {
         (0..count)
             .fold(&self.text[..], |rest, _| rest.trim_start_matches(BLANKS).split_once(BLANKS).unwrap_or_default().1)
@@ -53,7 +53,7 @@ pub fn commands(content: &[u8], path: &str) -> Result<Vec<Command>, KmodError> {
     let mut commands = Vec::new();
     for (number, line) in lines(content) {
         let place = format!("{path}:{number}");
-        // kmod ends words at other white space in some places only.
+        // Only some parsers of kmod end words at other white space.
         let text = String::from_utf8(line).ok().filter(|text| text.chars().all(|it| it == '\t' || !it.is_control()));
         let text = text.ok_or_else(|| unsupported(&place, "control characters, or text that is not UTF-8"))?;
         let command = Command { place, text };

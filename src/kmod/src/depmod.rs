@@ -43,7 +43,7 @@ pub struct Indexes {
     pub warnings: Vec<String>,
 }
 
-/// Indexes the modules of a directory. An error means that depmod would write nothing or something unknown.
+/// Indexes the modules of a directory. Fails if depmod would write nothing, or if its output is not known.
 pub fn depmod(files: &impl Files, settings: &Settings<'_>) -> Result<Indexes, KmodError> {
     let mut warnings = Vec::new();
     let version = settings.directory.rsplit('/').next().unwrap_or_default();
@@ -79,7 +79,7 @@ impl Kmod {
     }
 }
 
-/// The exported symbols, with the number of their module: of several, the last one.
+/// The exported symbols, with the number of their module; of several modules that export one, the last.
 struct Symbols<'a>(HashMap<&'a [u8], usize>);
 
 impl<'a> Symbols<'a> {
@@ -94,7 +94,7 @@ impl<'a> Symbols<'a> {
 
     /// The module that exports what another one needs.
     fn owner(&self, needed: &[u8]) -> Option<usize> {
-        // Of the same symbol on other architectures.
+        // As depmod does: on PPC64, `.name` is the code of the function `name`.
         self.0.get(needed.strip_prefix(b".").unwrap_or(needed)).copied()
     }
 

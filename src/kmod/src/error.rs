@@ -11,11 +11,11 @@ pub enum KmodError {
     Read { path: String, source: io::Error },
     #[error("{path}: {fault}")]
     Corrupt { path: String, fault: Fault },
-    /// Valid input that depmod accepts, but whose result is not known to be equal.
+    /// depmod accepts the input, but equal output is not certain.
     #[error("{path}: unsupported: {what}")]
     Unsupported { path: String, what: String },
     /// depmod writes no index in this case.
-    #[error("{path}: the modules {} depend on each other", .modules.join(" -> "))]
+    #[error("{path}: dependency cycle of modules: {}", .modules.join(" -> "))]
     Cycle {
         path: String,
         /// The first one is also the last one.

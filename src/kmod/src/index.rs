@@ -17,7 +17,7 @@ pub use read::Index;
 pub use trie::Trie;
 
 const MAGIC: u32 = 0xB007_F457;
-/// 2.1.
+/// Major version 2, minor version 1.
 const VERSION: u32 = 0x0002_0001;
 const HEADER_LEN: u32 = 12;
 

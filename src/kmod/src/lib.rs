@@ -1,5 +1,5 @@
-//! Indexes of Linux kernel modules: a tree with the modules of a kernel in; the files of depmod(8), or the answers of modprobe(8) and
-//! modinfo(8) from them, out.
+//! Indexes of Linux kernel modules: a tree with the modules of a kernel in; the indexes of depmod(8), or the answers of modprobe(8) and
+//! modinfo(8) from those, out.
 //!
 //! [`depmod()`] reads the modules and returns the indexes, [`Modules`] reads indexes and answers queries. There is no access to the host: both
 //! see only the [`Files`] of their caller.

@@ -7,7 +7,7 @@ pub fn compare(left: &[u8], right: &[u8]) -> Ordering {
     let (mut left, mut right) = (left, right);
     loop {
         let (a, b) = (part(&mut left), part(&mut right));
-        // A pre-release comes before anything, also before the end.
+        // A pre-release comes before anything else, including the end.
         let order = is_pre_release(b).cmp(&is_pre_release(a)).then_with(|| match (number(a), number(b)) {
             (Some(a), Some(b)) => a.cmp(&b),
             _ => a.cmp(b),
@@ -18,7 +18,7 @@ pub fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
 }
 
-/// Takes the first part of a version: a number, or a text up to a digit or to a hyphen behind its start. Empty at the end.
+/// Takes the first part of a version: a number, or a text up to a digit, or to a hyphen after its first character. Empty at the end.
 fn part<'a>(version: &mut &'a [u8]) -> &'a [u8] {
     let is_number = version.first().is_some_and(u8::is_ascii_digit);
     let skipped = usize::from(version.first() == Some(&b'-'));

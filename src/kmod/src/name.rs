@@ -1,9 +1,9 @@
 //! Names of modules and aliases, as indexes contain them.
 
-/// `PATH_MAX` of Linux: kmod cuts longer names and lines.
+/// `PATH_MAX` of Linux: kmod truncates longer names and lines.
 pub const PATH_MAX: usize = 4096;
 
-/// Extensions of modules for which Debian builds kmod. It ignores `.ko.gz`.
+/// Extensions of modules that Debian's kmod supports. It ignores `.ko.gz`.
 const EXTENSIONS: [&str; 3] = [".ko", ".ko.xz", ".ko.zst"];
 
 /// A file name without the extension of a module; `None` if it is not a module.
@@ -11,12 +11,12 @@ pub fn stem(file_name: &str) -> Option<&str> {
     EXTENSIONS.iter().find_map(|extension| file_name.strip_suffix(extension)).filter(|stem| !stem.is_empty())
 }
 
-/// The name of the module of a file name without extension.
+/// The module name for a file name without its extension.
 pub fn module(stem: &str) -> String {
     stem.replace('-', "_")
 }
 
-/// An alias as it is in an index: `-` is `_`, except in brackets. `None` for brackets without partner.
+/// An alias as indexes contain it: `-` becomes `_`, except in brackets. `None` for unmatched brackets.
 pub fn alias(alias: &[u8]) -> Option<Vec<u8>> {
     let mut in_brackets = false;
     let mut normal = Vec::with_capacity(alias.len());

@@ -16,7 +16,7 @@ use crate::name;
 use modprobe::Config;
 pub use modprobe::Softdep;
 
-/// Deepest chain of soft dependencies: Debian's have 3 modules.
+/// Maximum length of a chain of soft dependencies: those of Debian have 3 modules.
 const MAX_DEPTH: usize = 200;
 
 /// The indexes and the configuration of a kernel.
@@ -42,11 +42,11 @@ struct File {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     pub name: String,
-    /// The alias that was found. Aliases have options of their own, and a blacklist disables them.
+    /// The alias that matched. Aliases have their own options, and a blacklist disables them.
     pub alias: Option<String>,
 }
 
-/// A line of `modprobe --show-depends`, which `Display` writes with the blank at its end.
+/// A line of `modprobe --show-depends`; `Display` writes `insmod` with the trailing space of modprobe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     Insert { path: String, options: String },
@@ -82,7 +82,7 @@ impl Modules {
         })
     }
 
-    /// The path of a module that is not part of the kernel.
+    /// The path of a module that is not built in.
     pub fn path(&self, module: &str) -> Result<Option<String>, KmodError> {
         Ok(self.entry(module)?.map(|(path, _)| path))
     }
@@ -93,12 +93,12 @@ impl Modules {
         Ok(paths.iter().map(|path| module_of(path)).collect())
     }
 
-    /// Whether a module is part of the kernel.
+    /// Whether a module is built into the kernel.
     pub fn is_builtin(&self, module: &str) -> Result<bool, KmodError> {
         Ok(!self.builtin.get(module)?.is_empty())
     }
 
-    /// The fields of a module that is part of the kernel, as `modinfo` shows them.
+    /// The fields of a built-in module, as `modinfo` shows them.
     pub fn builtin_fields(&self, module: &str) -> Vec<Field> {
         let records = self.builtin_fields.bytes.split(|byte| *byte == 0);
         let fields = records.filter_map(|record| record.strip_prefix(module.as_bytes())?.strip_prefix(b"."));
@@ -181,7 +181,7 @@ impl Modules {
             probe.visit(&target, ignore_install, 0)?;
             for found in probe.list {
                 if self.config.installs.contains(&found.name) && !(ignore_install && found == target) {
-                    return Err(unsupported(&self.directory, format!("the command that loads {}", found.name)));
+                    return Err(unsupported(&self.directory, format!("install command of {}", found.name)));
                 }
                 actions.extend(self.action(found)?);
             }
@@ -215,7 +215,7 @@ impl Modules {
 
     fn is_match(&self, pattern: &str, text: &str) -> Result<bool, KmodError> {
         let is_match = glob::matches(pattern.as_bytes(), text.as_bytes());
-        is_match.ok_or_else(|| unsupported(&self.directory, format!("the pattern {pattern} in modprobe.d")))
+        is_match.ok_or_else(|| unsupported(&self.directory, format!("pattern {pattern} in modprobe.d")))
     }
 }
 
@@ -241,7 +241,8 @@ impl File {
     }
 }
 
-/// Collects the modules to load for one, in kmod's order. A module can be in it several times: kmod takes it for another one under an alias.
+/// Collects the modules to load for one, in kmod's order. The list can contain a module several times: to kmod, a module under an alias is
+/// another one.
 struct Probe<'a> {
     modules: &'a Modules,
     visited: HashSet<Target>,

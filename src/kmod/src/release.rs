@@ -1,4 +1,4 @@
-//! Versions of kmod that are known to us.
+//! Supported versions of kmod.
 
 /// A version of kmod, as Debian builds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,7 +10,7 @@ pub enum Release {
 }
 
 impl Release {
-    /// The release of a package version such as `34.2-2`; `None` if its results were not compared.
+    /// The release of a package version such as `34.2-2`; `None` if it is not supported.
     pub fn of_version(version: &str) -> Option<Self> {
         match version.split(['.', '+', '-', '~']).next()? {
             "30" => Some(Self::Kmod30),

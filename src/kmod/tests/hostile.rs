@@ -1,4 +1,4 @@
-//! Damaged input: an error, or a result, but no panic and no endless search.
+//! Damaged input causes an error or a result, but no panic and no endless search.
 
 use vmbake_kmod::{Index, Module, Release};
 

@@ -1,5 +1,5 @@
 //! Replays a transcript of Debian's depmod, modprobe and modinfo, which `tests/test_kmod.py` writes. `file` lists what changed since the last
-//! `depmod`; a `refuse` lists what our error contains, where the result of depmod depends on a directory's order, or is not known.
+//! `depmod`; `refuse` lists a part of our error, where the result of depmod depends on the order of a directory or is not known.
 
 use std::collections::BTreeMap;
 use std::error::Error;

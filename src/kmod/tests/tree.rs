@@ -1,4 +1,4 @@
-//! Trees in memory, and handmade modules, as those of `tests/harness/kmod.py`.
+//! Trees in memory, and handmade modules like those of `tests/harness/kmod.py`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

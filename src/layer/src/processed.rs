@@ -18,7 +18,7 @@ pub enum Work {
     Locales,
     /// The tables of a mail server must be there, or unused.
     Mail,
-    /// The indexes of kernel modules, by depmod(8).
+    /// The indexes of kernel modules, as depmod(8) would write them.
     Modules,
     /// The cache of the dynamic linker, which is made for every image.
     Libraries,
@@ -30,7 +30,7 @@ impl Work {
         match self {
             Self::Certificates => Some("/etc/ssl/certs"),
             Self::Menu => Some("/boot/grub/grub.cfg"),
-            // They are read only, and names of libraries are compared with the grants when the cache is made.
+            // Locales and tables are only read; indexes and names of libraries are compared with the grants when they are written.
             Self::Locales | Self::Mail | Self::Modules | Self::Libraries => None,
         }
     }

@@ -113,7 +113,7 @@ fn unknown_named_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<
     }
 }
 
-/// Warns of tables of routes that no layer gives a number: the base or a package may do it.
+/// Warns about routing tables that no layer defines: the base or a package may define them.
 fn unknown_route_tables(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
     let Some(layer) = all.get(&schema.name) else { return };
     let closure = closure(schema, all);
@@ -124,7 +124,7 @@ fn unknown_route_tables(found: &mut Findings, schema: &Schema, all: &BTreeMap<St
         for (line, name) in route_tables(path, &String::from_utf8_lossy(&file.content)) {
             if !names.contains(&name) {
                 let message = format!(
-                    "{path:?}: line {line}: systemd-networkd ignores the table {name:?} if no RouteTable= of networkd.conf names it"
+                    "{path:?}: line {line}: systemd-networkd ignores the routing table {name:?} if no RouteTable= of networkd.conf defines it"
                 );
                 found.0.push(Found { pointer: pointer(layer, path), key: true, warning: true, message });
             }

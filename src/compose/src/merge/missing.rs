@@ -52,7 +52,7 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Result<Vec<String>,
         }
         for (path, line, name) in unnamed_route_tables(target, layer) {
             warn(format!(
-                "systemd-networkd ignores the table {name:?} of {path}: line {line}: no RouteTable= of networkd.conf names it"
+                "systemd-networkd ignores a routing table in {path}: line {line}: no RouteTable= of networkd.conf defines {name:?}"
             ));
         }
         let rules = layer.files.keys().find(|path| path.starts_with("/etc/sudoers.d/"));
@@ -63,7 +63,7 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Result<Vec<String>,
     Ok(warnings)
 }
 
-/// The tables of routes in files of a layer to which networkd.conf(5) gives no number.
+/// Routing tables in files of a layer that networkd.conf(5) does not define.
 fn unnamed_route_tables<'l>(target: &Target, layer: &'l Layer) -> Vec<(&'l str, usize, String)> {
     let dirs = ["/etc", "/usr/lib", "/usr/local/lib"].iter();
     let paths = dirs.flat_map(|dir| {

@@ -1,6 +1,7 @@
 //! Configuration of depmod: depmod.d(5).
 //!
-//! Stricter than depmod: patterns of versions are regular expressions, of which only `*`, and characters with `.`, `^` and `$` are supported.
+//! Stricter than depmod: of version patterns, which are POSIX extended regular expressions, only `*` and literal text with `.`, `^` and `$` are
+//! supported.
 
 use std::collections::BTreeMap;
 
@@ -64,10 +65,10 @@ impl Config {
                     self.overrides.push(format!("{directory}/{module}"));
                 }
             }
-            // depmod ignores further directories.
+            // depmod silently ignores further directories.
             ["external", pattern, directory, ref more @ ..] => {
                 if !directory.starts_with('/') || directory.ends_with('/') || !more.is_empty() {
-                    let what = "external directories other than one absolute path without a slash at its end";
+                    let what = "external directories other than one absolute path without a trailing slash";
                     return Err(unsupported(place, what));
                 }
                 if matches(pattern, version, place)? {
@@ -75,7 +76,7 @@ impl Config {
                 }
             }
             ["exclude", ref words @ ..] => self.excludes.extend(words.iter().map(|word| (*word).to_owned())),
-            // depmod has not implemented these and says so only with -v.
+            // depmod does not implement these, and reports that only with -v.
             ["include" | "make_map_files", ..] => {}
             [command, ..] => out.push(format!("ERROR: {place}: ignoring bad line starting with '{command}'")),
             [] => {}
@@ -93,7 +94,7 @@ fn matches(pattern: &str, version: &str, place: &str) -> Result<bool, KmodError>
     let (is_end, rest) = rest.strip_suffix('$').map_or((false, rest), |rest| (true, rest));
     let known = |character: char| character.is_ascii_alphanumeric() || character == '.' || PLAIN.contains(character);
     if rest.is_empty() || !rest.chars().all(known) {
-        return Err(unsupported(place, format!("the regular expression {pattern}")));
+        return Err(unsupported(place, format!("regular expression {pattern}")));
     }
     let mut starts = 0..=version.len().saturating_sub(rest.len());
     let version = version.as_bytes();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Kmod, Symbols};
 use crate::error::{KmodError, unsupported};
 
-/// kmod numbers modules by 16 bits.
+/// kmod numbers modules with 16 bits.
 const MAX_MODULES: usize = 65_534;
 
 /// Dependencies of all modules, by number.
@@ -67,7 +67,7 @@ fn unique(module: &Kmod, symbols: &Symbols<'_>) -> Vec<usize> {
     owners.filter(|owner| seen.insert(*owner)).collect()
 }
 
-/// A cycle among the modules without position. Each has a user without position, so a walk from user to user ends in a cycle.
+/// A cycle among the modules without a position. Each has a user without one, so a walk from user to user ends in a cycle.
 fn cycle(direct: &[Vec<usize>], positions: &[usize]) -> Vec<usize> {
     let left: Vec<usize> = (0..direct.len()).filter(|number| positions[*number] == usize::MAX).collect();
     let (mut walk, mut next) = (Vec::new(), left.first().copied());

@@ -34,7 +34,10 @@ pub fn order(
     let mut positions: HashMap<&[u8], usize> = HashMap::new();
     for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
         if line.len() + 2 > PATH_MAX || line.contains(&0) {
-            return Err(unsupported(&path, format!("line {} with NUL or of more than {PATH_MAX} bytes", number + 1)));
+            return Err(unsupported(
+                &path,
+                format!("line {} with NUL or of more than {} bytes", number + 1, PATH_MAX - 2),
+            ));
         }
         match settings.release {
             Release::Kmod30 => positions.insert(line, number),

@@ -107,7 +107,7 @@ impl Output<'_> {
         self.index("modules.symbols.bin", &trie)
     }
 
-    /// Modules that are part of the kernel. Without their list, depmod writes an empty file.
+    /// Built-in modules. Without their list, depmod writes an empty file.
     fn builtin(&mut self, files: &impl Files) -> Result<(), KmodError> {
         const NAME: &str = "modules.builtin.bin";
         let Some((path, content)) = self.input(files, "modules.builtin")? else {
@@ -124,7 +124,7 @@ impl Output<'_> {
             let text = checked(text, &path)?;
             let file_name = text.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             let module = file_name.strip_suffix(b".ko").filter(|stem| !stem.is_empty() && !stem.contains(&b'.'));
-            let module = module.ok_or_else(|| unsupported(&path, format!("the line {}", shown(text))))?;
+            let module = module.ok_or_else(|| unsupported(&path, format!("line {}", shown(text))))?;
             let module: Vec<u8> = module.iter().map(|byte| if *byte == b'-' { b'_' } else { *byte }).collect();
             trie.insert(&module, b"", 0);
         }
@@ -236,7 +236,7 @@ fn numbers(alias: &[u8], path: &str) -> Result<Option<String>, KmodError> {
             // As depmod reads numbers, they may have a sign, or follow white space.
             let is_odd =
                 digits > 0 || rest.first().is_some_and(|byte| b"+-".contains(byte) || byte.is_ascii_whitespace());
-            return if is_odd { Err(unsupported(path, format!("the alias {}", shown(alias)))) } else { Ok(None) };
+            return if is_odd { Err(unsupported(path, format!("alias {}", shown(alias)))) } else { Ok(None) };
         };
         write!(device, "{separator}{number}").unwrap_or_default();
         rest = &rest[digits..];
@@ -248,7 +248,7 @@ fn numbers(alias: &[u8], path: &str) -> Result<Option<String>, KmodError> {
     Ok(Some(device))
 }
 
-/// A key or name in an index: kmod would cut it if it is too long, and misplace it if it is not ASCII.
+/// Checks a key or name of an index: kmod would truncate a long one, and misplace one that is not ASCII.
 fn checked<'a>(key: &'a [u8], path: &str) -> Result<&'a [u8], KmodError> {
     if key.is_ascii() && key.len() + 1 < PATH_MAX {
         return Ok(key);

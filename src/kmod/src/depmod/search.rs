@@ -9,7 +9,7 @@ use crate::error::{KmodError, shown, unsupported};
 use crate::files::{EntryKind, Files, list};
 use crate::name;
 
-/// Deepest directory: a link may lead to its parent.
+/// Maximum depth of directories: a link may lead to its parent.
 const MAX_DEPTH: usize = 64;
 
 /// A module of the kernel.
@@ -58,7 +58,7 @@ impl<F: Files> Walk<'_, F> {
     /// Adds the modules below a directory, if it exists.
     fn walk(&mut self, directory: &str, depth: usize) -> Result<bool, KmodError> {
         if depth > MAX_DEPTH {
-            return Err(unsupported(directory, format!("more than {MAX_DEPTH} directories inside of each other")));
+            return Err(unsupported(directory, format!("directories nested more than {MAX_DEPTH} levels deep")));
         }
         let Some(mut entries) = list(self.files, directory)? else { return Ok(false) };
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -70,13 +70,13 @@ impl<F: Files> Walk<'_, F> {
             let is_ascii = entry.name.is_ascii();
             let path = format!("{directory}/{}", String::from_utf8_lossy(&entry.name));
             match entry.kind {
-                // Its name would be in the indexes, and it may have no modules.
                 EntryKind::Directory if is_ascii => {
                     self.walk(&path, depth + 1)?;
                 }
                 EntryKind::File if is_ascii => self.file(path)?,
                 EntryKind::Other => self.warnings.push(format!("ERROR: unsupported file type {path}")),
-                _ => return Err(unsupported(directory, format!("the name {}", shown(&entry.name)))),
+                // Indexes would contain the name.
+                _ => return Err(unsupported(directory, format!("name {}, which is not ASCII", shown(&entry.name)))),
             }
         }
         Ok(true)
@@ -86,7 +86,10 @@ impl<F: Files> Walk<'_, F> {
         let file_name = path.rsplit('/').next().unwrap_or_default();
         let Some(stem) = name::stem(file_name) else { return Ok(()) };
         if stem.contains('.') || path.len() >= name::PATH_MAX || path.bytes().any(|byte| byte.is_ascii_whitespace()) {
-            return Err(unsupported(&path, "module whose path is too long, or with a dot or white space in its name"));
+            return Err(unsupported(
+                &path,
+                "module with a path that is too long or contains white space, or with a dot in its name",
+            ));
         }
         let name = name::module(stem);
         let relative = path.strip_prefix(self.directory).and_then(|rest| rest.strip_prefix('/'));

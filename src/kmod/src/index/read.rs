@@ -1,12 +1,12 @@
-//! Reads an index. Nodes may be in any order. Bounds stop a search in a damaged index whose nodes form a cycle.
+//! Reads an index. Nodes may be in any order; limits end a search if the nodes of a damaged index form a cycle.
 
 use super::{CHILDREN, HEADER_LEN, MAGIC, OFFSET, PREFIX, VALUES, VERSION};
 use crate::error::Fault;
 use crate::query::glob;
 
-/// Longest key: that of a line of kmod. Bounds the depth of a damaged index.
+/// Maximum length of a key, which is a line of kmod. Bounds the depth of a damaged index.
 const MAX_KEY: usize = crate::name::PATH_MAX;
-/// Most nodes that a search by patterns visits: an index of Debian has 60,000. Bounds the work for a damaged index.
+/// Maximum number of nodes that a search visits: an index of Debian has 60,000. Bounds the work for a damaged index.
 const MAX_VISITS: usize = 1 << 22;
 
 /// The bytes of an index.
@@ -47,7 +47,7 @@ impl<'a> Index<'a> {
         Ok(Vec::new())
     }
 
-    /// The values of all keys that match a name as patterns, by priority, in kmod's order. A pattern that is not supported is an error.
+    /// The values of all keys that match a name as patterns, by priority, in kmod's order. Fails for an unsupported pattern.
     pub fn matching(&self, name: &[u8]) -> Result<Vec<Value<'a>>, Fault> {
         let mut search = Search { index: *self, name, key: Vec::new(), visits: 0, found: Vec::new() };
         let (mut location, mut rest) = (self.root, name);
@@ -84,7 +84,7 @@ impl<'a> Index<'a> {
         }
         let mut at = usize::try_from(location & OFFSET).unwrap_or(usize::MAX);
         if at < HEADER_LEN as usize {
-            return Err(Fault::new(at as u64, "location of a node", "behind the header", at));
+            return Err(Fault::new(at as u64, "location of a node", "after the header", at));
         }
         let mut prefix = &[][..];
         if location & PREFIX != 0 {
@@ -139,7 +139,7 @@ impl<'a> Index<'a> {
     }
 
     fn short(&self, at: usize, what: &'static str) -> Fault {
-        Fault::new(at as u64, what, "more bytes", format!("the end at {}", self.bytes.len()))
+        Fault::new(at as u64, what, "more bytes", format!("end of file at {}", self.bytes.len()))
     }
 }
 
@@ -165,7 +165,7 @@ struct Search<'a, 'b> {
 }
 
 impl Search<'_, '_> {
-    /// Adds the matching keys from a node on, without the first `skipped` characters of its prefix. Children come first.
+    /// Adds the values of matching keys at and below a node, whose prefix is read from character `skipped`. Children come first.
     fn below(&mut self, location: u32, skipped: usize) -> Result<(), Fault> {
         let Some(node) = self.index.node(location)? else { return Ok(()) };
         self.visits += 1;

@@ -16,7 +16,7 @@ struct Node {
     prefix: Vec<u8>,
     /// Node numbers by character.
     children: BTreeMap<u8, usize>,
-    /// By priority, of equal ones the newest first.
+    /// By priority; of equal priorities, the last inserted comes first.
     values: Vec<(u32, Vec<u8>)>,
 }
 
@@ -55,7 +55,7 @@ impl Trie {
         values.insert(position, (priority, value.to_vec()));
     }
 
-    /// Cuts the prefix of a node at `at`; what it was becomes its only child.
+    /// Splits a node at `at` of its prefix; the rest becomes its only child.
     fn split(&mut self, number: usize, at: usize) {
         let mut old = std::mem::take(&mut self.nodes[number]);
         let after = old.prefix.split_off(at + 1);

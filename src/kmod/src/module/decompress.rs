@@ -1,14 +1,14 @@
-//! Decompresses a module, whose format is known by its magic number, as in kmod.
+//! Decompresses a module. The magic number determines the format, as in kmod.
 
 use std::io::{self, Read};
 
 use crate::error::{KmodError, unsupported};
 
-/// Most memory of a decoder of xz, in bytes: Linux needs 2 MiB, `xz -9` 65 MiB, a hostile header 4 GiB.
+/// Memory limit of the xz decoder, in bytes: modules of Linux need 2 MiB, `xz -9` 65 MiB, a hostile header 4 GiB.
 const XZ_MEMORY: u64 = 256 << 20;
-/// Longest module, in bytes: the largest of Debian has 12 MiB, with debug information about 100 MiB.
+/// Limit of a decompressed module, in bytes: the largest of Debian has 12 MiB, with debug information about 100 MiB.
 const MAX_LEN: u64 = 512 << 20;
-/// Typical ratio of compression, to allocate once.
+/// Typical compression ratio, to allocate once.
 const RATIO: usize = 5;
 
 /// The content of `bytes`, the file at `path`.
@@ -26,7 +26,7 @@ pub fn decompress(bytes: Vec<u8>, path: &str) -> Result<Vec<u8>, KmodError> {
             let decoder = zstd::stream::read::Decoder::with_buffer(&bytes[..]).map_err(failed)?;
             collect(decoder, capacity).map_err(failed)
         }
-        [0x1f, 0x8b, ..] => Err(unsupported(path, "gzip, for which Debian does not build kmod")),
+        [0x1f, 0x8b, ..] => Err(unsupported(path, "gzip, which Debian's kmod does not support")),
         _ => Ok(bytes),
     }
 }

@@ -1,7 +1,7 @@
 //! Sections of a kernel module: symbols and `.modinfo`.
 //!
 //! Format: ELF-64 Object File Format, version 1.5, for x86-64 and AArch64; little endian, offsets in bytes from the start of the file. Stricter
-//! than kmod, which ignores a damaged table: every section that is read must be inside of the file, and names must end in their table.
+//! than kmod, which ignores a damaged table: every section that is read must be inside the file, and names must end in their table.
 
 use std::collections::HashSet;
 
@@ -221,7 +221,7 @@ fn multiple(section: Section<'_>, entry: usize, what: &'static str) -> Result<()
     Err(Fault::new(section.offset, what, format!("a multiple of {entry}"), section.bytes.len()))
 }
 
-/// `len` bytes at `offset`, which are stated at `stated`.
+/// `len` bytes at `offset`; `stated` is the position of the field that states them.
 fn range<'a>(bytes: &'a [u8], offset: u64, len: u64, stated: u64, what: &'static str) -> Result<&'a [u8], Fault> {
     let end = offset.checked_add(len).and_then(|end| usize::try_from(end).ok());
     let found = usize::try_from(offset).ok().zip(end).and_then(|(start, end)| bytes.get(start..end));
@@ -230,7 +230,7 @@ fn range<'a>(bytes: &'a [u8], offset: u64, len: u64, stated: u64, what: &'static
     })
 }
 
-// The callers below pass offsets inside of entries of fixed length.
+// Callers pass offsets inside entries of fixed length.
 fn u16_at(entry: &[u8], offset: usize) -> u16 {
     u16::from_le_bytes([entry[offset], entry[offset + 1]])
 }

@@ -1,4 +1,4 @@
-//! A list of names in one piece of memory: a kernel has hundreds of thousands of symbols.
+//! A list of names in one allocation: a kernel has hundreds of thousands of symbols.
 
 /// Names, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

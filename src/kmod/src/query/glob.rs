@@ -1,9 +1,9 @@
 //! Patterns of aliases, as in fnmatch(3) without flags.
 
-/// Whether `text` matches a pattern; `None` for patterns with character classes such as `[[:digit:]]`, which no kernel has.
+/// Whether `text` matches a pattern; `None` for sets with character classes such as `[[:digit:]]` or backslashes, which no kernel has.
 pub fn matches(pattern: &[u8], text: &[u8]) -> Option<bool> {
     let (mut at, mut text_at) = (0, 0);
-    // Where to continue if the rest does not match: behind the last `*`, and one character later than before.
+    // Where to continue if the rest does not match: after the last `*`, one character later than before.
     let mut retry = None;
     loop {
         let step = match pattern.get(at) {
@@ -49,7 +49,7 @@ fn one(pattern: &[u8], byte: u8) -> Option<Option<usize>> {
     }
 }
 
-/// Whether a character is in the set that starts behind `[`, and the length of the set with its `]`, if it has one.
+/// Whether a character is in the set that starts after `[`, and the length of the set with its `]`, if it has one.
 fn bracket(set: &[u8], byte: u8) -> Option<Option<(bool, usize)>> {
     let is_negated = matches!(set.first(), Some(b'!' | b'^'));
     let start = usize::from(is_negated);

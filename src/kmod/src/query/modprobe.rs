@@ -7,7 +7,7 @@ use crate::error::{KmodError, unsupported};
 use crate::files::{Files, read};
 use crate::name;
 
-/// What the files say, in their order. Modules and aliases have underscores.
+/// What the files say, in their order. Names of modules and aliases are normalized to underscores.
 #[derive(Debug, Default)]
 pub struct Config {
     /// Patterns of aliases, and the modules that they name.
@@ -16,7 +16,7 @@ pub struct Config {
     pub options: Vec<(String, String)>,
     /// Modules that a command loads.
     pub installs: Vec<String>,
-    /// Modules that a command removes, which makes their names known.
+    /// Modules that a command removes: it makes their names known.
     pub removes: Vec<String>,
     pub softdeps: Vec<(String, Softdep)>,
     pub weakdeps: Vec<(String, Vec<String>)>,
@@ -30,7 +30,7 @@ pub struct Softdep {
 }
 
 impl Config {
-    /// Reads the files of the tree, and those of the kernel's `directory`, which are among them by name.
+    /// Reads the files of the tree and of the kernel's `directory`, sorted by name.
     pub fn read(files: &impl Files, directory: &str) -> Result<Self, KmodError> {
         let mut paths = BTreeMap::new();
         for name in ["modules.softdep", "modules.weakdep"] {
@@ -47,7 +47,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Adds a command. modprobe ignores lines without what they need.
+    /// Adds a command. modprobe ignores lines with missing arguments.
     fn add(&mut self, command: &Command) -> Result<(), KmodError> {
         let normal = |word: &str| {
             let normal = name::alias(word.as_bytes()).and_then(|normal| String::from_utf8(normal).ok());
@@ -66,7 +66,7 @@ impl Config {
                 self.weakdeps.push((normal(module)?, words.iter().map(|word| (*word).to_owned()).collect()));
             }
             ["alias" | "blacklist" | "options" | "install" | "remove" | "softdep" | "weakdep", ..] => {}
-            [name, ..] => return Err(unsupported(&command.place, format!("the command {name}"))),
+            [name, ..] => return Err(unsupported(&command.place, format!("command {name}"))),
             [] => {}
         }
         Ok(())

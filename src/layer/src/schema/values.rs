@@ -1,4 +1,4 @@
-//! Values of keys of `layer.json` that are objects.
+//! The types of objects in `layer.json`.
 
 use std::collections::BTreeMap;
 

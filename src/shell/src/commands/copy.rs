@@ -188,6 +188,9 @@ pub(super) fn cp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             status |= copier.copy(source, &targets.place(source))?;
             continue;
         }
+        if matches!(super::paths::last_name(source), b"." | b"..") {
+            return copier.shell.unsupported(b"--parents of a path that ends with a dot");
+        }
         let place = join(&targets.target, super::paths::bare(source));
         status |= match copier.make_parents(&targets.target, source)? {
             Ok(()) => copier.copy(source, &place)?,

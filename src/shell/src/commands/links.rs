@@ -91,8 +91,8 @@ impl Linking {
         }
         let path = shell.path(place);
         if self.relative && !source.is_empty() && missing_path(shell, source).is_none() {
-            // coreutils does not come to an end.
-            return shell.unsupported(b"a relative link through links that lead to themselves");
+            // ln of coreutils loops forever.
+            return shell.unsupported(b"a relative link through a symlink loop");
         }
         let text = if self.relative && !source.is_empty() { relative(shell, source, place) } else { source.to_vec() };
         shell.note(&path, &text);

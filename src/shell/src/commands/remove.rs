@@ -38,7 +38,7 @@ fn remove(shell: &mut Shell<'_>, operand: &[u8], options: &Options) -> Run<u8> {
     let node = match shell.stat(operand, Follow::No) {
         Ok(node) => node,
         Err(Errno::Enoent | Errno::Enotdir) if options.has(b'f') => return Ok(0),
-        // unlink(2) of a link with a slash behind it is ENOTDIR, which `-f` ignores.
+        // unlink(2) of a link with a trailing slash fails with ENOTDIR, which `-f` ignores.
         Err(Errno::Eloop) if options.has(b'f') && operand.ends_with(b"/") && is_link(shell, bare(operand)) => {
             return Ok(0);
         }

@@ -85,7 +85,7 @@ pub(super) fn entry(shell: &Shell<'_>, path: &[u8]) -> Option<Entry> {
     super::real_path(shell, &path[..start]).map(|dir| (dir, path[start..end].to_vec()))
 }
 
-/// Whether two paths are one entry of one directory, as the `same_name` of gnulib sees it: a link to a directory is not that directory.
+/// Whether two paths name one directory entry, as `same_name` of gnulib compares them: a link to a directory is not that directory.
 pub(super) fn same_entry(shell: &Shell<'_>, one: &[u8], other: &[u8]) -> bool {
     let parts = |path: &[u8]| {
         let path = bare(path);

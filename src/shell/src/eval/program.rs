@@ -48,7 +48,7 @@ impl Shell<'_> {
             let result = self.following_random(known, args, |shell, args| {
                 let result = shell.reading(reader, |shell| {
                     commands::find(known).map(|run| match known {
-                        // It keeps nothing back.
+                        // It does not buffer its output.
                         b"tee" => run(shell, args),
                         _ => shell.with_own_traffic(|shell| run(shell, args)),
                     })

@@ -61,7 +61,7 @@ impl Shell<'_> {
                 self.eval(inner, tested).map(Some)
             }
             false => {
-                // bash has then read on, also behind a single line.
+                // bash has then read further, even if the subshell is a single line.
                 self.state.bash.lines_lost |= is_subshell;
                 Ok(None)
             }

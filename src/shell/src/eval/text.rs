@@ -1,4 +1,4 @@
-//! Runs texts: those of `eval`, sourced files, and scripts of bash, which reads a line at a time.
+//! Runs text: operands of `eval`, sourced files and scripts.
 
 use std::rc::Rc;
 

@@ -64,7 +64,7 @@ impl Shell<'_> {
         let is_list = &subject.name[..] == b"@" || subject.index == Index::All { star: false };
         let is_text = !mode.fields && !mode.quoted && !mode.assigns && !mode.document;
         if is_list && is_text && self.state.ifs().iter().any(|byte| !b" \t\n".contains(byte)) {
-            // In `[[ ]]` it also splits what stands next to it.
+            // In `[[ ]]`, bash also splits the text around it.
             return self.unsupported(b"$@ or an array as one text, with this IFS");
         }
         // If it is not an array, its length is checked before the subscript.

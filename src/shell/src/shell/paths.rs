@@ -1,4 +1,4 @@
-//! Names of files as commands give them, and what is behind them.
+//! Paths as operands of commands, and the files that they name.
 
 use crate::error::{ErrorKind, show};
 use crate::eval::{Run, Stop};

@@ -1,12 +1,12 @@
-//! Files that a program both reads and writes to through its descriptors. Its output stays in a buffer, so that it may read an older
-//! state of such a file than its writes suggest.
+//! Files that a program both reads and writes through its descriptors. Its output is buffered, so it may read such a file without its
+//! latest writes.
 
 use std::collections::BTreeSet;
 
 use crate::eval::Run;
 use crate::shell::Shell;
 
-/// What the standard library keeps of the output to a file, in bytes: `st_blksize`.
+/// Buffer of the C library for the output to a file, in bytes: `st_blksize`.
 const BUFFER: usize = 4096;
 
 /// Files that the running program has read and written to.

@@ -1,4 +1,4 @@
-//! Changes of variables, and what depends on them.
+//! Changes of variables, and their side effects.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -13,8 +13,8 @@ use crate::merge::MergeError;
 use crate::stage::{Member, MemberKind};
 
 impl Target {
-    /// Places the members of an archive. A directory that exists keeps its owner and mode, as with dpkg and tar;
-    /// `is_archive` has the checks for archives, which packages do not need.
+    /// Places the members of a package or archive. An existing directory keeps its owner and mode, as in dpkg and tar. `is_archive` enables
+    /// checks that packages do not need.
     pub(in crate::merge) fn entries(
         &mut self,
         entries: &[Member],

@@ -1,4 +1,4 @@
-//! Empties, renames and deletes what a tree has.
+//! Empties, renames and deletes files of the tree.
 
 use vmbake_common::glob::matches;
 use vmbake_disk::tree::Kind;
@@ -19,7 +19,7 @@ impl Target {
         }
     }
 
-    /// Fails if something else than a regular file is at `path`, such as a link.
+    /// Fails if anything but a regular file is at `path`, such as a link.
     pub(in crate::merge) fn require_file(&self, path: &str) -> Result<(), MergeError> {
         let key = "truncate";
         let found = self.wrap(self.tree.find(path.as_bytes()))?;
@@ -29,7 +29,7 @@ impl Target {
         }
     }
 
-    /// Makes a file empty that exists, and keeps owner and mode.
+    /// Empties an existing file, and keeps its owner and mode.
     pub(in crate::merge) fn truncate(&mut self, path: &str) -> Result<(), MergeError> {
         self.check_way(path.as_bytes())?;
         let found = self.wrap(self.tree.find(path.as_bytes()))?;
@@ -39,19 +39,18 @@ impl Target {
         }
     }
 
-    /// Makes a file empty, or creates it.
+    /// Empties a file, or creates it.
     pub(in crate::merge) fn empty(&mut self, path: &str) -> Result<(), MergeError> {
         self.set_text(path, "")
     }
 
-    /// Deletes a directory with all that is in it, or what else is there.
+    /// Deletes a directory with its contents, or another file.
     pub(in crate::merge) fn remove_below(&mut self, path: &str) -> Result<(), MergeError> {
         self.check_way(path.as_bytes())?;
         let removed = self.tree.remove(path.as_bytes());
         self.wrap(removed).map(|_| ())
     }
 
-    /// Gives something another path.
     pub(in crate::merge) fn rename(&mut self, from: &str, to: &str) -> Result<(), MergeError> {
         self.parents(to.as_bytes())?;
         let renamed = self.tree.rename(from.as_bytes(), to.as_bytes());

@@ -1,12 +1,12 @@
-//! The indexes of kernel modules: modprobe(8) finds only modules that are in them. A module that a layer brings is indexed as the image's
-//! depmod(8) would do it.
+//! The indexes of kernel modules, in which modprobe(8) looks for modules. If they do not list a module of a layer, they are written again, as
+//! by the image's depmod(8).
 
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 
 use vmbake_disk::tree::{Kind, Origin, Tree};
-use vmbake_kmod::{Entry, EntryKind, Files, Module, Release, Settings, depmod};
+use vmbake_kmod::{Entry, EntryKind, Files, KmodError, Module, Release, Settings, depmod};
 
 use crate::merge::MergeError;
 use crate::merge::database::Database;
@@ -14,26 +14,26 @@ use crate::merge::place::Target;
 
 const MODULES: &str = "/usr/lib/modules";
 
-/// The largest module that is read, in bytes.
+/// The largest file that is read, in bytes.
 const LARGEST: u64 = 512 << 20;
 
-/// Modules of layers that no index lists: by the kernel, paths and layers.
+/// Modules of layers that the index of their kernel does not list: paths and layers, by kernel.
 #[derive(Default)]
 pub(super) struct New(BTreeMap<String, Vec<(String, String)>>);
 
 impl New {
-    /// Notes a file of a layer.
+    /// Adds a module of a layer, unless the index lists it.
     pub(super) fn add(&mut self, target: &Target, path: &str, layer: &str) {
         let inner = path.strip_prefix(MODULES).and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
         let Some((kernel, module)) = inner else { return };
-        // Without an index there is no kernel that could load it.
+        // Without an index, the image has no such kernel.
         let Ok(index) = target.text(&format!("{MODULES}/{kernel}/modules.dep")) else { return };
         if !index.lines().any(|line| line.split(':').next() == Some(module)) {
             self.0.entry(kernel.to_owned()).or_default().push((path.to_owned(), layer.to_owned()));
         }
     }
 
-    /// Writes the indexes of their kernels.
+    /// Writes the indexes of the kernels.
     pub(super) fn index(
         &self,
         target: &mut Target,
@@ -44,21 +44,20 @@ impl New {
             let Some((path, layer)) = modules.last() else { continue };
             let release = release(target, packages, kernel, path, layer)?;
             let directory = format!("{MODULES}/{kernel}");
-            let fault = |source| MergeError::Modules { layer: layer.clone(), source: Box::new(source) };
             let files = TreeDirectories(&target.tree);
-            for (path, _) in modules {
-                let module = Module::read(&files, path).map_err(fault)?;
+            for (path, layer) in modules {
+                let module = Module::read(&files, path).map_err(|source| fault(layer, source))?;
                 warnings.extend(other_kernel(&module, kernel).map(|found| format!("{path}: {found}")));
             }
             let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
             let settings = Settings { directory: &directory, release, system_map: None, threads };
-            let indexes = depmod(&files, &settings).map_err(fault)?;
+            let indexes = depmod(&files, &settings).map_err(|source| fault(layer, source))?;
             warnings.extend(indexes.warnings.iter().map(|warning| format!("depmod: {warning}")));
             let outer = target.origin().clone();
             target.enter(Origin { layer: layer.clone(), ..Origin::default() });
             for (name, content) in indexes.files {
                 let path = format!("{directory}/{name}");
-                target.check_landing(layer, path.as_bytes())?;
+                modules.iter().try_for_each(|(_, layer)| target.check_landing(layer, path.as_bytes()).map(|_| ()))?;
                 target.file(&path, target.meta(0o644), content)?;
             }
             target.enter(outer);
@@ -67,14 +66,18 @@ impl New {
     }
 }
 
-/// The depmod of the image.
+fn fault(layer: &str, source: KmodError) -> MergeError {
+    MergeError::Modules { layer: layer.to_owned(), source: Box::new(source) }
+}
+
+/// The kmod release of the image.
 fn release(target: &Target, packages: &Database, kernel: &str, path: &str, layer: &str) -> Result<Release, MergeError> {
     let unread =
         |what: String, hint| Err(MergeError::Unread { path: path.to_owned(), layer: layer.to_owned(), what, hint });
     if target.is_file_of_layer(&format!("{MODULES}/{kernel}/modules.dep")) {
         return unread(
-            "a layer brings modules.dep, which does not list it".to_owned(),
-            "remove the modules.* files from the layer: the bake then makes them",
+            "modules.dep of a layer does not list it".to_owned(),
+            "remove the modules.* files from the layer, so that the bake writes them",
         );
     }
     let version = packages.status.package("kmod").and_then(|control| control.get("Version"));
@@ -83,25 +86,23 @@ fn release(target: &Target, packages: &Database, kernel: &str, path: &str, layer
         found => unread(
             match (found, version) {
                 (Some(_), Some(version)) => {
-                    format!("depmod of kmod {version} must index it, which vmbake does not know")
+                    format!("cannot be indexed as by kmod {version}: only kmod 30 and 34 are supported")
                 }
-                _ => "depmod must index it, but the package kmod is not installed".to_owned(),
+                _ => "cannot be indexed without the package kmod".to_owned(),
             },
-            "install it with a modules.dep that lists it, or put it into another directory and load it with insmod in a unit",
+            "add \"kmod\" of Debian 12 or 13 to `packages`, or a modules.dep that lists the module, or load it from another directory with insmod in a unit",
         ),
     }
 }
 
-/// What the kernel says about a module that was built for another one.
+/// A warning about a module that was built for another kernel. With CONFIG_MODVERSIONS, the kernel may load it nevertheless.
 fn other_kernel(module: &Module, kernel: &str) -> Option<String> {
     let magic = module.values("vermagic").next()?;
     let built = String::from_utf8_lossy(magic.split(|byte| *byte == b' ').next()?).into_owned();
-    (built != kernel).then(|| {
-        format!("built for kernel {built}: {kernel} loads it only if all versions of its symbols are the same")
-    })
+    (built != kernel).then(|| format!("built for kernel {built}: {kernel} loads it only if all symbol versions match"))
 }
 
-/// The tree as depmod sees it.
+/// The tree of the image.
 struct TreeDirectories<'a>(&'a Tree);
 
 impl Files for TreeDirectories<'_> {

@@ -100,8 +100,8 @@ fn lines<'a>(text: &'a str, comments: &'a [char]) -> impl Iterator<Item = (usize
     lines.filter(move |(_, line)| !line.is_empty() && !line.starts_with(comments))
 }
 
-/// Words between blanks, which may be quoted. What follows the first `max` of them is one more word. A backslash stands for the character
-/// after it, or begins an escape sequence if `has_sequences`.
+/// Words between blanks, which may be quoted. The text after the first `max` of them is one more word. A backslash escapes the next
+/// character, or begins an escape sequence if `has_sequences`.
 fn words(line: &str, max: usize, has_sequences: bool) -> Result<Vec<String>, String> {
     let (mut words, mut rest) = (Vec::new(), line);
     while !rest.is_empty() && words.len() < max {

@@ -65,7 +65,7 @@ const IN_TABLE: [&str; 16] = [
 /// What can be flushed.
 const FLUSHED: [&str; 7] = ["chain", "flow", "map", "meter", "ruleset", "set", "table"];
 
-/// Characters that nft does not read.
+/// Characters that nft refuses everywhere.
 const JUNK: [char; 3] = ['\0', '\r', '\u{feff}'];
 
 const FAMILIES: [&str; 6] = ["arp", "bridge", "inet", "ip", "ip6", "netdev"];
@@ -89,7 +89,7 @@ struct Reader {
     statement: String,
     /// The line of the statement.
     start: usize,
-    /// Whether a block ended, after which its line or a `;` must end the statement.
+    /// Whether a block ended, so that a newline or `;` must follow.
     is_ended: bool,
     found: Vec<Problem>,
 }
@@ -99,7 +99,10 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
     let (mut reader, mut is_quoted) = (Reader::default(), false);
     for (number, line) in (1..).zip(text.split('\n')) {
         if let Some(found) = line.chars().find(|next| JUNK.contains(next)) {
-            reader.fault(number, &format!("found {found:?}; use text with newlines only"));
+            reader.fault(
+                number,
+                &format!("unexpected character {found:?}; use text with newlines only, without a byte order mark"),
+            );
             return reader.found;
         }
         let joined = line.strip_suffix('\\');
@@ -191,7 +194,7 @@ impl Reader {
         match self.open.pop() {
             Some((Block::Other, line)) => {
                 self.push(line, '}');
-                // Sets of rules and elements end within a statement, objects of tables end one.
+                // Anonymous sets and elements are a part of a statement; a block of a table ends one.
                 self.is_ended = self.block() == Block::Table;
             }
             ended => {

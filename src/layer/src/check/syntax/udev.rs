@@ -28,7 +28,7 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         }
         let labels = pairs.iter().filter(|pair| pair.key == "LABEL").count();
         if labels > 1 {
-            found.push(ignored(line, "it has several LABEL keys, of which udevd takes the last one"));
+            found.push(ignored(line, "of several LABEL keys, only the last one counts"));
         }
         let named = |key: &str| pairs.iter().rfind(|pair| pair.key == key).map(|pair| pair.value.to_owned());
         // A jump goes to a later rule.

@@ -155,7 +155,7 @@ struct Anchors {
     names: BTreeSet<String>,
     /// Where the last event ended, in characters.
     end: usize,
-    /// A place of the text in characters and in bytes, from which later ones are found.
+    /// The last position found, in characters and in bytes: the search for a later one starts there.
     known: (usize, usize),
 }
 

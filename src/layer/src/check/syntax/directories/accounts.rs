@@ -54,10 +54,10 @@ fn ids(range: &str) -> Result<(), String> {
     if is_range { Ok(()) } else { Err(format!("expected a range of ids, found {range:?}")) }
 }
 
-/// Specifiers that may stand for a path or a number.
+/// Specifiers that may expand to a path or a number.
 const EXPANDED: [&str; 7] = ["%A", "%B", "%M", "%T", "%V", "%W", "%w"];
 
-/// Lines for an account that an earlier line describes in another way.
+/// Lines for an account for which an earlier line has other values.
 pub(super) fn conflicts(lines: impl Iterator<Item = (usize, Vec<String>)>) -> Vec<(usize, String)> {
     let (mut earlier, mut found) = (BTreeMap::new(), Vec::new());
     for (line, words) in lines {
@@ -65,17 +65,17 @@ pub(super) fn conflicts(lines: impl Iterator<Item = (usize, Vec<String>)>) -> Ve
         if !["u", "g"].contains(&kind.as_str()) {
             continue;
         }
-        // Shells may be different paths of one program.
+        // Shells are not compared: different paths may lead to one program.
         let fields: Vec<String> = (2..5).map(|at| simplified(field(&words, at).unwrap_or_default())).collect();
         let (first, known) = earlier.entry((kind, words[1].clone())).or_insert_with(|| (line, fields.clone()));
         if *known != fields {
-            found.push((line, format!("line {first} has other values for {:?}", words[1])));
+            found.push((line, format!("conflicts with line {first}, which has other values for {:?}", words[1])));
         }
     }
     found
 }
 
-/// A path without slashes that have no effect, or another text as it is.
+/// A path without redundant slashes and dots, or another text as it is.
 fn simplified(text: &str) -> String {
     let names = text.split('/').filter(|name| !["", "."].contains(name));
     if text.starts_with('/') { names.map(|name| format!("/{name}")).collect() } else { text.to_owned() }

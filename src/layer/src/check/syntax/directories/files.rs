@@ -75,7 +75,9 @@ pub(super) fn check(words: &[String]) -> Result<(), String> {
         None if is_written && modifiers.contains('^') => {
             Err(format!("the modifier ^ needs the name of a credential in the seventh field, found {word:?}"))
         }
-        _ if kind == "C" && modifiers.contains('~') => Err(format!("type C has no modifier ~, found {word:?}")),
+        _ if kind == "C" && modifiers.contains('~') => {
+            Err(format!("type C does not support the modifier ~, found {word:?}"))
+        }
         Some(data) if is_written && modifiers.contains('~') && !is_base64(data) => {
             Err(format!("expected base64 because of the modifier ~, found {data:?}"))
         }
@@ -89,14 +91,14 @@ pub(super) fn check(words: &[String]) -> Result<(), String> {
 /// Types without an argument.
 const WITHOUT_ARGUMENT: &str = "dDevqQpxXrRzZm";
 
-/// What systemd-tmpfiles does in another way than a line says.
+/// A warning about a field that systemd-tmpfiles ignores or changes.
 pub(super) fn note(words: &[String]) -> Option<String> {
     let (kind, path) = (words.first()?.get(..1)?, words.get(1)?);
     if let Some(argument) = words.get(6).filter(|argument| *argument != "-" && WITHOUT_ARGUMENT.contains(kind)) {
-        return Some(format!("systemd-tmpfiles ignores the argument {argument:?}: type {kind} has none"));
+        return Some(format!("systemd-tmpfiles ignores the argument {argument:?}: type {kind} takes none"));
     }
     let is_legacy = path == "/var/run" || path.starts_with("/var/run/");
-    is_legacy.then(|| format!("systemd-tmpfiles takes {path:?} for a path below /run; write that path"))
+    is_legacy.then(|| format!("systemd-tmpfiles replaces /var/run in {path:?} with /run; write /run"))
 }
 
 /// The name of a credential. Those with specifiers or escape sequences are left to the machine.

@@ -164,7 +164,7 @@ fn lines_of_systemd() {
     assert_eq!(found_in("/etc/ssh/sshd_config.d/x.conf", b"# \xff\nBanner /x\xff\n"), "");
 }
 
-/// What systemd-tmpfiles and systemd-sysusers of systemd 257 ignore of a line, or of a file with others.
+/// Lines that systemd-tmpfiles and systemd-sysusers of systemd 257 ignore, alone or after others.
 #[test]
 fn details_of_lines_of_systemd() {
     let path = "/etc/tmpfiles.d/x.conf";

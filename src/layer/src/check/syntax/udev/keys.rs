@@ -138,27 +138,27 @@ pub(super) fn fault(pair: &Pair) -> Option<String> {
     self::value(pair, is_compared)
 }
 
-/// Keys whose value cannot be empty. `TAG` can be compared with nothing.
+/// Keys whose value cannot be empty, except in comparisons of `TAG`.
 const FILLED: [&str; 9] = ["GROUP", "IMPORT", "MODE", "OWNER", "PROGRAM", "RUN", "SECLABEL", "TAG", "TEST"];
 
-/// Keys and operators that udevd takes for `=`.
+/// Keys with operators that udevd replaces with `=`.
 const ASSUMED: [(&[&str], &str); 2] = [
     (&["ATTR", "GROUP", "MODE", "NAME", "OWNER", "SYSCTL"], "+="),
     (&["ATTR", "ENV", "SECLABEL", "SYSCTL", "TAG"], ":="),
 ];
 
-/// What udevd does with a pair in another way than it is written, or says about it.
+/// A warning about a pair that udevd reads differently or warns about.
 pub(super) fn note(pair: &Pair) -> Option<String> {
     let Pair { key, attribute, operator, .. } = pair;
     if ASSUMED.iter().any(|(keys, assumed)| keys.contains(key) && assumed == operator) {
-        return Some(format!("udevd takes {key}{operator} for {key}="));
+        return Some(format!("udevd reads {key}{operator} as {key}="));
     }
     let path = attribute.filter(|_| *key == "ATTRS")?;
     let is_unsafe = path.starts_with("device/") || path.contains("../");
-    is_unsafe.then(|| format!("udevd says that {key}{{{path}}} may not work with later kernels"))
+    is_unsafe.then(|| format!("udevd warns that {key}{{{path}}} may not work with later kernels"))
 }
 
-/// Words and the largest number of a level of the log.
+/// Names of log levels; `reset` restores that of udevd.
 const LEVELS: [&str; 9] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug", "reset"];
 
 fn is_level(level: &str) -> bool {
@@ -246,7 +246,7 @@ fn value(pair: &Pair, is_compared: bool) -> Option<String> {
             Some(format!("expected a number in {value:?}"))
         }
         ("OPTIONS", _) if value.strip_prefix("log_level=").is_some_and(|level| !is_level(level)) => {
-            Some(format!("expected a level such as debug in {value:?}"))
+            Some(format!("expected a log level such as debug in {value:?}"))
         }
         ("OPTIONS", _) if !OPTIONS.contains(value) && !STARTS.iter().any(|start| value.starts_with(start)) => {
             Some(format!("unknown option {value:?}"))

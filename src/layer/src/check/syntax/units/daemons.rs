@@ -61,15 +61,15 @@ pub(in super::super) fn check(file: &File) -> Vec<Problem> {
     found
 }
 
-/// The users of rules for routes. Ids are taken without an account.
+/// The users in routing policy rules, except ids, which need no account.
 pub(in super::super) fn users(text: &str) -> Vec<Named> {
     let is_ids = |value: &str| value.split('-').all(|number| id(number).is_some());
     let users = values(text, &[("RoutingPolicyRule", "User")]).into_iter();
     users.filter(|(_, user)| !user.is_empty() && !is_ids(user)).map(|(line, user)| (line, "user", user)).collect()
 }
 
-/// Settings of networks that name a table of routes.
-const TABLES_OF_ROUTES: [(&str, &str); 8] = [
+/// Settings of networks that name a routing table.
+const ROUTE_TABLES: [(&str, &str); 8] = [
     ("DHCP", "RouteTable"),
     ("DHCPv4", "RouteTable"),
     ("IPv6AcceptRA", "RouteTable"),
@@ -80,21 +80,21 @@ const TABLES_OF_ROUTES: [(&str, &str); 8] = [
     ("WireGuardPeer", "RouteTable"),
 ];
 
-/// Values of these settings that are no names: words of systemd.
-const NO_NAMES: [&str; 7] = ["", "default", "local", "main", "off", "no", "false"];
+/// Values of these settings that are keywords of systemd.
+const KEYWORDS: [&str; 7] = ["", "default", "local", "main", "off", "no", "false"];
 
-/// The tables of routes that a file of a network names, with their lines. networkd.conf gives them their numbers.
+/// The routing tables that a file of a network names, with their lines. networkd.conf(5) defines them.
 pub fn route_tables(path: &str, text: &str) -> Vec<(usize, String)> {
     let is_network =
         path.contains("/systemd/network/") && [".network", ".netdev", ".conf"].iter().any(|end| path.ends_with(end));
     if !is_network {
         return Vec::new();
     }
-    let named = values(text, &TABLES_OF_ROUTES).into_iter();
-    named.filter(|(_, name)| integer(name).is_none() && !NO_NAMES.contains(&name.as_str())).collect()
+    let named = values(text, &ROUTE_TABLES).into_iter();
+    named.filter(|(_, name)| integer(name).is_none() && !KEYWORDS.contains(&name.as_str())).collect()
 }
 
-/// The names of tables of routes that a file of networkd.conf(5) has.
+/// The names of routing tables that a file of networkd.conf(5) defines.
 pub fn named_route_tables(path: &str, text: &str) -> Vec<String> {
     let is_settings = path.ends_with("/systemd/networkd.conf") || path.contains("/systemd/networkd.conf.d/");
     let values = if is_settings { values(text, &[("Network", "RouteTable")]) } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! Words of values, as `extract_first_word` of systemd separates them.
+//! Words of values, split as by `extract_first_word` of systemd.
 
 /// What separates words by default.
 const BLANKS: &str = " \t\n\r";
@@ -8,11 +8,11 @@ const BLANKS: &str = " \t\n\r";
 enum Escapes {
     /// Nothing.
     Kept,
-    /// It stands for the character after it.
+    /// It escapes the next character.
     Dropped,
     /// It begins an escape sequence.
     Sequences,
-    /// It begins an escape sequence, or stands for a separator after it.
+    /// It begins an escape sequence, or escapes a separator.
     Separators,
 }
 
@@ -21,31 +21,31 @@ struct Lexer {
     separators: &'static str,
     has_quotes: bool,
     escapes: Escapes,
-    /// Whether separators in a row are one.
+    /// Whether consecutive separators count as one.
     coalesces: bool,
 }
 
-/// Words between blanks, of which quotes and backslashes are removed.
+/// Words between blanks, without quotes and backslashes.
 pub(super) fn quoted(value: &str) -> Option<Vec<String>> {
     Lexer { separators: BLANKS, has_quotes: true, escapes: Escapes::Dropped, coalesces: true }.words(value)
 }
 
-/// Words between blanks, of which quotes are removed, and escape sequences replaced.
+/// Words between blanks, without quotes, and with escape sequences replaced.
 pub(super) fn escaped(value: &str) -> Option<Vec<String>> {
     Lexer { separators: BLANKS, has_quotes: true, escapes: Escapes::Sequences, coalesces: true }.words(value)
 }
 
-/// Words between blanks, of which only quotes are removed.
+/// Words between blanks, without quotes; backslashes stay.
 pub(super) fn tuples(value: &str) -> Option<Vec<String>> {
     Lexer { separators: BLANKS, has_quotes: true, escapes: Escapes::Kept, coalesces: true }.words(value)
 }
 
-/// Words between blanks, of which only backslashes are removed.
+/// Words between blanks, without backslashes; quotes stay.
 pub(super) fn plain(value: &str) -> Option<Vec<String>> {
     Lexer { separators: BLANKS, has_quotes: false, escapes: Escapes::Dropped, coalesces: true }.words(value)
 }
 
-/// Words between blanks and commas, of which quotes and backslashes are removed.
+/// Words between blanks and commas, without quotes and backslashes.
 pub(super) fn listed(value: &str) -> Option<Vec<String>> {
     Lexer { separators: " \t\n\r,", has_quotes: true, escapes: Escapes::Dropped, coalesces: true }.words(value)
 }
@@ -60,13 +60,13 @@ pub(super) fn full_parts(tuple: &str) -> Option<Vec<String>> {
     Lexer { separators: ":", has_quotes: false, escapes: Escapes::Separators, coalesces: true }.words(tuple)
 }
 
-/// The parts of a value between colons, which may be empty and cannot have one.
+/// The parts of a value between colons, which may be empty; colons cannot be escaped.
 pub(super) fn sequenced_parts(value: &str) -> Option<Vec<String>> {
     Lexer { separators: ":", has_quotes: false, escapes: Escapes::Sequences, coalesces: false }.words(value)
 }
 
 impl Lexer {
-    /// All words; `None` if a quote is not closed, or a backslash does not begin what it may begin.
+    /// All words; `None` for an unclosed quote or an invalid escape sequence.
     fn words(self, text: &str) -> Option<Vec<String>> {
         let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
         let mut rest = text;

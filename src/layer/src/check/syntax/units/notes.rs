@@ -1,11 +1,11 @@
-//! Values that systemd takes, but not for what they say.
+//! Values that systemd accepts, but warns about, reads differently, or fails with later.
 
 use super::super::directories::microseconds;
 use super::network::{has_no_port, is_unmasked};
 use super::numbers::integer;
 use super::words::{BOOLEANS, is_true};
 
-/// What a machine does with a value that systemd does not ignore, but with which a unit or a network does not work.
+/// The failure that an accepted value causes later.
 pub(super) fn failure(section: &str, key: &str, value: &str) -> Option<String> {
     match key {
         "Domains" if section.starts_with("IPv6") && value.contains("..") => {
@@ -15,13 +15,13 @@ pub(super) fn failure(section: &str, key: &str, value: &str) -> Option<String> {
             Some(format!("a service with {key}={value} does not start, as the kernel refuses the number"))
         }
         "Endpoint" if has_no_port(value) => {
-            Some(format!("systemd takes {key}={value} with the port 0, at which no peer can be reached"))
+            Some(format!("systemd reads {key}={value} as port 0, at which no peer can be reached"))
         }
         _ => None,
     }
 }
 
-/// What systemd says about a value that it takes.
+/// What systemd warns about in a value that it accepts.
 pub(super) fn warning(section: &str, key: &str, value: &str) -> Option<String> {
     let reason = match (section, key) {
         (_, "StandardOutput" | "StandardError") if ["syslog", "syslog+console"].contains(&value) => {
@@ -34,16 +34,13 @@ pub(super) fn warning(section: &str, key: &str, value: &str) -> Option<String> {
             "use settings such as IOWeight=".to_owned()
         }
         ("Network" | "Address", "Address" | "Peer") if !value.is_empty() && !value.contains('/') => {
-            format!(
-                "it stands for {value}/{}; write the length of the prefix",
-                if value.contains(':') { 128 } else { 32 }
-            )
+            format!("it means {value}/{}; write the prefix length", if value.contains(':') { 128 } else { 32 })
         }
         ("Address", "DuplicateAddressDetection") if is_boolean(value) => match is_true(value) {
-            true => "it stands for none; write none".to_owned(),
-            false => "it stands for both; write both".to_owned(),
+            true => "it means none; write none".to_owned(),
+            false => "it means both; write both".to_owned(),
         },
-        ("Network", "IPMasquerade") if is_true(value) => "it stands for ipv4; write ipv4 or both".to_owned(),
+        ("Network", "IPMasquerade") if is_true(value) => "it means ipv4; write ipv4 or both".to_owned(),
         ("Network", "DHCP") => {
             let words = [("both", "yes"), ("none", "no"), ("v4", "ipv4"), ("v6", "ipv6")];
             let word = words.iter().find(|(old, _)| *old == value)?.1;
@@ -51,19 +48,19 @@ pub(super) fn warning(section: &str, key: &str, value: &str) -> Option<String> {
         }
         ("Network", "IPv4LL") if !value.is_empty() => "it is deprecated; use LinkLocalAddressing=".to_owned(),
         ("WireGuardPeer", "AllowedIPs") if value.split([',', ' ']).any(is_unmasked) => {
-            "it drops the bits after the prefix".to_owned()
+            "it clears the host bits".to_owned()
         }
         ("IPv6SendRA", "RouterLifetimeSec")
             if microseconds(value, "s").is_some_and(|time| 0.0 < time && time < 4e6) =>
         {
-            "it takes 4s, the shortest time".to_owned()
+            "it uses 4s, the shortest time".to_owned()
         }
         _ => return None,
     };
-    Some(format!("systemd says of {key}={value}: {reason}"))
+    Some(format!("systemd warns about {key}={value}: {reason}"))
 }
 
-/// Whether systemd takes the number of a class or policy.
+/// Whether systemd accepts the number of a class or policy.
 fn is_read(key: &str, value: &str) -> bool {
     let most = if key == "IOSchedulingClass" { 8 } else { i64::from(i32::MAX) };
     integer(value).is_some_and(|number| (0..=most).contains(&number))

@@ -67,7 +67,7 @@ pub(super) fn rate(value: &str) -> Option<f64> {
 }
 
 fn scaled(value: &str, base: f64) -> Option<f64> {
-    // The largest number has more digits than the sum below.
+    // The sum below is less precise, and would refuse the largest numbers.
     if let Ok(number) = value.parse::<u64>() {
         return Some(as_float(number));
     }
@@ -105,7 +105,7 @@ pub(super) fn is_memory(value: &str, is_positive: bool) -> bool {
     let is_enough = |is_zero: bool| !(is_positive && is_zero);
     value == "infinity"
         || permyriad(value).is_some_and(|share| share <= 10_000 && is_enough(share == 0))
-        // The largest number stands for infinity.
+        // systemd reserves the largest number for infinity.
         || size(value).is_some_and(|bytes| is_enough(bytes < 1.0) && bytes < 2_f64.powi(64))
 }
 
@@ -132,7 +132,7 @@ pub(super) fn is_limit(unit: &str, value: &str) -> bool {
         "nice" => niceness(part),
         "time" => microseconds(part, "s").map(|time| (time / 1e6).ceil()),
         "microseconds" => microseconds(part, "us").filter(|time| *time < 1.8e19),
-        // The largest number stands for infinity.
+        // systemd reserves the largest number for infinity.
         _ => natural(part).filter(|number| *number < u64::MAX).map(as_float),
     };
     limit(soft).zip(limit(hard)).is_some_and(|(soft, hard)| soft <= hard)

@@ -32,7 +32,7 @@ pub(super) enum Specifiers {
 /// What systemd does with an assignment.
 pub(super) enum Verdict {
     Valid,
-    /// systemd does not apply it any more, or says something about it.
+    /// systemd no longer applies it, or warns about it.
     Obsolete(String),
     Ignored(String),
     /// systemd does not know the setting.
@@ -49,7 +49,7 @@ impl Table {
             None => Verdict::Unknown,
             Some((_, IGNORED)) => Verdict::Obsolete(format!("systemd ignores {key}=, which is obsolete")),
             Some((_, UNSUPPORTED)) => {
-                Verdict::Ignored(format!("systemd ignores {key}= in [{section}], where it has no effect"))
+                Verdict::Ignored(format!("systemd ignores {key}= in [{section}]: units of this type do not support it"))
             }
             Some((_, kind)) => match values::fault(kind, value, specifiers != Specifiers::No) {
                 Some(expected) => {

@@ -143,7 +143,7 @@ fn values_of_networks() {
     assert_eq!(wrong(include_str!("networks-warned.txt"), "~2"), [""; 0]);
 }
 
-/// systemd takes these values, and fails later.
+/// systemd accepts these values, and fails later.
 #[test]
 fn values_with_which_machines_fail() {
     for (path, text, expected) in [
@@ -170,7 +170,7 @@ fn values_with_which_machines_fail() {
         (
             "/etc/systemd/network/x.netdev",
             "[WireGuardPeer]\nEndpoint=10.0.0.1\n",
-            "systemd takes Endpoint=10.0.0.1 with the port 0",
+            "systemd reads Endpoint=10.0.0.1 as port 0",
         ),
         (
             "/etc/systemd/network/x.network",
@@ -184,9 +184,9 @@ fn values_with_which_machines_fail() {
     }
 }
 
-/// `systemd-networkd` reads the names of networkd.conf(5).
+/// Names of routing tables, and their definitions in networkd.conf(5).
 #[test]
-fn tables_of_routes() {
+fn routing_tables() {
     let network =
         "[Route]\nTable=blue\n[Route]\nTable=main\nTable=5\n[VRF]\nTable=red\n[RoutingPolicyRule]\nTable=0x10\n";
     let expected = [(2, "blue".to_owned()), (7, "red".to_owned())];

@@ -122,7 +122,7 @@ pub(in super::super) fn is_credential(name: &str) -> bool {
 /// `NAME[:SOURCE]`.
 pub(super) fn is_loaded(value: &str) -> bool {
     let (name, source) = value.split_once(':').unwrap_or((value, ""));
-    // systemd takes only paths as short as they can be.
+    // systemd accepts only normalized paths.
     let mut names = source.split('/').skip(1);
     let is_file = source.starts_with('/') && names.all(|name| !["", ".", ".."].contains(&name));
     is_credential(name) && (source.is_empty() || is_file || is_credential(source))
@@ -153,7 +153,7 @@ pub(in super::super) fn is_base64(value: &str) -> bool {
     text.len().is_multiple_of(4) && padding <= 2 && data.bytes().all(is_char) && has_zero_bits(data, padding)
 }
 
-/// Whether the bits of the last digit of base64 that are no data are zero.
+/// Whether the unused bits of the last base64 digit are zero.
 fn has_zero_bits(data: &str, padding: usize) -> bool {
     let last = data.chars().last().unwrap_or('A');
     match padding {

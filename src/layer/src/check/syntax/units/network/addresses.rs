@@ -9,13 +9,14 @@ use super::data::is_bytes_of;
 use super::is_inside;
 use super::names::is_host;
 
-/// An address of a family of `4` and `6`, which is not zero if `some` is one of the arguments.
+/// An address of one of the families `4` and `6` in the arguments. Others restrict it: not zero (`some`), link-local (`local`), neither loopback
+/// nor link-local (`public`), multicast (`multicast`) or not (`single`).
 pub(super) fn is_ip(arguments: &[&str], value: &str) -> bool {
     let family = |address: &IpAddr| if address.is_ipv4() { "4" } else { "6" };
     let is_some = |address: &IpAddr| !arguments.contains(&"some") || !address.is_unspecified();
     let is_local = |address: &IpAddr| !arguments.contains(&"local") || is_link_local(address);
     let is_public =
-        |address: &IpAddr| !arguments.contains(&"public") || !address.is_loopback() && !is_automatic(address);
+        |address: &IpAddr| !arguments.contains(&"public") || !address.is_loopback() && !is_link_local_v4(address);
     let address = value.parse::<IpAddr>().ok();
     let is_cast = |address: &IpAddr| match address.is_multicast() {
         true => !arguments.contains(&"single"),
@@ -30,13 +31,13 @@ pub(super) fn is_ip(arguments: &[&str], value: &str) -> bool {
     })
 }
 
-/// An address of IPv4 of the network from which machines take their own.
-fn is_automatic(address: &IpAddr) -> bool {
+/// An IPv4 link-local address: one of 169.254.0.0/16.
+fn is_link_local_v4(address: &IpAddr) -> bool {
     matches!(address, IpAddr::V4(address) if address.is_link_local())
 }
 
-/// An address that machines may give themselves: one of 169.254.1.0 to 169.254.254.255.
-pub(super) fn is_link_local(address: &IpAddr) -> bool {
+/// A link-local address that a machine may choose: of IPv4, one of 169.254.1.0 to 169.254.254.255 (RFC 3927, section 2.1).
+fn is_link_local(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
             let [first, second, third, _] = address.octets();
@@ -46,10 +47,10 @@ pub(super) fn is_link_local(address: &IpAddr) -> bool {
     }
 }
 
-/// Lengths of prefixes from which addresses of IPv4 are translated (RFC 8781).
+/// Prefix lengths of NAT64 (RFC 8781, section 4).
 const TRANSLATED: [i64; 6] = [32, 40, 48, 56, 64, 96];
 
-/// An address and perhaps the length of its prefix, which must be there if `length` is one of the arguments, and is not zero for `long`.
+/// An address, optionally with a prefix length: required with the argument `length`, not zero with `long`, one of NAT64 with `translated`.
 pub(super) fn is_prefix(arguments: &[&str], value: &str) -> bool {
     let (address, length) = match value.split_once('/') {
         Some((address, length)) => (address, Some(length)),
@@ -99,7 +100,7 @@ pub(super) fn is_hop(arguments: &[&str], value: &str) -> bool {
         && words.next().is_none()
 }
 
-/// How an address is made: a static part, or the name of a way.
+/// How addresses are generated: a static interface identifier, or the name of a method.
 pub(super) fn is_token(value: &str) -> bool {
     let is_some = |address: &str| is_ip(&["6", "some"], address);
     let (kind, rest) = value.split_once(':').unwrap_or((value, ""));
@@ -115,7 +116,7 @@ pub(super) fn is_token(value: &str) -> bool {
     }
 }
 
-/// A host and a port, or the name of a credential after `@`.
+/// A host and a port, or `@` and the name of a credential.
 pub(super) fn is_endpoint(value: &str) -> bool {
     let of_name = || {
         let (name, port) = value.rsplit_once(':')?;
@@ -127,12 +128,12 @@ pub(super) fn is_endpoint(value: &str) -> bool {
     }
 }
 
-/// An address of a peer that systemd takes with the port 0.
+/// The address of a peer without a port, which systemd accepts and reads as port 0.
 pub(in super::super) fn has_no_port(value: &str) -> bool {
     value.parse::<IpAddr>().is_ok()
 }
 
-/// Whether an address has bits after its prefix, which systemd drops.
+/// Whether an address has host bits, which systemd clears.
 pub(in super::super) fn is_unmasked(value: &str) -> bool {
     let Some((address, length)) = value.split_once('/') else { return false };
     let Some(length) = integer(length).and_then(|length| u32::try_from(length).ok()) else { return false };
@@ -155,7 +156,7 @@ pub(super) fn is_mac(arguments: &[&str], value: &str) -> bool {
     let is_any = arguments.contains(&"any");
     let first = value.split([':', '-', '.']).next().unwrap_or_default();
     let first = u16::from_str_radix(first, 16).unwrap_or_default();
-    // That of all machines, and those of groups of them.
+    // Multicast, which includes broadcast, and zero.
     let is_group = (if of_bytes.is_some() { first } else { first >> 8 }) & 1 == 1
         || value.bytes().all(|byte| b"0:-.".contains(&byte));
     if arguments.contains(&"single") && is_group {

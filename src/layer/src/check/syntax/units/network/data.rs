@@ -13,7 +13,7 @@ pub(super) fn is_level(levels: &[&str], word: &str) -> bool {
     levels.iter().any(|known| is_word(known, level))
 }
 
-/// A type of an identifier of DHCP, perhaps with its time.
+/// A type of DHCP unique identifier, optionally with a time.
 pub(super) fn is_duid(value: &str) -> bool {
     let (kind, rest) = value.trim_start_matches(':').split_once(':').unwrap_or((value.trim_start_matches(':'), ""));
     let has_time = !rest.trim_start_matches(':').is_empty();
@@ -52,13 +52,13 @@ pub(super) fn is_mapping(word: &str) -> bool {
     [from, to].iter().all(|number| is_inside(0, MAX, number))
 }
 
-/// A mark of the firewall, perhaps with a mask.
+/// A firewall mark, optionally with a mask.
 pub(super) fn is_mark(value: &str) -> bool {
     let (mark, mask) = value.split_once('/').unwrap_or((value, value));
     [mark, mask].iter().all(|number| is_inside(0, MAX, number))
 }
 
-/// `NUMBER:TYPE:VALUE`, an option of DHCP, after the number of an enterprise for `vendor`.
+/// `NUMBER:TYPE:VALUE`, a DHCP option; with `vendor`, after an enterprise number.
 pub(super) fn is_option(arguments: &[&str], value: &str) -> bool {
     let (enterprise, value) = match arguments.contains(&"vendor") {
         true => value.split_once(':').unwrap_or((value, "")),
@@ -80,7 +80,7 @@ pub(super) fn is_option(arguments: &[&str], value: &str) -> bool {
         })
 }
 
-/// Protocols of the IP with their names.
+/// Names of IP protocols with their numbers.
 const PROTOCOLS: [(&str, i64); 33] = [
     ("ip", 0),
     ("icmp", 1),
@@ -117,14 +117,14 @@ const PROTOCOLS: [(&str, i64); 33] = [
     ("raw", 255),
 ];
 
-/// The name of a protocol, or the number of one that has a name; of any up to 255 if `is_any`.
+/// The name of a protocol, or its number: with `is_any`, also one without a name.
 pub(super) fn is_protocol(value: &str, is_any: bool) -> bool {
     let number = integer(value).filter(|number| (0..=255).contains(number));
     PROTOCOLS.iter().any(|(name, known)| value.eq_ignore_ascii_case(name) || number == Some(*known))
         || is_any && number.is_some()
 }
 
-/// The id of a user, or a range of them, without signs and leading zeros.
+/// A user id or a range of user ids, without signs and leading zeros.
 pub(super) fn is_uids(value: &str) -> bool {
     let (first, last) = value.split_once('-').unwrap_or((value, value));
     id(first).zip(id(last)).is_some_and(|(first, last)| first <= last)

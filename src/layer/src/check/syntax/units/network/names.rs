@@ -1,4 +1,4 @@
-//! Names of hosts, domains, interfaces and tables of routes.
+//! Names of hosts, domains, interfaces and routing tables.
 
 use super::super::resources::is_interface;
 use super::{MAX, is_inside};
@@ -12,21 +12,21 @@ pub(super) fn is_hostname(value: &str) -> bool {
     value.len() <= 64 && value.split('.').all(is_label)
 }
 
-/// A name of a table of routes. Those that look like addresses or numbers with signs are not meant as names.
+/// The name of a routing table. Text that looks like an address or a signed number is not meant as one.
 pub(super) fn is_table(name: &str) -> bool {
     is_name(name) && !name.starts_with(['-', '+']) && !name.contains('/')
 }
 
-/// A name that networkd.conf may give a table of routes.
+/// A name that networkd.conf may define for a routing table.
 fn is_name(name: &str) -> bool {
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
     !is_number && !name.contains(|next: char| next == ':' || next.is_ascii_whitespace())
 }
 
-/// Names of tables that systemd knows.
+/// Tables that systemd defines itself.
 const TABLES: [&str; 3] = ["default", "local", "main"];
 
-/// The name of `NAME:NUMBER` for a table of routes.
+/// The name in `NAME:NUMBER`, which defines a routing table.
 pub(in super::super) fn named_table(word: &str) -> Option<&str> {
     let (name, number) = word.split_once(':')?;
     (is_name(name) && !TABLES.contains(&name) && is_inside(1, MAX, number)).then_some(name)
@@ -42,7 +42,7 @@ pub(super) fn is_host(name: &str) -> bool {
     !name.is_ascii() || name.len() <= 253 && !has_bad_escape(name) && name.split('.').all(is_label)
 }
 
-/// Whether a backslash of a name is neither before a dot or another backslash, nor before the three digits of a byte.
+/// Whether a name has a backslash that escapes neither a dot or backslash, nor a byte in three digits.
 fn has_bad_escape(name: &str) -> bool {
     let mut rest = name;
     while let Some((_, after)) = rest.split_once('\\') {
@@ -57,14 +57,14 @@ fn has_bad_escape(name: &str) -> bool {
     false
 }
 
-/// A domain of router advertisements, which cannot have empty labels, nor hyphens at the ends of labels.
+/// A search domain of router advertisements, whose labels must not be empty, or start or end with a hyphen.
 pub(super) fn is_suffix(word: &str) -> bool {
     let is_label = |label: &str| !label.starts_with('-') && !label.ends_with('-');
     let labels = word.strip_suffix('.').unwrap_or(word);
     is_host(word) && word != "." && labels.split('.').all(is_label)
 }
 
-/// A domain to search, or one whose names are looked up. The name of the machine itself cannot be one if `is_searched`.
+/// A search domain or routing domain. `localhost` cannot be one if `is_searched`.
 pub(super) fn is_domain(word: &str, is_searched: bool) -> bool {
     let domain = word.strip_prefix('~').unwrap_or(word);
     let is_local = ["localhost", "localhost."].iter().any(|local| domain.eq_ignore_ascii_case(local));
