@@ -53,7 +53,7 @@ fn package(name: &str, version: &str, arch: &str, more: &str) -> (String, Vec<u8
     if name == "tool" {
         data.push(parts::with_mode(parts::file(&format!("{share}/helper"), "helper"), 0o4755));
     }
-    let postinst = ("postinst", "#!/bin/sh\nset -e\naddgroup --system groupers\n");
+    let postinst = ("postinst", "#!/bin/sh\nset -e\naddgroup --system first\naddgroup --system groupers\n");
     let info = if name == "grouper" { &[postinst][..] } else { &[] };
     let deb = parts::deb(&control, info, &data);
     (control, deb)
