@@ -106,13 +106,12 @@ fn accounts_that_systemd_does_not_create_as_written() {
         ),
         ("u app 800\n", ":1, of layer k: systemd-sysusers gives app another id: the user old has the id 800"),
         ("g app 4\n", ":1, of layer k: systemd-sysusers gives app another id: the group adm has the id 4"),
-        (
-            "g foo 999\ng foo 998\n",
-            ":2, of layer k: systemd-sysusers ignores the line: /etc/sysusers.d/x.conf:1 has another id for foo",
-        ),
     ] {
         expect(&base, &with_file(path, text), expected);
     }
+    let two = r#", "files": {"/etc/sysusers.d/w.conf": {"content": "g foo 999\n"}, "/etc/sysusers.d/x.conf": {"content": "g foo 998\n"}}"#;
+    let expected = ":1, of layer k: systemd-sysusers ignores the line: /etc/sysusers.d/w.conf:1 has another id for foo";
+    expect(&base, two, expected);
 }
 
 /// `logrotate -d` of logrotate 3.22.
