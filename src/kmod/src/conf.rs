@@ -16,15 +16,16 @@ pub fn find(files: &impl Files, name: &str, found: &mut BTreeMap<String, String>
         let directory = format!("{parent}/{name}");
         for entry in list(files, &directory)?.unwrap_or_default() {
             let is_other = entry.name.starts_with(b".") || !entry.name.ends_with(b".conf") || entry.name.len() < 6;
-            if is_other || entry.kind != EntryKind::File {
+            if is_other || !matches!(entry.kind, EntryKind::File | EntryKind::Null) {
                 continue;
             }
             let name = String::from_utf8(entry.name)
                 .map_err(|error| unsupported(&directory, format!("file name {}", shown(error.as_bytes()))))?;
-            let path = format!("{directory}/{name}");
+            let path = if entry.kind == EntryKind::Null { String::new() } else { format!("{directory}/{name}") };
             found.entry(name).or_insert(path);
         }
     }
+    found.retain(|_, path| !path.is_empty());
     Ok(())
 }
 

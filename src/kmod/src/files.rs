@@ -25,7 +25,9 @@ pub struct Entry {
 pub enum EntryKind {
     Directory,
     File,
-    /// A device, a dangling link.
+    /// `/dev/null`, to which a link hides the configuration files of the same name in other directories.
+    Null,
+    /// Another device, a dangling link.
     Other,
 }
 

@@ -26,6 +26,8 @@ pub struct Module {
     pub weak: Names,
     /// In the order of the section.
     pub fields: Vec<Field>,
+    /// The architecture, as Debian calls it: `amd64` or `arm64`.
+    pub arch: &'static str,
 }
 
 impl Module {
@@ -38,7 +40,7 @@ impl Module {
         let parse = || {
             let elf = Elf::new(&bytes)?;
             let (needs, weak) = elf.needs()?;
-            Ok(Self { exports: elf.exports()?, needs, weak, fields: elf.fields()? })
+            Ok(Self { exports: elf.exports()?, needs, weak, fields: elf.fields()?, arch: elf.arch })
         };
         parse().map_err(|fault: crate::error::Fault| fault.at(path))
     }

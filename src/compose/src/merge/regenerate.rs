@@ -21,6 +21,7 @@ use vmbake_layer::processed::{Treatment, Work, treatment};
 pub(super) struct Before {
     certificates: certificates::Before,
     menu: menu::Defaults,
+    modules: modules::Before,
 }
 
 /// What was made, and what was not.
@@ -40,7 +41,11 @@ pub fn is_processed(path: &str) -> bool {
 impl Before {
     /// Looks at the base.
     pub(super) fn find(target: &Target) -> Self {
-        Self { certificates: certificates::Before::find(target), menu: menu::Defaults::find(target) }
+        Self {
+            certificates: certificates::Before::find(target),
+            menu: menu::Defaults::find(target),
+            modules: modules::Before::find(target),
+        }
     }
 
     /// Makes what the paths of layers need.
@@ -53,7 +58,6 @@ impl Before {
     ) -> Result<Regenerated, MergeError> {
         let mut made = Regenerated::default();
         let mut work: Vec<(Work, String)> = Vec::new();
-        let mut modules = modules::New::default();
         for (path, layer) in brought.paths() {
             let shown = vmbake_common::escape::name(path);
             triggers::activate_path(target, packages, path)?;
@@ -80,7 +84,6 @@ impl Before {
                 Treatment::Done(Work::Locales) => locales::check_list(target, layer, &shown)?,
                 Treatment::Done(Work::Certificates) => certificates::check(target, &shown, layer)?,
                 Treatment::Done(Work::Mail) => mail::check(target, packages, &shown, layer)?,
-                Treatment::Done(Work::Modules) => modules.add(target, &shown, layer),
                 _ => {}
             }
         }
@@ -98,7 +101,7 @@ impl Before {
             target.enter(Origin { layer: layer.clone(), ..Origin::default() });
             self.menu.update(target, &layer)?;
         }
-        modules.index(target, packages, &mut made.warnings)?;
+        self.modules.update(target, packages, brought, &mut made.warnings)?;
         target.enter(own);
         Ok(made)
     }

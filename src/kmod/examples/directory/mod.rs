@@ -16,7 +16,9 @@ impl Files for Directory {
         let Some(entries) = present(fs::read_dir(&directory))? else { return Ok(None) };
         let entry = |entry: io::Result<fs::DirEntry>| {
             let name = entry?.file_name();
-            let kind = match fs::metadata(directory.join(&name)) {
+            let path = directory.join(&name);
+            let kind = match fs::metadata(&path) {
+                _ if fs::read_link(&path).is_ok_and(|to| to.as_os_str() == "/dev/null") => EntryKind::Null,
                 Ok(found) if found.is_dir() => EntryKind::Directory,
                 Ok(found) if found.is_file() => EntryKind::File,
                 _ => EntryKind::Other,

@@ -74,7 +74,9 @@ impl<F: Files> Walk<'_, F> {
                     self.walk(&path, depth + 1)?;
                 }
                 EntryKind::File if is_ascii => self.file(path)?,
-                EntryKind::Other => self.warnings.push(format!("ERROR: unsupported file type {path}")),
+                EntryKind::Other | EntryKind::Null => {
+                    self.warnings.push(format!("ERROR: unsupported file type {path}"))
+                }
                 // Indexes would contain the name.
                 _ => return Err(unsupported(directory, format!("name {}, which is not ASCII", shown(&entry.name)))),
             }

@@ -23,6 +23,12 @@ pub fn decompress(bytes: Vec<u8>, path: &str) -> Result<Vec<u8>, KmodError> {
             collect(liblzma::bufread::XzDecoder::new_stream(&bytes[..], stream), capacity).map_err(failed)
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            // kmod 34 reads such files as modules without symbols.
+            if !matches!(zstd::zstd_safe::get_frame_content_size(&bytes), Ok(Some(_)))
+                || zstd::zstd_safe::find_frame_compressed_size(&bytes) != Ok(bytes.len())
+            {
+                return Err(unsupported(path, "zstd that is not one frame with the length of its content"));
+            }
             let decoder = zstd::stream::read::Decoder::with_buffer(&bytes[..]).map_err(failed)?;
             collect(decoder, capacity).map_err(failed)
         }

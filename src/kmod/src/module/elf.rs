@@ -39,6 +39,8 @@ pub struct Elf<'a> {
     ksymtab_strings: Option<Section<'a>>,
     versions: Option<Section<'a>>,
     symbols: Option<Symbols<'a>>,
+    /// The architecture, as Debian calls it.
+    pub arch: &'static str,
 }
 
 /// `.symtab` and `.strtab`.
@@ -68,7 +70,8 @@ impl<'a> Elf<'a> {
         if let Some(versions) = versions {
             multiple(versions, VERSION_LEN, "length of __versions")?;
         }
-        Ok(Self { modinfo: find(b".modinfo")?, ksymtab_strings: find(b"__ksymtab_strings")?, versions, symbols })
+        let arch = if u16_at(bytes, 18) == EM_AARCH64 { "arm64" } else { "amd64" };
+        Ok(Self { arch, modinfo: find(b".modinfo")?, ksymtab_strings: find(b"__ksymtab_strings")?, versions, symbols })
     }
 
     /// The exported symbols: those with a checksum, or else all strings that exports refer to, which are names and namespaces.
@@ -200,7 +203,12 @@ impl<'a> Headers<'a> {
 
     fn find(&self, bytes: &'a [u8], names: Section<'a>, wanted: &[u8]) -> Result<Option<Section<'a>>, Fault> {
         for (number, header) in self.table.chunks_exact(usize::from(SHDR_LEN)).enumerate().skip(1) {
-            if string(names, u32_at(header, 0).into()) == Some(wanted) {
+            let at = u32_at(header, 0);
+            let name = string(names, at.into()).ok_or_else(|| {
+                let offset = self.e_shoff + (number * usize::from(SHDR_LEN)) as u64;
+                Fault::new(offset, "sh_name", format!("a string in {} bytes", names.bytes.len()), at)
+            })?;
+            if name == wanted {
                 return self.section(bytes, number, header, "section").map(Some);
             }
         }
