@@ -70,7 +70,7 @@ CHANGES = {
     "replaced": ({f"{MODULES}/kernel/drivers/base.ko": kmod.module(OTHER)}, {}, ""),
     "removed": ({}, {"remove": [f"/{MODULES}/kernel/drivers/base.ko"]}, ""),
     "external": ({"etc/depmod.d/own.conf": b"external * /opt/mods\n", "opt/mods/own.ko": kmod.module(OWN)}, {}, ""),
-    "searched": ({"etc/depmod.d/own.conf": b"search updates built-in\n"}, {}, ""),
+    "overridden": ({"etc/depmod.d/own.conf": b"override base * updates\n"}, {}, ""),
     "hidden": ({}, {"symlinks": {"/etc/depmod.d/base.conf": "/dev/null"}}, ""),
     "linked": ({"opt/mods/own.ko": kmod.module(OWN)}, {"symlinks": {f"/{MODULES}/extra": "/opt/mods"}}, ""),
     "builtin": ({f"{MODULES}/modules.builtin": b"kernel/fs/ext4.ko\nkernel/fs/foo.ko\n"}, {}, ""),

@@ -270,8 +270,7 @@ fn modules_that_cannot_be_indexed_are_refused() {
         );
         let base =
             base_with(&[("/var/lib/dpkg/status", &status), ("/usr/lib/modules/6.1/modules.dep", "kernel/x.ko:\n")]);
-        bake_onto(base, &[], &format!(", \"files\": {{\"/usr/lib/modules/6.1/extra/x.ko\": {{\"content\": \"x\"}}}}"))
-            .unwrap_err()
+        bake_onto(base, &[], &with_file("/usr/lib/modules/6.1/extra/x.ko", "x")).unwrap_err()
     };
     let error = with_kmod("33+1-1");
     assert!(
