@@ -42,6 +42,13 @@ impl Before {
             if (changes.is_empty() && !is_gone) || (modules.is_empty() && !has_index) {
                 continue;
             }
+            if !has_index && packages.status.package("kmod").is_none() {
+                let directory = vmbake_common::escape::name(&kernel.directory);
+                warnings.push(format!(
+                    "{directory}: without the package kmod, there is no index of the modules, and no modprobe"
+                ));
+                continue;
+            }
             Index { kernel, changes }.write(target, packages, warnings)?;
         }
         Ok(())
