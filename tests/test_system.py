@@ -116,6 +116,7 @@ ALLOWED = {
     "/etc/group-": "the layer hygiene removes it",
     "/etc/passwd-": "the layer hygiene removes it",
     "/var/cache/debconf/config.dat-old": "the layer hygiene removes it",
+    "/var/cache/debconf/tmp.ci": "apt configures packages before it installs them",
     "/var/cache/debconf/templates.dat-old": "the layer hygiene removes it",
     "/var/lib/dpkg/diversions-old": "the layer hygiene removes it",
     "/var/lib/dpkg/status-old": "the layer hygiene removes it",
@@ -139,7 +140,6 @@ ALLOWED_IN_CLOUD = {
     "/run/*": "a file system in memory",
     "*/__pycache__": "Python compiles modules when it runs",
     "*.pyc": "Python compiles modules when it runs",
-    "/var/cache/debconf/tmp.ci": "apt configures packages before it installs them",
     "/var/lib/sgml-base/supercatalog.old": "apt calls dpkg more than once",
     "/var/log/journal": "systemd-tmpfiles sets its access control list on every boot",
 }
