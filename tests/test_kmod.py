@@ -167,6 +167,7 @@ def compare(chroots, examples, debs, work):
         shutil.rmtree(kernel)
 
 
+@pytest.mark.slow
 def test_cloud_kernel(chroots, examples, work):
     compare(chroots, examples, kmod.download(work, "amd64", "trixie", "linux-image-cloud-amd64/"), work)
 

@@ -73,7 +73,7 @@ def made(vmbake, os, **keys):
         yield System(vmbake, pathlib.Path(folder), os, **keys)
 
 
-@pytest.fixture(scope="module", params=CODENAMES)
+@pytest.fixture(scope="module", params=[pytest.param("debian-12", marks=pytest.mark.slow), "debian-13"])
 def system(request, vmbake):
     """Debian's required packages, and apt."""
     yield from made(vmbake, request.param)
