@@ -79,13 +79,14 @@ impl<'a> Index<'a> {
 
     /// The node at a location; `None` for location 0.
     fn node(&self, location: u32) -> Result<Option<Node<'a>>, Fault> {
-        if location & OFFSET == 0 {
+        let offset = location & OFFSET;
+        if offset == 0 {
             return Ok(None);
         }
-        let mut at = usize::try_from(location & OFFSET).unwrap_or(usize::MAX);
-        if at < HEADER_LEN as usize {
-            return Err(Fault::new(at as u64, "location of a node", "after the header", at));
+        if offset < HEADER_LEN {
+            return Err(Fault::new(offset.into(), "location of a node", "after the header", offset));
         }
+        let mut at = usize::try_from(offset).unwrap_or(usize::MAX);
         let mut prefix = &[][..];
         if location & PREFIX != 0 {
             prefix = self.string(at, "prefix of a node")?;
