@@ -10,7 +10,7 @@ use crate::descriptors::Handle;
 use crate::syntax::{Language, Node};
 use crate::variables::Array;
 
-pub(crate) use bash::{Bash, Frame, may_set_shopt, shopt_name, shopt_names};
+pub(crate) use bash::{Bash, Frame, Trap, may_set_shopt, shopt_name, shopt_names};
 
 /// Most references that follow each other: `NAMEREF_MAX` of bash.
 const MAX_REFERENCES: usize = 8;

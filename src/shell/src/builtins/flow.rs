@@ -60,7 +60,7 @@ pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: b
     }
     shell.state.bash.returned = Some(match status {
         // That of the command before the trap, unless a function or pipeline in it changes what bash remembers.
-        Ok(None) if shell.state.bash.traps_running => {
+        Ok(None) if shell.state.bash.trap_running.is_some() => {
             return shell.unsupported(b"without a status in a trap for ERR or RETURN");
         }
         Ok(None) => shell.state.leaving.unwrap_or(shell.state.status),

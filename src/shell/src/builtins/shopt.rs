@@ -105,7 +105,7 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
     if args.is_empty() {
         return shell.unsupported(b"a list of variables");
     }
-    if shell.state.bash.traps_running && args.iter().any(|arg| arg == b"pipefail") {
+    if shell.state.bash.trap_running.is_some() && args.iter().any(|arg| arg == b"pipefail") {
         return shell.unsupported(b"pipefail in a trap for ERR or RETURN");
     }
     if let Some(letter) = unknown_letter(args) {

@@ -104,6 +104,7 @@ fn print(shell: &mut Shell<'_>) -> Run<u8> {
 
 /// `caller [number]`: where the running function was called.
 pub(super) fn caller(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    shell.require_lines(b"line numbers")?;
     let frames = shell.state.bash.frames.clone();
     let script = |at: usize| match at.checked_sub(1) {
         Some(at) => frames[at].source.as_bytes().to_vec(),

@@ -7,7 +7,7 @@ use crate::builtins::{self, Builtin};
 use crate::descriptors::Handle;
 use crate::run::Event;
 use crate::shell::Shell;
-use crate::state::Frame;
+use crate::state::{Frame, Trap};
 use crate::syntax::{Node, Simple};
 
 /// The meaning of a command name.
@@ -326,7 +326,7 @@ impl Shell<'_> {
             // What `return` leaves keeps its redirections until then.
             let inner = descriptors.filter(|_| matches!(result, Err(Stop::Return)));
             let outer = inner.map(|inner| std::mem::replace(&mut self.state.descriptors, inner));
-            self.run_trap(&action)?;
+            self.run_trap(Trap::Return, &action)?;
             if let Some(outer) = outer {
                 self.state.descriptors = outer;
             }
@@ -358,22 +358,24 @@ impl Shell<'_> {
 
     /// Notes the line of a command for the trap for ERR, whose own commands do not count.
     pub(super) fn note_line(&mut self, line: u32) {
-        if !self.state.bash.traps_running {
+        if self.state.bash.trap_running.is_none() {
             self.state.bash.error_line = line;
         }
     }
 
-    /// Runs the action of a trap for ERR or RETURN, after which the status is what it was.
-    fn run_trap(&mut self, action: &[u8]) -> Run<()> {
-        if self.state.bash.traps_running {
-            return Ok(());
+    /// Runs the action of a trap for ERR or RETURN, after which the status is what it was. It does not run within itself.
+    fn run_trap(&mut self, trap: Trap, action: &[u8]) -> Run<()> {
+        match self.state.bash.trap_running {
+            None => {}
+            Some(running) if running == trap => return Ok(()),
+            Some(_) => return self.unsupported(b"a trap for ERR or RETURN within the other"),
         }
         let (status, statuses) = (self.state.status, self.state.bash.pipestatus.clone());
         let line = self.state.line;
-        self.state.bash.traps_running = true;
+        self.state.bash.trap_running = Some(trap);
         let result = self.eval_text(action, false);
         // In the trap of the end that follows, an action that called `exit` still runs.
-        self.state.bash.traps_running = matches!(result, Err(Stop::Exit));
+        self.state.bash.trap_running = Some(trap).filter(|_| matches!(result, Err(Stop::Exit)));
         if matches!(result, Err(Stop::Break(_) | Stop::Continue(_))) {
             return self.unsupported(b"a trap that leaves a loop");
         }
@@ -392,7 +394,7 @@ impl Shell<'_> {
         }
         if let Some(action) = self.state.bash.error_trap.clone().filter(|_| trapped) {
             let line = std::mem::replace(&mut self.state.line, self.state.bash.error_line);
-            self.run_trap(&action)?;
+            self.run_trap(Trap::Error, &action)?;
             self.state.line = line;
         }
         if self.exits_on_failure() { Err(Stop::Exit) } else { Ok(status) }

@@ -3,6 +3,7 @@
 use crate::error::ErrorKind;
 use crate::eval::Run;
 use crate::shell::Shell;
+use crate::state::Trap;
 
 /// The bash of Debian 13.
 const VERSION: [&str; 5] = ["5", "2", "37", "1", "release"];
@@ -66,10 +67,10 @@ impl Shell<'_> {
         let text = String::from_utf8_lossy(name).into_owned();
         let one = |text: &str| Ok(Some(text.as_bytes().to_vec()));
         match name {
-            b"LINENO" if self.state.bash.lines_lost => {
-                self.unsupported(b"$LINENO in or after a command of several lines")
+            b"LINENO" => {
+                self.require_lines(b"$LINENO")?;
+                one(&self.state.command_line.to_string())
             }
-            b"LINENO" => one(&self.state.command_line.to_string()),
             b"UID" | b"EUID" => one("0"),
             b"RANDOM" | b"SRANDOM" | b"BASHPID" | b"PPID" => {
                 Err(self.fatal(ErrorKind::Random { what: format!("${text}") }))
@@ -90,6 +91,17 @@ impl Shell<'_> {
         }
     }
 
+    /// Refuses what tells the lines of commands where the line that bash counts is not known.
+    pub(crate) fn require_lines(&self, what: &[u8]) -> Run<()> {
+        // The action begins on the line of the function, of its `return`, or of a command in a subshell.
+        let place: &[u8] = match self.state.bash.trap_running {
+            Some(Trap::Return) => b" in a trap for RETURN",
+            _ if self.state.bash.lines_lost => b" in or after a command of several lines",
+            _ => return Ok(()),
+        };
+        self.unsupported(&[what, place].concat())
+    }
+
     /// The elements of an array that bash sets at its start.
     pub(crate) fn special_array(&mut self, name: &[u8]) -> Run<Option<Vec<Vec<u8>>>> {
         if !self.state.language.is_bash() {
@@ -105,10 +117,8 @@ impl Shell<'_> {
             b"PIPESTATUS" => Some(bash.pipestatus.iter().map(|status| status.to_string().into_bytes()).collect()),
             b"FUNCNAME" if self.state.functions_running == 0 => None,
             b"FUNCNAME" => Some(frames.map(|frame| frame.function.clone()).chain([b"main".to_vec()]).collect()),
-            b"BASH_LINENO" if self.state.bash.lines_lost => {
-                return self.unsupported(b"$BASH_LINENO in or after a command of several lines");
-            }
             b"BASH_LINENO" => {
+                self.require_lines(b"$BASH_LINENO")?;
                 let lines = frames.map(|frame| frame.line).chain([0]);
                 Some(lines.map(|line| line.to_string().into_bytes()).collect())
             }

@@ -97,6 +97,13 @@ pub(crate) struct Frame {
     pub(crate) line: u32,
 }
 
+/// A trap that only bash has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trap {
+    Error,
+    Return,
+}
+
 /// The state that only scripts of bash have.
 #[derive(Clone)]
 pub(crate) struct Bash {
@@ -106,8 +113,8 @@ pub(crate) struct Bash {
     /// Actions of `trap` for ERR and RETURN.
     pub(crate) error_trap: Option<Rc<Vec<u8>>>,
     pub(crate) return_trap: Option<Rc<Vec<u8>>>,
-    /// Whether one of them runs.
-    pub(crate) traps_running: bool,
+    /// The one that runs.
+    pub(crate) trap_running: Option<Trap>,
     /// The line where the action for ERR begins: that of the last command that could fail.
     pub(crate) error_line: u32,
     /// What a missing parameter ends the shell with: 127 where `-c` gave the script.
@@ -157,7 +164,7 @@ impl Default for Bash {
             pipestatus: Rc::new(vec![0]),
             error_trap: None,
             return_trap: None,
-            traps_running: false,
+            trap_running: None,
             error_line: 1,
             fatal_status: 1,
             errexit_ignored: false,
