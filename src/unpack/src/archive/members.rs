@@ -176,7 +176,8 @@ pub(super) fn check_target(target: &[u8], path: &[u8]) -> Result<Vec<u8>, Archiv
 }
 
 fn id(value: i64, path: &[u8]) -> Result<u32, ArchiveError> {
-    u32::try_from(value).map_err(|_| refused(path, MemberFault::Message(message!("owner {value} is out of range"))))
+    let owner = u64::try_from(value).ok().and_then(pax::owner);
+    owner.ok_or_else(|| refused(path, MemberFault::Message(message!("owner {value} is out of range"))))
 }
 
 /// A global header, such as `git archive` writes, may only comment: what it said of all members, not every reader would know.

@@ -43,6 +43,11 @@ pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// The id of a user or group. No file can have the last one, with which chown(2) leaves the owner as it is.
+pub(super) fn owner(value: u64) -> Option<u32> {
+    u32::try_from(value).ok().filter(|id| *id != u32::MAX)
+}
+
 /// The value of a record.
 pub(super) fn find<'a>(records: &Records<'a>, key: &[u8]) -> Option<&'a [u8]> {
     records.iter().find(|(found, _)| *found == key).map(|(_, value)| *value)
@@ -54,7 +59,7 @@ pub(super) fn apply(records: &Records<'_>, meta: &mut Metadata) -> Result<(), Pa
         let number = |key: &'static str| decimal(value).ok_or(PaxFault::Value { key });
         let id = |key| {
             let value = number(key)?;
-            u32::try_from(value).map_err(|_| PaxFault::Owner { value })
+            owner(value).ok_or(PaxFault::Owner { value })
         };
         match *key {
             b"mtime" => meta.mtime = time(value).ok_or(PaxFault::Value { key: "mtime" })?,

@@ -167,3 +167,20 @@ fn damaged_archives_are_refused() {
     }
     assert!(read_all(&[Vec::new()], RootForm::Archive).map(|_| ()).unwrap_err().contains("is empty"));
 }
+
+#[test]
+fn owners_that_no_file_can_have_are_refused() {
+    let number = u64::from(u32::MAX);
+    let mut binary = archive(&[(FILE, "a", "")]);
+    let mut header = Header::from_byte_slice(&binary[..512]).clone();
+    header.set_uid(number);
+    header.set_cksum();
+    binary[..512].copy_from_slice(header.as_bytes());
+    let mut pax = Builder::new(Vec::new());
+    pax.append_pax_extensions([("gid", number.to_string().as_bytes())]).unwrap();
+    let pax = [pax.into_inner().unwrap()[..1024].to_vec(), archive(&[(FILE, "a", "")])].concat();
+    for bytes in [binary, pax] {
+        let error = read_all(&[bytes], RootForm::Archive).map(|_| ()).unwrap_err();
+        assert!(error.contains("owner 4294967295 is out of range"), "{error}");
+    }
+}
