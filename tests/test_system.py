@@ -157,8 +157,7 @@ def is_allowed_in_cloud(path):
 
 
 def by_name(path):
-    """As `entries`, with the names of owners, and with lines without ids in place of the content of such files. systemctl of Debian 12 calls the
-    directory of units `/lib/systemd/system`."""
+    """As `entries`, with the names of owners, and with lines without ids in place of the content of such files."""
     found = entries(path)
     with tarfile.open(path) as archive:
         files = {"/" + member.name.removeprefix(".").strip("/"): member for member in archive}
@@ -176,8 +175,6 @@ def by_name(path):
     for entry in found.values():
         uid, gid = entry["owner"]
         entry["owner"] = (users.get(str(uid), uid), groups.get(str(gid), gid))
-        if entry["type"] == tarfile.SYMTYPE and entry["content"].startswith("/lib/systemd/"):
-            entry["content"] = f"/usr{entry['content']}"
     for name in UNORDERED:
         found[name] = {**found[name], "content": sorted(without_ids(name, line) for line in lines[name])}
     return found

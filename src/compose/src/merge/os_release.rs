@@ -1,10 +1,16 @@
-//! Sets keys of os-release(5).
+//! Reads and sets keys of os-release(5).
 
 use std::collections::BTreeMap;
 
 use super::MergeError;
 use super::place::Target;
 use vmbake_manifest::Manifest;
+
+/// Whether the system is Debian 12 or older, going by the file of the distribution: its programs differ from later ones.
+pub(super) fn is_debian_12_or_older(target: &Target) -> Result<bool, MergeError> {
+    let is_old = |line: &str| matches!(line.trim(), "VERSION_ID=\"11\"" | "VERSION_ID=\"12\"");
+    Ok(target.text_or_empty("/usr/lib/os-release")?.lines().any(is_old))
+}
 
 /// Sets keys of os-release(5). The file of the distribution belongs to a package, whose digests must go on to match; so
 /// `/etc/os-release`, which is a link to it and wins over it, becomes a regular file.

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use vmbake_disk::tree::Kind;
 
 use super::place::Target;
-use super::{MergeError, UnitFault};
+use super::{MergeError, UnitFault, os_release};
 use lookup::{ConfigLinks, Lookup, is_masked, lookup};
 use vmbake_common::glob::matches;
 pub use vmbake_layer::{InstallLink, Schema, unit_form};
@@ -231,10 +231,20 @@ fn install_links(target: &Target, scope: Scope, unit: &str, verb: Verb) -> Resul
             Verb::Enable => found.install.links().map_err(|wrong| fault(target, &name, UnitFault::Install(wrong)))?,
             Verb::Preset => found.install.each_link().flatten().collect(),
         };
-        links.extend(own.into_iter().map(|link| Link::new(scope, link, &found.file)));
+        let file = name_of_file(target, &found.file)?;
+        links.extend(own.into_iter().map(|link| Link::new(scope, link, file)));
         todo.extend(found.install.also().iter().cloned());
     }
     Ok(links)
+}
+
+/// The name by which systemctl finds a file: up to Debian 12, it looks below `/lib` before `/usr/lib`.
+fn name_of_file<'a>(target: &Target, file: &'a str) -> Result<&'a str, MergeError> {
+    let below_root = file.strip_prefix("/usr").filter(|file| file.starts_with("/lib/systemd/system/"));
+    Ok(match below_root {
+        Some(below_root) if os_release::is_debian_12_or_older(target)? => below_root,
+        _ => file,
+    })
 }
 
 /// The unit to which a name leads; the name itself where there is none.

@@ -4,17 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::files_in;
-use crate::merge::MergeError;
 use crate::merge::place::Target;
+use crate::merge::{MergeError, os_release};
 pub use vmbake_layer::{AptSource, apt_sources};
 
 const MAIN: &str = "/etc/apt/sources.list";
 const PARTS: &str = "/etc/apt/sources.list.d";
-
-const RELEASE: &str = "/usr/lib/os-release";
-
-/// Lines of os-release(5) of systems with apt 2.6 or older.
-const OLD: [&str; 2] = ["VERSION_ID=\"11\"", "VERSION_ID=\"12\""];
 
 const HINT: &str =
     "use the same Signed-By in both entries, or remove one of them; a layer can replace a file of the base";
@@ -22,7 +17,7 @@ const HINT: &str =
 /// Fails if two entries conflict, of which a layer has at least one.
 pub(super) fn check(target: &Target) -> Result<(), MergeError> {
     // Up to Debian 12, an entry without keys may not follow one with keys.
-    let is_strict = target.text_or_empty(RELEASE)?.lines().any(|line| OLD.contains(&line.trim()));
+    let is_strict = os_release::is_debian_12_or_older(target)?;
     let files = [MAIN.to_owned()].into_iter().chain(files_in(target, PARTS, &[".list", ".sources"]));
     let mut first: BTreeMap<(String, String), (String, AptSource)> = BTreeMap::new();
     for path in files {

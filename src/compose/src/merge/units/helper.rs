@@ -6,8 +6,8 @@ use vmbake_disk::tree::Kind;
 
 use super::lookup::{ConfigLinks, Lookup, lookup};
 use super::{Scope, is_masked, is_preset, preset_links};
-use crate::merge::MergeError;
 use crate::merge::place::Target;
+use crate::merge::{MergeError, os_release};
 
 fn records(scope: Scope) -> &'static str {
     match scope {
@@ -211,9 +211,10 @@ fn unquoted(word: &str) -> &str {
     inner('"').or_else(|| inner('\'')).unwrap_or(word)
 }
 
-/// The file of a unit by exactly that name, as the script looks for it, and its text.
+/// The file of a unit by exactly that name, as the script looks for it, and its text. Up to Debian 12, `/usr/lib` is `/lib` to it.
 fn read(target: &Target, scope: Scope, unit: &str) -> Result<Option<(String, String)>, MergeError> {
-    for dir in [scope.etc(), format!("/usr/lib/systemd/{}", scope.name())] {
+    let lib = if os_release::is_debian_12_or_older(target)? { "/lib" } else { "/usr/lib" };
+    for dir in [scope.etc(), format!("{lib}/systemd/{}", scope.name())] {
         let path = format!("{dir}/{unit}");
         let found = target.tree.resolve(path.as_bytes()).ok().map(|id| &target.tree.inode(id).kind);
         if matches!(found, Some(Kind::File(_))) {
