@@ -55,6 +55,16 @@ pub struct StagedArtifact {
     pub(crate) upgrades: Option<String>,
 }
 
+impl StagedArtifact {
+    /// The package, if it is one.
+    pub(crate) fn deb(&self) -> Option<&Deb> {
+        match &self.content {
+            StagedContent::Deb(deb) => Some(deb),
+            _ => None,
+        }
+    }
+}
+
 /// All artifacts of an image, in the order in which they are installed; created only from a [`Plan`].
 pub struct Staged {
     pub(crate) layers: Vec<Layer>,

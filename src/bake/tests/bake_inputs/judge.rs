@@ -152,14 +152,7 @@ fn dpkg_leaves_the_same() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let setuid = r#", "setuid": ["/usr/bin/root", "/usr/bin/set", "/usr/bin/other"]"#;
-    let (mut expected, mut found) = (BTreeMap::new(), of_tree(&bake_onto(base(), &parts(), setuid).unwrap()));
-    of_dir(&at, &at, &mut expected);
-    // The temporary directory has its own mode.
-    for own in OWN.iter().copied().chain(["/"]) {
-        expected.remove(own);
-        found.remove(own);
-    }
-    assert_same(&expected, &found);
+    assert_is_dpkgs(&at, &bake_onto(base(), &parts(), setuid).unwrap(), &OWN);
     let verify = Command::new("dpkg").arg(format!("--root={}", at.display())).arg("--audit").output().unwrap();
     assert!(verify.status.success() && verify.stdout.is_empty());
 }
@@ -181,14 +174,8 @@ fn dpkg_creates_the_same_database() {
         dpkg(&[], &root, part.name, &part.bytes);
     }
     let empty = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
-    let (mut expected, mut found) = (BTreeMap::new(), of_tree(&bake_onto(empty, &parts, "").unwrap()));
-    of_dir(&root, &root, &mut expected);
     // Each call of dpkg keeps the file before; a bake is one call.
-    for path in ["/var/lib/dpkg/status-old", "/"] {
-        expected.remove(path);
-        found.remove(path);
-    }
-    assert_same(&expected, &found);
+    assert_is_dpkgs(&root, &bake_onto(empty, &parts, "").unwrap(), &["/var/lib/dpkg/status-old"]);
 }
 
 /// Whether dpkg can run here as root would, and with what in front of it.
@@ -298,24 +285,26 @@ fn dpkg_upgrades_in_the_same_way() {
     }
     let names: Vec<String> = parts.iter().map(|part| format!("{:?}", part.name)).collect();
     let tree = bake_onto(base, &parts, &format!(r#", "upgrade": [{}]"#, names.join(", "))).unwrap();
-    let (mut expected, mut found) = (BTreeMap::new(), of_tree(&tree));
-    of_dir(&root, &root, &mut expected);
-    let own = fs::metadata(dir.path()).unwrap().uid();
+    assert_is_dpkgs(&root, &tree, &OWN);
+    let same_file = |a: &str, b: &str| tree.lookup(a.as_bytes()) == tree.lookup(b.as_bytes());
+    assert!(same_file("/usr/share/files/first", "/usr/share/files/second"), "one inode, two names");
+}
+
+/// Fails unless a tree has the files that dpkg left below `root`, besides `own_files` of dpkg.
+pub(super) fn assert_is_dpkgs(root: &Path, tree: &Tree, own_files: &[&str]) {
+    let (mut expected, mut found) = (BTreeMap::new(), of_tree(tree));
+    of_dir(root, root, &mut expected);
+    let own = fs::metadata(root).unwrap().uid();
     for node in expected.values_mut() {
         // The user that is root for dpkg.
         node.1 = if node.1 == own { 0 } else { node.1 };
         node.2 = if own == 0 { node.2 } else { 0 };
     }
-    for path in OWN.iter().copied().chain(["/"]) {
+    // The temporary directory has its own mode.
+    for path in own_files.iter().copied().chain(["/"]) {
         expected.remove(path);
         found.remove(path);
     }
-    assert_same(&expected, &found);
-    let same_file = |a: &str, b: &str| tree.lookup(a.as_bytes()) == tree.lookup(b.as_bytes());
-    assert!(same_file("/usr/share/files/first", "/usr/share/files/second"), "one inode, two names");
-}
-
-pub(super) fn assert_same(expected: &BTreeMap<String, Node>, found: &BTreeMap<String, Node>) {
     let different = expected.iter().filter(|(path, node)| found.get(*path) != Some(node));
     let different: Vec<_> = different.map(|(path, node)| (path, node, found.get(path))).collect();
     assert!(different.is_empty(), "path, dpkg's, ours: {different:#?}");

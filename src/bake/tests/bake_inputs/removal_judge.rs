@@ -1,12 +1,11 @@
 //! Compares each path of a tree without packages with what `dpkg --purge` leaves.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use super::judge::{OWN, as_root, assert_same, dpkg, of_dir, of_tree, tree_of, write};
+use super::judge::{OWN, as_root, assert_is_dpkgs, dpkg, tree_of, write};
 use super::parts::{bake_onto, base_with, control, deb, dir, file, member};
 use crate::tools::have;
 
@@ -127,17 +126,5 @@ fn dpkg_removes_in_the_same_way() {
     let base = tree_of(&root);
     run(&prefix, &root, &[&["--purge"], &REMOVED[..]].concat());
     let tree = bake_onto(base, &[], &format!(r#", "remove_packages": {REMOVED:?}"#)).unwrap();
-    let (mut expected, mut found) = (BTreeMap::new(), of_tree(&tree));
-    of_dir(&root, &root, &mut expected);
-    let own = fs::metadata(dir.path()).unwrap().uid();
-    for node in expected.values_mut() {
-        // The user that is root for dpkg.
-        node.1 = if node.1 == own { 0 } else { node.1 };
-        node.2 = if own == 0 { node.2 } else { 0 };
-    }
-    for path in OWN.iter().copied().chain(["/"]) {
-        expected.remove(path);
-        found.remove(path);
-    }
-    assert_same(&expected, &found);
+    assert_is_dpkgs(&root, &tree, &OWN);
 }

@@ -4,8 +4,9 @@
 
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 
+use super::MergeError;
+use super::merging::place;
 use super::place::Target;
-use super::{MergeError, install};
 use crate::stage::{Staged, StagedArtifact, StagedContent};
 pub use vmbake_layer::default_mode;
 
@@ -24,7 +25,7 @@ pub fn merge(staged: Staged, release: (String, String), epoch: Timestamp) -> Res
         for artifact in mine {
             let (name, digest) = (Some(artifact.name.clone()), Some(artifact.digest.clone()));
             target.enter(Origin { artifact: name, digest, ..own() });
-            install(&mut target, artifact)?;
+            place(&mut target, artifact)?;
         }
         target.enter(own());
         for (path, rule) in &layer.schema.directories {

@@ -5,9 +5,10 @@ use vmbake_disk::tree::{Arrival, Kind};
 
 use super::finished::files_in;
 use super::named_accounts::has_account;
+use super::own_content::SUDO;
 use super::place::Target;
 use super::units::loaded::Names;
-use super::{MergeError, SUDO, host_keys, units};
+use super::{MergeError, host_keys, units};
 use vmbake_common::paths::is_at_or_below;
 pub use vmbake_layer::{Layer, hidden_by};
 use vmbake_layer::{named_accounts, named_route_tables, route_tables};

@@ -30,6 +30,8 @@ mod tmpfiles;
 mod trigger;
 mod unknown;
 mod update_locale;
+#[cfg(test)]
+mod call;
 
 use vmbake_shell::{Call, Commands, Outcome};
 

@@ -1,67 +1,21 @@
 //! A machine on which profiles come and go. `transcript.txt` has what the program of Debian 13 wrote there.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use vmbake_disk::tree::{Kind, Metadata, Origin, Timestamp, Tree};
-use vmbake_shell::{Call, Outcome, Variables};
+use vmbake_shell::Outcome;
 
-use super::super::System;
+use super::super::call::call;
 use super::update;
 use crate::merge::database::Database;
-use crate::merge::maintainer;
-use crate::merge::maintainer::files::TargetFiles;
 use crate::merge::place::Target;
 
 const TRANSCRIPT: &str = include_str!("transcript.txt");
 
-/// A program that no frontend has started.
-struct NoVariables;
-
-impl Variables for NoVariables {
-    fn get(&self, _name: &[u8]) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn set(&mut self, _name: &[u8], _value: &[u8]) {}
-
-    fn export(&mut self, _name: &[u8], _value: &[u8]) {}
-
-    fn exported(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        BTreeMap::new()
-    }
-}
-
 fn run(target: &mut Target, database: &mut Database, args: &[&str]) {
-    let (args, source) = (args.iter().map(|arg| arg.as_bytes().to_vec()).collect::<Vec<_>>(), b"");
-    let (package, arch, script) = ("libpam-runtime", "all", "postinst");
-    let script =
-        maintainer::Call { package, stem: package, arch, script, source, args: &["configure", ""], control: None };
-    {
-        let (target, fault) = (RefCell::new(&mut *target), RefCell::new(None));
-        let mut files = TargetFiles::new(&target, &fault);
-        let mut system = System::new(&target, database, &script);
-        let mut call = Call {
-            name: b"pam-auth-update",
-            file: None,
-            args: &args,
-            variables: &mut NoVariables,
-            files: &mut files,
-            stdin: &mut Vec::new,
-            stdout: &mut Vec::new(),
-            stderr: &mut Vec::new(),
-            cwd: b"/",
-            umask: 0o022,
-            is_observed: false,
-            is_tolerated: false,
-            is_captured: false,
-            are_errors_captured: false,
-            has_descriptors: false,
-            script: "own",
-            line: 1,
-        };
-        assert_eq!(update(&mut system, &mut call, true).unwrap(), Outcome::Status(0), "{args:?}");
-    }
+    let (outcome, ..) =
+        call(target, database, "pam-auth-update", args, |system, call| update(system, call, true).unwrap());
+    assert_eq!(outcome, Outcome::Status(0), "{args:?}");
     database.debconf.write(target).unwrap();
 }
 
