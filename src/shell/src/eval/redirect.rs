@@ -253,7 +253,12 @@ impl Shell<'_> {
             return Ok(Some(Handle::Null));
         }
         if let Some(fd) = descriptor_of(&path).filter(|fd| *fd <= *PROCESSES.end()) {
-            return Ok(self.descriptor(fd).or(Some(Handle::Null)));
+            return match self.descriptor(fd) {
+                // The kernel opens the file anew, at its start.
+                Some(handle) if handle.is_file() => self.unsupported(&[&path[..], b", which is a file"].concat()),
+                Some(handle) => Ok(Some(handle)),
+                None => self.unsupported(&[&path[..], b", which is closed"].concat()),
+            };
         }
         if let Some(content) = self.known_process(&path).filter(|_| matches!(target, Target::Read(_))) {
             return Ok(Some(Handle::bytes(content)));
