@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 
 use super::ArchiveError;
 use vmbake_common::message::FileError;
@@ -90,7 +90,7 @@ impl StagedFolder {
     fn link_files(&self) -> Result<Replaced, ArchiveError> {
         let target = &self.target;
         let unread = |source| ArchiveError::Read { path: target.clone(), source };
-        let folder = File::open(target).map_err(unread)?;
+        let folder = open(target).map_err(unread)?;
         folder.try_lock().map_err(|_| ArchiveError::Busy { path: target.clone() })?;
         let meta = target.metadata().map_err(unread)?;
         if !meta.is_dir() {
@@ -191,7 +191,7 @@ fn lock(path: &Path, target: &Path) -> Result<File, ArchiveError> {
         Err(source) if source.kind() != ErrorKind::AlreadyExists => return Err(unwritten(source)),
         _ => {}
     }
-    let folder = match File::open(path) {
+    let folder = match open(path) {
         Err(source) if source.kind() == ErrorKind::NotFound => return Err(busy()),
         other => other.map_err(unwritten)?,
     };
@@ -203,6 +203,11 @@ fn lock(path: &Path, target: &Path) -> Result<File, ArchiveError> {
         true => Ok(folder),
         false => Err(busy()),
     }
+}
+
+/// Opens a directory. Opening a named pipe in its place would wait for a writer.
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(OFlags::DIRECTORY.bits().cast_signed()).open(path)
 }
 
 fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<()> {
@@ -242,4 +247,24 @@ pub(super) fn same_folders(one: &Path, other: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::Mode;
+
+    #[test]
+    fn a_pipe_in_place_of_a_directory_is_refused_at_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let pipe =
+            |name: &str| rustix::fs::mkfifoat(CWD, parent.path().join(name), Mode::from_raw_mode(0o600)).unwrap();
+        pipe("dist");
+        pipe(".inputs.staged");
+        for (name, named) in [("dist", "dist"), ("inputs", ".inputs.staged")] {
+            let error = StagedFolder::over(&parent.path().join(name)).err().unwrap();
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        assert!(!parent.path().join(".dist.staged").exists());
+    }
 }

@@ -85,6 +85,15 @@ pub(crate) struct OpenFile {
 }
 
 impl Handle {
+    /// Whether it is a file of the tree.
+    pub(crate) fn is_file(&self) -> bool {
+        match self {
+            Self::Input(input) => input.borrow().file.is_some(),
+            Self::File(_) => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn bytes(data: Vec<u8>) -> Self {
         Self::pipe(data, false)
     }

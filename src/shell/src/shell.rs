@@ -178,8 +178,10 @@ impl Shell<'_> {
     pub(crate) fn complain_exactly(&mut self, message: &[u8]) -> Run<()> {
         let before: &[u8] = if self.state.language.is_bash() { b": line " } else { b": " };
         let line = self.state.line.to_string();
-        let zero = self.state.zero.clone();
-        self.err(&[&zero, before, line.as_bytes(), b": ", message, b"\n"].concat())
+        // Bash names the file of the running function, as BASH_SOURCE does.
+        let source = self.state.bash.frames.last().filter(|_| self.state.language.is_bash());
+        let name = source.map_or_else(|| self.state.zero.to_vec(), |frame| frame.source.as_bytes().to_vec());
+        self.err(&[&name[..], before, line.as_bytes(), b": ", message, b"\n"].concat())
     }
 
     pub(crate) fn step(&mut self) -> Run<()> {

@@ -42,6 +42,9 @@ fn meaning(shell: &mut Shell<'_>, name: &[u8], by_default: bool) -> Run<Option<M
     }
     let hashed = shell.state.hashed.contains_key(name);
     let place = if by_default { shell.search(name, Some(PATH))? } else { shell.place(name)? };
+    if place.file.is_none() {
+        shell.refuse_denied(name, Some(PATH).filter(|_| by_default))?;
+    }
     Ok(place.file.map(|file| Meaning::Program(file, hashed)))
 }
 

@@ -50,16 +50,16 @@ impl Meaning {
     }
 }
 
-fn meaning(shell: &Shell<'_>, name: &[u8]) -> Option<Meaning> {
-    if RESERVED.contains(&name) {
+fn meaning(shell: &Shell<'_>, name: &[u8]) -> Run<Option<Meaning>> {
+    Ok(if RESERVED.contains(&name) {
         Some(Meaning::Keyword)
     } else if shell.state.functions.contains_key(name) {
         Some(Meaning::Function)
     } else if super::any_of_bash(name).is_some() {
         Some(Meaning::Builtin)
     } else {
-        shell.find_program(name).map(Meaning::File)
-    }
+        shell.find_program(name)?.map(Meaning::File)
+    })
 }
 
 /// The one letter that is an option, and the operands.
@@ -78,8 +78,8 @@ pub(super) fn type_of(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
     let mut status = 0;
     for name in names {
         let found = match option {
-            b'P' => shell.find_program(name).map(Meaning::File),
-            _ => meaning(shell, name),
+            b'P' => shell.find_program(name)?.map(Meaning::File),
+            _ => meaning(shell, name)?,
         };
         let Some(found) = found else {
             shell.ask(Question::Program(name))?;
@@ -117,7 +117,7 @@ pub(super) fn command(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
     }
     let mut status = 1;
     for name in names {
-        let Some(found) = meaning(shell, name) else {
+        let Some(found) = meaning(shell, name)? else {
             shell.ask(Question::Program(name))?;
             if option == b'V' {
                 shell.complain_exactly(&[b"command: ", &name[..], b": not found"].concat())?;
@@ -173,7 +173,7 @@ pub(super) fn hash(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     }
     let mut status = 0;
     for name in names {
-        if meaning(shell, name).is_none() {
+        if meaning(shell, name)?.is_none() {
             shell.ask(Question::Program(name))?;
             shell.complain(&[b"hash: ", &name[..], b": not found"].concat())?;
             status = 1;

@@ -105,6 +105,9 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         if expression.complains_of_class(shell, "grep")? {
             return Ok(2);
         }
+        if expression.warns() {
+            complain(shell, "grep", b"warning: a repetition at start of expression")?;
+        }
         expressions.push(expression);
         if let Some(pattern) = as_word(&pattern, syntax).filter(|_| options.has(b'w') && !options.has(b'x')) {
             words.push(Expression::new(shell, &pattern, syntax, ignore_case)?);

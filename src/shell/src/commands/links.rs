@@ -97,7 +97,7 @@ impl Linking {
         let text = if self.relative && !source.is_empty() { relative(shell, source, place) } else { source.to_vec() };
         shell.note(&path, &text);
         if text.is_empty() {
-            return fail(shell, &[b"failed to create symbolic link '", place, b"': No such file or directory"]);
+            return fail(shell, &[b"failed to create symbolic link '", place, b"' -> '': No such file or directory"]);
         }
         let mut backup = None;
         if self.force || self.backups.are_made() {
@@ -122,8 +122,15 @@ impl Linking {
             (false, false) => shell.files.hard_link(&from, &path),
         };
         if let Err(error) = made {
-            let kind: &[u8] = if self.symbolic { b"symbolic" } else { b"hard" };
-            return fail(shell, &[b"failed to create ", kind, b" link '", place, b"': ", error.text().as_bytes()]);
+            let why = error.text().as_bytes();
+            return match (self.symbolic, error) {
+                (true, Errno::Enametoolong) => {
+                    fail(shell, &[b"failed to create symbolic link '", place, b"' -> '", &text, b"': ", why])
+                }
+                (true, _) => fail(shell, &[b"failed to create symbolic link '", place, b"': ", why]),
+                (false, Errno::Eexist) => fail(shell, &[b"failed to create hard link '", place, b"': ", why]),
+                (false, _) => fail(shell, &[b"failed to create hard link '", place, b"' => '", source, b"': ", why]),
+            };
         }
         if self.verbose {
             let mut line = match backup {

@@ -26,6 +26,11 @@ pub(super) fn mkdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         let made = if operand.is_empty() { Err(Errno::Enoent) } else { make(shell, operand, &path, &options, mode)? };
         match made {
             Ok(()) => {}
+            // The message names the first directory that cannot be made.
+            Err(error) if options.has(b'p') && operand.contains(&b'/') => {
+                let message = [b"cannot create a directory of '", &operand[..], b"': ", error.text().as_bytes()];
+                status = complain(shell, "mkdir", &message.concat())?;
+            }
             Err(error) => status = cannot(shell, "mkdir", "create directory", operand, error)?,
         }
     }
@@ -148,7 +153,10 @@ pub(super) fn touch(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             Err(error) => Err(error),
         };
         if let Err(error) = done {
-            status = cannot(shell, "touch", "touch", operand, error)?;
+            status = match error {
+                Errno::Eisdir => complain(shell, "touch", &[b"cannot touch '", &operand[..], b"'"].concat())?,
+                _ => cannot(shell, "touch", "touch", operand, error)?,
+            };
         }
     }
     Ok(status)

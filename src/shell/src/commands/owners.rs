@@ -82,6 +82,9 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
         },
         (None, text) => {
             let text = text.map_or(&b""[..], Vec::as_slice);
+            if program == "chown" && !text.contains(&b':') && text.contains(&b'.') && user(shell, text).is_none() {
+                complain(shell, program, &[b"warning: '.' should be ':': '", text, b"'"].concat())?;
+            }
             let prefix: &[u8] = if program == "chown" || text.is_empty() { b"" } else { b":" };
             match owner(shell, &[prefix, text].concat()) {
                 Ok(owner) => owner,

@@ -39,6 +39,8 @@ pub(crate) struct Expression {
     regex: Regex,
     /// Whether it has a set such as `[:space:]`, which grep and sed refuse.
     lone_class: bool,
+    /// Whether grep warns of a repetition of nothing.
+    warned: bool,
     /// The same with an anchor at its end, where another way to match may be longer than the first one found.
     longest: Option<Regex>,
 }
@@ -67,6 +69,7 @@ impl Expression {
             text,
             at: 0,
             lone_class: false,
+            warned: false,
             extended: matches!(syntax, Syntax::Extended | Syntax::Awk | Syntax::Egrep),
             strict: matches!(syntax, Syntax::Basic | Syntax::Extended | Syntax::Awk),
             single: syntax == Syntax::Awk,
@@ -115,7 +118,7 @@ impl Expression {
             Err(_) => return shell.unsupported(&unsupported("it is too large, or not valid")),
         };
         let longest = if translation.ambiguous { compile(&format!("(?:{})\\z", translation.out)).ok() } else { None };
-        Ok(Self { regex, lone_class: translation.lone_class, longest })
+        Ok(Self { regex, lone_class: translation.lone_class, warned: translation.warned, longest })
     }
 
     /// Refuses a set such as `[:space:]` as grep and sed do. Says whether there is one.
@@ -124,6 +127,11 @@ impl Expression {
             super::complain(shell, program, b"character class syntax is [[:space:]], not [:space:]")?;
         }
         Ok(self.lone_class)
+    }
+
+    /// Whether grep warns of an operator that repeats nothing.
+    pub(super) fn warns(&self) -> bool {
+        self.warned
     }
 
     /// The number of its groups.
@@ -171,6 +179,8 @@ struct Translation<'t> {
     at: usize,
     /// Whether there is a set such as `[:space:]`, which only looks like a class.
     lone_class: bool,
+    /// Whether there is a repetition of nothing.
+    warned: bool,
     extended: bool,
     /// An operator with nothing to repeat is an error.
     strict: bool,
@@ -321,8 +331,13 @@ impl Translation<'_> {
             b'*' | b'+' | b'?' | b'{' if start => match (self.extended, byte) {
                 (true, _) if self.strict => return Err(Invalid("a repetition of nothing")),
                 (false, b'{') => return Err(Unsupported("a repetition of nothing")),
-                (false, _) | (true, b'{') => self.literal(byte),
-                (true, _) => return Ok(true),
+                (false, _) => self.literal(byte),
+                (true, b'{') if self.interval_len().is_none() => self.literal(byte),
+                (true, b'{') => return Err(Unsupported("a repetition of nothing")),
+                (true, _) => {
+                    self.warned = true;
+                    return Ok(true);
+                }
             },
             b'*' | b'+' | b'?' => self.repeat(&char::from(byte).to_string())?,
             b'{' => self.interval()?,
@@ -356,12 +371,17 @@ impl Translation<'_> {
         rest.is_empty() || rest.starts_with(b"\\)") || rest.starts_with(b"\\|")
     }
 
-    fn interval(&mut self) -> Result<(), Fault> {
+    /// The length of what an interval has before its end, if it is one.
+    fn interval_len(&self) -> Option<usize> {
         let close: &[u8] = if self.extended { b"}" } else { b"\\}" };
         let rest = &self.text[self.at..];
         let found = rest.windows(close.len()).position(|window| window == close);
         let is_interval = |text: &[u8]| text.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
-        let Some(len) = found.filter(|len| is_interval(&rest[..*len]) && *len > 0) else {
+        found.filter(|len| is_interval(&rest[..*len]) && *len > 0)
+    }
+
+    fn interval(&mut self) -> Result<(), Fault> {
+        let Some(len) = self.interval_len() else {
             if self.extended && !self.strict {
                 self.atom = self.out.len();
                 self.literal(b'{');
@@ -369,7 +389,7 @@ impl Translation<'_> {
             }
             return Err(Invalid("an interval that is not closed, or not valid"));
         };
-        let inner = &rest[..len];
+        let inner = &self.text[self.at..self.at + len];
         let (low, high) = match inner.iter().position(|byte| *byte == b',') {
             Some(at) => (&inner[..at], Some(&inner[at + 1..])),
             None => (inner, None),
@@ -381,7 +401,7 @@ impl Translation<'_> {
             Some([]) => format!("{{{low},}}"),
             Some(high) => format!("{{{low},{}}}", number(high).ok_or(Unsupported("an interval"))?),
         };
-        self.at += len + close.len();
+        self.at += len + if self.extended { 1 } else { 2 };
         self.repeat(&text)
     }
 

@@ -121,6 +121,7 @@ impl Moving {
             }
             Ok(()) => Ok(0),
             Err(error) => {
+                let error = if place.is_empty() { Errno::Enoent } else { error };
                 // coreutils leaves the backup of what a directory cannot be moved into.
                 if let Some(backup) = backup.filter(|_| error != Errno::Einval) {
                     let backup = shell.path(&backup);
@@ -177,9 +178,10 @@ impl Moving {
             };
         }
         if node.is_dir() != old.is_dir() && !backs_up {
-            let (found, moved): (&[u8], &[u8]) =
-                if old.is_dir() { (b"directory", b"non-directory") } else { (b"non-directory", b"directory") };
-            return fail(shell, &[b"cannot overwrite ", found, b" '", place, b"' with ", moved]);
+            if old.is_dir() {
+                return fail(shell, &[b"cannot overwrite directory '", place, b"' with non-directory"]);
+            }
+            return fail(shell, &[b"cannot overwrite non-directory '", place, b"' with directory '", source, b"'"]);
         }
         if !old.is_dir() && self.backups.control != Control::Numbered && created.has(place, old) {
             return fail(shell, &[b"will not overwrite just-created '", place, b"' with '", source, b"'"]);

@@ -14,7 +14,7 @@ pub(super) fn which(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     let mut status = u8::from(options.operands.is_empty());
     for name in &options.operands {
-        match shell.find_program(name) {
+        match shell.find_program(name)? {
             Some(path) if options.has(b's') => drop(path),
             Some(path) => shell.out(&[&path[..], b"\n"].concat())?,
             None => {

@@ -59,7 +59,7 @@ pub(super) fn mktemp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 
 /// tempfile(1), which Debian has not in every release.
 pub(super) fn tempfile(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    if shell.find_program(b"tempfile").is_none() {
+    if shell.find_program(b"tempfile")?.is_none() {
         shell.complain(b"tempfile: not found")?;
         return Ok(127);
     }

@@ -81,17 +81,18 @@ impl Shell<'_> {
             return self
                 .unsupported(&[b"a file or value with the error message for the missing command ", name].concat());
         }
-        if name.contains(&b'/') && self.is_denied(name) {
-            self.complain_exactly(&[name, &b": Permission denied"[..]].concat())?;
-            return Ok(126);
+        if name.contains(&b'/') {
+            let (why, status) = self.denial(name);
+            self.complain_exactly(&[name, b": ", why.as_bytes()].concat())?;
+            return Ok(status);
         }
-        if !name.contains(&b'/') && self.commands.unknown(Question::Program(name)) {
+        if self.commands.unknown(Question::Program(name)) {
             return Err(self.fatal(ErrorKind::UnknownCommand));
         }
+        self.refuse_denied(name, None)?;
         let why: &[u8] = match self.state.language.is_bash() {
-            _ if place.error == Some(Errno::Eperm) => b": Permission denied",
-            true if name.contains(&b'/') => b": No such file or directory",
             true => b": command not found",
+            false if place.error == Some(Errno::Eperm) => b": Permission denied",
             false => b": not found",
         };
         self.complain_exactly(&[name, why].concat())?;

@@ -9,7 +9,7 @@ use crate::descriptors::Handle;
 use crate::error::ErrorKind;
 use crate::files::{Errno, Follow};
 use crate::shell::Shell;
-use crate::syntax::{Descriptor, Node, Redirect, Target, Word};
+use crate::syntax::{Descriptor, Node, Part, Redirect, Target, Word};
 
 /// Largest descriptors that dash takes, and that scripts of bash may use.
 const MAX_DESCRIPTOR: u32 = 9;
@@ -171,6 +171,9 @@ impl Shell<'_> {
                 text.push(b'\n');
                 one(Some(Handle::bytes(text)))
             }
+            Target::Duplicate(word) | Target::DuplicateOrBoth(word) if self.moves(word) => {
+                return self.unsupported(b"moving a descriptor");
+            }
             Target::Duplicate(word) => {
                 let Some(word) = self.redirect_word(word)? else { return Ok(None) };
                 self.duplicate(&word)?.and_then(one)
@@ -208,6 +211,15 @@ impl Shell<'_> {
         Ok(None)
     }
 
+    /// Whether bash moves a descriptor: the word, before it is expanded, ends with `-`. A backslash before it changes nothing.
+    fn moves(&self, word: &Word) -> bool {
+        let text = match word.parts.last() {
+            Some(Part::Literal(text) | Part::Quoted(text)) => &text[..],
+            _ => return false,
+        };
+        self.state.language.is_bash() && text.ends_with(b"-") && (word.parts.len() > 1 || text.len() > 1)
+    }
+
     /// What `>&` names: a descriptor to copy, or none to close.
     fn duplicate(&mut self, word: &[u8]) -> Run<Option<Option<Handle>>> {
         let bash = self.state.language.is_bash();
@@ -222,11 +234,12 @@ impl Shell<'_> {
                     }
                 }
             }
-            [b'0'..=b'9', .., b'-'] if bash => self.unsupported(b"moving a descriptor"),
             _ if bash => {
                 self.complain(&[word, b": ambiguous redirect"].concat())?;
                 Ok(None)
             }
+            // The message has the line that dash reads next.
+            _ if self.is_captured(2) => self.unsupported(b"a file or value with the error message for a descriptor"),
             _ => Err(self.shell_error(b"Bad fd number")),
         }
     }
@@ -240,7 +253,12 @@ impl Shell<'_> {
             return Ok(Some(Handle::Null));
         }
         if let Some(fd) = descriptor_of(&path).filter(|fd| *fd <= *PROCESSES.end()) {
-            return Ok(self.descriptor(fd).or(Some(Handle::Null)));
+            return match self.descriptor(fd) {
+                // The kernel opens the file anew, at its start.
+                Some(handle) if handle.is_file() => self.unsupported(&[&path[..], b", which is a file"].concat()),
+                Some(handle) => Ok(Some(handle)),
+                None => self.unsupported(&[&path[..], b", which is closed"].concat()),
+            };
         }
         if let Some(content) = self.known_process(&path).filter(|_| matches!(target, Target::Read(_))) {
             return Ok(Some(Handle::bytes(content)));

@@ -61,8 +61,25 @@ impl Shell<'_> {
 
     /// The path of a program of the tree: an executable file. Where the tree does not know, the caller decides by
     /// [`Question::Program`](crate::Question::Program).
-    pub(crate) fn find_program(&self, name: &[u8]) -> Option<Vec<u8>> {
-        self.search(name, None).ok()?.file
+    pub(crate) fn find_program(&self, name: &[u8]) -> Run<Option<Vec<u8>>> {
+        let file = self.search(name, None)?.file;
+        if file.is_none() {
+            self.refuse_denied(name, None)?;
+        }
+        Ok(file)
+    }
+
+    /// Where bash finds no program, it takes a file of the search path that is not executable, and fails to run it.
+    pub(crate) fn refuse_denied(&self, name: &[u8], path: Option<&[u8]>) -> Run<()> {
+        if !self.state.language.is_bash() || name.contains(&b'/') {
+            return Ok(());
+        }
+        let candidates = self.candidates(name, path)?;
+        let is_file = |path: &&Vec<u8>| self.destination(path).is_ok_and(|node| node.is_file());
+        match candidates.iter().find(is_file) {
+            Some(path) => self.unsupported(&[b"a file of PATH that is not executable: ", &path[..]].concat()),
+            None => Ok(()),
+        }
     }
 
     /// The paths that a search looks at.
@@ -165,11 +182,16 @@ impl Shell<'_> {
         }
     }
 
-    /// Whether a path is something that is not executable.
-    pub(crate) fn is_denied(&self, path: &[u8]) -> bool {
-        match self.stat(path, Follow::Yes) {
-            Ok(_) => true,
-            Err(error) => error != Errno::Enoent && error != Errno::Eloop,
+    /// Why a path cannot be executed, and the status of a command that names it.
+    pub(crate) fn denial(&self, path: &[u8]) -> (&'static str, u8) {
+        match (self.state.language.is_bash(), self.stat(path, Follow::Yes)) {
+            (true, Ok(node)) if node.is_dir() => (Errno::Eisdir.text(), 126),
+            (_, Ok(_)) => ("Permission denied", 126),
+            (true, Err(Errno::Enoent)) => (Errno::Enoent.text(), 127),
+            (true, Err(error)) => (error.text(), 126),
+            (false, Err(Errno::Enoent | Errno::Enotdir)) => ("not found", 127),
+            (false, Err(error @ (Errno::Eloop | Errno::Enametoolong))) => (error.text(), 127),
+            (false, Err(_)) => ("Permission denied", 126),
         }
     }
 }

@@ -83,6 +83,10 @@ impl Shell<'_> {
             return Ok(Ok(Vec::new()));
         }
         if let Some(fd) = crate::eval::descriptor_of(&path).filter(|fd| *fd == 0 || self.state.language.is_bash()) {
+            // The kernel opens the file anew, at its start.
+            if self.descriptor(fd).is_some_and(|handle| handle.is_file()) {
+                return self.unsupported(&[&path[..], b", which is a file"].concat());
+            }
             return self.read_all(fd).map(Ok);
         }
         if path.starts_with(b"/sys/") && path.contains(&b'*') {

@@ -161,7 +161,7 @@ impl Default for Bash {
     fn default() -> Self {
         Self {
             shopts: Rc::new(INITIAL.into_iter().collect()),
-            pipestatus: Rc::new(vec![0]),
+            pipestatus: Rc::default(),
             error_trap: None,
             return_trap: None,
             trap_running: None,

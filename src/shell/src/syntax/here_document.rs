@@ -56,7 +56,14 @@ impl Pending {
         let line = reader.line;
         let mut text = Vec::new();
         let mut continued = false;
-        while reader.raw().is_some() {
+        loop {
+            if reader.raw().is_none() {
+                // Bash warns of it.
+                match reader.language.is_bash() {
+                    true => return Err(reader.unsupported("a here-document that ends with the script")),
+                    false => break,
+                }
+            }
             let rest = &reader.source[reader.at..];
             let len = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
             let (taken, mut found) = (&rest[..len], &rest[..len]);

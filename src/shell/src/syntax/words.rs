@@ -188,6 +188,7 @@ impl Reader<'_> {
     pub(super) fn quoted(&mut self, end: End) -> Result<Vec<Part>, SyntaxError> {
         let mut parts = Vec::new();
         let mut inner_quotes = false;
+        let mut closing = None;
         let mut parentheses = 0_u32;
         loop {
             let Some(byte) = self.peek() else {
@@ -207,6 +208,11 @@ impl Reader<'_> {
                 (b'"', End::Brace { .. }) => {
                     self.take_raw();
                     inner_quotes = !inner_quotes;
+                }
+                (b'\'', End::Brace { .. }) if !inner_quotes && closing != Some(self.at) && self.language.is_bash() => {
+                    closing = Some(self.closing_single_quote()?);
+                    self.take_raw();
+                    push_literal(&mut parts, byte);
                 }
                 (b')', End::Arithmetic) if parentheses == 0 => {
                     self.take_raw();
@@ -240,6 +246,15 @@ impl Reader<'_> {
                     push_literal(&mut parts, byte);
                 }
             }
+        }
+    }
+
+    /// The place of the quote that closes the one here, in `"${name-'…'}"`. Bash looks for the brace behind it, though both belong to the word.
+    fn closing_single_quote(&self) -> Result<usize, SyntaxError> {
+        let rest = self.source.get(self.at + 1..).unwrap_or_default();
+        match rest.iter().position(|byte| b"'\"\\`(}".contains(byte)) {
+            Some(len) if rest[len] == b'\'' => Ok(self.at + 1 + len),
+            _ => Err(self.unsupported("such a single quote in ${ } between double quotes or in a here-document")),
         }
     }
 

@@ -51,7 +51,10 @@ impl Shell<'_> {
 
     /// An unset parameter below `set -u`: the shell ends.
     pub(crate) fn unbound(&mut self, name: &[u8]) -> Stop {
-        match self.complain_exactly(&[name, b": unbound variable"].concat()) {
+        // Bash keeps the `$` of those that are not in braces.
+        let is_plain = !matches!(name, [b'1'..=b'9' | b'!']);
+        let message = [name, b": unbound variable"].concat();
+        match if is_plain { self.complain_exactly(&message) } else { self.complain(&message) } {
             Ok(()) => {
                 self.state.status = self.fatal_status();
                 self.state.bash.forced = true;

@@ -284,6 +284,12 @@ impl<'c, 'h> Copier<'c, 'h> {
         });
         match kept {
             Ok(()) => Ok(0),
+            Err(Errno::Eisdir) if place.is_empty() => {
+                cannot(self.shell, "cp", "create regular file", place, Errno::Enoent)
+            }
+            Err(Errno::Eisdir) if place.ends_with(b"/") => {
+                cannot(self.shell, "cp", "create regular file", place, Errno::Enotdir)
+            }
             Err(error) => cannot(self.shell, "cp", "create regular file", place, error),
         }
     }
