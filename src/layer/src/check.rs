@@ -19,7 +19,9 @@ use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download, keys, password, settings, validate};
+use super::{
+    Account, AuditedScript, Install, Layer, Ownership, Schema, download, keys, password, settings, ssh_key, validate,
+};
 use vmbake_common::paths::is_at_or_below;
 use vmbake_manifest::package_request::Choice;
 
@@ -292,7 +294,7 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
     found.list(&format!("{pointer}/groups"), &account.groups, validate::account);
     found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, validate::account);
     found.value(format!("{pointer}/password_hash"), account.password_hash.as_deref().and_then(password::fault));
-    found.list(&format!("{pointer}/ssh_authorized_keys"), &account.ssh_authorized_keys, settings::ssh_key);
+    found.list(&format!("{pointer}/ssh_authorized_keys"), &account.ssh_authorized_keys, ssh_key::fault);
     let range = account
         .subordinate
         .as_ref()

@@ -6,6 +6,7 @@
 mod requirement;
 mod schema;
 mod settings;
+mod ssh_key;
 mod sysctl;
 mod skeleton;
 mod text;

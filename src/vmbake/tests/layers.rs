@@ -407,7 +407,14 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""ssh_authorized_keys": [¦"ssh-ed25519 AAAA\nssh-rsa AAAA"]"#, "is not a valid public key"),
     (r#""ssh_authorized_keys": [¦"command=\"x\" ssh-ed25519 AAAA"]"#, "is not a valid public key"),
     (r#""ssh_authorized_keys": [¦"ssh-rsa AAAA key"]"#, "is not a valid public key"),
-    (r#""ssh_authorized_keys": [¦"ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIA=="]"#, "is not a valid public key"),
+    (
+        r#""ssh_authorized_keys": [¦"ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5OV/zJ"]"#,
+        "is not a valid public key",
+    ),
+    (
+        r#""ssh_authorized_keys": [¦"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5O"]"#,
+        "is not a valid public key",
+    ),
     (
         r#""files": {¦"/etc/sudoers.d/ops": {"content": "ops ALL=(ALL NOPASSWD: ALL\n"}}"#,
         "\"/etc/sudoers.d/ops\": line 1: ",

@@ -115,7 +115,11 @@ fn two_layers_give_an_argument_or_a_list_of_keys_one_value() {
         let menu = [("/boot/grub/grub.cfg", "menuentry 'x' {\n  linux /vmlinuz root=/dev/vda1 ro\n  initrd /i\n}\n")];
         expect(bake(base_with(&menu), ("z", &arguments(first)), ("a", &arguments(second))), &expected);
     }
-    let key = |name: &str| format!(r#", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== {name}"]"#);
+    let key = |name: &str| {
+        format!(
+            r#", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5OV/zJ {name}"]"#
+        )
+    };
     let conflict = "conflicting values in `ssh_authorized_keys` of the layers z and a";
     expect(bake(base_with(&[]), ("z", &key("one")), ("a", &key("two"))), conflict);
     expect(bake(base_with(&[]), ("z", &key("one")), ("a", &key("one"))), "");
@@ -359,7 +363,7 @@ fn keys_that_sshd_ignores_are_refused() {
     let base = |config: &str| {
         base_with(&[("/usr/sbin/sshd", ""), ("/etc/ssh/sshd_config", config), ("/etc/passwd", "root:x:0:0::/root:\n")])
     };
-    let user = r#", "users": {"u": {"id": 1500, "home": "/home/u", "shell": "/bin/sh", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== a@b"]}}"#;
+    let user = r#", "users": {"u": {"id": 1500, "home": "/home/u", "shell": "/bin/sh", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5OV/zJ a@b"]}}"#;
     let keys = "/home/u/.ssh/authorized_keys";
     let directory = |path: &str, rest: &str| format!(r#", "directories": {{"{path}": {{{rest}}}}}"#);
     let file = |rest: &str| format!(r#", "files": {{"{keys}": {{"content": "x\n"{rest}}}}}"#);
