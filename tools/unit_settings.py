@@ -11,6 +11,27 @@ import re
 import sys
 from pathlib import Path
 
+# Modes of links, whose table is made from a header of Linux when systemd is built.
+LINK_MODES = (
+    "100000basecr-full 100000basecr2-full 100000basecr4-full 100000basedr-full 100000basedr2-full 100000basekr-full 100000basekr2-full "
+    "100000basekr4-full 100000baselr-er-fr-full 100000baselr2-er2-fr2-full 100000baselr4-er4-full 100000basesr-full 100000basesr2-full "
+    "100000basesr4-full 10000basecr-full 10000baseer-full 10000basekr-full 10000basekx4-full 10000baselr-full 10000baselrm-full "
+    "10000baser-fec 10000basesr-full 10000baset-full 1000basekx-full 1000baset-full 1000baset-half 1000baset1-full 1000basex-full "
+    "100basefx-full 100basefx-half 100baset-full 100baset-half 100baset1-full 10baset-full 10baset-half 10baset1brr-full 10baset1l-full "
+    "10baset1s-full 10baset1s-half 10baset1s-p2mp-half 200000basecr-full 200000basecr2-full 200000basecr4-full 200000basedr-2-full "
+    "200000basedr-full 200000basedr2-full 200000basedr4-full 200000basekr-full 200000basekr2-full 200000basekr4-full "
+    "200000baselr2-er2-fr2-full 200000baselr4-er4-fr4-full 200000basesr-full 200000basesr2-full 200000basesr4-full 200000basevr-full "
+    "20000basekr2-full 20000basemld2-full 25000basecr-full 25000basekr-full 25000basesr-full 2500baset-full 2500basex-full "
+    "400000basecr2-full 400000basecr4-full 400000basecr8-full 400000basedr2-2-full 400000basedr2-full 400000basedr4-full "
+    "400000basedr8-full 400000basekr2-full 400000basekr4-full 400000basekr8-full 400000baselr4-er4-fr4-full 400000baselr8-er8-fr8-full "
+    "400000basesr2-full 400000basesr4-full 400000basesr8-full 400000basevr2-full 40000basecr4-full 40000basekr4-full 40000baselr4-full "
+    "40000basesr4-full 50000basecr-full 50000basecr2-full 50000basedr-full 50000basekr-full 50000basekr2-full 50000baselr-er-fr-full "
+    "50000basesr-full 50000basesr2-full 5000baset-full 56000basecr4-full 56000basekr4-full 56000baselr4-full 56000basesr4-full "
+    "800000basecr4-full 800000basecr8-full 800000basedr4-2-full 800000basedr4-full 800000basedr8-2-full 800000basedr8-full "
+    "800000basekr4-full 800000basekr8-full 800000basesr4-full 800000basesr8-full 800000basevr4-full 800000basevr8-full asym-pause aui "
+    "autonegotiation backplane bnc fec-baser fec-llrs fec-none fec-rs fibre mii pause tp"
+)
+
 # Kinds of the parsers that do not read one word of a table. `?` allows an empty value, and `{NAME}` are the words of a table.
 KINDS = {
     "bool": "words bool",
@@ -259,7 +280,8 @@ DAEMON_KINDS = {
     "multicast_router": "words negative query permanent temporary",
     "mdi": "words? mdi straight mdi-x mdix crossover auto",
     "wol": "each? off phy unicast multicast broadcast arp magic secureon",
-    "advertise": "each? {ethtool_link_mode_bit}",
+    "advertise": f"each? {LINK_MODES}",
+    "sr_iov_num_vfs": "integer? 0 2147483647",
     "sr_iov_vlan_proto": "words? 802.1Q 802.1ad",
     "sr_iov_link_state": "words? auto bool",
     "mac_address_policy": "words {mac_address_policy}",
@@ -630,7 +652,7 @@ def daemons(source: Path) -> None:
         pattern = (
             r'\{ "(\w+)",\s*"(\w+)",\s*(?:/\*.*?\*/)?\s*(?:config_parse_)?(\w+),\s*([^,]+),'
             if place.endswith(".c")
-            else r"^([\w-]+)\.(\w+),\s*(?:config_parse_)?(\w+),\s*([^,]+),"
+            else r"^([\w-]+)\.([\w-]+),\s*(?:config_parse_)?(\w+),\s*([^,]+),"
         )
         found: dict[str, dict[str, str]] = {}
         for section, key, parser, argument in re.findall(pattern, text, re.M):

@@ -9,17 +9,19 @@ mod units;
 
 pub use executable::is_run_by_parts;
 pub use syntax::{
-    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitCommand, UnitRefusal,
-    UnitSetting, apt_sources, calendar_zone, is_skipped_by_logrotate, is_true, name_sources, named_accounts,
-    named_route_tables, pam_rules, rotated_logs, route_tables, sshd_lines, unit_commands, unit_refusal, unit_settings,
-    unit_words,
+    AptSource, NameSource, NamedAccount, NftInclude, PamRule, PamTarget, RotatedLog, SshdLine, TmpfilesConflict,
+    UnitCommand, UnitRefusal, UnitSetting, apt_sources, calendar_zone, is_skipped_by_logrotate, is_true, name_sources,
+    named_accounts, named_route_tables, network_zones, nft_includes, pam_rules, rotated_logs, route_tables, sshd_lines,
+    tmpfiles_conflicts, unit_commands, unit_refusal, unit_settings, unit_words,
 };
 
 use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Account, AuditedScript, Install, Layer, Ownership, Schema, download, keys, settings, validate};
+use super::{
+    Account, AuditedScript, Install, Layer, Ownership, Schema, download, keys, password, settings, ssh_key, validate,
+};
 use vmbake_common::paths::is_at_or_below;
 use vmbake_manifest::package_request::Choice;
 
@@ -291,8 +293,8 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
     found.value(format!("{pointer}/shell"), field(&account.shell));
     found.list(&format!("{pointer}/groups"), &account.groups, validate::account);
     found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, validate::account);
-    found.value(format!("{pointer}/password_hash"), account.password_hash.as_deref().and_then(validate::password_hash));
-    found.list(&format!("{pointer}/ssh_authorized_keys"), &account.ssh_authorized_keys, settings::ssh_key);
+    found.value(format!("{pointer}/password_hash"), account.password_hash.as_deref().and_then(password::fault));
+    found.list(&format!("{pointer}/ssh_authorized_keys"), &account.ssh_authorized_keys, ssh_key::fault);
     let range = account
         .subordinate
         .as_ref()

@@ -6,10 +6,12 @@
 mod requirement;
 mod schema;
 mod settings;
+mod ssh_key;
 mod sysctl;
 mod skeleton;
 mod text;
 mod capability;
+mod password;
 mod position;
 mod by_arch;
 mod document;
@@ -53,10 +55,10 @@ pub use text::{Scalar, Text, Words};
 pub use boot_config::{BootConfig, BootEffect};
 pub use capability::{ATTRIBUTE, attribute};
 pub use check::{
-    AptSource, NameSource, NamedAccount, PamRule, PamTarget, RotatedLog, SshdLine, UnitCommand, UnitRefusal,
-    UnitSetting, apt_sources, calendar_zone, is_run_by_parts, is_skipped_by_logrotate, is_true, name_sources,
-    named_accounts, named_route_tables, pam_rules, rotated_logs, route_tables, sshd_lines, unit_commands, unit_refusal,
-    unit_settings, unit_words,
+    AptSource, NameSource, NamedAccount, NftInclude, PamRule, PamTarget, RotatedLog, SshdLine, TmpfilesConflict,
+    UnitCommand, UnitRefusal, UnitSetting, apt_sources, calendar_zone, is_run_by_parts, is_skipped_by_logrotate,
+    is_true, name_sources, named_accounts, named_route_tables, network_zones, nft_includes, pam_rules, rotated_logs,
+    route_tables, sshd_lines, tmpfiles_conflicts, unit_commands, unit_refusal, unit_settings, unit_words,
 };
 pub use keys::swap::PAGE;
 pub use keys::{DevSync, KEYS, Key};
@@ -66,7 +68,7 @@ pub use set::HYGIENE;
 pub use text::without_comments;
 pub use unit_install::{InstallFault, InstallLink, Location, UnitForm, UnitInstall, unit_form};
 pub use unit_place::{UNIT_SCOPES, UnitRole, is_of_systemd, is_wants, path_of_unit, unit_place};
-pub use validate::{GENERATED, MANIFEST, ORIGINS, default_mode, hidden_by, unit_file};
+pub use validate::{GENERATED, MANIFEST, ORIGINS, default_mode, hidden_because, hidden_by, unit_file};
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use base64ct::{Base64Unpadded, Encoding};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -12,7 +11,7 @@ use serde_json::json;
 use super::findings::Findings;
 use super::position::child;
 use super::text::{Scalar, Words};
-use super::{Schema, keys, sysctl, validate};
+use super::{Schema, keys, ssh_key, sysctl, validate};
 
 /// Directory of units that a layer adds.
 pub(super) const UNITS: &str = "/etc/systemd/system";
@@ -179,23 +178,5 @@ pub fn check(found: &mut Findings, schema: &Schema) {
             found.value(format!("/keyboard/{key}"), unless(fine, value, &format!("value of `{key}`")));
         }
     }
-    found.list("/ssh_authorized_keys", &schema.ssh_authorized_keys, ssh_key);
-}
-
-/// The error in a line of authorized_keys (sshd(8)), which must not have options.
-pub(super) fn ssh_key(line: &str) -> Option<String> {
-    let mut words = line.split(' ');
-    let kind = words.next().unwrap_or_default();
-    let known = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"].iter().any(|start| kind.starts_with(start));
-    // The key begins with its type, as a string with its length (RFC 4253, section 6.6).
-    let is_key = |text: &str| {
-        let start = [&u32::try_from(kind.len()).unwrap_or_default().to_be_bytes()[..], kind.as_bytes()].concat();
-        let (whole, _) = start.as_chunks::<3>();
-        text.starts_with(&Base64Unpadded::encode_string(whole.as_flattened()))
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
-    };
-    if known && words.next().is_some_and(is_key) && validate::line(line).is_none() {
-        return None;
-    }
-    Some("is not a valid public key, such as \"ssh-ed25519 AAAA... name\"".to_owned())
+    found.list("/ssh_authorized_keys", &schema.ssh_authorized_keys, ssh_key::fault);
 }

@@ -126,9 +126,19 @@ pub(super) fn generated(path: &str) -> Option<String> {
     GENERATED.contains(&path).then(|| format!("path {path:?} is written by the bake itself"))
 }
 
-/// Where machines mount other file systems, which hide what an image has there, and the links that lead there. systemd empties
-/// or ages the temporary directories as well.
-const MOUNTS: [&str; 8] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/lock", "/var/run", "/var/tmp"];
+/// Where machines mount other file systems, which hide what an image has there, and the links that lead there; [`AGED`] as well.
+const MOUNTS: [&str; 8] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/lock", "/var/run", AGED];
+
+/// On the root file system, but the layer `hygiene` empties it, and systemd-tmpfiles of Debian 13 deletes files of 30 days.
+const AGED: &str = "/var/tmp";
+
+/// Why a file of an image does not last at a place of [`hidden_by`], or at a mount point of fstab(5).
+pub fn hidden_because(mount: &str) -> String {
+    match mount {
+        AGED => format!("the layer `hygiene` empties {AGED}, and machines delete old files there"),
+        _ => format!("machines mount another file system at {mount}"),
+    }
+}
 
 /// The directory of `MOUNTS` that `path` is below.
 pub fn hidden_by(path: &str) -> Option<&'static str> {
@@ -139,7 +149,8 @@ pub fn hidden_by(path: &str) -> Option<&'static str> {
 pub(super) fn visible(path: &str) -> Option<String> {
     let mount = hidden_by(path)?;
     Some(format!(
-        "path {path:?} is below {mount}, where machines mount another file system: use a file in /etc/tmpfiles.d to create files there at each boot"
+        "path {path:?} is below {mount}, but {}: use a file in /etc/tmpfiles.d to create files there at each boot",
+        hidden_because(mount)
     ))
 }
 
@@ -231,32 +242,6 @@ pub fn unit_file(unit: &str) -> String {
     }
 }
 
-/// An encrypted password (crypt(5)) of a method that is not broken, or one that matches nothing.
-pub(super) fn password_hash(text: &str) -> Option<String> {
-    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./".contains(&byte));
-    let parts: Vec<&str> = text.split('$').collect();
-    let sha2 = |salt: &str, hash: &str, len: usize| {
-        (1..=16).contains(&salt.len()) && plain(salt) && hash.len() == len && plain(hash)
-    };
-    let rounds = |text: &str| {
-        text.strip_prefix("rounds=").is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count >= 1000))
-    };
-    let valid = match parts.as_slice() {
-        ["*" | "!"] => true,
-        ["", "y", parameters, salt, hash] => {
-            !parameters.is_empty() && [parameters, salt, hash].iter().all(|part| plain(part)) && hash.len() == 43
-        }
-        ["", "6", salt, hash] => sha2(salt, hash, 86),
-        ["", "5", salt, hash] => sha2(salt, hash, 43),
-        ["", "6", count, salt, hash] => rounds(count) && sha2(salt, hash, 86),
-        ["", "5", count, salt, hash] => rounds(count) && sha2(salt, hash, 43),
-        _ => false,
-    };
-    // The text may be a password.
-    let message = "is not a password hash that starts with $y$, $6$ or $5$; create one with `mkpasswd`";
-    (!valid).then(|| message.to_owned())
-}
-
 /// Whether a unit says what enabling it means.
 pub(super) fn has_install(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"[Install]")
@@ -276,7 +261,7 @@ mod tests {
     fn words() {
         let long = format!("/{}", "x".repeat(256));
         type Case<'a> = (fn(&str) -> Option<String>, &'a [&'a str], &'a [&'a str]);
-        let cases: [Case<'_>; 11] = [
+        let cases: [Case<'_>; 10] = [
             (name, &["kube-apiserver", "libpq5", "g++", "0"], &["", "A", "-a", "a/b", "a b", "a\n", "é"]),
             (account, &["root", "_ssh", "systemd-journal"], &["", "0a", "a:b", "a.b", "A", &"a".repeat(33)]),
             (line, &["One sentence."], &["", " ", "a\nb", "a\0"]),
@@ -313,24 +298,6 @@ mod tests {
                 &["@a.service", "x@a", "x@a b.service", "x@a/b.service", "x@a.conf"],
             ),
             (instance, &["a.service", "x@a.service"], &["x@.service", "@a.service"]),
-            (
-                password_hash,
-                &[
-                    "*",
-                    "!",
-                    "$y$j9T$AbCdEfGh$8Ju9vqE5mKm7XkWZ5HqkO0Dk3m2aNbWYJz5b5c1Jq2/",
-                    &format!("$6$rounds=5000$salt${}", "a".repeat(86)),
-                    &format!("$5$salt${}", "a".repeat(43)),
-                ],
-                &[
-                    "",
-                    "secret",
-                    "$1$a$b",
-                    "$6$salt$short",
-                    "$y$j9T$a:b$c",
-                    &format!("$6$rounds=x$salt${}", "a".repeat(86)),
-                ],
-            ),
             (sha256, &[&"0f".repeat(32)], &["", &"0F".repeat(32), &"0".repeat(63)]),
         ];
         for (rule, good, bad) in cases {

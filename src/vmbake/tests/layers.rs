@@ -302,13 +302,16 @@ const FAULTS: &[(&str, &str)] = &[
         r#""first_boot": {"files": [{"path": ¦"/opt/podplane/share/vmconfig-installed.json", "mode": "0644", "content": {"text": "x"}}]}"#,
         "path \"/opt/podplane/share/vmconfig-installed.json\" is written by the bake itself",
     ),
-    (r#""keep": [¦"/tmp/f"]"#, "path \"/tmp/f\" is below /tmp, where machines mount another file system"),
+    (r#""keep": [¦"/tmp/f"]"#, "path \"/tmp/f\" is below /tmp, but machines mount another file system at /tmp"),
     (r#""keep": [¦"/none"]"#, "\"/none\" is not a file, directory or link of the layer"),
     (
         r#""files": {¦"/run/x": {"content": ""}}"#,
-        "path \"/run/x\" is below /run, where machines mount another file system",
+        "path \"/run/x\" is below /run, but machines mount another file system at /run: use a file in /etc/tmpfiles.d",
     ),
-    (r#""directories": {¦"/var/tmp/x": {"mode": "0755"}}"#, "path \"/var/tmp/x\" is below /var/tmp"),
+    (
+        r#""directories": {¦"/var/tmp/x": {"mode": "0755"}}"#,
+        "path \"/var/tmp/x\" is below /var/tmp, but the layer `hygiene` empties /var/tmp, and machines delete old files there",
+    ),
     (r#""symlinks": {¦"/dev/x": "y"}"#, "path \"/dev/x\" is below /dev"),
     (r#""artifacts": {"x": {"type": "file", "path": ¦"/tmp/x", "mode": "0755"}}"#, "path \"/tmp/x\" is below /tmp"),
     (r#""os_release": {¦"a b": "c"}"#, "key \"a b\" is not a variable of os-release"),
@@ -404,7 +407,14 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""ssh_authorized_keys": [¦"ssh-ed25519 AAAA\nssh-rsa AAAA"]"#, "is not a valid public key"),
     (r#""ssh_authorized_keys": [¦"command=\"x\" ssh-ed25519 AAAA"]"#, "is not a valid public key"),
     (r#""ssh_authorized_keys": [¦"ssh-rsa AAAA key"]"#, "is not a valid public key"),
-    (r#""ssh_authorized_keys": [¦"ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIA=="]"#, "is not a valid public key"),
+    (
+        r#""ssh_authorized_keys": [¦"ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5OV/zJ"]"#,
+        "is not a valid public key",
+    ),
+    (
+        r#""ssh_authorized_keys": [¦"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5O"]"#,
+        "is not a valid public key",
+    ),
     (
         r#""files": {¦"/etc/sudoers.d/ops": {"content": "ops ALL=(ALL NOPASSWD: ALL\n"}}"#,
         "\"/etc/sudoers.d/ops\": line 1: ",

@@ -62,6 +62,46 @@ fn a_parameter_of_a_layer_is_not_set_by_a_later_file() {
 }
 
 #[test]
+fn a_line_of_tmpfiles_counts() {
+    let line =
+        |name: &str, text: &str| format!(r#", "files": {{"/etc/tmpfiles.d/{name}.conf": {{"content": "{text}\n"}}}}"#);
+    let base = || {
+        base_with(&[
+            ("/usr/lib/tmpfiles.d/tmp.conf", "# c\nd /var/cache/x 0755\n"),
+            ("/etc/passwd", "root:x:0:0::/:\n"),
+        ])
+    };
+    let ignored = "/etc/tmpfiles.d/z.conf:1: systemd-tmpfiles ignores the line: /usr/lib/tmpfiles.d/tmp.conf:2 of the base, which it reads first, has other settings for /var/cache/x";
+    for (name, text, expected) in [
+        ("z", "d /var/cache/x 0700", ignored),
+        ("z", "d /var/cache/x 755", ""),
+        ("a", "d /var/cache/x 0700", ""),
+        ("tmp", "d /var/cache/x 0700", ""),
+        ("z", "z /var/cache/x 0700", ""),
+    ] {
+        expect(bake_onto(base(), &[], &line(name, text)).map_err(|error| error.replace("layer k: ", "")), expected);
+    }
+    let (first, second) = (line("b", "d /srv/x 0700"), line("a", "d /srv/x 0755"));
+    expect(bake(base(), ("z", &first), ("a", &second)), "");
+    expect(bake(base(), ("z", &second), ("a", &first)), "/etc/tmpfiles.d/a.conf:1 of layer z");
+}
+
+#[test]
+fn files_that_nft_includes_exist() {
+    let rules =
+        |include: &str| format!(r#", "files": {{"/etc/nftables.conf": {{"content": "include \"{include}\"\n"}}}}"#);
+    for (include, expected) in [
+        ("/etc/nft/a.nft", ""),
+        ("nft/a.nft", ""),
+        ("/etc/nft/*.nft", ""),
+        ("/etc/none.nft", "/etc/nftables.conf:1"),
+        ("none.nft", "nft refuses the file: it includes none.nft, which is not in the image"),
+    ] {
+        expect(bake_onto(base_with(&[("/etc/nft/a.nft", "")]), &[], &rules(include)), expected);
+    }
+}
+
+#[test]
 fn two_layers_give_an_argument_or_a_list_of_keys_one_value() {
     let arguments = |text: &str| format!(r#", "kernel_arguments": ["{}"]"#, text.replace(' ', "\", \""));
     let conflict = |name: &str| format!("{name}: conflicting values in `kernel_arguments` of the layers z and a");
@@ -75,7 +115,11 @@ fn two_layers_give_an_argument_or_a_list_of_keys_one_value() {
         let menu = [("/boot/grub/grub.cfg", "menuentry 'x' {\n  linux /vmlinuz root=/dev/vda1 ro\n  initrd /i\n}\n")];
         expect(bake(base_with(&menu), ("z", &arguments(first)), ("a", &arguments(second))), &expected);
     }
-    let key = |name: &str| format!(r#", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== {name}"]"#);
+    let key = |name: &str| {
+        format!(
+            r#", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5OV/zJ {name}"]"#
+        )
+    };
     let conflict = "conflicting values in `ssh_authorized_keys` of the layers z and a";
     expect(bake(base_with(&[]), ("z", &key("one")), ("a", &key("two"))), conflict);
     expect(bake(base_with(&[]), ("z", &key("one")), ("a", &key("one"))), "");
@@ -319,7 +363,7 @@ fn keys_that_sshd_ignores_are_refused() {
     let base = |config: &str| {
         base_with(&[("/usr/sbin/sshd", ""), ("/etc/ssh/sshd_config", config), ("/etc/passwd", "root:x:0:0::/root:\n")])
     };
-    let user = r#", "users": {"u": {"id": 1500, "home": "/home/u", "shell": "/bin/sh", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== a@b"]}}"#;
+    let user = r#", "users": {"u": {"id": 1500, "home": "/home/u", "shell": "/bin/sh", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5OV/zJ a@b"]}}"#;
     let keys = "/home/u/.ssh/authorized_keys";
     let directory = |path: &str, rest: &str| format!(r#", "directories": {{"{path}": {{{rest}}}}}"#);
     let file = |rest: &str| format!(r#", "files": {{"{keys}": {{"content": "x\n"{rest}}}}}"#);

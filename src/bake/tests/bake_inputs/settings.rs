@@ -4,7 +4,7 @@ use vmbake_disk::tree::Tree;
 
 use super::parts::{Part, bake_onto, base_with, link, text};
 
-const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA== a@b";
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGUbvTMsley0Dbzg6VnQ01ne/i3NBkGrNDmNzl5OV/zJ a@b";
 
 fn bake(keys: &str) -> Result<Tree, String> {
     let base = base_with(&[

@@ -77,8 +77,8 @@ pub enum MergeError {
         layer: String,
         verb: &'static str,
     },
-    #[error("{path}: layer {layer} contains it, but machines mount another file system at {mount}")]
-    Hidden { path: String, layer: String, mount: String },
+    #[error("{path}: layer {layer} contains it, but {reason}")]
+    Hidden { path: String, layer: String, reason: String },
     #[error("{path}: {writer} contains it, but the bake writes this file itself")]
     Generated {
         path: String,

@@ -6,10 +6,12 @@ mod apt;
 mod fstab;
 mod login;
 mod logs;
+mod nftables;
 mod profile;
 mod ssh_keys;
 mod sshd;
 mod sysctl;
+mod tmpfiles;
 
 use super::MergeError;
 use super::place::Target;
@@ -23,10 +25,12 @@ pub(super) fn check(target: &Target, layers: &[Layer]) -> Result<Vec<String>, Me
     accounts::check(target, layers)?;
     login::check(target, layers)?;
     logs::check(target, layers)?;
+    nftables::check(target, layers)?;
     profile::check(target, layers)?;
     ssh_keys::check(target)?;
     let mut warnings = sshd::check(target, layers)?;
     warnings.extend(sysctl::check(target, layers)?);
+    warnings.extend(tmpfiles::check(target, layers)?);
     Ok(warnings)
 }
 

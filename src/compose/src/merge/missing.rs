@@ -11,7 +11,9 @@ use super::units::loaded::Names;
 use super::{MergeError, host_keys, units};
 use vmbake_common::paths::is_at_or_below;
 pub use vmbake_layer::{Layer, hidden_by};
-use vmbake_layer::{named_accounts, named_route_tables, route_tables};
+use vmbake_layer::{named_accounts, named_route_tables, network_zones, route_tables};
+
+const ZONES: &str = "/usr/share/zoneinfo";
 
 /// Shells of accounts that do not log in.
 const NO_SHELLS: [&str; 2] = ["nologin", "false"];
@@ -56,6 +58,15 @@ pub(super) fn warnings(target: &Target, layers: &[Layer]) -> Result<Vec<String>,
                 "systemd-networkd ignores a routing table in {path}: line {line}: no RouteTable= of networkd.conf defines {name:?}"
             ));
         }
+        for (path, file) in &layer.files {
+            for (line, zone) in network_zones(path, &String::from_utf8_lossy(&file.content)) {
+                if !has_zone(target, &zone) {
+                    warn(format!(
+                        "systemd-networkd ignores Timezone= in {path}: line {line}: the image does not have the time zone {zone}"
+                    ));
+                }
+            }
+        }
         let rules = layer.files.keys().find(|path| path.starts_with("/etc/sudoers.d/"));
         if let Some(path) = rules.filter(|_| target.tree.resolve(SUDO.as_bytes()).is_err()) {
             warn(format!("{path} has no effect: {SUDO} is not in the image; add \"sudo\" to `packages`"));
@@ -79,6 +90,11 @@ fn unnamed_route_tables<'l>(target: &Target, layer: &'l Layer) -> Vec<(&'l str, 
         tables.map(move |(line, name)| (path.as_str(), line, name))
     });
     tables.filter(|(.., name)| !names.contains(name)).collect()
+}
+
+/// Whether systemd finds a time zone; it has UTC itself.
+fn has_zone(target: &Target, zone: &str) -> bool {
+    zone == "UTC" || target.bytes(&format!("{ZONES}/{zone}")).is_ok_and(|bytes| bytes.starts_with(b"TZif"))
 }
 
 /// Files that have no effect in the finished image, and why.

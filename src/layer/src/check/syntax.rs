@@ -11,7 +11,9 @@ mod directories;
 mod fstab;
 mod limits;
 mod logrotate;
+mod modprobe;
 mod names;
+mod netplan;
 mod nftables;
 mod pam;
 mod rsyslog;
@@ -23,13 +25,15 @@ mod yaml;
 pub use accounts::{NamedAccount, named_accounts};
 pub use apt::{AptSource, apt_sources};
 pub use calendar::calendar_zone;
+pub use directories::{TmpfilesConflict, tmpfiles_conflicts};
 pub use logrotate::{RotatedLog, is_skipped as is_skipped_by_logrotate, rotated_logs};
 pub use names::{NameSource, name_sources};
+pub use nftables::{NftInclude, includes as nft_includes};
 pub use pam::{PamRule, PamTarget, pam_rules};
 pub use sshd::{SshdLine, sshd_lines};
 pub use units::{
-    UnitCommand, UnitRefusal, UnitSetting, is_true, named_route_tables, route_tables, unit_commands, unit_refusal,
-    unit_settings, unit_words,
+    UnitCommand, UnitRefusal, UnitSetting, is_true, named_route_tables, network_zones, route_tables, unit_commands,
+    unit_refusal, unit_settings, unit_words,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +95,7 @@ const TMPFILES: [&str; 4] = [
 ];
 
 /// `docs/layer-check.md` has the same table.
-const TABLE: [Row; 26] = [
+const TABLE: [Row; 27] = [
     (&["/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf"], is_hidden, |file| sshd::check(file.text)),
     (&["/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d/*.cfg"], is_never, |file| yaml::check(file.bytes)),
     (&["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"], is_skipped_by_apt, |file| {
@@ -116,7 +120,8 @@ const TABLE: [Row; 26] = [
     (&["/etc/logrotate.conf", "/etc/logrotate.d/*"], logrotate::is_skipped, logrotate::check),
     (&["/etc/polkit-1/rules.d/*.rules", "/usr/share/polkit-1/rules.d/*.rules"], is_never, access::check_polkit),
     (&["/etc/profile.d/*.sh"], is_hidden, access::check_profile),
-    (&["/etc/netplan/*.yaml"], is_never, |file| yaml::check_netplan(file.text)),
+    (&["/etc/netplan/*.yaml"], is_never, |file| netplan::check(file.text)),
+    (&["modprobe.d/*.conf"], is_hidden, |file| modprobe::check(file.text)),
     (&["/etc/nftables.conf"], is_never, |file| nftables::check(file.text)),
     (&["/etc/pam.d/*"], is_never, pam::check),
     (&["/etc/rsyslog.conf", "/etc/rsyslog.d/*.conf"], is_hidden, |file| rsyslog::check(file.text)),

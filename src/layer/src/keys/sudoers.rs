@@ -250,7 +250,8 @@ fn is_command(command: &str) -> bool {
     let name = command.split([' ', '\t']).next().unwrap_or_default();
     // sudo has its own editor, and takes it without a path.
     let is_path = name.starts_with('/') && !name.ends_with("/sudoedit");
-    matches!(name, "sudoedit" | "list") || is_path || is_pattern(name) || is_alias(command)
+    let is_list = command == "list";
+    name == "sudoedit" || is_list || is_path || is_pattern(name) || is_alias(command)
 }
 
 /// Whether it is a regular expression from `^` to `$` of the simple sort: characters, sets and groups, which all end.

@@ -41,7 +41,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("", r#", "hostname": "acme""#, "`hostname` is not supported in a bundle: set it in a layer of the image"),
     (
         "",
-        r#", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0n0example0example0example0example0example0e a"]"#,
+        r#", "ssh_authorized_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0n0example0example0example0example0example a"]"#,
         "`ssh_authorized_keys` is not supported in a bundle",
     ),
     ("", r#", "os_release": {"ID": "acme"}"#, "`os_release` is not supported in a bundle"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use vmbake_common::paths::is_below;
 use vmbake_disk::source::{Map, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata};
-use vmbake_layer::hidden_by;
+use vmbake_layer::{hidden_because, hidden_by};
 
 use super::limits::landing;
 use super::{ROOT, Target};
@@ -69,7 +69,8 @@ impl Target {
             let mount = mount.filter(|point| *point != ROOT).find(|point| is_below(&path, point));
             let mount = hidden_by(&path).map(str::to_owned).or_else(|| mount.cloned());
             if let Some(mount) = mount {
-                return Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), mount });
+                let reason = hidden_because(&mount);
+                return Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), reason });
             }
         }
         Ok(())

@@ -6,13 +6,13 @@ const READ_BY_GROUP: u16 = 0o040;
 const READ_BY_OTHERS: u16 = 0o004;
 const WRITTEN_BY_OTHERS: u16 = 0o022;
 
-/// logrotate runs commands of its files as root.
-pub(super) fn of_logrotate(file: &File) -> Option<Problem> {
+/// Programs that run commands of files as root skip those that others may write.
+pub(super) fn of_program(file: &File, program: &str) -> Option<Problem> {
     let (owner, mode) = (&file.access.owner, file.access.mode);
     let writable = (mode & WRITTEN_BY_OTHERS != 0)
-        .then(|| format!("is skipped by logrotate: its group or others can write it, mode {mode:04o}"));
+        .then(|| format!("is skipped by {program}: its group or others can write it, mode {mode:04o}"));
     let foreign =
-        || (owner != "root").then(|| format!("is skipped by logrotate: expected the owner root, found {owner}"));
+        || (owner != "root").then(|| format!("is skipped by {program}: expected the owner root, found {owner}"));
     writable.or_else(foreign).map(Problem::of_file)
 }
 

@@ -74,7 +74,7 @@ pub(super) fn replaced(_: &File) -> Vec<Problem> {
     vec![Problem::of_file(message.to_owned())]
 }
 
-/// Whether a program takes a name as an id. logrotate does not.
+/// Whether a program takes a name as an id. logrotate does so for ids that have a name.
 pub(super) fn is_id(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -1,6 +1,6 @@
 //! Tables of cron(8), as in crontab(5) of Debian: a text enters, the first line for which cron ignores the file leaves.
 
-use super::{File, Problem};
+use super::{File, Problem, access};
 use crate::check::is_run_by_parts;
 
 /// A field of time: its name, its lowest and highest value, and the names of its values.
@@ -19,12 +19,18 @@ const FIELDS: [Field; 5] = [
 
 const SPECIAL: [&str; 8] = ["@reboot", "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
+/// Longest command (`MAX_COMMAND` without the NUL byte at its end), in bytes.
+const MAX_COMMAND: usize = 998;
+
 const BLANKS: [char; 2] = [' ', '\t'];
 
 /// Checks a table of the system, whose lines name a user. Files with other names are not read.
 pub(super) fn check(file: &File) -> Vec<Problem> {
     if !is_table(file.path) {
         return Vec::new();
+    }
+    if let Some(problem) = access::of_program(file, "cron") {
+        return vec![problem];
     }
     let mut found = Vec::new();
     for (number, line) in lines(file.text) {
@@ -66,6 +72,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn is_variable(line: &str) -> bool {
     let rest = match quoted(line) {
         Some(rest) => rest,
+        None if line.starts_with(['"', '\'']) => return false,
         None => line.trim_start_matches(|next: char| !next.is_whitespace() && next != '='),
     };
     let Some(value) = rest.trim_start().strip_prefix('=').map(str::trim_start) else { return false };
@@ -99,8 +106,14 @@ fn user(line: &str) -> Result<&str, String> {
             }
         }
     }
-    let parts = rest.split_once(BLANKS);
-    parts.map(|(user, _)| user).ok_or_else(|| "expected a user and a command after the time".to_owned())
+    let (user, command) = rest.split_once(BLANKS).ok_or("expected a user and a command after the time")?;
+    if user.starts_with('-') || user.contains(['*', ':', '%', '/']) {
+        return Err(format!("expected the name of a user after the time, found {user:?}"));
+    }
+    if command.len() > MAX_COMMAND {
+        return Err(format!("the command is longer than {MAX_COMMAND} bytes"));
+    }
+    Ok(user)
 }
 
 /// What follows a list of ranges. cron passes over the rest of its word, such as `#2` in `1#2`.

@@ -1,11 +1,13 @@
 //! Files of systemd in which each line stands alone: sysctl.d(5), modules-load.d(5), tmpfiles.d(5) and sysusers.d(5). systemd ignores lines that are not valid.
 
 mod accounts;
+mod duplicates;
 mod files;
 
 use super::accounts::{Named, is_id};
 use super::units::sequence;
 use super::{File, Problem};
+pub use duplicates::{TmpfilesConflict, tmpfiles_conflicts};
 pub(super) use files::{is_time, microseconds};
 
 /// `WHITESPACE` of systemd: other white space is a part of a word.
@@ -50,6 +52,11 @@ pub(super) fn check_tmpfiles(text: &str) -> Vec<Problem> {
         each(text, "systemd-tmpfiles", &['#'], |line| split(line).and_then(|words| files::check(&words)).err());
     let notes = lines(text, &['#']).filter_map(|(line, text)| Some((line, files::note(&split(text).ok()?)?)));
     found.extend(notes.map(|(line, note)| Problem::error(line, note).warning()));
+    found.extend(tmpfiles_conflicts([text]).into_iter().map(|conflict| {
+        let TmpfilesConflict { place: (_, line), first: (_, first), path, is_conditional } = conflict;
+        let message = format!("is ignored by systemd-tmpfiles: line {first} has other settings for {path:?}");
+        Problem { line: Some(line), is_warning: is_conditional, message }
+    }));
     found.sort_by_key(|problem| problem.line);
     found
 }

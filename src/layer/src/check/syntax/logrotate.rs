@@ -3,7 +3,7 @@
 mod directives;
 mod logs;
 
-use super::accounts::Named;
+use super::accounts::{Named, is_id};
 use super::{File, Problem, access};
 use directives::Arguments;
 use logs::Logs;
@@ -57,7 +57,7 @@ pub fn is_skipped(name: &str) -> bool {
 
 /// Checks who may write the file, braces, scripts and values.
 pub(super) fn check(file: &File) -> Vec<Problem> {
-    let found = access::of_logrotate(file).into_iter().collect();
+    let found = access::of_program(file, "logrotate").into_iter().collect();
     let mut reader = Reader::new(found);
     reader.read(file.text);
     match reader.state {
@@ -88,6 +88,11 @@ pub(super) fn accounts(text: &str) -> Vec<Named> {
     let mut reader = Reader::new(Vec::new());
     reader.read(text);
     reader.accounts
+}
+
+/// Whether a name is one of the ids that base-passwd gives to its accounts.
+fn is_static_id(name: &str) -> bool {
+    name.len() <= 2 && is_id(name)
 }
 
 impl Reader {
@@ -190,7 +195,7 @@ impl Reader {
             Arguments::Global if value.is_empty() => self.fault(number, &format!("{word} has no argument")),
             Arguments::Global => {}
             arguments => {
-                let named = arguments.accounts(value).into_iter().flatten();
+                let named = arguments.accounts(value).into_iter().flatten().filter(|(_, name)| !is_static_id(name));
                 self.accounts.extend(named.map(|(what, name)| (number, what, name.to_owned())));
                 if let Some(expected) = arguments.fault(value) {
                     self.fault(number, &format!("{word}: expected {expected}, found {value:?}"));

@@ -2,9 +2,12 @@
 //!
 //! Rules themselves are not checked.
 
+mod variables;
+
 use vmbake_common::spelling::near;
 
 use super::Problem;
+pub use variables::{NftInclude, includes};
 
 /// Words that begin a statement. Others may be names of tables, to which a rule is added.
 const COMMANDS: [&str; 32] = [
@@ -145,6 +148,9 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
             None if reader.block() == Block::Other => reader.push(number, ' '),
             None => reader.judge(),
         }
+    }
+    if reader.found.is_empty() {
+        variables::faults(text).into_iter().for_each(|(line, reason)| reader.fault(line, &reason));
     }
     if is_quoted {
         reader.fault(text.lines().count(), "expected a closing quote, found the end of the file");

@@ -1,7 +1,9 @@
 //! Objects and blocks of rsyslog.conf(5): rsyslogd ignores an object that it does not know, and the rest of a file after one that is not
 //! closed.
 //!
-//! Lines that begin with `$`, and the words of filters and actions, are not checked.
+//! Lines that begin with `$`, actions, and names of parameters are not checked.
+
+mod filters;
 
 use vmbake_common::spelling::near;
 
@@ -36,6 +38,8 @@ struct Reader {
     object: Option<(String, usize)>,
     /// Whether the object has the parameter `load`.
     has_load: bool,
+    /// Whether the value of a parameter is next.
+    is_at_value: bool,
     is_comment: bool,
     quote: Option<char>,
 }
@@ -64,6 +68,10 @@ impl Reader {
         if self.object.is_none() && !self.is_comment && text.starts_with('$') {
             return Ok(());
         }
+        let is_first = self.object.is_none() && !self.is_comment && self.quote.is_none();
+        if let Some(reason) = is_first.then(|| filters::fault(text)).flatten() {
+            return Err(reason);
+        }
         let mut rest = text;
         while let Some(next) = rest.chars().next() {
             rest = self.part(number, next, rest, rest.len() == text.len())?;
@@ -87,8 +95,23 @@ impl Reader {
             (Some(_), '\\') => return Ok(rest.get(1..).unwrap_or_default()),
             (Some(open), _) if open == next => self.quote = None,
             (Some(_), _) => {}
-            (None, '"' | '\'') => self.quote = Some(next),
             (None, '#') => return Ok(""),
+            (None, _) if self.is_at_value && !next.is_ascii_whitespace() => {
+                self.is_at_value = false;
+                let end = text.find(|next: char| next.is_ascii_whitespace() || next == ')').unwrap_or(text.len());
+                match next {
+                    '"' => self.quote = Some(next),
+                    '[' | '`' => {}
+                    _ => return Err(format!("expected a value in double quotes, found {:?}", &text[..end])),
+                }
+            }
+            (None, '=') if self.object.is_some() => self.is_at_value = true,
+            (None, '"' | '\'') => self.quote = Some(next),
+            (None, '$') if self.object.is_none() => {
+                if let Some(reason) = filters::variable_fault(rest) {
+                    return Err(reason);
+                }
+            }
             (None, '/') if rest.starts_with('*') => {
                 self.is_comment = true;
                 return Ok(&rest[1..]);
@@ -121,7 +144,7 @@ impl Reader {
         let name = word.to_ascii_lowercase();
         if OBJECTS.contains(&name.as_str()) {
             self.object = Some((name, number));
-            self.has_load = false;
+            (self.has_load, self.is_at_value) = (false, false);
             return Ok(inside);
         }
         // Others may be functions of an expression.

@@ -26,9 +26,11 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
         if !faults.is_empty() {
             continue;
         }
-        let labels = pairs.iter().filter(|pair| pair.key == "LABEL").count();
-        if labels > 1 {
-            found.push(ignored(line, "of several LABEL keys, only the last one counts"));
+        for key in ["LABEL", "GOTO"] {
+            if pairs.iter().filter(|pair| pair.key == key).count() > 1 {
+                let message = format!("udevd warns about several {key} keys: only the last one counts");
+                found.push(Problem::error(line, message).warning());
+            }
         }
         let named = |key: &str| pairs.iter().rfind(|pair| pair.key == key).map(|pair| pair.value.to_owned());
         // A jump goes to a later rule.

@@ -7,6 +7,7 @@ mod lexer;
 mod merged;
 mod names;
 mod network;
+mod networks;
 mod notes;
 mod numbers;
 mod paths;
@@ -20,7 +21,7 @@ mod words;
 
 use vmbake_common::spelling::near;
 
-pub use daemons::{named_route_tables, route_tables};
+pub use daemons::{named_route_tables, network_zones, route_tables};
 pub(super) use lexer::sequence;
 pub use merged::{UnitRefusal, UnitSetting, unit_refusal, unit_settings};
 pub use service::{UnitCommand, unit_commands, unit_words};

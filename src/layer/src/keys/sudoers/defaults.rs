@@ -6,7 +6,7 @@ use super::{shown, split};
 /// Flags, which have no value.
 const FLAGS: &str = "\
     always_query_group_plugin always_set_home authenticate case_insensitive_group case_insensitive_user closefrom_override compress_io \
-    env_editor env_reset exec_background fast_glob fdexec fqdn ignore_audit_errors ignore_dot ignore_iolog_errors ignore_local_sudoers \
+    env_editor env_reset exec_background fast_glob fqdn ignore_audit_errors ignore_dot ignore_iolog_errors ignore_local_sudoers \
     ignore_logfile_errors ignore_unknown_defaults insults intercept intercept_allow_setid intercept_authenticate intercept_verify \
     iolog_flush log_allowed log_denied log_exit_status log_host log_input log_output log_passwords log_server_keepalive \
     log_server_verify log_stderr log_stdin log_stdout log_subcmds log_ttyin log_ttyout log_year long_otp_prompt mail_all_cmnds \
@@ -39,6 +39,8 @@ enum Kind {
     Text,
     /// An absolute path.
     Path,
+    /// An absolute path, one in the home of a user, or `*`.
+    Directory,
     /// Words, to which `+=` adds and from which `-=` takes away.
     List,
     OneOf(&'static [&'static str]),
@@ -60,7 +62,7 @@ const VALUED: &[(&str, Kind, bool)] = &[
     ),
     (
         "authfail_message badpass_message group_plugin iolog_file mailsub pam_askpass_service pam_login_service pam_service passprompt \
-         role runas_default timestampowner type",
+         role runas_default sudoers_locale timestampowner type",
         Kind::Text,
         false,
     ),
@@ -68,10 +70,11 @@ const VALUED: &[(&str, Kind, bool)] = &[
     ("editor iolog_dir lecture_status_dir timestampdir", Kind::Path, false),
     (
         "admin_flag env_file lecture_file log_server_cabundle log_server_peer_cert log_server_peer_key logfile mailerpath \
-         restricted_env_file runchroot runcwd",
+         restricted_env_file",
         Kind::Path,
         true,
     ),
+    ("runchroot runcwd", Kind::Directory, true),
     ("env_check env_delete env_keep log_servers", Kind::List, true),
     ("lecture", Kind::OneOf(LECTURES), true),
     ("listpw verifypw", Kind::OneOf(PASSWORDS), true),
@@ -79,11 +82,12 @@ const VALUED: &[(&str, Kind, bool)] = &[
     ("syslog_badpri syslog_goodpri", Kind::OneOf(PRIORITIES), false),
     ("timestamp_type", Kind::OneOf(&["global", "kernel", "ppid", "tty"]), false),
     ("log_format", Kind::OneOf(&["json", "sudo"]), false),
+    ("fdexec", Kind::OneOf(&["always", "digest_only", "never"]), true),
     ("intercept_type", Kind::OneOf(&["dso", "trace"]), false),
 ];
 
 /// Values that are words may be left out of these.
-const OPTIONAL: [&str; 4] = ["lecture", "listpw", "syslog", "verifypw"];
+const OPTIONAL: [&str; 5] = ["fdexec", "lecture", "listpw", "syslog", "verifypw"];
 
 /// Parameters with commas between them: `name`, `!name`, and `name=value` with `+` or `-` before the sign.
 pub fn check(text: &str) -> Result<(), String> {
@@ -149,6 +153,7 @@ impl Kind {
             Self::Resource => "a number, `infinity`, `user` or `default`, or two of them with a comma, as the value",
             Self::Text | Self::List => "text as the value",
             Self::Path => "an absolute path as the value",
+            Self::Directory => "a path that starts with `/` or `~`, or `*`, as the value",
             Self::OneOf(words) => return format!("one of {} as the value", words.join(", ")),
         }
         .to_owned()
@@ -169,6 +174,7 @@ impl Kind {
             }
             Self::Text | Self::List => true,
             Self::Path => value.starts_with('/'),
+            Self::Directory => value.starts_with(['/', '~']) || value == "*",
             Self::OneOf(words) => words.contains(&value),
         }
     }

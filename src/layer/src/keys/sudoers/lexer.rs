@@ -1,5 +1,7 @@
 //! A lexer for a line of sudoers: takes words, signs, options and digests from its remaining text.
 
+use std::net::Ipv6Addr;
+
 use super::shown;
 
 /// Tags of commands; all but the last three also with `NO` in front.
@@ -60,6 +62,12 @@ impl<'a> Lexer<'a> {
     }
 
     pub(super) fn word(&mut self) -> &'a str {
+        self.skip();
+        if let Some(len) = ipv6_len(self.0) {
+            let (address, rest) = self.0.split_at(len);
+            self.0 = rest;
+            return address;
+        }
         self.until(&[' ', '\t', ',', '=', ':', '(', ')', '!'])
     }
 
@@ -123,6 +131,17 @@ impl<'a> Lexer<'a> {
             ))
         }
     }
+}
+
+/// The length of the IPv6 address at the start of a text, perhaps with that of a prefix.
+fn ipv6_len(text: &str) -> Option<usize> {
+    let is_part = |char: char| char.is_ascii_hexdigit() || ":.".contains(char);
+    let len = text.find(|char| !is_part(char)).unwrap_or(text.len());
+    text[..len].parse::<Ipv6Addr>().ok()?;
+    let digits = text[len..].strip_prefix('/').unwrap_or_default();
+    let count = digits.find(|char: char| !char.is_ascii_digit()).unwrap_or(digits.len());
+    let is_length = digits[..count].parse::<u8>().is_ok_and(|length| length <= 128);
+    Some(if is_length { len + 1 + count } else { len })
 }
 
 /// Whether it is a duration such as `30` or `1d2h3m4s`, longest units first.

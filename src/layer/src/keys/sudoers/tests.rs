@@ -19,6 +19,8 @@ fn lines_are_those_of_sudoers() {
         "x ALL=(ALL) /bin/a b\\=c\\,d\\:e\n",
         "@includedir /etc/more\n",
         "\"a b\" ALL=ALL\n",
+        "x ::1, fe80::/10, h = ALL : 2001:db8::1 = ALL\n",
+        "Defaults fdexec=always, runcwd=~, runchroot=*, sudoers_locale=C\nDefaults !fdexec\n",
     ] {
         assert_eq!(fault(good), None, "{good}");
     }
@@ -56,6 +58,10 @@ fn lines_are_those_of_sudoers() {
         ("@includedir /etc/sudoers.d\n", "a directory other than /etc/sudoers.d"),
         ("ops ALL=sha224:AAAA /bin/a\n", "expected a digest of 56 hexadecimal digits"),
         ("ops ALL=/usr/bin/sudoedit /etc/x\n", "expected ALL, the name of an alias"),
+        ("ops ALL=list /bin/a\n", "expected ALL, the name of an alias"),
+        ("ops fe80::1/200=ALL\n", "expected `=`"),
+        ("Defaults fdexec=x\n", "expected one of always, digest_only, never"),
+        ("Defaults runcwd=x\n", "a path that starts with `/` or `~`, or `*`"),
         ("ops\n", "line 1: expected the name of a user, group or host, found nothing"),
         ("# x\nops ALL ALL\n", "line 2: expected `=`, found \"ALL\""),
         ("ops ALL=(ALL ALL\n", "expected `)` after `(ALL ALL`, found the end of the line"),

@@ -76,7 +76,7 @@ pub(super) fn conflicts(lines: impl Iterator<Item = (usize, Vec<String>)>) -> Ve
 }
 
 /// A path without redundant slashes and dots, or another text as it is.
-fn simplified(text: &str) -> String {
+pub(super) fn simplified(text: &str) -> String {
     let names = text.split('/').filter(|name| !["", "."].contains(name));
     if text.starts_with('/') { names.map(|name| format!("/{name}")).collect() } else { text.to_owned() }
 }

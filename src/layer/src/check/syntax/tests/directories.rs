@@ -26,7 +26,9 @@ fn lines_of_systemd() {
                  d /run/%b\nd \"/run/a b\" 0755\na+ /x - - - - u:x:r\nf= /x\nf^ /x - - - - cred\nd$ /x\nm /x 0644\nR! /x\n\
                  d /x 07777\nd /run/x 755 1000 1000\nc /dev/x 0600 root root - 1:3\nd /x - - - 10\nd /x - - - ~10d\nd /x - - - bmA:10d\n\
                  d /x - - - 0\nd /x - - - 1d12h\nd /x - - - infinity\nd /x - - - 1.5h\nw /x - - - - 50%\nf /x - - - - %%z\nC /x\nL /x - - - - a/b\n";
-    are_found("/etc/tmpfiles.d/x.conf", &[(taken, "")]);
+    for line in taken.lines() {
+        assert_eq!(found("/etc/tmpfiles.d/x.conf", line), "", "{line}");
+    }
     let ignored = [
         "d",
         "ff /x",
@@ -171,7 +173,7 @@ fn details_of_lines_of_systemd() {
     are_found(
         path,
         &[
-            ("f~ /x - - - - aGk=\nf^ /x - - - - name\nf /x - - - - a\\nb\nd /a\\x20b\nr /x - - - - -\n", ""),
+            ("f~ /x - - - - aGk=\nf^ /y - - - - name\nf /z - - - - a\\nb\nd /a\\x20b\nr /x - - - - -\n", ""),
             ("f~ /x - - - - x\nC~ /x - - - - /y\nw~ /x - - - - 1:2\n", "1 2 3"),
             ("f^ /x\nf^ /x - - - - 1:2\nw^ /x - - - - /y\n", "1 2 3"),
             ("d /a\\zb\nx /a\\\nf /x - - - - \\x\n", "1 2 3"),
@@ -189,6 +191,67 @@ fn details_of_lines_of_systemd() {
     );
 }
 
+/// `systemd-tmpfiles --dry-run` of systemd 257 with `--boot`.
+#[test]
+fn lines_for_one_path() {
+    let path = "/etc/tmpfiles.d/x.conf";
+    for (first, second, expected) in [
+        ("d /x", "d /x/ - - - -", ""),
+        ("d /x", "d /x 0755", "2"),
+        ("d /x 0755", "d /x 755 - -", ""),
+        ("d /x - root", "d /x - 0", ""),
+        ("d /x - root", "d /x", "2"),
+        ("d /x - daemon", "d /x - 1", ""),
+        ("d /x", "v /x", ""),
+        ("d /x", "f /x", "2"),
+        ("f /x", "f+ /x - - - - a", "2"),
+        ("f! /x", "d /x", "2"),
+        ("d /var/run/x", "d /run/x 0700", "~1 2"),
+        ("d /x", "z /x 0700", ""),
+        ("d /x", "x /x 0700", ""),
+        ("x /x*", "x /x* - - - 5d", "2"),
+        ("e /x", "x /x 0644", "2"),
+        ("w /x - - - - a", "w /x - - - - b", "2"),
+        ("w+ /x - - - - a", "w+ /x - - - - b", ""),
+        ("w /x - - - - a", "w+ /x - - - - b", "2"),
+        ("m /x 0700", "m /x 0600", ""),
+        ("L /x", "L /x - - - - /usr/share/factory/x", ""),
+        ("L /x - - - - /y", "L+ /x - - - - /z", "2"),
+        ("C /x - - - - /etc", "d /x", "~2"),
+        ("d /x", "d /y 0700", ""),
+        ("q x", "d x", "1 2"),
+    ] {
+        assert_eq!(found(path, &format!("{first}\n{second}\n")), expected, "{first} | {second}");
+    }
+}
+
+/// kmod 34.
+#[test]
+fn commands_of_modprobe() {
+    let path = "/etc/modprobe.d/x.conf";
+    let taken = "# c \\\nfoo x\nblacklist x # c\noptions x a=1\nalias char-major-10-* x\ninstall x /bin/true\ninstall x  \nsoftdep x pre: a\n\
+                 weakdep x a\noptions x \\\n a=1\n  blacklist\tx\n";
+    are_found(path, &[(taken, "")]);
+    for line in [
+        "blacklist",
+        "options x",
+        "alias a",
+        "install x",
+        "remove x",
+        "softdep x",
+        "weakdep x",
+        "foo x",
+        "Blacklist x",
+        "config x",
+        "include x",
+        "; x",
+        "  # c",
+        "blacklist x\r",
+    ] {
+        assert_eq!(found(path, &format!("{line}\n")), "1", "{line:?}");
+    }
+}
+
 /// `udevadm verify` of systemd 257.
 #[test]
 fn values_and_operators_of_udev() {
@@ -200,7 +263,10 @@ fn values_and_operators_of_udev() {
             ("OPTIONS=\"log_level=x\"\nOPTIONS=\"log_level=9\"\n", "1 2"),
             ("NAME+=\"x\"\nENV{A}:=\"x\"\nATTR{a}+=\"x\"\nMODE+=\"0600\"\nSECLABEL{x}:=\"y\"\n", "~1 ~2 ~3 ~4 ~5"),
             ("ATTRS{device/x}==\"a\"\nATTRS{../x}==\"a\"\n", "~1 ~2"),
-            ("ENV{A}=e\"a\\nb\"\nENV{A}=e\"a\\zb\"\nLABEL=\"a\", LABEL=\"b\"\n", "2 3"),
+            ("ENV{A}=e\"a\\nb\"\nENV{A}=e\"a\\zb\"\nLABEL=\"a\", LABEL=\"b\"\n", "2 ~3"),
+            ("GOTO=\"b\"\nLABEL=\"a\", LABEL=\"b\"\n", "~2"),
+            ("GOTO=\"a\"\nLABEL=\"a\", LABEL=\"b\"\n", "1 ~2"),
+            ("GOTO=\"b\", GOTO=\"a\"\nLABEL=\"a\"\n", "~1"),
             ("KERNEL==\"x\",\u{a0}NAME=\"y\"\n", "1"),
         ],
     );

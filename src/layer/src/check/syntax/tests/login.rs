@@ -137,6 +137,13 @@ fn statements_of_nftables() {
             ("table inet f {\n}\0\n", "2"),
             ("define x = \"a\n", "1"),
             ("tablet inet f {\n}\n", "1"),
+            ("define x = 22\ntable inet f { chain c { tcp dport $x accept; }; }\n", ""),
+            ("redefine x = 22; define y = $x\n", ""),
+            ("table inet f {\n chain c {\n define a-b.c = 22\n tcp dport $a-b.c accept\n }\n}\n", ""),
+            ("table inet f {\n chain c {\n tcp dport $x accept\n }\n}\ndefine x = 22\n", "3"),
+            ("# $x\ntable inet f { comment \"$x\"; }\n", ""),
+            ("include \"/etc/x.nft\"\ndefine y = $x\n", ""),
+            ("include '/etc/x.nft'\ninclude /etc/x.nft\n", "1 2"),
         ],
     );
 }
@@ -153,6 +160,11 @@ fn objects_of_rsyslog() {
         "$template x,\"%msg% { (\"\n*.* /var/log/x;x\n",
         "template(name=\"x\" type=\"list\") {\n property(name=\"msg\")\n constant(value=\"\\n\")\n}\n",
         "ruleset(name=\"x\") {\n if ($msg == 'a\"b') then { stop } else {\n action(type=\"omfile\" file=\"/x\")\n }\n}\n",
+        "auth,AUTHPRIV.=info;mail.!=err;*.none;cron.7\t-/x\n",
+        ":msg , !contains , \"a\" /x\n:programname,startswith,\"x\" stop\n:$!x, isequal, \"a\" ~\n",
+        "*.* {\n :omusrmsg:*\n}\n",
+        "if $msg == \"a\" and not ($HOSTNAME startswith \"x\") or $syslogseverity <= 3 then {\n stop\n}\nset $.x = $msg;\n",
+        "action(type = \"omfile\" # name=x\n file= \"/x\" list=[\"a\", \"b\"])\n",
         "/* { ( */\nif prifilt(\"*.info\") or\n re_match($msg, \"(\") then stop\n",
     ];
     let refused = [
@@ -162,6 +174,21 @@ fn objects_of_rsyslog() {
         ("*.* /a\nmodule(load=\"imuxsock\"\n*.* /var/log/x\n", "2"),
         ("if $msg contains \"x\" then {\n *.* /var/log/x\n", "1"),
         ("*.* /var/log/x\n}\n", "2"),
+        ("auht.* /x\n", "1"),
+        ("auth.inof /x\n", "1"),
+        ("auth,autpriv.* /x\n", "1"),
+        ("*.*;auth.nonee /x\n", "1"),
+        (":msgg, contains, \"x\" /x\n", "1"),
+        (":msg, contians, \"x\" /x\n", "1"),
+        (":msg, contains, x /x\n", "1"),
+        (":msg contains \"x\" /x\n", "1"),
+        (":msg, isempty /x\n", "1"),
+        ("if $mssg contains \"x\" then /x\n", "1"),
+        ("if $msg contans \"x\" then /x\n", "1"),
+        ("if $msg = \"x\" then /x\n", "1"),
+        ("module(load=imudp)\n", "1"),
+        ("*.* action(type='omfile' file=\"/x\")\n", "1"),
+        ("action(type=\"omfile\"\n file=\"/x\" filecreatemode=0640)\n", "2"),
     ];
     for path in ["/etc/rsyslog.conf", "/etc/rsyslog.d/10-x.conf"] {
         are_found(path, &taken.map(|text| (text, "")));

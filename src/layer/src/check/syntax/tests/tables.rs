@@ -1,6 +1,8 @@
 //! Tables of fstab(5) and crontab(5), and of accounts.
 
+use super::super::{File, problems};
 use super::{are_found, found};
+use crate::Ownership;
 
 /// `findmnt --verify` of util-linux 2.41 and systemd-fstab-generator 257.
 #[test]
@@ -82,6 +84,26 @@ fn tables_of_cron() {
         "? * * * * root true\n",
     ];
     are_found("/etc/cron.d/x", &skipped.map(|text| (text, "1")));
+    let job = |command: usize| format!("* * * * * root {}\n", "x".repeat(command));
+    are_found(
+        "/etc/cron.d/x",
+        &[
+            (&job(998), ""),
+            (&job(999), "1"),
+            ("\"A=b\n", "1"),
+            ("* * * * * *  root true\n", "1"),
+            ("* * * * * root:adm true\n", "1"),
+            ("* * * * * -root true\n", "1"),
+        ],
+    );
+    for (mode, owner, is_read) in
+        [(0o600, "root", true), (0o664, "root", false), (0o646, "root", false), (0o644, "bin", false)]
+    {
+        let access = Ownership { mode, owner: owner.to_owned(), group: "root".to_owned() };
+        let text = "@daily root true\n";
+        let file = File { path: "/etc/cron.d/x", bytes: text.as_bytes(), text, access, has_drop_ins: false };
+        assert_eq!(problems(&file).is_empty(), is_read, "{mode:o} {owner}");
+    }
     are_found("/etc/crontab", &[("# c\n\n* * * * * true\n", "3")]);
     let with_returns = [
         ("# c\r\n* * * * * root true\r\n* * * * * root true\r\n", "~2"),

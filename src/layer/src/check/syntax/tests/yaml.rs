@@ -149,7 +149,9 @@ fn blocks_of_text_within_brackets() {
     ];
     let refused = [("a: {b: |\n  x\n}\n", "1"), ("a: [\n |\n x\n]\n", "2"), ("a: 1\nb: &x [{c: >-\n  x\n}]\n", "2")];
     for path in ["/etc/cloud/cloud.cfg.d/x.cfg", "/etc/netplan/x.yaml"] {
-        are_found(path, &valid.map(|text| (text, "")));
+        if path.contains("cloud") {
+            are_found(path, &valid.map(|text| (text, "")));
+        }
         for (text, line) in refused {
             assert!(found(path, text).starts_with(line), "{path}: {text:?}: {}", found(path, text));
         }
@@ -159,4 +161,67 @@ fn blocks_of_text_within_brackets() {
         "/etc/netplan/x.yaml",
         &[(valid, ""), ("network: {version: 2\n", "2"), ("network:\n  a: 1\n b: 2\n", "3")],
     );
+}
+
+/// `netplan generate` of netplan 1.1.
+#[test]
+fn networks_of_netplan() {
+    let path = "/etc/netplan/x.yaml";
+    for text in ["", "# c\n", "- network\n", "network: {}\n", "network: {version: \"2\", renderer: networkd}\n"] {
+        assert_eq!(found(path, text), "", "{text:?}");
+    }
+    for text in [
+        "network:\n",
+        "foo: 1\n",
+        "network: [1]\n",
+        "network: {version: 3}\n",
+        "network: {renderer: x}\n",
+        "network: {foo: {}}\n",
+    ] {
+        assert_eq!(found(path, text), "1", "{text:?}");
+    }
+    let names = [
+        ("\"a b\": {}", "3"),
+        ("\"e*\": {}", "3"),
+        ("e0:", "3"),
+        ("e0: []", "3"),
+        ("renderer: networkd", ""),
+        ("5: {}", ""),
+    ];
+    for (name, expected) in names {
+        assert_eq!(found(path, &format!("network:\n  ethernets:\n    {name}\n")), expected, "{name}");
+    }
+    for (setting, is_valid) in [
+        ("dhcp4: On", true),
+        ("dhcp4: 'yes'", true),
+        ("dhcp4: t", false),
+        ("dhcp4: 1", false),
+        ("dhcp4:", false),
+        ("dhcp5: true", false),
+        ("interfaces: [a]", false),
+        ("addresses: [10.0.0.1/24, 'fe80::1/64', {10.0.0.2/8: {lifetime: 0}}]", true),
+        ("addresses: [10.0.0.1]", false),
+        ("addresses: 10.0.0.1/24", false),
+        ("addresses: [10.0.0.1/33]", false),
+        ("addresses: [10.0.0.1/0]", false),
+        ("gateway4: 10.0.0.1", true),
+        ("gateway4: 'fe80::1'", false),
+        ("mtu: '1500'", true),
+        ("mtu: 0x10", false),
+        ("nameservers: {addresses: [1.1.1.1, 'fe80::1'], search: [a]}", true),
+        ("nameservers: {addresses: 1.1.1.1}", false),
+        ("nameservers: {addresses: [x]}", false),
+        ("nameservers: [1.1.1.1]", false),
+        ("match: {name: x}", true),
+        ("match: {nam: x}", false),
+        ("set-name: x", false),
+        ("routes: {}", false),
+        ("renderer: foo", false),
+    ] {
+        let expected = if is_valid { "" } else { "4" };
+        assert_eq!(found(path, &format!("network:\n  ethernets:\n    e0:\n      {setting}\n")), expected, "{setting}");
+    }
+    // Aliases have values of other nodes, and deep collections are not judged.
+    let alias = "network:\n  ethernets:\n    e0: &a {dhcp4: true}\n    e1: *a\n";
+    are_found(path, &[(alias, ""), (&format!("a: {}{}\n", "[".repeat(40), "]".repeat(40)), "")]);
 }

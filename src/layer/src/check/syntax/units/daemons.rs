@@ -1,5 +1,7 @@
 //! Settings of systemd's daemons, such as journald.conf(5), and of networks (systemd.network(5), systemd.netdev(5), systemd.link(5)).
 
+use std::collections::BTreeSet;
+
 use vmbake_common::spelling::near;
 
 use super::super::accounts::Named;
@@ -7,6 +9,7 @@ use super::super::directories::id;
 use super::super::{File, Problem};
 use super::lexer;
 use super::network::named_table;
+use super::networks;
 use super::numbers::integer;
 use super::settings::{Specifiers, Table, Verdict};
 use crate::unit_install::{Statement, statements};
@@ -26,7 +29,9 @@ pub(in super::super) fn check(file: &File) -> Vec<Problem> {
         Ok(statements) => statements,
         Err((line, reason)) => return vec![Problem::error(line, format!("systemd stops reading the file: {reason}"))],
     };
-    let (mut found, mut section) = (Vec::new(), None::<String>);
+    let mut found =
+        if file.path.contains("/systemd/network/") { networks::faults(file, &statements) } else { Vec::new() };
+    let (mut section, mut domains) = (None::<String>, BTreeSet::new());
     let is_known = |name: &str| table.sections().any(|known| known == name);
     for (line, statement) in statements {
         match statement {
@@ -50,6 +55,12 @@ pub(in super::super) fn check(file: &File) -> Vec<Problem> {
                         Verdict::Unknown => Some(Problem::error(line, table.unknown(section, &key, found.len()))),
                     };
                     found.extend(problem);
+                    if SENT_DOMAINS.contains(&section) && key == "Domains" {
+                        found.extend(repeated_domain(&mut domains, &value).map(|name| {
+                            let message = format!("systemd-networkd does not read the file: Domains= has {name} twice");
+                            Problem::error(line, message)
+                        }));
+                    }
                 }
                 Some(_) => {}
             },
@@ -58,7 +69,27 @@ pub(in super::super) fn check(file: &File) -> Vec<Problem> {
             }
         }
     }
+    found.sort_by_key(|problem| problem.line);
     found
+}
+
+/// Sections whose search domains are those of router advertisements.
+const SENT_DOMAINS: [&str; 2] = ["IPv6PrefixDelegation", "IPv6SendRA"];
+
+/// A name that `Domains=` has a second time. An empty value takes back the earlier ones.
+fn repeated_domain(names: &mut BTreeSet<String>, value: &str) -> Option<String> {
+    if value.is_empty() {
+        names.clear();
+    }
+    let words = lexer::plain(value).unwrap_or_default().into_iter();
+    words.filter(|word| !names.insert(word.clone())).last()
+}
+
+/// The time zones that a file of a network names, with their lines.
+pub fn network_zones(path: &str, text: &str) -> Vec<(usize, String)> {
+    let is_network = path.contains("/systemd/network/") && [".network", ".conf"].iter().any(|end| path.ends_with(end));
+    let zones = if is_network { values(text, &[("DHCPServer", "Timezone")]) } else { Vec::new() };
+    zones.into_iter().filter(|(_, zone)| !zone.is_empty()).collect()
 }
 
 /// The users in routing policy rules, except ids, which need no account.
@@ -127,6 +158,6 @@ fn table(path: &str) -> Option<Table> {
     TABLES.split("\n{").skip(1).find_map(|table| {
         let (end, settings) = table.split_once("}\n")?;
         let is_of = if end.starts_with('.') { is_network && name.ends_with(end) } else { !is_network && name == end };
-        is_of.then_some(Table(settings))
+        is_of.then(|| Table::read(settings))
     })
 }

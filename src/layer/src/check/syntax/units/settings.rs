@@ -1,16 +1,18 @@
 //! Keys of the sections of units, and the kinds of their values.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use vmbake_common::spelling;
 
 use super::super::MOST;
 use super::{notes, values};
 
-/// Sections, each with its keys and the kinds of their values. `?` after a kind allows an empty value. Printed by `tools/unit_settings.py`.
-#[derive(Clone, Copy)]
-pub(super) struct Table(pub(super) &'static str);
+/// Sections, each with its keys and the kinds of their values. `?` after a kind allows an empty value.
+pub(super) struct Table(Vec<(&'static str, BTreeMap<&'static str, &'static str>)>);
 
-/// The settings of units.
-pub(super) const UNITS: Table = Table(include_str!("settings.txt"));
+/// The settings of units. Printed by `tools/unit_settings.py`.
+pub(super) static UNITS: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("settings.txt")));
 
 /// Settings that systemd knows but no longer applies.
 const IGNORED: &str = "ignored";
@@ -40,18 +42,35 @@ pub(super) enum Verdict {
 }
 
 impl Table {
+    /// Reads lines `[SECTION]`, each followed by lines `KEY KIND`.
+    pub(super) fn read(text: &'static str) -> Self {
+        let mut sections = Vec::<(&str, BTreeMap<&str, &str>)>::new();
+        for line in text.lines() {
+            match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                Some(section) => sections.push((section, BTreeMap::new())),
+                None => {
+                    let keys = sections.last_mut().map(|(_, keys)| keys);
+                    keys.zip(line.split_once(' ')).into_iter().for_each(|(keys, (key, kind))| {
+                        keys.entry(key).or_insert(kind);
+                    });
+                }
+            }
+        }
+        Self(sections)
+    }
+
     /// Judges an assignment in a section that systemd knows.
-    pub(super) fn verdict(self, section: &str, key: &str, value: &str, specifiers: Specifiers) -> Verdict {
+    pub(super) fn verdict(&self, section: &str, key: &str, value: &str, specifiers: Specifiers) -> Verdict {
         if key.starts_with("X-") {
             return Verdict::Valid;
         }
-        match self.keys(section).find(|(known, _)| *known == key) {
+        match self.keys(section).and_then(|keys| keys.get(key).copied()) {
             None => Verdict::Unknown,
-            Some((_, IGNORED)) => Verdict::Obsolete(format!("systemd ignores {key}=, which is obsolete")),
-            Some((_, UNSUPPORTED)) => {
+            Some(IGNORED) => Verdict::Obsolete(format!("systemd ignores {key}=, which is obsolete")),
+            Some(UNSUPPORTED) => {
                 Verdict::Ignored(format!("systemd ignores {key}= in [{section}]: units of this type do not support it"))
             }
-            Some((_, kind)) => match values::fault(kind, value, specifiers != Specifiers::No) {
+            Some(kind) => match values::fault(kind, value, specifiers != Specifiers::No) {
                 Some(expected) => {
                     let reason = notes::failure(section, key, value);
                     let reason = reason.unwrap_or_else(|| format!("systemd ignores {key}={value}"));
@@ -68,32 +87,29 @@ impl Table {
     }
 
     /// What systemd does with an unknown setting, and what may be meant unless there are many faults, as that takes long.
-    pub(super) fn unknown(self, section: &str, key: &str, faults: usize) -> String {
+    pub(super) fn unknown(&self, section: &str, key: &str, faults: usize) -> String {
         let hint = if faults < MOST { self.hint(section, key) } else { String::new() };
         format!("systemd ignores the unknown setting {key}= in [{section}]{hint}")
     }
 
     /// Another section with the key, or a similar key.
-    fn hint(self, section: &str, key: &str) -> String {
+    fn hint(&self, section: &str, key: &str) -> String {
         let mut others = self.sections().filter(|other| *other != section);
-        match others.find(|other| self.keys(other).any(|(known, _)| known == key)) {
+        match others.find(|other| self.keys(other).is_some_and(|keys| keys.contains_key(key))) {
             Some(other) => format!("; it is a setting of [{other}]"),
             None => {
-                let near = spelling::near(key, self.keys(section).map(|(known, _)| known));
+                let near = spelling::near(key, self.keys(section).into_iter().flatten().map(|(known, _)| *known));
                 near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
             }
         }
     }
 
-    pub(super) fn sections(self) -> impl Iterator<Item = &'static str> {
-        self.0.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'))
+    pub(super) fn sections(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|(name, _)| *name)
     }
 
     /// The keys of a section with their kinds.
-    fn keys(self, section: &str) -> impl Iterator<Item = (&'static str, &'static str)> + use<'_> {
-        let is_header =
-            move |line: &&str| line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) != Some(section);
-        let lines = self.0.lines().skip_while(is_header).skip(1).take_while(|line| !line.starts_with('['));
-        lines.filter_map(|line| line.split_once(' '))
+    fn keys(&self, section: &str) -> Option<&BTreeMap<&'static str, &'static str>> {
+        self.0.iter().find(|(name, _)| *name == section).map(|(_, keys)| keys)
     }
 }

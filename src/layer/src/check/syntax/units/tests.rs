@@ -70,6 +70,50 @@ fn limits_and_services_that_systemd_refuses() {
     }
 }
 
+/// systemd-networkd and `udevadm test-builtin net_setup_link` of systemd 257.
+#[test]
+fn networks_that_lack_settings() {
+    let network = |rest: &str| format!("[Match]\nName=lo\n{rest}\n");
+    for (section, expected) in [
+        ("[Address]\nAddress=10.0.0.1/24", ""),
+        ("[Address]\nLabel=x", "3"),
+        ("[Address]\nAddress=", "3"),
+        ("[Address]", ""),
+        ("[Route]\nDestination=10.0.0.0/8", ""),
+        ("[Route]\nMetric=5\n[Route]\nGateway=10.0.0.1", "3"),
+        ("[Neighbor]\nAddress=10.0.0.1\nMACAddress=00:11:22:33:44:55", ""),
+        ("[Neighbor]\nAddress=10.0.0.1", "3"),
+        ("[IPv6AddressLabel]\nLabel=5", "3"),
+        ("[DHCPServerStaticLease]\nAddress=10.0.0.1", "3"),
+        ("[SR-IOV]\nTrust=yes", "3"),
+        ("[IPv6SendRA]\nDomains=a b a", "4"),
+        ("[IPv6SendRA]\nDomains=a A\nDomains=\nDomains=a", ""),
+        ("[IPv6SendRA]\nDomains=a\n[IPv6PrefixDelegation]\nDomains=a", "6"),
+    ] {
+        assert_eq!(found("/etc/systemd/network/a.network", &network(section)), expected, "{section}");
+    }
+    let link = "/etc/systemd/network/a.link";
+    for (path, text, is_read) in [
+        ("/etc/systemd/network/a.network", "", true),
+        ("/etc/systemd/network/a.network", "# c\n", false),
+        ("/etc/systemd/network/a.network", "[Network]\nDHCP=yes\n", false),
+        ("/etc/systemd/network/a.network", "[Match]\nName=lo\nName=\n", false),
+        ("/etc/systemd/network/a.network.d/x.conf", "[Network]\nDHCP=yes\n", true),
+        (link, "[Link]\nMTUBytes=1500\n", false),
+        (link, "[Match]\nOriginalName=*\n[Link]\nAdvertise=1000baset-full tp\nSR-IOVVirtualFunctions=5\n", true),
+        (link, "[Match]\nOriginalName=*\n[Link]\nAdvertise=1000baset\n", false),
+        (link, "[Match]\nOriginalName=*\n[Link]\nSR-IOVVirtualFunctions=2147483648\n", false),
+        ("/etc/systemd/network/a.netdev", "[NetDev]\nName=x\n", false),
+        ("/etc/systemd/network/a.netdev", "[NetDev]\nKind=dummy\n", false),
+        ("/etc/systemd/network/a.netdev", "[NetDev]\nKind=dummy\nName=x\n[X-Y]\n", true),
+        ("/etc/systemd/network/a.netdev", "[NetDev]\nKind=bridge\nName=x\n[Bridge]\nSTP=no\n", true),
+        ("/etc/systemd/network/a.netdev", "[NetDev]\nKind=bridge\nName=x\n[VLAN]\nId=5\n", false),
+    ] {
+        let found = messages(path, text);
+        assert_eq!(found.is_empty(), is_read, "{path}: {text:?}: {found}");
+    }
+}
+
 /// The warnings of the daemons.
 #[test]
 fn settings_of_daemons() {
@@ -102,9 +146,9 @@ fn settings_of_daemons() {
             "",
         ),
         ("/etc/systemd/network/a.network", "[Match]\nName=e*\n[Networks]\nDHCP=yes\n", "3"),
-        ("/etc/systemd/network/a.network", "[Network]\nDhcp=yes\nLLMNR=perhaps\n", "2 3"),
+        ("/etc/systemd/network/a.network.d/x.conf", "[Network]\nDhcp=yes\nLLMNR=perhaps\n", "2 3"),
         ("/etc/systemd/network/a.network.d/x.conf", "[Network]\nDNS=1.1.1.1\nGatway=10.0.0.1\n", "3"),
-        ("/etc/systemd/network/a.network", "[SR-IOV]\nVirtualFunction=1\nTrustt=yes\n", "3"),
+        ("/etc/systemd/network/a.network.d/x.conf", "[SR-IOV]\nVirtualFunction=1\nTrustt=yes\n", "3"),
         ("/etc/systemd/network/a.netdev", "[NetDev]\nName=br0\nKind=bridge\n[Bridge]\nSTP=maybe\n", "5"),
         ("/etc/systemd/network/a.link", "[Match]\nDriver=x\n[Link]\nNamePolicy=keep\nMACPolicy=none\n", "5"),
         ("/etc/systemd/journald.conf", "[Journal]\nTTYPath=/dev/%z\nMaxLevelStore=9\nMaxLevelSyslog=info\n", "3"),
@@ -133,7 +177,9 @@ fn values_of_networks() {
     let of = |line: &str| {
         let (kind, setting) = line.split_once(' ').unwrap();
         let (section, setting) = setting.split_once('.').unwrap();
-        found(&format!("/etc/systemd/network/x.{kind}"), &format!("[{section}]\n{setting}\n"))
+        let found = found(&format!("/etc/systemd/network/x.{kind}.d/x.conf"), &format!("[{section}]\n{setting}\n"));
+        // A section may lack other settings.
+        found.strip_prefix('1').unwrap_or(&found).trim_start().to_owned()
     };
     let wrong = |lines: &'static str, expected: &str| -> Vec<&str> {
         lines.lines().filter(|line| of(line) != expected).collect()
@@ -168,12 +214,12 @@ fn values_with_which_machines_fail() {
             "a service with IOSchedulingClass=4 does not start",
         ),
         (
-            "/etc/systemd/network/x.netdev",
-            "[WireGuardPeer]\nEndpoint=10.0.0.1\n",
+            "/etc/systemd/network/x.netdev.d/x.conf",
+            "[WireGuardPeer]\nPublicKeyFile=/x\nEndpoint=10.0.0.1\n",
             "systemd reads Endpoint=10.0.0.1 as port 0",
         ),
         (
-            "/etc/systemd/network/x.network",
+            "/etc/systemd/network/x.network.d/x.conf",
             "[IPv6SendRA]\nDomains=x..y\n",
             "systemd-networkd cannot configure an interface with Domains=x..y",
         ),
