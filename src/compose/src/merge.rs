@@ -242,7 +242,7 @@ pub fn merge(
         let is_last = name == HYGIENE;
         let brought = is_last.then(|| Brought::find(&target, &layers, &archives)).transpose()?;
         if let Some(brought) = &brought {
-            let made = found.regenerate(&mut target, &mut packages, brought, &audited)?;
+            let made = found.regenerate(&mut target, &mut packages, manifest, brought, &audited)?;
             deferred.extend(made.deferred);
             warnings.extend(made.warnings);
         }
